@@ -1,0 +1,1 @@
+"""Assay judges every message of a Model Context Protocol conversation."""

@@ -1,0 +1,208 @@
+"""``assay schemas``: the protocol's own schema of each revision, to list, read, export and compare."""
+
+# ruff: noqa: PLC0415  each command imports only what it needs: `assay --help` needs none of it
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from assay.spec.diff import Change
+
+Subparsers = argparse._SubParsersAction  # argparse has no public name for it
+
+_LITERAL = "the official schema.json to the letter, without our corrections of its slips"
+
+
+def add_parser(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
+    """Register ``schemas`` and its four sub-commands; each sets ``run``."""
+    parser = subparsers.add_parser(
+        "schemas",
+        help="list, show, export or compare the protocol's own schemas",
+        description="The schema of every released revision of the Model Context Protocol, as Assay judges by it.",
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_list(commands)
+    _add_show(commands)
+    _add_export(commands)
+    _add_diff(commands)
+
+
+def _add_list(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "list",
+        help="list the revisions, or the definitions of one",
+        description="List the revisions Assay knows; with a revision, its definitions, one a line.",
+    )
+    parser.add_argument("revision", metavar="REVISION", nargs="?", help="a revision such as 2025-11-25")
+    parser.set_defaults(run=run_list)
+
+
+def _add_show(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "show",
+        help="print one definition",
+        description="Print one definition as JSON Schema 2020-12.",
+    )
+    parser.add_argument("revision", metavar="REVISION", help="a revision such as 2025-11-25")
+    parser.add_argument("definition", metavar="DEFINITION", help="a definition such as CallToolResult")
+    parser.add_argument("--closure", action="store_true", help="with every definition it refers to, as one document")
+    parser.add_argument("--literal", action="store_true", help=_LITERAL)
+    parser.set_defaults(run=run_show)
+
+
+def _add_export(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "export",
+        help="write the schemas of all revisions to files",
+        description="Write DIR/<revision>.json for every revision. The same bytes on every run.",
+    )
+    parser.add_argument("directory", metavar="DIR", help="where to write; created if it is not there")
+    parser.add_argument("--literal", action="store_true", help=_LITERAL)
+    parser.set_defaults(run=run_export)
+
+
+def _add_diff(commands: Subparsers[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "diff",
+        help="say what changed between two revisions",
+        description="Say what changed from one revision to another, definition by definition and field by field.",
+        epilog="A change is breaking if a receiver that judges by OLD refuses something that NEW allows there.",
+    )
+    parser.add_argument("old", metavar="OLD", help="the revision to start from")
+    parser.add_argument("new", metavar="NEW", help="the revision to arrive at")
+    parser.add_argument("--format", choices=("text", "json", "markdown"), default="text", help="default: %(default)s")
+    parser.add_argument("--definition", metavar="NAME", help="only the changes of this definition")
+    parser.set_defaults(run=run_diff)
+
+
+def run_list(args: argparse.Namespace) -> int:
+    """The revisions with their number of definitions, or the definitions of one revision."""
+    return _answered(lambda: _definitions(args.revision) if args.revision else _revisions())
+
+
+def run_show(args: argparse.Namespace) -> int:
+    """One definition, alone or with what it needs."""
+    from assay.spec.schema import protocol_schema
+
+    def schema() -> str:
+        protocol = protocol_schema(args.revision, errata=not args.literal)
+        return _json(protocol.closure(args.definition) if args.closure else protocol.definition(args.definition))
+
+    return _answered(schema)
+
+
+def run_export(args: argparse.Namespace) -> int:
+    """The schema of every revision in a file of its own."""
+    from pathlib import Path
+
+    from assay.spec.revisions import REVISIONS
+    from assay.spec.schema import protocol_schema
+
+    directory = Path(args.directory)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for revision in REVISIONS:
+            protocol = protocol_schema(revision, errata=not args.literal)
+            path = directory / f"{revision}.json"
+            path.write_text(_json(protocol.document()), encoding="utf-8", newline="\n")
+            print(f"wrote {path}: {len(protocol.definitions)} definitions", file=sys.stderr)
+    except OSError as error:
+        print(f"assay schemas: cannot write {error.filename or directory}: {error.strerror}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def run_diff(args: argparse.Namespace) -> int:
+    """What changed between two revisions; 0 whether or not something did, since that is the answer and no fault."""
+    return _answered(lambda: _FORMATS[args.format](args.old, args.new, _changes(args.old, args.new, args.definition)))
+
+
+def _answered(answer: Callable[[], str]) -> int:
+    """Print what *answer* gives; a name it does not know is the caller's mistake, said in one line."""
+    try:
+        text = answer()
+    except KeyError as error:
+        print(f"assay schemas: {error.args[0]}", file=sys.stderr)
+        return 2
+    sys.stdout.write(text)
+    return 0
+
+
+def _revisions() -> str:
+    from assay.spec.methods import methods
+    from assay.spec.revisions import REVISIONS
+    from assay.spec.schema import protocol_schema
+
+    rows = [(each, len(protocol_schema(each).definitions), len(methods(each))) for each in REVISIONS]
+    head = "revision    definitions  methods\n"
+    return head + "".join(f"{revision}  {count:>11}  {known:>7}\n" for revision, count, known in rows)
+
+
+def _definitions(revision: str) -> str:
+    from assay.spec.schema import protocol_schema
+
+    return "".join(f"{name}\n" for name in protocol_schema(revision).definitions)
+
+
+def _changes(old: str, new: str, definition: str | None) -> list[Change]:
+    from assay.spec.diff import changes
+    from assay.spec.schema import protocol_schema, suggestion
+
+    found = changes(old, new)
+    if definition is None:
+        return found
+    known = sorted({*protocol_schema(old).definitions, *protocol_schema(new).definitions})
+    if definition not in known:
+        raise KeyError(f"neither revision has a definition {definition!r}{suggestion(definition, known)}")
+    return [change for change in found if change.definition == definition]
+
+
+def _text(old: str, new: str, found: list[Change]) -> str:
+    lines = []
+    width = min(max((len(change.field) for change in found), default=0), 40)
+    shown = ""
+    for change in found:
+        if change.definition != shown:
+            shown = change.definition
+            lines.append(shown)
+        mark = {"added": "+", "removed": "-", "changed": "~"}[change.kind]
+        breaking = "  (breaking)" if change.breaking else ""
+        place = f"{change.field:<{width}}  " if change.field else ""
+        lines.append(f"  {mark} {place}{change.words}{breaking}")
+    breaking_ones = sum(change.breaking is True for change in found)
+    lines.append(f"{len(found)} changes from {old} to {new}, {breaking_ones} of them breaking")
+    return "\n".join(lines) + "\n"
+
+
+def _records(old: str, new: str, found: list[Change]) -> str:
+    records = [
+        {
+            "definition": change.definition,
+            "field": change.field,
+            "change": change.kind,
+            "words": change.words,
+            "breaking": change.breaking,
+        }
+        for change in found
+    ]
+    return _json({"old": old, "new": new, "changes": records})
+
+
+def _markdown(old: str, new: str, found: list[Change]) -> str:
+    from assay.spec.pages import section
+
+    return f"## {old} → {new}\n\n{section(found)}"
+
+
+def _json(value: Any) -> str:
+    from json import dumps
+
+    return dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+_FORMATS = {"text": _text, "json": _records, "markdown": _markdown}

@@ -1,0 +1,323 @@
+"""
+Reads the notation in which ``facts.txt`` states the protocol, and gives JSON Schema.
+
+Loading only notes where each definition begins; a definition is read when it is asked for, in the revision it is asked
+for. The notation itself is explained at the top of ``facts.txt``. Nothing here knows the protocol, or the date of a
+revision: revisions are their numbers, from 1.
+"""
+
+from itertools import takewhile
+from typing import Any, Final, NoReturn
+
+Schema = dict[str, Any]
+
+_SIMPLE: Final[dict[str, Schema]] = {
+    "str": {"type": "string"},
+    "int": {"type": "integer"},
+    "num": {"type": "number"},
+    "bool": {"type": "boolean"},
+    "null": {"type": "null"},
+    "obj": {"type": "object"},
+    "any": {},
+    "uri": {"type": "string", "format": "uri"},
+    "uritpl": {"type": "string", "format": "uri-template"},
+}
+# Blanks around these make str.split the tokenizer, without a loop over characters: start-up counts. No constant and no
+# field name of the protocol contains one of them.
+_PUNCTUATION: Final = str.maketrans({mark: f" {mark} " for mark in "{}[]:;,|?=<"})
+_REFERENCE: Final = "#/$defs/"
+
+
+class NotationError(ValueError):
+    """The facts are not written as the notation asks; the message names the line."""
+
+
+class Facts:
+    """The definitions in a text, each read when it is first asked for."""
+
+    def __init__(self, text: str, *, name: str = "facts") -> None:
+        self.name = name
+        self._lines = text.split("\n")
+        self._found: dict[tuple[str, int], tuple[int, str]] = {}
+        self._read: dict[tuple[str, int], Schema] = {}
+        self._reading: list[str] = []
+        self._starts: dict[str, list[int]] = {}
+        for number, line in enumerate(self._lines):
+            # Whatever continues a definition is indented, or a closing brace; so this is all there is to an index.
+            if line[:1].isalpha():
+                self._starts.setdefault(line.split(None, 1)[0], []).append(number)
+
+    def definitions(self, revision: int) -> list[str]:
+        """The names the protocol defines in *revision*, sorted."""
+        return sorted(name for name in self._starts if self.defines(name, revision))
+
+    def defines(self, name: str, revision: int) -> bool:
+        """Whether *name* is a definition of the protocol in *revision*, not something written out where it is used."""
+        return self._find(name, revision)[1] == "@"
+
+    def read(self, name: str, revision: int) -> Schema:
+        """
+        The JSON Schema of *name* in *revision*, its references as ``#/$defs/Name``; KeyError if there is no such name.
+
+        The schema is shared with later callers: it is not to be changed.
+        """
+        key = (name, revision)
+        if key not in self._read:
+            start, form = self._find(name, revision)
+            if not form:
+                raise KeyError(name)
+            if name in self._reading:
+                self.fail(start, f"{name} would be written out within itself")
+            self._reading.append(name)
+            try:
+                self._read[key] = self._resolved(_Reader(self, start, self._text(start), revision))
+            finally:
+                self._reading.pop()
+        return self._read[key]
+
+    def type(self, text: str, revision: int) -> Schema:
+        """The JSON Schema in *revision* of a type that stands outside the table: one of its corrections."""
+        return self._resolved(_Reader(self, 0, [f"it = {text}"], revision))
+
+    def _resolved(self, reader: "_Reader") -> Schema:
+        schema = reader.definition()
+        for place, name, token in reader.references:
+            form = self._find(name, reader.revision)[1]
+            if form == "@":
+                place["$ref"] = _REFERENCE + name
+            elif form == "~":
+                place.update(self.read(name, reader.revision))
+            else:
+                reader.fail(f"{name} is not defined in revision {reader.revision}", token)
+        return schema
+
+    def _find(self, name: str, revision: int) -> tuple[int, str]:
+        """Where *name* is defined for *revision*, and how: ``@`` a definition, ``~`` written out, "" not at all."""
+        key = (name, revision)
+        if key not in self._found:
+            forms = [(start, self._form(start, revision)) for start in self._starts.get(name, ())]
+            forms = [form for form in forms if form[1]]
+            if len(forms) > 1:
+                self.fail(forms[1][0], f"{name} is defined twice in revision {revision}")
+            self._found[key] = forms[0] if forms else (0, "")
+        return self._found[key]
+
+    def _form(self, start: int, revision: int) -> str:
+        words = self._lines[start].split()
+        marks = list(takewhile(lambda word: word[0] in "@~", words[1:]))
+        for mark in marks:
+            if self.within(mark, revision, start):
+                return mark[0]
+        return "" if marks else ("@" if words[0][0].isupper() else "~")
+
+    def within(self, mark: str, revision: int, line: int) -> bool:
+        """Whether *revision* is among those a mark such as ``@3+``, ``~1-2`` or ``@4`` names."""
+        first, dash, last = mark[1:].partition("-")
+        try:
+            if first[-1:] == "+" and not dash:
+                return int(first[:-1]) <= revision
+            return int(first) <= revision <= int(last if dash else first)
+        except ValueError:
+            self.fail(line, f"{mark} names no revisions")
+
+    def _text(self, start: int) -> list[str]:
+        """The lines of the definition that begins at line *start*, up to the next one."""
+        end = start + 1
+        while end < len(self._lines) and not self._lines[end][:1].isalpha():
+            end += 1
+        return self._lines[start:end]
+
+    def fail(self, line: int, problem: str) -> NoReturn:
+        """Raise what is wrong with that line (counted from 0)."""
+        raise NotationError(f"{self.name}, line {line + 1}: {problem}")
+
+
+class _Reader:
+    """Reads one definition as it stands in one revision."""
+
+    def __init__(self, facts: Facts, start: int, lines: list[str], revision: int) -> None:
+        self.facts = facts
+        self.revision = revision
+        self.start = start
+        self.tokens: list[str] = []
+        self.before: list[int] = []  # how many tokens before each line: where a fault is
+        for line in lines:
+            self.before.append(len(self.tokens))
+            self.tokens += line.partition("#")[0].translate(_PUNCTUATION).split()
+        self.tokens += ("", "")  # the end; twice, for the one look ahead
+        self.at = 0
+        # Which names were used, and where: resolved at the end, when it is known which fields this revision has.
+        self.references: list[tuple[Schema, str, int]] = []
+
+    def definition(self) -> Schema:
+        """The whole of it; names used in it are still empty schemas, listed in ``references``."""
+        self.take()
+        while self.tokens[self.at][:1] in ("@", "~"):
+            self.at += 1
+        if self.skip("="):
+            schema = self.union(ranged=True)
+        elif self.skip("<"):
+            bases = self.bases()
+            schema = self.object(bases) if self.skip("{") else _object(*self.inherited(bases))
+        else:
+            self.expect("{")
+            schema = self.object([])
+        if self.tokens[self.at]:
+            self.fail("the definition should end here")
+        return schema
+
+    def bases(self) -> list[Schema]:
+        """The bases that count in this revision."""
+        found = []
+        while True:
+            name = self.take()
+            if self.in_force():
+                try:
+                    found.append(self.facts.read(name, self.revision))
+                except KeyError:
+                    self.fail(f"{name} is not defined in revision {self.revision}", self.at - 1)
+            if not self.skip(","):
+                return found
+
+    def inherited(self, bases: list[Schema]) -> tuple[Schema, dict[str, bool]]:
+        """The properties of the bases and which of them are required, the later base's where two have the same."""
+        properties: Schema = {}
+        required: dict[str, bool] = {}
+        for base in bases:
+            properties |= base.get("properties", {})
+            required |= {name: name in base.get("required", ()) for name in base.get("properties", ())}
+        return properties, required
+
+    def object(self, bases: list[Schema]) -> Schema:
+        """The fields up to the closing brace, those of the bases first."""
+        properties, required = self.inherited(bases)
+        own: set[str] = set()
+        while not self.skip("}"):
+            if self.skip(";") or self.skip(","):
+                continue
+            start, before = self.at, len(self.references)
+            name = self.take()
+            optional = self.skip("?")
+            self.expect(":")
+            schema = self.union()
+            if not self.in_force():
+                del self.references[before:]
+                continue
+            if name in own:
+                self.fail(f"{name} is given twice in revision {self.revision}", start)
+            own.add(name)
+            properties[name] = schema
+            required[name] = not optional
+        return _object(properties, required)
+
+    def union(self, *, ranged: bool = False) -> Schema:
+        """One type or several with ``|`` between them; *ranged*: each may be followed by its revisions."""
+        members = []
+        while True:
+            before = len(self.references)
+            member = self.single()
+            if not ranged or self.in_force():
+                members.append(member)
+            else:
+                del self.references[before:]
+            if not self.skip("|"):
+                break
+        if not members:
+            self.fail(f"no alternative is left in revision {self.revision}", self.at - 1)
+        return _any_of(members)
+
+    def single(self) -> Schema:
+        """One type, with its bounds."""
+        word = self.take()
+        if word in _SIMPLE:
+            return _SIMPLE[word] | self.bounds("minimum", "maximum")
+        if word == "[":
+            items = self.union()
+            self.expect("]")
+            return {"type": "array", "items": items} | self.bounds("minItems", "maxItems")
+        if word == "{":
+            if self.tokens[self.at + 1] in (":", "?"):
+                return self.object([])
+            values = self.union()
+            self.expect("}")
+            return {"type": "object", "additionalProperties": values}
+        if word[0] == "'" == word[-1]:
+            return {"const": word[1:-1]}
+        if word[0] == "-" and word[1:].isdigit():
+            return {"const": int(word)}
+        if not word.isidentifier():
+            self.fail(f'expected a type, found "{word}"', self.at - 1)
+        place: Schema = {}
+        self.references.append((place, word, self.at - 1))
+        return place
+
+    def bounds(self, low: str, high: str) -> Schema:
+        """Bounds such as ``0..1``, if they stand here."""
+        first, dots, last = self.tokens[self.at].partition("..")
+        if not dots:
+            return {}
+        if not (first + last).isdigit():
+            self.fail(f"{self.tokens[self.at]} are no bounds")
+        self.at += 1
+        return {key: int(bound) for key, bound in ((low, first), (high, last)) if bound}
+
+    def in_force(self) -> bool:
+        """Whether what was just read holds in this revision; passes the marks that say so."""
+        marks = []
+        while self.tokens[self.at][:1] == "@":
+            marks.append(self.take())
+        return not marks or any(self.facts.within(mark, self.revision, self.line(self.at - 1)) for mark in marks)
+
+    def take(self) -> str:
+        """The next token; there has to be one."""
+        token = self.tokens[self.at]
+        if not token:
+            self.fail("the definition ends too early", self.at - 1)
+        self.at += 1
+        return token
+
+    def skip(self, token: str) -> bool:
+        """Whether *token* was next; if so it is passed."""
+        if self.tokens[self.at] != token:
+            return False
+        self.at += 1
+        return True
+
+    def expect(self, token: str) -> None:
+        """Pass *token*, which has to be next."""
+        if not self.skip(token):
+            self.fail(f'expected "{token}", found "{self.tokens[self.at]}"')
+
+    def line(self, token: int) -> int:
+        """The line of the token with that index; of the last one, if that is the end."""
+        token = min(token, len(self.tokens) - 3)
+        return self.start + sum(before <= token for before in self.before) - 1
+
+    def fail(self, problem: str, token: int | None = None) -> NoReturn:
+        """Raise what is wrong, at the next token or at the one with that index."""
+        self.facts.fail(self.line(self.at if token is None else token), problem)
+
+
+def _object(properties: Schema, required: dict[str, bool]) -> Schema:
+    schema: Schema = {"type": "object"}
+    if properties:
+        schema["properties"] = properties
+    needed = [name for name in properties if required[name]]
+    if needed:
+        schema["required"] = needed
+    return schema
+
+
+def _any_of(members: list[Schema]) -> Schema:
+    """A schema that takes what any of *members* takes, in the fewest keywords: they become the words of a fault."""
+    if len(members) == 1:
+        return members[0]
+    if all(list(member) == ["const"] for member in members):
+        return {"enum": [member["const"] for member in members]}
+    plain = [member["type"] for member in members if list(member) == ["type"]]
+    if len(plain) == len(members):
+        return {"type": plain}
+    others = [member for member in members if list(member) != ["type"]]
+    if plain:
+        others.append({"type": plain if len(plain) > 1 else plain[0]})
+    return {"anyOf": others}

@@ -1,0 +1,156 @@
+"""
+The protocol's own schema of each revision, compiled from the facts: only what is asked for, when it is asked for.
+
+Everything returned is cached and shared, and the same on every run. No file but our own table is read.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from os.path import dirname, join
+from typing import TYPE_CHECKING, Any, Final
+
+from assay.spec.notation import Facts, Schema
+from assay.spec.revisions import REVISIONS, position
+
+if TYPE_CHECKING:
+    from assay.engine.compiled import Compiled
+
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+_REFERENCE: Final = "#/$defs/"
+
+
+class ProtocolSchema:
+    """
+    The definitions of one revision as JSON Schema 2020-12.
+
+    Schemas handed out are shared: whoever wants to change one copies it first.
+    """
+
+    def __init__(self, revision: str, *, errata: bool = True) -> None:
+        self.revision = revision
+        self.errata = errata
+        self._position = position(revision)
+        self._facts = facts()
+        self._definitions: dict[str, Schema] = {}
+        self._validators: dict[tuple[str, str, bool], Compiled] = {}
+        self._names: tuple[str, ...] = ()
+
+    @property
+    def definitions(self) -> tuple[str, ...]:
+        """The names of all definitions, sorted."""
+        if not self._names:
+            self._names = tuple(self._facts.definitions(self._position))
+        return self._names
+
+    def definition(self, name: str) -> Schema:
+        """The schema of one definition, references as ``#/$defs/Name``; KeyError with close names if there is none."""
+        if name not in self._definitions:
+            if not self._facts.defines(name, self._position):
+                raise KeyError(self._missing(name))
+            schema = self._facts.read(name, self._position)
+            self._definitions[name] = self._corrected(name, schema) if self.errata else schema
+        return self._definitions[name]
+
+    def closure(self, name: str) -> Schema:
+        """A document with *name* and every definition it needs, and no other."""
+        needed = {name: self.definition(name)}
+        waiting = [name]
+        while waiting:
+            for reference in _references(needed[waiting.pop()]):
+                if reference not in needed:
+                    needed[reference] = self.definition(reference)
+                    waiting.append(reference)
+        return {"$schema": DIALECT, "$defs": dict(sorted(needed.items()))}
+
+    def document(self) -> Schema:
+        """A document with all definitions."""
+        return {"$schema": DIALECT, "$defs": {name: self.definition(name) for name in self.definitions}}
+
+    def validator(self, definition: str, part: str = "", *, formats: bool = False) -> "Compiled":
+        """
+        What judges a value by *definition*, or by the *part* of it a JSON Pointer names: ``/properties/params``.
+
+        With *formats*, ``format`` is asserted: validators differ in what they do by default, so we choose.
+        """
+        key = (definition, part, formats)
+        if key not in self._validators:
+            from assay.engine.compiled import compile_schema  # noqa: PLC0415  listing definitions needs no engine
+
+            _part(self.definition(definition), part, f"{definition} in {self.revision}")
+            at = _REFERENCE + definition + part
+            self._validators[key] = compile_schema(self.closure(definition), at=at, formats=formats)
+        return self._validators[key]
+
+    def _missing(self, name: str) -> str:
+        elsewhere = [each for each in REVISIONS if self._facts.defines(name, position(each))]
+        if elsewhere:
+            return f"{self.revision} has no definition {name!r}; it is in {', '.join(elsewhere)}"
+        return f"{self.revision} has no definition {name!r}{suggestion(name, self.definitions)}"
+
+    def _corrected(self, name: str, schema: Schema) -> Schema:
+        from assay.spec.errata import errata  # noqa: PLC0415
+
+        for erratum in errata(self.revision, name):
+            schema = _replaced(schema, erratum.at, self._facts.type(erratum.type, self._position))
+        return schema
+
+
+@cache
+def protocol_schema(revision: str, *, errata: bool = True) -> ProtocolSchema:
+    """
+    The schema of *revision*; KeyError naming the known ones for any other text.
+
+    The official files contain slips. They are corrected unless *errata* is false; then every verdict is that of the
+    files, to the letter.
+    """
+    return ProtocolSchema(revision, errata=errata)
+
+
+@cache
+def facts() -> Facts:
+    """The table of facts, read once."""
+    with open(join(dirname(__file__), "facts.txt"), encoding="utf-8") as table:
+        return Facts(table.read(), name="facts.txt")
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """``; did you mean X?`` with those of the *known* names that are close to *name*; nothing if none is."""
+    from difflib import get_close_matches  # noqa: PLC0415  only the mistaken pay for it
+
+    lowered = {each.lower(): each for each in known}
+    close = [lowered[each] for each in get_close_matches(name.lower(), lowered)]
+    if close and close[0].lower() == name.lower():
+        close = close[:1]
+    return f"; did you mean {' or '.join(close)}?" if close else ""
+
+
+def _references(node: Any) -> Iterator[str]:
+    """The names of the definitions that a schema refers to, in the order they stand."""
+    if isinstance(node, dict):
+        reference = node.get("$ref")
+        if isinstance(reference, str):
+            yield reference.removeprefix(_REFERENCE)
+        for value in node.values():
+            if isinstance(value, dict | list):
+                yield from _references(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _references(value)
+
+
+def _part(schema: Schema, pointer: str, whole: str) -> Any:
+    """What *pointer* names in *schema*; our pointers need no escapes."""
+    node: Any = schema
+    for step in pointer.split("/")[1:]:
+        if not isinstance(node, dict) or step not in node:
+            raise KeyError(f"{whole} has no part {pointer}")
+        node = node[step]
+    return node
+
+
+def _replaced(schema: Schema, pointer: str, value: Schema) -> Schema:
+    """*schema* with *value* where *pointer* points; the original stays as it was."""
+    if not pointer:
+        return value
+    step, _, rest = pointer[1:].partition("/")
+    return schema | {step: _replaced(schema[step], rest and f"/{rest}", value)}

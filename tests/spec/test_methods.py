@@ -1,0 +1,108 @@
+"""The method table against the protocol's own unions, and the rows that schemas do not tell."""
+
+import pytest
+
+from assay.spec.methods import Kind, PartyName, methods, revisions_of
+from assay.spec.revisions import REVISIONS
+from assay.spec.schema import protocol_schema
+from assay.spec.words import members, words
+
+UNIONS: list[tuple[str, PartyName, Kind]] = [
+    ("ClientRequest", "client", "request"),
+    ("ServerRequest", "server", "request"),
+    ("ClientNotification", "client", "notification"),
+    ("ServerNotification", "server", "notification"),
+]
+
+
+@pytest.mark.parametrize(("union", "sender", "kind"), UNIONS)
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_the_table_is_the_protocols_own_unions(revision: str, union: str, sender: PartyName, kind: Kind) -> None:
+    """Source: ClientRequest … of each revision; 2026-07-28 has no ServerRequest, its servers only answer."""
+    protocol = protocol_schema(revision)
+    theirs = set()
+    if union in protocol.definitions:
+        theirs = {words(member) for member in members(protocol.definition(union))}
+    ours = {each for each in methods(revision).values() if each.kind == kind and sender in each.senders}
+    assert {each.definition for each in ours} == theirs
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_every_definition_named_exists_and_carries_the_method(revision: str) -> None:
+    protocol = protocol_schema(revision)
+    for name, method in methods(revision).items():
+        assert method.name == name
+        assert protocol.definition(method.definition)["properties"]["method"] == {"const": name}
+        assert (method.result is None) is (method.kind == "notification")
+        assert method.result is None or method.result in protocol.definitions
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_every_capability_is_one_that_the_party_can_declare(revision: str) -> None:
+    protocol = protocol_schema(revision)
+    for method in methods(revision).values():
+        for sender in method.senders:
+            needed = method.needs(sender)
+            if needed is None:
+                continue
+            party, path = needed
+            node = protocol.definition(f"{party.capitalize()}Capabilities")
+            for step in path.split("."):
+                assert step in node["properties"], (method.name, path)
+                node = node["properties"][step]
+
+
+@pytest.mark.parametrize(
+    ("revision", "name", "result"),
+    [
+        ("2024-11-05", "initialize", "InitializeResult"),
+        ("2025-11-25", "ping", "EmptyResult"),
+        ("2025-11-25", "tools/call", "CallToolResult"),
+        ("2025-11-25", "tasks/result", "GetTaskPayloadResult"),
+        ("2026-07-28", "server/discover", "DiscoverResult"),
+        ("2026-07-28", "subscriptions/listen", "SubscriptionsListenResult"),
+    ],
+)
+def test_a_result_follows_from_the_method(revision: str, name: str, result: str) -> None:
+    assert methods(revision)[name].result == result
+
+
+@pytest.mark.parametrize(
+    ("revision", "name", "sender", "needed"),
+    [
+        ("2025-11-25", "tools/call", "client", ("server", "tools")),
+        ("2025-11-25", "resources/subscribe", "client", ("server", "resources.subscribe")),
+        ("2024-11-05", "completion/complete", "client", None),
+        ("2025-03-26", "completion/complete", "client", ("server", "completions")),
+        ("2025-11-25", "sampling/createMessage", "server", ("client", "sampling")),
+        ("2025-11-25", "tasks/list", "client", ("server", "tasks.list")),
+        ("2025-11-25", "tasks/list", "server", ("client", "tasks.list")),
+        ("2025-11-25", "notifications/tasks/status", "server", ("server", "tasks")),
+        ("2025-11-25", "notifications/roots/list_changed", "client", ("client", "roots.listChanged")),
+        ("2025-11-25", "ping", "server", None),
+    ],
+)
+def test_a_method_needs_the_capability_of_one_party(
+    revision: str, name: str, sender: PartyName, needed: tuple[str, str] | None
+) -> None:
+    assert methods(revision)[name].needs(sender) == needed
+
+
+@pytest.mark.parametrize(
+    ("name", "revisions"),
+    [
+        ("tools/call", REVISIONS),
+        ("initialize", REVISIONS[:4]),
+        ("elicitation/create", REVISIONS[2:4]),
+        ("completion/complete", REVISIONS),
+        ("server/discover", REVISIONS[4:]),
+        ("tools/cal", ()),
+    ],
+)
+def test_the_revisions_of_a_method_are_known(name: str, revisions: tuple[str, ...]) -> None:
+    assert revisions_of(name) == revisions
+
+
+def test_the_methods_of_an_unknown_revision_are_a_key_error() -> None:
+    with pytest.raises(KeyError, match="there is no revision"):
+        methods("2025-01-01")

@@ -1,0 +1,129 @@
+"""The notation of the facts: what each form means, and what is said about a line that is wrong."""
+
+import pytest
+
+from assay.spec.notation import Facts, NotationError, Schema
+
+
+@pytest.mark.parametrize(
+    ("text", "schema"),
+    [
+        pytest.param("str", {"type": "string"}, id="a-type"),
+        pytest.param("any", {}, id="any-value"),
+        pytest.param("uri", {"type": "string", "format": "uri"}, id="a-format"),
+        pytest.param("int 0..", {"type": "integer", "minimum": 0}, id="lower-bound"),
+        pytest.param("num 0..1", {"type": "number", "minimum": 0, "maximum": 1}, id="both-bounds"),
+        pytest.param("[str]", {"type": "array", "items": {"type": "string"}}, id="array"),
+        pytest.param("[any]..100", {"type": "array", "items": {}, "maxItems": 100}, id="array-of-at-most"),
+        pytest.param("{int}", {"type": "object", "additionalProperties": {"type": "integer"}}, id="map"),
+        pytest.param("'text'", {"const": "text"}, id="constant"),
+        pytest.param("-32601", {"const": -32601}, id="negative-constant"),
+        pytest.param("'a' | 'b'", {"enum": ["a", "b"]}, id="enumeration"),
+        pytest.param("int | null", {"type": ["integer", "null"]}, id="union-of-types"),
+        pytest.param(
+            "[str] | int", {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "integer"}]}, id="union"
+        ),
+        pytest.param(
+            "{a: str, b?: int}",
+            {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}, "required": ["a"]},
+            id="inline-object",
+        ),
+    ],
+)
+def test_a_type_compiles_to_the_fewest_keywords(text: str, schema: Schema) -> None:
+    assert Facts(f"It = {text}").read("It", 1) == schema
+
+
+@pytest.mark.parametrize(
+    ("mark", "revisions"),
+    [
+        pytest.param("", [1, 2, 3, 4, 5], id="no-mark"),
+        pytest.param("@3+", [3, 4, 5], id="from-on"),
+        pytest.param("@2-4", [2, 3, 4], id="from-to"),
+        pytest.param("@4", [4], id="only"),
+        pytest.param("@1-2 @5+", [1, 2, 5], id="two-marks"),
+    ],
+)
+def test_a_mark_says_in_which_revisions_it_holds(mark: str, revisions: list[int]) -> None:
+    facts = Facts(f"It {mark} = str\nObject {{ field: str {mark} }}\nUnion = null | str {mark}")
+    everywhere = range(1, 6)
+    assert [each for each in everywhere if facts.defines("It", each)] == revisions
+    assert [each for each in everywhere if "properties" in facts.read("Object", each)] == revisions
+    assert [each for each in everywhere if facts.read("Union", each) != {"type": "null"}] == revisions
+
+
+def test_a_base_gives_its_fields_and_the_last_word_wins() -> None:
+    facts = Facts("Derived < Base, other { a: int }\nBase { a?: str; b: str }\nother { b?: null; c: str }")
+    assert facts.read("Derived", 1) == {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}, "b": {"type": "null"}, "c": {"type": "string"}},
+        "required": ["a", "c"],
+    }
+
+
+def test_a_base_counts_in_its_revisions_only() -> None:
+    facts = Facts("It < Base @2\nBase @2 { a: str }")
+    assert facts.read("It", 1) == {"type": "object"}
+    assert facts.read("It", 2) == facts.read("Base", 2)
+
+
+def test_a_name_refers_to_a_definition_and_is_written_out_where_there_is_none() -> None:
+    facts = Facts("It { a: Named; b: ours }\nNamed @2 ~1 = str\nours = [Named]")
+    assert facts.read("It", 1)["properties"] == {
+        "a": {"type": "string"},
+        "b": {"type": "array", "items": {"type": "string"}},
+    }
+    reference = {"$ref": "#/$defs/Named"}
+    assert facts.read("It", 2)["properties"] == {"a": reference, "b": {"type": "array", "items": reference}}
+    assert [facts.definitions(revision) for revision in (1, 2)] == [["It"], ["It", "Named"]]
+
+
+def test_a_definition_may_refer_to_itself() -> None:
+    assert Facts("Tree { children: [Tree] }").read("Tree", 1)["properties"]["children"]["items"] == {
+        "$ref": "#/$defs/Tree"
+    }
+
+
+def test_comments_and_line_breaks_do_not_count() -> None:
+    spread = Facts("# a tree\n\nIt { # its fields\n  a: str   # a comment\n\n  b?: 'x'\n    | 'y'\n}\n# the end\n")
+    assert spread.read("It", 1) == Facts("It { a: str; b?: 'x' | 'y' }").read("It", 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("It {\n  a str\n}", 'line 2: expected ":", found "str"', id="no-colon"),
+        pytest.param("It {\n  a: str\n", "line 2: the definition ends too early", id="no-closing-brace"),
+        pytest.param("It {\n  a: [str\n}", 'line 3: expected "]", found "}"', id="no-closing-bracket"),
+        pytest.param("It", 'line 1: expected "{", found ""', id="nothing"),
+        pytest.param("It = {", "line 1: the definition ends too early", id="nothing-within"),
+        pytest.param("It = str str", "line 1: the definition should end here", id="too-much"),
+        pytest.param("# x\n\nIt = %", 'line 3: expected a type, found "%"', id="no-type"),
+        pytest.param("It = -x", 'line 1: expected a type, found "-x"', id="no-number"),
+        pytest.param("It = int 0..x", "line 1: 0..x are no bounds", id="no-bounds"),
+        pytest.param("It {\n  a: Missing\n}", "line 2: Missing is not defined in revision 1", id="unknown-name"),
+        pytest.param("It < Missing", "line 1: Missing is not defined in revision 1", id="unknown-base"),
+        pytest.param("It {\n  a: str\n  a?: int\n}", "line 3: a is given twice in revision 1", id="field-twice"),
+        pytest.param("It = str\nIt @1 = int", "line 2: It is defined twice in revision 1", id="definition-twice"),
+        pytest.param("It @x = str", "line 1: @x names no revisions", id="no-revisions"),
+        pytest.param("It {\n  a: str @1-\n}", "line 2: @1- names no revisions", id="open-range"),
+        pytest.param("It = str @2 | int @3", "line 1: no alternative is left in revision 1", id="no-alternative"),
+        pytest.param("It = loop\nloop = [loop]", "line 2: loop would be written out within itself", id="endless"),
+    ],
+)
+def test_an_error_names_the_line(text: str, message: str) -> None:
+    with pytest.raises(NotationError) as caught:
+        Facts(text).read("It", 1)
+    assert str(caught.value) == f"facts, {message}"
+
+
+def test_a_wrong_definition_does_not_disturb_the_others() -> None:
+    """Definitions are read when asked for; the index only needs to know where they begin."""
+    facts = Facts("Wrong { a\nRight = str")
+    assert facts.read("Right", 1) == {"type": "string"}
+    assert facts.definitions(1) == ["Right", "Wrong"]
+
+
+def test_an_unknown_name_is_a_key_error() -> None:
+    with pytest.raises(KeyError):
+        Facts("It = str").read("Other", 1)
