@@ -1,0 +1,203 @@
+"""
+Which branch of `anyOf` or `oneOf` an instance was meant for, and what to call the branches where none clearly was.
+
+Looks at schemas only, never asks the engine: type first, then the properties whose value tells the branches apart.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay.engine.judges import Judges
+from assay.engine.outline import Place
+from assay.engine.pointers import as_fragment
+from assay.engine.wording import found, kinds, listed, name, one_of, types_of, wanted
+
+_NESTED = 8
+"""References and `allOf` followed to learn what a branch is; deeper ones decide nothing in practice."""
+
+_BRANCHES = 64
+"""Branches looked at where a branch is itself a choice. The largest choice of the official schema has 17."""
+
+_CHOICE = frozenset({"anyOf", "oneOf", "title", "description", "$comment", "examples", "default", "discriminator"})
+
+
+@dataclass(slots=True)
+class Traits:
+    """What can be told of a schema at a glance."""
+
+    types: frozenset[str] | None = None
+    """None for any."""
+    fixed: dict[str, list[Any]] = field(default_factory=dict)
+    """Properties that may have only these scalars: what tells one kind of object from another."""
+    required: list[str] = field(default_factory=list)
+    """Properties it needs."""
+
+
+class Branches:
+    """Looks at the branches of one document."""
+
+    __slots__ = ("_judges",)
+
+    def __init__(self, judges: Judges) -> None:
+        self._judges = judges
+
+    def likely(self, branches: Sequence[Place], value: Any) -> list[Place] | str:
+        """The branches *value* may have been meant for; or, where it fits none at a glance, what they want."""
+        leaves = self._leaves(branches)
+        fitting = [leaf for leaf in leaves if _type_fits(self.traits(leaf).types, value)]
+        if not fitting:
+            return self.forms(leaves)
+        if len(fitting) == 1 or not isinstance(value, dict):
+            return fitting
+        return self._by_fixed(fitting, value)
+
+    def forms(self, branches: Sequence[Place]) -> str:
+        """What *branches* want, together."""
+        leaves = self._leaves(branches)
+        traits = [self.traits(leaf) for leaf in leaves]
+        values = [_only_values(leaf.schema) for leaf in leaves]
+        if all(values):
+            return one_of([value for some in values for value in some])
+        if all(one.types == frozenset({"object"}) for one in traits):
+            telling = _telling(traits)
+            if telling is not None:
+                return _whose(telling, traits)
+        words = list(dict.fromkeys(self.described(leaf) for leaf in leaves))
+        return listed(words, None, "or")
+
+    def described(self, place: Place) -> str:
+        """What *place* wants, as far as a few words can say."""
+        place = self._judges.settled(place)
+        traits = self.traits(place)
+        if traits.types is not None and traits.types <= {"object"} and "const" not in _keys(place.schema):
+            if traits.fixed:
+                return _whose(next(iter(traits.fixed)), [traits])
+            if traits.required:
+                return f"an object with {listed([name(key) for key in traits.required])}"
+        if not types_of(place.schema) and traits.types and not _only_values(place.schema):
+            return kinds(sorted(traits.types))
+        return wanted(place.schema) or f"a value that fits {as_fragment(place.at)[:60]}"
+
+    def traits(self, place: Place) -> Traits:
+        """What can be told of *place* at a glance, its references and `allOf` included."""
+        place = self._judges.settled(place)
+        traits = self._judges.kept.get(place.at)
+        if not isinstance(traits, Traits):
+            traits = self._judges.kept[place.at] = Traits()
+            self._collect(place, traits, _NESTED)
+        return traits
+
+    def _collect(self, place: Place, traits: Traits, depth: int) -> None:
+        place = self._judges.settled(place)
+        schema, outline = place.schema, self._judges.outline
+        if not isinstance(schema, dict) or outline is None or not depth:
+            return
+        types = frozenset(types_of(schema)) or _types_of_values(_only_values(schema))
+        if types:
+            traits.types = types if traits.types is None else (traits.types & types) or types
+        for key, property_schema in _items(schema.get("properties")):
+            below = outline.below(place, "properties", key)
+            values = _only_values(self._judges.settled(below).schema if below is not None else property_schema)
+            if values and not any(isinstance(value, dict | list) for value in values):
+                traits.fixed.setdefault(key, values)
+        needs = schema.get("required")
+        traits.required += [key for key in needs if isinstance(key, str)] if isinstance(needs, list) else []
+        calls = [outline.referred(place, reference) for _, reference in outline.references(place)]
+        calls += [below for keyword, _, below in outline.inside(place) if keyword == "allOf"]
+        for called in calls[:_NESTED]:
+            if called is not None:
+                self._collect(called, traits, depth - 1)
+
+    def _leaves(self, branches: Sequence[Place]) -> list[Place]:
+        """The branches, with those that are only a choice themselves replaced by theirs."""
+        outline = self._judges.outline
+        leaves: list[Place] = []
+        waiting = list(reversed(branches))
+        while waiting and outline is not None and len(leaves) + len(waiting) <= _BRANCHES:
+            place = self._judges.settled(waiting.pop())
+            schema = place.schema
+            if isinstance(schema, dict) and ("anyOf" in schema) != ("oneOf" in schema) and _CHOICE.issuperset(schema):
+                waiting.extend(reversed([below for _, _, below in outline.inside(place)]))
+            else:
+                leaves.append(place)
+        return leaves + [self._judges.settled(place) for place in reversed(waiting)][: _BRANCHES - len(leaves)]
+
+    def _by_fixed(self, fitting: list[Place], value: dict[str, Any]) -> list[Place] | str:
+        traits = [self.traits(place) for place in fitting]
+        scores = [_score(one.fixed, value) for one in traits]
+        right = [(matches, place) for place, (matches, misses) in zip(fitting, scores, strict=True) if not misses]
+        if right:
+            best = max(matches for matches, _ in right)
+            telling = _telling(traits)
+            if best == 0 and len(right) > 1 and telling is not None:
+                return _whose(telling, traits)
+            return [place for matches, place in right if matches == best]
+        telling = _telling([one for one in traits if any(key in value for key in one.fixed)])
+        if telling is not None and telling in value:
+            return f"{_whose(telling, traits)}, not {found(value[telling])}"
+        fewest = min(misses for _, misses in scores)
+        return [place for place, (_, misses) in zip(fitting, scores, strict=True) if misses == fewest]
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two scalars are equal as JSON has it: 1 is 1.0, but true is not 1."""
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
+def _score(fixed: dict[str, list[Any]], value: dict[str, Any]) -> tuple[int, int]:
+    """How many of the *fixed* properties have one of their values in *value*, and how many have another."""
+    verdicts = [any(same(value[key], one) for one in values) for key, values in fixed.items() if key in value]
+    return sum(verdicts), len(verdicts) - sum(verdicts)
+
+
+def _telling(traits: Sequence[Traits]) -> str | None:
+    """A property that every branch fixes, and not all to the same value."""
+    if len(traits) < 2:
+        return None
+    for key, first in traits[0].fixed.items():
+        if all(key in one.fixed for one in traits) and any(one.fixed[key] != first for one in traits):
+            return key
+    return None
+
+
+def _whose(key: str, traits: Sequence[Traits]) -> str:
+    values: list[Any] = []
+    for one in traits:
+        values += [value for value in one.fixed.get(key, ()) if not any(same(value, seen) for seen in values[:64])]
+    return f"an object whose {name(key)} is {one_of(values)}"
+
+
+def _type_fits(types: frozenset[str] | None, value: Any) -> bool:
+    return types is None or not types.isdisjoint(_types(value))
+
+
+def _types(value: Any) -> frozenset[str]:
+    if isinstance(value, bool):
+        return frozenset({"boolean"})
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+        return frozenset({"integer", "number"})
+    names: dict[type, str] = {float: "number", str: "string", list: "array", dict: "object"}
+    return frozenset({names.get(type(value), "null")})
+
+
+def _only_values(schema: Any) -> list[Any]:
+    """The values `const` or `enum` allows in *schema*, [] if neither is there."""
+    if not isinstance(schema, dict):
+        return []
+    if "const" in schema:
+        return [schema["const"]]
+    values = schema.get("enum")
+    return list(values) if isinstance(values, list) else []
+
+
+def _types_of_values(values: list[Any]) -> frozenset[str]:
+    return frozenset().union(*map(_types, values))
+
+
+def _items(value: Any) -> list[tuple[str, Any]]:
+    return list(value.items()) if isinstance(value, dict) else []
+
+
+def _keys(schema: Any) -> frozenset[str]:
+    return frozenset(schema) if isinstance(schema, dict) else frozenset()

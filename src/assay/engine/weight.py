@@ -1,0 +1,30 @@
+"""How large the values inside an instance are, so that asking about a large one can be charged for."""
+
+from typing import Any
+
+LARGE = 1_024
+"""Values inside a value from which on it counts as large; below that a question costs about what any does."""
+
+
+def weights(instance: Any) -> dict[int, int]:
+    """
+    How many values are inside each large array or object of *instance*, by identity; a string counts for its length.
+
+    One pass, in time and memory linear in the arrays and objects there are; what is not in the answer is small.
+    """
+    if not isinstance(instance, dict | list):
+        return {}
+    containers: list[Any] = [instance]
+    parents = [0]
+    sizes: list[int] = []
+    for number, one in enumerate(containers):  # which grows meanwhile
+        inside = list(one.values()) if isinstance(one, dict) else one
+        nested = [inner for inner in inside if isinstance(inner, dict | list)]
+        sizes.append(len(inside))
+        if len(nested) < len(inside) < LARGE:
+            sizes[number] += sum([len(inner) >> 6 for inner in inside if isinstance(inner, str)])
+        containers += nested
+        parents += [number] * len(nested)
+    for number in range(len(containers) - 1, 0, -1):
+        sizes[parents[number]] += sizes[number]
+    return {id(one): size for one, size in zip(containers, sizes, strict=True) if size >= LARGE}

@@ -1,0 +1,192 @@
+"""
+What a schema asks for and what an instance has, in a few plain words.
+
+Both come from strangers: whatever is quoted is short, on one line and printable. Knows nothing of references.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+SHORT = 40
+"""Characters of a value we quote: enough to recognise it, too few to leak or to flood a report."""
+
+_NOUNS = {
+    "string": "a string",
+    "integer": "an integer",
+    "number": "a number",
+    "boolean": "a boolean",
+    "array": "an array",
+    "object": "an object",
+    "null": "null",
+}
+
+
+def found(value: Any) -> str:
+    """What *value* is: scalars as JSON, cut short; containers by what they hold."""
+    if isinstance(value, dict):
+        return (
+            f"an object with {listed([name(key) for key in _first(value, 4)], len(value))}"
+            if value
+            else "an empty object"
+        )
+    if isinstance(value, list):
+        return f"an array of {counted(len(value), 'item')}" if value else "an empty array"
+    return f"the string {shown(value)}" if isinstance(value, str) else shown(value)
+
+
+def shown(value: Any) -> str:
+    """*value* as JSON if it is a scalar, at most `SHORT` characters of it; else what it is."""
+    if isinstance(value, str):
+        return f'"{_plain(value, SHORT)}"'
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    if isinstance(value, int):
+        # Beyond some thousand digits Python refuses to write an integer at all.
+        return str(value)[:SHORT] if value.bit_length() < 128 else f"an integer of {value.bit_length()} bits"
+    if isinstance(value, float):
+        return repr(value)[:SHORT]
+    return "an object" if isinstance(value, dict) else "an array"
+
+
+def name(key: str) -> str:
+    """A property's name, quoted."""
+    return f"`{_plain(key, SHORT)}`"
+
+
+def listed(words: Sequence[str], total: int | None = None, joint: str = "and") -> str:
+    """*words* as a list in a sentence: ``a, b and 3 more``, where *total* counts what was left out too."""
+    total = len(words) if total is None else total
+    if total > len(words) or len(words) > 4:
+        kept = list(words[: min(3, len(words))])
+        return f"{', '.join(kept)} {joint} {total - len(kept)} more"
+    return f" {joint} ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+
+
+def counted(number: Any, noun: str) -> str:
+    """*number* of what *noun* names: ``1 item``, ``2 properties``."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{shown(number)} {'properties' if noun == 'property' else noun + 's'}"
+
+
+def one_of(values: Sequence[Any]) -> str:
+    """A choice among *values*: ``one of "a", "b" or 3 more``, or the only one."""
+    if len(values) == 1:
+        return shown(values[0])
+    return f"one of {listed([shown(value) for value in values[:5]], len(values), 'or')}"
+
+
+def kinds(types: Iterable[str]) -> str:
+    """*types* of JSON Schema as nouns: ``a string or an integer``."""
+    nouns = [_NOUNS.get(one, _plain(str(one), SHORT)) for one in types]
+    return listed(nouns, None, "or") if len(nouns) < 5 else f"{', '.join(nouns[:-1])} or {nouns[-1]}"
+
+
+def types_of(schema: Any) -> list[str]:
+    """What `type` allows in *schema*, [] if it says nothing."""
+    types = schema.get("type") if isinstance(schema, dict) else None
+    if isinstance(types, str):
+        return [types]
+    return [one for one in types if isinstance(one, str)] if isinstance(types, list) else []
+
+
+def wanted(schema: Any) -> str:
+    """What *schema* asks for as a whole, in a few words: ``an integer, at least 1``; "" if a few cannot say."""
+    if not isinstance(schema, dict):
+        return "anything" if schema else "nothing at all"
+    for keyword in ("const", "enum"):
+        if keyword in schema:
+            return expected(keyword, schema)
+    types = types_of(schema)
+    noun = kinds(types) if types else ""
+    clauses = [
+        clause(schema) for keyword, clause in _CLAUSES.items() if keyword in schema and _speaks_of(keyword, types)
+    ]
+    if "pattern" in schema and noun in ("", "a string"):
+        noun = expected("pattern", schema)
+    elif "format" in schema and noun in ("", "a string"):
+        noun = expected("format", schema)
+    return ", ".join([noun or "a value", *clauses[:3]]) if noun or clauses else ""
+
+
+def expected(keyword: str, schema: dict[str, Any]) -> str:
+    """What *keyword* of *schema* asks for."""
+    if keyword == "type":
+        return wanted({key: value for key, value in schema.items() if key not in ("const", "enum")})
+    if keyword in _NUMERIC:
+        types = types_of(schema)
+        return f"{'an integer' if types == ['integer'] else 'a number'}, {_CLAUSES[keyword](schema)}"
+    phrase = _CLAUSES.get(keyword) or _PHRASES.get(keyword)
+    return phrase(schema) if phrase is not None else f"what `{keyword}` asks for"
+
+
+def found_for(keyword: str, value: Any) -> str:
+    """What *value* is, in the terms *keyword* speaks: a string's length where length is the matter."""
+    if isinstance(value, str) and keyword in ("minLength", "maxLength"):
+        return f"a string of {counted(len(value), 'character')}"
+    if value and isinstance(value, dict) and keyword in ("minProperties", "maxProperties"):
+        return f"an object of {counted(len(value), 'property')}"
+    return found(value)
+
+
+def _bound(word: str, keyword: str, strict: str) -> Callable[[dict[str, Any]], str]:
+    def clause(schema: dict[str, Any]) -> str:
+        # Draft 4 has a boolean beside the bound that excludes the bound itself.
+        if schema.get(strict) is True:
+            return f"{'more' if word == 'at least' else 'less'} than {shown(schema[keyword])}"
+        return f"{word} {shown(schema[keyword])}"
+
+    return clause
+
+
+def _number_of(word: str, keyword: str, noun: str) -> Callable[[dict[str, Any]], str]:
+    return lambda schema: f"{word} {counted(schema[keyword], noun)}"
+
+
+_NUMERIC = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+
+_CLAUSES: dict[str, Callable[[dict[str, Any]], str]] = {
+    "minimum": _bound("at least", "minimum", "exclusiveMinimum"),
+    "exclusiveMinimum": lambda schema: f"more than {shown(schema['exclusiveMinimum'])}",
+    "maximum": _bound("at most", "maximum", "exclusiveMaximum"),
+    "exclusiveMaximum": lambda schema: f"less than {shown(schema['exclusiveMaximum'])}",
+    "multipleOf": lambda schema: f"a multiple of {shown(schema['multipleOf'])}",
+    "minLength": _number_of("at least", "minLength", "character"),
+    "maxLength": _number_of("at most", "maxLength", "character"),
+    "minItems": _number_of("at least", "minItems", "item"),
+    "maxItems": _number_of("at most", "maxItems", "item"),
+    "minProperties": _number_of("at least", "minProperties", "property"),
+    "maxProperties": _number_of("at most", "maxProperties", "property"),
+}
+
+_PHRASES: dict[str, Callable[[dict[str, Any]], str]] = {
+    "const": lambda schema: shown(schema["const"]),
+    "enum": lambda schema: one_of(schema["enum"]) if schema["enum"] else "nothing at all",
+    "pattern": lambda schema: f"a string that matches {_plain(str(schema['pattern']), 2 * SHORT)}",
+    "format": lambda schema: f"a string in the format {_plain(str(schema['format']), SHORT)}",
+    "uniqueItems": lambda _: "items that all differ",
+    "contentEncoding": lambda schema: f"a string in {_plain(str(schema['contentEncoding']), SHORT)}",
+    "contentMediaType": lambda schema: f"a string that holds {_plain(str(schema['contentMediaType']), SHORT)}",
+}
+
+_ABOUT = {"Length": "string", "Items": "array", "Properties": "object"}
+
+
+def _speaks_of(keyword: str, types: list[str]) -> bool:
+    """Whether *keyword* says anything about values of *types*."""
+    if keyword.startswith("exclusive") or not types:
+        return not keyword.startswith("exclusive")
+    about = next((kind for ending, kind in _ABOUT.items() if keyword.endswith(ending)), None)
+    return about in types if about else not {"number", "integer"}.isdisjoint(types)
+
+
+def _first(names: Iterable[str], most: int) -> list[str]:
+    return [key for key, _ in zip(names, range(most), strict=False)]
+
+
+def _plain(text: str, most: int) -> str:
+    """*text* on one line, cut to *most* characters, with nothing in it that a terminal would act upon."""
+    cut = text[:most]
+    if not cut.isprintable():
+        cut = "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in cut)[:most]
+    return cut.replace('"', '\\"') + ("…" if len(text) > most else "")
