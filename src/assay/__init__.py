@@ -1,1 +1,61 @@
-"""Assay judges every message of a Model Context Protocol conversation."""
+"""
+Assay judges every message of a Model Context Protocol conversation before it passes on.
+
+The public names; each is loaded when it is first used, so that a program pays for what it needs.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from assay.contracts.registry import SchemaRegistry
+    from assay.conversation import Conversation
+    from assay.errors import CanonicalError
+    from assay.jsonrpc import JsonRpc, JsonRpcClient, JsonRpcServer, JsonRpcValidator
+    from assay.schema_validator import SchemaValidator, ValidationMiddleware
+    from assay.verdict import Party, Verdict, Violation
+    from assay.violations import JsonRpcError, ValidationError
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CanonicalError",
+    "Conversation",
+    "JsonRpc",
+    "JsonRpcClient",
+    "JsonRpcError",
+    "JsonRpcServer",
+    "JsonRpcValidator",
+    "Party",
+    "SchemaRegistry",
+    "SchemaValidator",
+    "ValidationError",
+    "ValidationMiddleware",
+    "Verdict",
+    "Violation",
+]
+
+_HOMES = {
+    "CanonicalError": "errors",
+    "Conversation": "conversation",
+    "JsonRpc": "jsonrpc",
+    "JsonRpcClient": "jsonrpc",
+    "JsonRpcError": "violations",
+    "JsonRpcServer": "jsonrpc",
+    "JsonRpcValidator": "jsonrpc",
+    "Party": "verdict",
+    "SchemaRegistry": "contracts.registry",
+    "SchemaValidator": "schema_validator",
+    "ValidationError": "violations",
+    "ValidationMiddleware": "schema_validator",
+    "Verdict": "verdict",
+    "Violation": "verdict",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'assay' has no attribute {name!r}")
+    found = getattr(import_module(f"assay.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found

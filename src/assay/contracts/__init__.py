@@ -1,0 +1,1 @@
+"""What tools promise: their input and output schemas, ready to judge."""

@@ -1,0 +1,478 @@
+"""
+The judge: hears both parties of one conversation, frame by frame, and returns a verdict on each.
+
+No I/O, no clock, no thread, and no side of its own: the client, the server, our own tools and a server behind the guard
+are judged by the same code.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final, Literal, NamedTuple, cast
+
+from assay import render
+from assay.contracts.tools import Tools
+from assay.ladder import contract, envelope, framing, syntax
+from assay.ladder.protocol import Judge
+from assay.lifecycle import CAPABILITIES_KEY, REVISION_KEY, named_revision
+from assay.limits import DEFAULT, Limits
+from assay.memory import Memory
+from assay.rules import violation
+from assay.side import Id, Side, missing_capability
+from assay.spec.methods import revisions_of
+from assay.verdict import Exchange, Findings, Kind, Party, Verdict, Violation, verdict
+
+_CLIENT: Final = Party.CLIENT
+_SERVER: Final = Party.SERVER
+_read: Final = syntax.read
+
+
+class Facts(NamedTuple):
+    """What the transport knows of a frame beside its bytes."""
+
+    transport: Literal["stdio", "http"] = "stdio"
+    revision: str | None = None
+    """The revision that a header names, over HTTP."""
+
+
+_NO_FACTS = Facts()
+
+
+class Conversation:
+    """
+    One conversation between a client and a server.
+
+    *mode* says what becomes of a refused message. Under ``enforce`` it stops here: `Verdict.back` has the answer for
+    whoever sent it, `Verdict.onward` what the other party gets in its place, if anything. Under ``audit`` everything
+    travels on as it came, and only the violations tell.
+
+    With *revision* the conversation counts as opened in it already: for stateless HTTP, where the handshake was
+    elsewhere.
+    """
+
+    def __init__(
+        self,
+        *,
+        mode: Literal["enforce", "audit"] = "enforce",
+        revision: str | None = None,
+        profile: Literal["mcp", "strict"] = "mcp",
+        limits: Limits = DEFAULT,
+        errata: bool = True,
+    ) -> None:
+        self.mode = mode
+        self.limits = limits
+        self._enforcing = mode == "enforce"
+        self._profile = envelope.PROFILES[profile]
+        self._memory = Memory(limits, revision, errata=errata)
+        self._sides = self._memory.sides
+        self._client, self._server = self._sides[_CLIENT], self._sides[_SERVER]
+        self._tools = self._memory.tools
+        self._contracts = self._tools.known
+        self._frame_bytes = limits.frame_bytes
+        self._depth = limits.depth
+        self._id_bytes = limits.id_bytes
+        self._most_open = limits.open_requests
+
+    @property
+    def revision(self) -> str | None:
+        """The negotiated revision; None before one is known."""
+        return self._memory.lifecycle.revision
+
+    @property
+    def tools(self) -> Tools:
+        """The server's tools, as far as it has listed them."""
+        return self._tools
+
+    def open_requests(self, party: Party) -> tuple[Exchange, ...]:
+        """What *party* has asked and waits for, oldest first."""
+        return tuple(self._sides[party].open.values())
+
+    def hear(self, party: Party, frame: bytes, facts: Facts = _NO_FACTS) -> Verdict:
+        """The verdict on *frame*, which *party* has said. Raises for nothing that a frame contains."""
+        if len(frame) > self._frame_bytes:
+            return self._unreadable(party, frame, framing.check(frame, self._frame_bytes))
+        value = _read(frame, self._depth)
+        if type(value) is dict:
+            quick = self._quick_call if party is _CLIENT else self._quick_result
+            return quick(frame, value) or self._message(party, frame, value, facts)
+        if type(value) is Violation:
+            if framing.is_blank(frame):
+                return verdict(party, frame, "blank", None, None, self.revision, Findings(()))
+            return self._unreadable(party, frame, value)
+        if type(value) is list:
+            return self._batch(party, frame, value, facts)
+        return self._message(party, frame, value, facts)
+
+    def end(self, party: Party) -> list[Verdict]:
+        """
+        *party* says no more: each request that it still owes an answer to fails, once.
+
+        What it has asked itself is forgotten, because nobody is left to read the answers.
+        """
+        self._sides[party].open.clear()
+        self._sides[party].tokens.clear()
+        asker = self._sides[party.other]
+        return [self._abandoned(asker, each, "answered", "UPSTREAM_FAILURE") for each in list(asker.open.values())]
+
+    def give_up(self, asker: Party, ident: Id) -> Verdict | None:
+        """
+        The request of *asker* has waited too long; None if it is not open.
+
+        The edge keeps the time. An answer that still comes is one too many, and is not delivered.
+        """
+        exchange = self._sides[asker].open.get(ident)
+        return self._abandoned(self._sides[asker], exchange, "timed-out", "TIMEOUT") if exchange else None
+
+    # ── the quick look ───────────────────────────────────────────────────────────────────────────────────────────────
+    #
+    # Calls of tools and their results are most of all traffic, and most of them are good. These two say so in a tenth
+    # of the time, or say nothing: then the thorough way decides. What they accept it accepts too; a test holds them
+    # together.
+
+    def _quick_call(self, frame: bytes, message: dict[str, Any]) -> Verdict | None:
+        try:
+            if message["method"] != "tools/call" or message["jsonrpc"] != "2.0" or len(message) != 4:
+                return None
+            ident = message["id"]
+            params = message["params"]
+            # A name that is known is a string, and that the arguments are an object is all else that any revision asks
+            # of these two members; a test holds this against the schema.
+            known = self._contracts[params["name"]]
+            arguments = params["arguments"]
+        except (KeyError, TypeError):
+            return None
+        if type(ident) is not int and (type(ident) is not str or len(ident) > self._id_bytes):
+            return None
+        if type(arguments) is not dict or not known.valid_input(arguments):
+            return None
+        side = self._client
+        entry = side.call
+        requests = side.open
+        if entry is None or ident in requests or len(requests) >= self._most_open:
+            return None
+        requests[ident] = exchange = Exchange()
+        exchange.entry = entry
+        exchange.id = ident
+        exchange.contract = known
+        if (len(params) != 2 or side.stateless) and not _quick_meta(exchange, params):
+            del requests[ident]
+            return None
+        side.garbage = 0
+        made = Verdict()
+        made.party = _CLIENT
+        made.frame = frame
+        made.kind = "request"
+        made.value = message
+        made.exchange = exchange
+        made.revision = entry.revision
+        made.findings = None
+        return made
+
+    def _quick_result(self, frame: bytes, message: dict[str, Any]) -> Verdict | None:
+        try:
+            exchange = self._client.open[message["id"]]
+            result = message["result"]
+            output = exchange.contract.output
+            if message["jsonrpc"] != "2.0" or len(message) != 3 or exchange.as_task:
+                return None
+        except (KeyError, TypeError, AttributeError):
+            return None
+        entry = exchange.entry
+        if type(message["id"]) is not type(exchange.id) or not entry.result.is_valid(result):
+            return None
+        if result.get("resultType", "complete") != "complete":
+            return None
+        if output is not None and not contract.keeps_output(exchange.contract, result):
+            return None
+        self._client.close(exchange, "answered")
+        self._server.garbage = 0
+        made = Verdict()
+        made.party = _SERVER
+        made.frame = frame
+        made.kind = "result"
+        made.value = message
+        made.exchange = exchange
+        made.revision = entry.revision
+        made.findings = None
+        return made
+
+    # ── one message ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _message(self, party: Party, frame: bytes, value: Any, facts: Facts, batched: bool = False) -> Verdict:
+        kind = envelope.classify(value, self._profile, self.limits.id_bytes)
+        if kind is None:
+            return self._unusual(party, frame, value, facts, batched)
+        if kind == "request":
+            return self._request(party, frame, value, facts, batched)
+        if kind == "result":
+            return self._answer(party, frame, value, kind)
+        return self._notification(party, frame, value)
+
+    def _unusual(self, party: Party, frame: bytes, value: Any, facts: Facts, batched: bool) -> Verdict:
+        """What the quick look did not settle: errors, ids such as 1.0, and everything that is wrong."""
+        revision = self.revision
+        error_id = revision is not None and revision < "2025-11-25"
+        kind, faults = envelope.read(value, self._profile, id_limit=self.limits.id_bytes, error_id=error_id)
+        if revision is None and kind == "error" and value.get("id", "") is None:
+            # JSON-RPC answers unreadable input with a null id, and before a revision is agreed nothing else is in
+            # force.
+            faults = tuple(each for each in faults if each.rule != "envelope/id")
+        if faults:
+            return self._malformed(party, frame, kind, value, faults)
+        if kind == "request":
+            return self._request(party, frame, value, facts, batched)
+        return self._answer(party, frame, value, kind)
+
+    def _request(self, party: Party, frame: bytes, message: dict[str, Any], facts: Facts, batched: bool) -> Verdict:
+        side = self._sides[party]
+        method, ident = message["method"], message["id"]
+        if type(ident) is float:
+            ident = render.exact_id(frame, ident)
+        judge, early = self._memory.lifecycle.place_request(party, message, facts.revision)
+        found = list(early)
+        entry = judge.calls[party, "request"].get(method)
+        if entry is None:
+            found.append(self._no_such_method(judge, party, "request", message))
+            entry = judge.stranger(party, method)
+        faults, more = judge.check_params(entry, message, self.limits.violations)
+        found += faults
+        if ident in side.open or len(side.open) >= self._most_open:
+            found.append(self._no_room(side, ident, judge.revision))
+        if method in side.undeclared:
+            found.append(self._undeclared(side, method, judge.revision))
+        if batched and method == "initialize":
+            found.append(_batched_initialize(judge.revision))
+        exchange = Exchange.of(entry, ident)
+        if "params" in message and not _refused(found):
+            more += self._memory.take_params(side, exchange, message["params"], found)
+        side.garbage = 0
+        return self._heard_request(side, frame, message, exchange, found, more)
+
+    def _heard_request(
+        self, side: Side, frame: bytes, message: dict[str, Any], exchange: Exchange, found: list[Violation], more: int
+    ) -> Verdict:
+        """A request goes on unless it is refused and refusals are enforced."""
+        goes_on = not self._enforcing or not _refused(found)
+        listed, more = self._listed(found, more)
+        back = None
+        if goes_on:
+            if side.open.setdefault(exchange.id, exchange) is exchange:
+                self._memory.asked(exchange, message)
+        else:
+            side.forget_token(exchange)
+            ident = render.id_token(frame, message["id"])
+            back = render.refusal(ident, listed, more, exchange.revision, requested=named_revision(message))
+        findings = Findings(listed, more, frame if goes_on else None, back) if found else None
+        return verdict(side.party, frame, "request", message, exchange, exchange.revision, findings)
+
+    def _notification(self, party: Party, frame: bytes, message: dict[str, Any]) -> Verdict:
+        side = self._sides[party]
+        method = message["method"]
+        judge, early = self._memory.lifecycle.place_notification(method)
+        found = list(early)
+        more = 0
+        entry = judge.calls[party, "notification"].get(method)
+        if entry is None:
+            found.append(self._no_such_method(judge, party, "notification", message))
+        else:
+            faults, more = judge.check_params(entry, message, self.limits.violations)
+            found += faults
+        if method in side.undeclared:
+            found.append(self._undeclared(side, method, judge.revision))
+        side.garbage = 0
+        goes_on = not self._enforcing or not _refused(found)
+        exchange = self._memory.noted(side, method, message.get("params", {}), found, judge) if goes_on else None
+        listed, more = self._listed(found, more)
+        findings = Findings(listed, more, frame if goes_on else None) if found else None
+        return verdict(party, frame, "notification", message, exchange, judge.revision, findings)
+
+    def _answer(self, party: Party, frame: bytes, message: dict[str, Any], kind: Kind) -> Verdict:
+        ident = message.get("id")
+        if type(ident) is float:
+            ident = render.exact_id(frame, ident)
+        self._sides[party].garbage = 0
+        if ident is None:
+            # An error without an id: something could not be read. Nobody can say what it answers.
+            return verdict(party, frame, kind, message, None, self.revision)
+        asker = self._sides[party.other]
+        exchange = asker.open.get(ident) or asker.settled.get(ident)
+        if exchange is None or exchange.state not in {"open", "cancelled"}:
+            return self._unsolicited(party, frame, message, kind, exchange)
+        found: list[Violation] = []
+        more = self._memory.check_answer(exchange, message, kind, found)
+        asker.close(exchange, "answered")
+        onward: bytes | None = frame
+        if self._enforcing and _refused(found):
+            onward = self._failed(frame, message, exchange, found, more)
+        else:
+            self._memory.answered(exchange, message, found)
+        listed, more = self._listed(found, more)
+        findings = Findings(listed, more, onward) if found else None
+        return verdict(party, frame, kind, message, exchange, exchange.revision, findings)
+
+    def _failed(
+        self, frame: bytes, message: dict[str, Any], exchange: Exchange, found: Sequence[Violation], more: int
+    ) -> bytes:
+        """What whoever asked gets in place of a broken answer."""
+        if exchange.method == "initialize":
+            self._memory.refused()
+        listed, more = self._listed(found, more)
+        ident = render.id_token(frame, message["id"])
+        return render.failure(ident, "UPSTREAM_INVALID", listed, more, exchange.revision)
+
+    # ── what is no message, or comes at the wrong time ───────────────────────────────────────────────────────────────
+
+    def _unreadable(self, party: Party, frame: bytes, why: Violation | None) -> Verdict:
+        """
+        A frame that cannot be read. A client is told, within bounds; a server is not: what it prints by mistake is no
+        question, and an answer would only confuse it further.
+        """
+        side = self._sides[party]
+        side.garbage += 1
+        violations = (why,) if why is not None else ()
+        back = None
+        if self._enforcing and party is _CLIENT and side.garbage <= self.limits.garbage_answers:
+            back = render.refusal(None, violations, 0, self.revision)
+        findings = Findings(violations, 0, None if self._enforcing else frame, back)
+        return verdict(party, frame, "unreadable", None, None, self.revision, findings)
+
+    def _malformed(self, party: Party, frame: bytes, kind: Kind, value: Any, faults: Sequence[Violation]) -> Verdict:
+        """A JSON value that is no message: a request is answered, a broken answer fails what it seems to answer."""
+        listed, more = self._listed(faults, 0)
+        ident = value.get("id") if isinstance(value, dict) else None
+        usable = isinstance(ident, str | int) and not isinstance(ident, bool)
+        exchange, onward, back = None, None, None
+        if kind in {"result", "error"}:
+            asker = self._sides[party.other]
+            exchange = asker.open.get(cast("Id", ident)) if usable else None
+            if exchange is not None:
+                asker.close(exchange, "answered")
+                onward = self._failed(frame, value, exchange, faults, 0)
+        elif usable:
+            back = render.refusal(render.id_token(frame, ident), listed, more, self.revision)
+        elif kind != "notification":
+            back = self._unreadable(party, frame, listed[0]).back
+        findings = Findings(listed, more, onward, back) if self._enforcing else Findings(listed, more, frame)
+        return verdict(party, frame, kind, value, exchange, self.revision, findings)
+
+    def _unsolicited(
+        self, party: Party, frame: bytes, message: dict[str, Any], kind: Kind, exchange: Exchange | None
+    ) -> Verdict:
+        """An answer that nobody waits for: never delivered."""
+        wrong = violation(
+            "protocol/unsolicited" if exchange is None else "protocol/answered-twice",
+            "/id",
+            expected="the id of an open request",
+            found=render.shown_id(message["id"]) if exchange is None else f"that of a request already {exchange.state}",
+            revision=self.revision,
+        )
+        findings = Findings((wrong,), 0, None if self._enforcing else frame)
+        return verdict(party, frame, kind, message, exchange, self.revision, findings)
+
+    def _abandoned(
+        self, asker: Side, exchange: Exchange, state: Literal["answered", "timed-out"], code: str
+    ) -> Verdict:
+        """The verdict on an answer that does not come."""
+        asker.close(exchange, state)
+        if exchange.method == "initialize":
+            self._memory.refused()
+        wrong = violation(
+            "protocol/unanswered", expected=f"an answer to {exchange.method}", found="none", revision=exchange.revision
+        )
+        onward = render.failure(syntax.write(exchange.id), code, (wrong,), 0, exchange.revision)
+        findings = Findings((wrong,), 0, onward)
+        return verdict(asker.party.other, b"", "missing", None, exchange, exchange.revision, findings)
+
+    # ── batches ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _batch(self, party: Party, frame: bytes, values: list[Any], facts: Facts) -> Verdict:
+        """
+        A verdict on each entry, and one on the frame.
+
+        Entries are messages of their own: under enforcement the good ones go on, as they were spelt, without the
+        others.
+        """
+        if self.revision != "2025-03-26" or not values:
+            return self._no_batch(party, frame, values)
+        parts = tuple(
+            self._message(party, spelt, value, facts, batched=True)
+            for spelt, value in zip(render.entries(frame), values, strict=True)
+        )
+        found = [each.under(f"/{index}") for index, part in enumerate(parts) for each in part.violations]
+        listed, more = self._listed(found, sum(part.more for part in parts))
+        untouched = all(part.onward is part.frame for part in parts)
+        onward = frame if untouched else render.array([part.onward for part in parts])
+        back = render.array([part.back for part in parts])
+        findings = Findings(listed, more, onward, back, parts)
+        return verdict(party, frame, "batch", values, None, self.revision, findings)
+
+    def _no_batch(self, party: Party, frame: bytes, values: list[Any]) -> Verdict:
+        wrong = violation(
+            "envelope/batch",
+            expected="one message, batches are in 2025-03-26 only" if values else "a batch that is not empty",
+            found=f"an array of {len(values):,} items",
+            revision=self.revision,
+        )
+        refused = self._unreadable(party, frame, wrong)
+        return verdict(party, frame, "batch", values, None, self.revision, refused.findings)
+
+    # ── single findings ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _listed(self, found: Sequence[Violation], more: int) -> tuple[tuple[Violation, ...], int]:
+        most = self.limits.violations
+        return tuple(found[:most]), more + max(0, len(found) - most)
+
+    def _no_such_method(self, judge: Judge, party: Party, kind: Kind, message: dict[str, Any]) -> Violation:
+        wrong = judge.check_method(party, kind, message["method"])
+        beyond = wrong.rule == "protocol/method" and not revisions_of(message["method"])
+        if not beyond or not self._memory.has_extensions(message):
+            return wrong
+        return violation(
+            "protocol/extension",
+            "/method",
+            expected="a method of the specification",
+            found=wrong.found,
+            revision=judge.revision,
+        )
+
+    def _no_room(self, side: Side, ident: Id, revision: str) -> Violation:
+        if ident in side.open:
+            shown = render.shown_id(ident)
+            found = f"{shown}, which is still open for {side.open[ident].method}"
+            return violation("protocol/id-in-use", "/id", expected="an id of its own", found=found, revision=revision)
+        return violation(
+            "protocol/too-many-open",
+            expected=f"at most {self.limits.open_requests:,} open requests",
+            found="one more",
+            revision=revision,
+        )
+
+    def _undeclared(self, side: Side, method: str, revision: str) -> Violation:
+        declared = {party: each.capabilities for party, each in self._sides.items()}
+        owner, path = missing_capability(method, side.party, revision, declared) or (side.party, method)
+        return violation(
+            "protocol/capability",
+            "/method",
+            expected=f"the {owner}'s capability {path}",
+            found=f"{method}, although it was not declared",
+            revision=revision,
+        )
+
+
+def _quick_meta(exchange: Exchange, params: dict[str, Any]) -> bool:
+    """Whether params have, beside a name and arguments, just what a revision without handshake wants in `_meta`."""
+    meta = params.get("_meta")
+    if type(meta) is not dict or len(params) != 3 or "progressToken" in meta:
+        return False
+    if meta.get(REVISION_KEY) != exchange.entry.revision or not exchange.entry.params.is_valid(params):
+        return False
+    exchange.declared = frozenset(meta[CAPABILITIES_KEY])
+    return True
+
+
+def _refused(found: Sequence[Violation]) -> bool:
+    return any(each.action == "refuse" for each in found)
+
+
+def _batched_initialize(revision: str) -> Violation:
+    return violation(
+        "protocol/batched-initialize", "/method", expected="initialize alone", found="in a batch", revision=revision
+    )

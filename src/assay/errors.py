@@ -1,0 +1,64 @@
+"""One table from error code to HTTP status, JSON-RPC code and message (specs/000). No I/O."""
+
+from typing import NamedTuple
+
+
+class ErrorRow(NamedTuple):
+    """How one canonical error is shown over either transport."""
+
+    http_status: int
+    jsonrpc_code: int
+    message: str
+
+
+# The first four are those of specs/000, to the letter. Of the range -32020 … -32099, which the specification reserves
+# for itself, only what it defines is used; codes of our own are below it, in -32019 … -32000.
+_TABLE: dict[str, ErrorRow] = {
+    "INVALID_ENVELOPE": ErrorRow(400, -32600, "Invalid MCP envelope"),
+    "INVALID_TOOL_INPUT": ErrorRow(422, -32602, "Invalid tool input"),
+    "TOOL_NOT_FOUND": ErrorRow(404, -32001, "Unknown tool"),
+    "INTERNAL_ERROR": ErrorRow(500, -32603, "Internal error"),
+    "PARSE_ERROR": ErrorRow(400, -32700, "Parse error"),
+    "PAYLOAD_TOO_LARGE": ErrorRow(413, -32600, "Invalid MCP envelope"),
+    "METHOD_NOT_FOUND": ErrorRow(404, -32601, "Method not found"),
+    "INVALID_PARAMS": ErrorRow(400, -32602, "Invalid params"),
+    "UNKNOWN_TOOL": ErrorRow(200, -32602, "Unknown tool"),
+    "HEADER_MISMATCH": ErrorRow(400, -32020, "Header mismatch"),
+    "MISSING_CAPABILITY": ErrorRow(400, -32021, "Missing required client capability"),
+    "UNSUPPORTED_REVISION": ErrorRow(400, -32022, "Unsupported protocol version"),
+    "RESOURCE_NOT_FOUND": ErrorRow(404, -32002, "Resource not found"),
+    "UPSTREAM_INVALID": ErrorRow(502, -32010, "The server's answer broke the contract"),
+    "UPSTREAM_FAILURE": ErrorRow(502, -32011, "The server did not answer"),
+    "TIMEOUT": ErrorRow(504, -32012, "The server did not answer in time"),
+    "UNAUTHENTICATED": ErrorRow(401, -32013, "Authentication required"),
+    "FORBIDDEN": ErrorRow(403, -32014, "Forbidden"),
+    "TIER_REQUIRED": ErrorRow(403, -32015, "A higher tier is required"),
+    "OVERLOADED": ErrorRow(503, -32016, "Too many requests at once"),
+}
+
+
+class CanonicalError:
+    """Translates internal error codes; an unknown code raises ``KeyError``, so that none falls back silently."""
+
+    @staticmethod
+    def codes() -> tuple[str, ...]:
+        """Every code there is, those of specs/000 first."""
+        return tuple(_TABLE)
+
+    @staticmethod
+    def to_http_status(code: str) -> int:
+        """The HTTP status for *code*."""
+        return _row(code).http_status
+
+    @staticmethod
+    def to_jsonrpc_error(code: str) -> dict[str, int | str]:
+        """A fresh ``{"code", "message"}`` for *code*."""
+        row = _row(code)
+        return {"code": row.jsonrpc_code, "message": row.message}
+
+
+def _row(code: str) -> ErrorRow:
+    try:
+        return _TABLE[code]
+    except KeyError:
+        raise KeyError(f"no canonical error {code!r}; there are {', '.join(_TABLE)}") from None

@@ -1,0 +1,1 @@
+"""The rungs a message climbs, in order: framing, syntax, envelope, protocol, contract."""

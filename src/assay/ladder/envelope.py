@@ -1,0 +1,221 @@
+"""
+The third rung: a JSON value into a JSON-RPC message, by the profile in force. No methods of MCP, no I/O.
+
+`classify` is the quick way for the good; `check` lists every fault of the others.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+from assay.engine.wording import found as found_words
+from assay.limits import DEFAULT
+from assay.rules import violation
+from assay.verdict import Kind, Violation
+
+
+class Profile(NamedTuple):
+    """What an envelope may look like. One pipeline, one setting."""
+
+    name: Literal["jsonrpc", "mcp", "strict"]
+    id_types: tuple[type, ...]
+    """Types of an id; bool is no number here, although it is one in Python."""
+    array_params: bool
+    params_required: bool
+    batches: bool
+    """Whether batches may be sent at all; under ``mcp`` the revision decides."""
+    id_words: str
+    uuid_ids: bool = False
+    """Whether a string counts as an id only if it is a UUID."""
+
+    @property
+    def any_result(self) -> bool:
+        """Whether a result may be something else than an object."""
+        return self.name == "jsonrpc"
+
+
+JSONRPC = Profile("jsonrpc", (str, int, float, type(None)), True, False, True, "a string, a number or null")
+"""Plain JSON-RPC 2.0, as specs/002 has it."""
+
+MCP = Profile("mcp", (str, int), False, False, False, "a string or an integer")
+"""What the official schema and specs/003 ask for."""
+
+STRICT = Profile("strict", (str,), False, True, False, "a string")
+"""The envelope of specs/000."""
+
+STRICT_UUID = STRICT._replace(uuid_ids=True, id_words="a UUID")
+"""The same, with deterministic ids on."""
+
+PROFILES = {profile.name: profile for profile in (JSONRPC, MCP, STRICT)}
+
+_ABSENT: Any = object()
+
+
+def classify(value: Any, profile: Profile = MCP, id_limit: int = DEFAULT.id_bytes) -> Kind | None:
+    """The kind of a well-formed message of the common shape; None for any other, which `read` has to look at."""
+    if type(value) is not dict or value.get("jsonrpc") != "2.0":
+        return None
+    ident = value.get("id", _ABSENT)
+    if ident is not _ABSENT and type(ident) is not int and (type(ident) is not str or len(ident) > id_limit):
+        return None
+    if profile is not MCP:
+        return None
+    method = value.get("method")
+    if method is None:
+        plain = "error" not in value and type(value.get("result")) is dict and ident is not _ABSENT
+        return "result" if plain else None
+    if type(method) is not str or not method or "result" in value or "error" in value:
+        return None
+    if type(value.get("params", _EMPTY)) is not dict:
+        return None
+    return "notification" if ident is _ABSENT else "request"
+
+
+_EMPTY: dict[str, Any] = {}
+
+
+def read(
+    value: Any, profile: Profile = MCP, *, id_limit: int = DEFAULT.id_bytes, error_id: bool = True
+) -> tuple[Kind, tuple[Violation, ...]]:
+    """What *value* is, or is meant to be, and every fault of it as such."""
+    kind = classify(value, profile, id_limit)
+    if kind is not None:
+        return kind, ()
+    return kind_of(value), tuple(check(value, profile, id_limit=id_limit, error_id=error_id))
+
+
+def kind_of(value: Any) -> Kind:
+    """What *value* is meant to be, by the members it has."""
+    if not isinstance(value, dict):
+        return "batch" if isinstance(value, list) else "unreadable"
+    if "method" in value:
+        return "request" if "id" in value else "notification"
+    if "error" in value:
+        return "error"
+    return "result" if "result" in value else "unreadable"
+
+
+def check(
+    value: Any, profile: Profile = MCP, *, id_limit: int = DEFAULT.id_bytes, error_id: bool = True
+) -> Iterator[Violation]:
+    """
+    Every fault of *value* as one message (not a batch).
+
+    *error_id* says whether an error must carry an id: from 2025-11-25 on it may be left out where the request could not
+    be read.
+    """
+    if isinstance(value, dict) and "method" in value:
+        yield from check_call(value, profile, id_limit=id_limit)
+    else:
+        yield from check_answer(value, profile, id_limit=id_limit, error_id=error_id)
+
+
+def check_call(
+    value: Any, profile: Profile, *, id_limit: int = DEFAULT.id_bytes, needs_id: bool = False
+) -> Iterator[Violation]:
+    """Every fault of *value* as a request or, unless *needs_id*, a notification."""
+    if not isinstance(value, dict):
+        yield violation("envelope/message", expected="an object", found=found_words(value))
+        return
+    yield from _check_version(value)
+    method = value.get("method", _ABSENT)
+    if not isinstance(method, str) or not method:
+        yield _member(value, "method", "a string that is not empty")
+    for extra in ("result", "error"):
+        if extra in value:
+            yield violation(
+                "envelope/members", f"/{extra}", expected="a method alone", found=f"a method and {_an(extra)}"
+            )
+    if "id" in value:
+        yield from _check_id(value, profile, id_limit)
+    elif needs_id:
+        yield _member(value, "id", profile.id_words)
+    if "params" in value or (profile.params_required and ("id" in value or needs_id)):
+        yield from _check_params(value, profile)
+
+
+def check_answer(
+    value: Any, profile: Profile, *, id_limit: int = DEFAULT.id_bytes, error_id: bool = True
+) -> Iterator[Violation]:
+    """Every fault of *value* as a result or an error."""
+    if not isinstance(value, dict):
+        yield violation("envelope/message", expected="an object", found=found_words(value))
+        return
+    yield from _check_version(value)
+    if "result" in value and "error" in value:
+        yield violation("envelope/members", "/error", expected="a result or an error", found="a result and an error")
+    elif "result" not in value and "error" not in value:
+        yield violation("envelope/members", expected="a method, a result or an error", found=found_words(value))
+    if "error" in value:
+        yield from _check_error(value["error"])
+    elif "result" in value and not profile.any_result and not isinstance(value["result"], dict):
+        yield _member(value, "result", "an object")
+    if "id" in value:
+        yield from _check_id(value, profile, id_limit)
+    elif error_id or "error" not in value:
+        yield _member(value, "id", profile.id_words)
+
+
+def _check_version(value: dict[str, Any]) -> Iterator[Violation]:
+    if value.get("jsonrpc") != "2.0":
+        yield _member(value, "jsonrpc", '"2.0"')
+
+
+def _check_params(value: dict[str, Any], profile: Profile) -> Iterator[Violation]:
+    params = value.get("params", _ABSENT)
+    if isinstance(params, dict) or (profile.array_params and isinstance(params, list)):
+        return
+    yield _member(value, "params", "an object or an array" if profile.array_params else "an object")
+
+
+def _check_error(error: Any) -> Iterator[Violation]:
+    if not isinstance(error, dict):
+        yield violation("envelope/error", "/error", expected="an object", found=found_words(error))
+        return
+    code, message = error.get("code", _ABSENT), error.get("message", _ABSENT)
+    if type(code) is not int and not (type(code) is float and code.is_integer()):
+        yield _part_of_error("code", code, "an integer")
+    if not isinstance(message, str):
+        yield _part_of_error("message", message, "a string")
+
+
+def _check_id(value: dict[str, Any], profile: Profile, id_limit: int) -> Iterator[Violation]:
+    ident = value["id"]
+    whole = type(ident) is float and int in profile.id_types and ident.is_integer()
+    if type(ident) not in profile.id_types and not whole:
+        yield _member(value, "id", profile.id_words)
+    elif isinstance(ident, str) and len(ident) > id_limit:
+        yield violation(
+            "envelope/id", "/id", expected=f"at most {id_limit:,} characters", found=f"{len(ident):,} characters"
+        )
+    elif profile.uuid_ids and not _is_uuid(ident):
+        yield _member(value, "id", profile.id_words)
+
+
+def _is_uuid(text: str) -> bool:
+    from uuid import UUID  # noqa: PLC0415 - only where ids are deterministic
+
+    try:
+        return str(UUID(text)) == text.lower()
+    except ValueError:
+        return False
+
+
+def _member(value: dict[str, Any], name: str, expected: str) -> Violation:
+    found = found_words(value[name]) if name in value else "nothing"
+    return violation(
+        f"envelope/{name}", f"/{name}" if name in value else "", expected=f"{name}: {expected}", found=found
+    )
+
+
+def _part_of_error(name: str, part: Any, expected: str) -> Violation:
+    absent = part is _ABSENT
+    return violation(
+        "envelope/error",
+        "/error" if absent else f"/error/{name}",
+        expected=f"{name}: {expected}",
+        found="nothing" if absent else found_words(part),
+    )
+
+
+def _an(noun: str) -> str:
+    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"

@@ -1,0 +1,91 @@
+"""
+The first rung: bytes into frames and back, one message a line. No JSON, no I/O.
+
+Over HTTP the body of a request is the frame; there only the limit applies.
+"""
+
+from collections.abc import Iterator
+
+from assay.limits import DEFAULT
+from assay.rules import violation
+from assay.verdict import Violation
+
+_WHITE_SPACE = b" \t\r\n"
+
+
+class Splitter:
+    """
+    Cuts a stream of bytes into frames, the same ones however the bytes arrive.
+
+    A line over the limit comes out once, cut one byte past the limit, which is enough for `check` to refuse it. The
+    rest of it is dropped as it arrives, so that memory stays bounded, and the next line is served.
+    """
+
+    __slots__ = ("_dropping", "_held", "_limit", "_pieces")
+
+    def __init__(self, limit: int = DEFAULT.frame_bytes) -> None:
+        self._limit = limit
+        # Pieces rather than one growing buffer: a line that arrives byte by byte must not be copied at every byte.
+        self._pieces: list[bytes] = []
+        self._held = 0
+        self._dropping = False
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """The frames that *chunk* completes, without their newlines."""
+        *lines, tail = chunk.split(b"\n")
+        for line in lines:
+            frame = self._take(line)
+            if frame is not None:
+                yield frame
+            self._dropping = False
+        if tail:
+            cut = self._hold(tail)
+            if cut is not None:
+                yield cut
+
+    def end(self) -> bytes | None:
+        """The last line, if the stream ended without a newline."""
+        return self._join() if self._pieces else None
+
+    def _take(self, line: bytes) -> bytes | None:
+        """The frame that ends with *line*; None if its beginning was given out as too long already."""
+        if self._dropping:
+            return None
+        if not self._pieces:
+            return line[: self._limit + 1]
+        self._pieces.append(line)
+        return self._join()
+
+    def _hold(self, tail: bytes) -> bytes | None:
+        """Keeps an unfinished line; once it is past the limit gives out what is there, and drops the rest."""
+        if self._dropping:
+            return None
+        self._pieces.append(tail)
+        self._held += len(tail)
+        if self._held <= self._limit:
+            return None
+        self._dropping = True
+        return self._join()
+
+    def _join(self) -> bytes:
+        frame = b"".join(self._pieces)
+        self._pieces.clear()
+        self._held = 0
+        return frame[: self._limit + 1]
+
+
+def write(frame: bytes) -> bytes:
+    """The bytes that carry *frame* over a stream."""
+    return frame + b"\n"
+
+
+def is_blank(frame: bytes) -> bool:
+    """Whether there is nothing in the line; such a line is skipped, not judged."""
+    return not frame.strip(_WHITE_SPACE)
+
+
+def check(frame: bytes, limit: int) -> Violation | None:
+    """Why *frame* may not be parsed, or None."""
+    if len(frame) <= limit:
+        return None
+    return violation("framing/size", expected=f"at most {limit:,} bytes", found=f"more than {limit:,} bytes")

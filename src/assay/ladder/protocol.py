@@ -1,0 +1,238 @@
+"""
+The fourth rung, as far as the schema goes: params, results and errors against the official definitions of a revision.
+
+What depends on what was said before (ids, lifecycle, capabilities) is the conversation's to judge. No I/O, no state.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+from assay.engine.compiled import Compiled, compile_schema
+from assay.engine.fault import Faults
+from assay.rules import violation
+from assay.spec.methods import Method, methods, revisions_of
+from assay.spec.revisions import REVISIONS
+from assay.spec.schema import ProtocolSchema, protocol_schema
+from assay.verdict import Party, Violation
+
+# Errors whose code the specification defines together with their data, by revision.
+_DEFINED_ERRORS: dict[str, dict[int, str]] = {
+    "2025-11-25": {-32042: "URLElicitationRequiredError"},
+    "2026-07-28": {
+        -32020: "HeaderMismatchError",
+        -32021: "MissingRequiredClientCapabilityError",
+        -32022: "UnsupportedProtocolVersionError",
+    },
+}
+
+# Requests that may be answered by asking back, in the revisions where results say what they are.
+_MAY_ASK_BACK = frozenset({"tools/call", "prompts/get", "resources/read"})
+
+
+class Definition:
+    """
+    One part of the schema, compiled when it is first needed.
+
+    `is_valid` is the engine's own method from then on: judging a good message costs nothing of ours. Formats are
+    asserted, so that one look settles the common case; `check` tells a bad format, which is only reported, from a bad
+    structure.
+    """
+
+    __slots__ = ("_compile", "_loose", "_part", "_strict", "is_valid", "name")
+
+    def __init__(self, name: str, part: str, compiler: Callable[[bool], Compiled]) -> None:
+        self.name = name
+        self._part = part
+        self._compile = compiler
+        self._strict: Compiled | None = None
+        self._loose: Compiled | None = None
+        self.is_valid: Callable[[Any], bool] = self._first
+
+    def _first(self, instance: Any) -> bool:
+        self._strict = self._compile(True)
+        self.is_valid = self._strict.is_valid
+        return self.is_valid(instance)
+
+    def check(self, rule: str, instance: Any, at: str, revision: str, most: int) -> tuple[list[Violation], int]:
+        """What is wrong with *instance*, and at least how much more."""
+        if self.is_valid(instance) or self._strict is None:
+            return [], 0
+        if self._loose is None:
+            self._loose = self._compile(False)
+        if self._loose.is_valid(instance):
+            rule, faults = "protocol/format", self._strict.faults(instance, at=at, most=most)
+        else:
+            faults = self._loose.faults(instance, at=at, most=most)
+        hint = self._hint(instance, revision) if rule != "protocol/format" else None
+        return list(self._violations(rule, faults, revision, hint)), faults.more
+
+    def _hint(self, instance: Any, revision: str) -> str:
+        """Where to look it up; and if a newer revision would have it so, that one: servers often run ahead."""
+        for newer in REVISIONS[REVISIONS.index(revision) + 1 :]:
+            schema = protocol_schema(newer)
+            if self.name in schema.definitions and schema.validator(self.name, self._part).is_valid(instance):
+                return f"{newer} has it so, but {revision} is what was agreed: send what that one has."
+        return f"`assay schemas show {revision} {self.name}` prints what is wanted."
+
+    def _violations(self, rule: str, faults: Faults, revision: str, hint: str | None) -> Iterator[Violation]:
+        for fault in faults.listed:
+            yield violation(
+                rule,
+                fault.at,
+                expected=fault.expected,
+                found=fault.found,
+                revision=revision,
+                schema_at=fault.schema_at,
+                detail=self.name,
+                hint=hint,
+            )
+
+
+class Entry:
+    """One method of one revision, as one party may use it."""
+
+    __slots__ = ("judge", "name", "params", "params_required", "party", "result", "revision")
+
+    def __init__(self, party: Party, name: str, judge: "Judge", method: Method | None, schema: ProtocolSchema) -> None:
+        self.party = party
+        self.name = name
+        self.judge = judge
+        self.revision = judge.revision
+        self.params_required = False
+        self.params: Definition | None = None
+        self.result: Definition | None = None
+        if method is not None:
+            self.params_required = "params" in schema.definition(method.definition).get("required", ())
+            self.params = Definition(
+                method.definition, "/properties/params", lambda formats: _params(schema, method, formats)
+            )
+            self.result = judge.definition(method.result) if method.result else None
+
+
+class Judge:
+    """The methods of one revision, by sender and kind, each with what judges it."""
+
+    __slots__ = ("_cache", "_schema", "calls", "revision")
+
+    def __init__(self, schema: ProtocolSchema) -> None:
+        self.revision = schema.revision
+        self._schema = schema
+        self._cache: dict[str, Definition] = {}
+        self.calls: dict[tuple[Party, str], dict[str, Entry]] = {
+            (party, kind): {
+                name: Entry(party, name, self, method, schema)
+                for name, method in methods(schema.revision).items()
+                if method.kind == kind and party in method.senders
+            }
+            for party in Party
+            for kind in ("request", "notification")
+        }
+
+    def stranger(self, party: Party, name: str) -> Entry:
+        """A method that this revision does not have, or not for *party*: nothing of it can be judged."""
+        return Entry(party, name, self, None, self._schema)
+
+    def definition(self, name: str) -> Definition:
+        """What judges a value by the definition *name*."""
+        if name not in self._cache:
+            self._cache[name] = _whole(self._schema, name)
+        return self._cache[name]
+
+    def asking_definition(self, method: str, result: dict[str, Any]) -> Definition:
+        """
+        What judges a *result* of *method* that does not call itself complete, from 2026-07-28 on.
+
+        It may ask for more input first; of any other kind, which only an extension can define, the common part is
+        judged.
+        """
+        asks = result.get("resultType") == "input_required" and method in _MAY_ASK_BACK
+        return self.definition("InputRequiredResult" if asks else "Result")
+
+    def check_params(self, entry: Entry, message: dict[str, Any], most: int) -> tuple[list[Violation], int]:
+        """What is wrong with the params of a request or notification."""
+        if entry.params is None:
+            return [], 0
+        if "params" in message:
+            return entry.params.check("protocol/params", message["params"], "/params", self.revision, most)
+        if not entry.params_required:
+            return [], 0
+        missing = violation(
+            "protocol/params", expected="params", found="nothing", revision=self.revision, detail=entry.params.name
+        )
+        return [missing], 0
+
+    def check_error(self, message: dict[str, Any], most: int) -> tuple[list[Violation], int]:
+        """What is wrong with an error whose code the specification defines."""
+        name = _DEFINED_ERRORS.get(self.revision, {}).get(message["error"]["code"])
+        if name is None:
+            return [], 0
+        return self.definition(name).check("protocol/error", message, "", self.revision, most)
+
+    def check_result_type(self, method: str, result: dict[str, Any]) -> Iterator[Violation]:
+        """A result type that the specification does not have, or does not have for this method."""
+        kind = result.get("resultType")
+        if self.revision < "2026-07-28" or kind == "complete" or not isinstance(kind, str):
+            return
+        if kind != "input_required" or method not in _MAY_ASK_BACK:
+            yield violation(
+                "protocol/result-type",
+                "/result/resultType",
+                expected='"complete" or "input_required"' if method in _MAY_ASK_BACK else '"complete"',
+                found=f'"{kind[:40]}"',
+                revision=self.revision,
+            )
+
+    def check_method(self, party: Party, kind: str, name: str) -> Violation:
+        """Why *party* may not send *name* as *kind*: it is unknown, of another revision, or the other side's."""
+        known = methods(self.revision).get(name)
+        shown = f'"{name[:60]}"'
+        if known is None:
+            elsewhere = revisions_of(name)
+            hint = (
+                f"{name} exists in {', '.join(elsewhere)}; this conversation is {self.revision}." if elsewhere else None
+            )
+            return violation(
+                "protocol/method",
+                "/method",
+                expected=f"a method of {self.revision}",
+                found=shown,
+                revision=self.revision,
+                hint=hint,
+            )
+        if known.kind != kind:
+            expected = f"{known.name} as a {known.kind}, {'with' if known.kind == 'request' else 'without'} an id"
+            return violation("protocol/method", "/method", expected=expected, found=f"a {kind}", revision=self.revision)
+        return violation(
+            "protocol/direction",
+            "/method",
+            expected=f"a method that a {party} may send",
+            found=f"{shown}, which only a {party.other} sends",
+            revision=self.revision,
+        )
+
+
+@cache
+def judge(revision: str, *, errata: bool = True) -> Judge:
+    """The judge of *revision*; the same one for every conversation."""
+    return Judge(protocol_schema(revision, errata=errata))
+
+
+def _whole(schema: ProtocolSchema, name: str) -> Definition:
+    return Definition(name, "", lambda formats: schema.validator(name, formats=formats))
+
+
+def _params(schema: ProtocolSchema, method: Method, formats: bool) -> Compiled:
+    """
+    The params of a method.
+
+    Up to 2025-06-18 a request's own definition says nothing of `_meta`: that of JSONRPCRequest, which every request has
+    to meet as well, does. So both are asked, in one call of the engine.
+    """
+    base = "JSONRPCRequest" if method.kind == "request" else "JSONRPCNotification"
+    document = schema.closure(method.definition)
+    if schema.revision > "2025-06-18":
+        return compile_schema({"$ref": f"#/$defs/{method.definition}/properties/params"} | document, formats=formats)
+    both = [{"$ref": f"#/$defs/{name}/properties/params"} for name in (method.definition, base)]
+    definitions = document["$defs"] | schema.closure(base)["$defs"]
+    return compile_schema({"allOf": both} | document | {"$defs": definitions}, formats=formats)

@@ -1,0 +1,235 @@
+"""
+The second rung: a frame into a JSON value and back. No JSON-RPC, no I/O.
+
+Every accepted frame has exactly one reading: what other parsers would take differently (a repeated key, half a
+surrogate pair, a number that overflows) is refused here, because the frame travels on verbatim.
+"""
+
+from typing import Any
+
+import jiter
+import orjson
+
+from assay.engine.pointers import escaped
+from assay.limits import DEFAULT
+from assay.rules import violation
+from assay.verdict import Violation
+
+_loads = orjson.loads
+_dumps = orjson.dumps
+
+# From here on jiter reads long text faster than orjson (measured: 0.57 of the time at 50 KB, with repeated keys looked
+# for in the same pass); below it, or in frames full of keys, it is slower.
+_LONG = 4096
+
+# A long frame of so few values is one that is mostly text.
+_FEW = 64
+
+_BOM = b"\xef\xbb\xbf"
+
+
+def read(frame: bytes, depth: int = DEFAULT.depth) -> Any | Violation:
+    """
+    The JSON value in *frame*, or why there is none.
+
+    A repeated key is refused although RFC 8259 only discourages it: an accepted frame travels on verbatim, and the next
+    parser might keep the other value.
+    """
+    size = len(frame)
+    if size >= _LONG and _looks_like_text(frame):
+        value = _read_text(frame, depth)
+        if value is not _UNPROVED:
+            return value
+    try:
+        value = _loads(frame)
+        # orjson keeps the last of repeated keys without a word. If the value, written again, is the frame to the byte,
+        # none was lost: that is so for nearly all traffic, and costs a third of reading it. A frame nested past the
+        # limit is longer than twice the limit, and has more opening brackets than it: few frames need a closer look.
+        flat = size <= 2 * depth or _opening_brackets(frame) <= depth
+        again = _dumps(value) if flat else _dumps_within(value, depth)
+    except orjson.JSONDecodeError as error:
+        return _why_not(frame, error, depth)
+    except _TooDeepError:
+        return _too_deep(depth)
+    if again == frame or _same_number_of_keys(frame, again):
+        return value
+    return _repeated_key(frame) or value
+
+
+def write(value: Any) -> bytes:
+    """The compact frame for *value*, on one line."""
+    return _dumps(value)
+
+
+_UNPROVED: Any = object()
+
+
+def _looks_like_text(frame: bytes) -> bool:
+    """Whether three samples of *frame* have no key in them. A guess that decides the cost only, never the verdict."""
+    middle = len(frame) // 2
+    return (
+        frame.find(b'":', middle, middle + 128) < 0
+        and frame.find(b'":', 1024, 1152) < 0
+        and frame.find(b'":', -1152, -1024) < 0
+    )
+
+
+def _read_text(frame: bytes, depth: int) -> Any:
+    """
+    The value of a frame that is mostly text, or `_UNPROVED` if the thorough way must decide.
+
+    jiter refuses repeated keys itself. It agrees with orjson on everything but numbers out of range, so that only
+    values without such numbers count (a test holds the two against each other).
+    """
+    try:
+        value = jiter.from_json(frame, catch_duplicate_keys=True, allow_inf_nan=False)
+    except ValueError:
+        return _UNPROVED
+    seen = 0
+    level = [value]
+    while level:
+        depth -= 1
+        below: list[Any] = []
+        for item in level:
+            kind = type(item)
+            if kind is dict:
+                below += item.values()
+            elif kind is list:
+                below += item
+            elif kind is float or (kind is int and not -(2**63) <= item < 2**63):
+                return _UNPROVED
+        seen += len(below)
+        # The scalars of the last level are no nesting: it is the containers that count.
+        if seen > _FEW or (depth < 0 and below):
+            return _UNPROVED
+        level = below
+    return value
+
+
+class _TooDeepError(Exception):
+    pass
+
+
+def _opening_brackets(frame: bytes) -> int:
+    """
+    How many there are in *frame*, those in strings included.
+
+    They are counted by taking them out, which runs at the speed of memchr: `bytes.count` looks at every byte, and takes
+    four times as long.
+    """
+    return 2 * len(frame) - len(frame.replace(b"{", b"")) - len(frame.replace(b"[", b""))
+
+
+# orjson writes at most this many levels, and says so for one more.
+_DEEPEST_DUMP = 254
+
+
+def _dumps_within(value: Any, depth: int) -> bytes:
+    """*value* written again, if it is nested at most *depth* deep: wrapped so far that orjson's own limit is ours."""
+    if depth > _DEEPEST_DUMP:
+        raise ValueError(f"a nesting limit is at most {_DEEPEST_DUMP}")
+    wrapping = _DEEPEST_DUMP - depth
+    for _ in range(wrapping):
+        value = [value]
+    try:
+        again = _dumps(value)
+    except orjson.JSONEncodeError:
+        raise _TooDeepError from None
+    return again[wrapping : len(again) - wrapping]
+
+
+def _same_number_of_keys(frame: bytes, again: bytes) -> bool:
+    r"""
+    Whether the value, written *again*, has as many keys as *frame*, so that none was repeated.
+
+    A dropped member takes its colon along, and only the escape `\u003a` can hide one: as many colons as in the frame,
+    and no such escape, is a proof. For frames with white space or other spellings.
+    """
+    return b"\\u003" not in frame and again.count(b":") == frame.count(b":")
+
+
+class _Repeated(dict[str, Any]):
+    """An object in which a key came twice."""
+
+    __slots__ = ("key",)
+
+    key: str
+
+
+def _repeated_key(frame: bytes) -> Violation | None:
+    """The exact check, for the few frames that the proofs do not cover."""
+    import json  # noqa: PLC0415 - ten milliseconds at start-up that ordinary traffic never needs
+
+    found = _find_repeated(json.loads(frame, object_pairs_hook=_object_of_pairs))
+    if found is None:
+        return None
+    at, key = found
+    return violation(
+        "syntax/duplicate-key", at, expected="every key once", found=f"the key {_excerpt(key)} more than once"
+    )
+
+
+def _object_of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    plain = dict(pairs)
+    if len(plain) == len(pairs):
+        return plain
+    marked = _Repeated(plain)
+    seen: set[str] = set()
+    marked.key = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+    return marked
+
+
+def _find_repeated(value: Any) -> tuple[str, str] | None:
+    """The pointer of the first repeated key, in document order, and the key."""
+    waiting: list[tuple[str, Any]] = [("", value)]
+    while waiting:
+        at, item = waiting.pop()
+        if isinstance(item, _Repeated):
+            return f"{at}/{escaped(item.key)}", item.key
+        if isinstance(item, dict):
+            waiting += [(f"{at}/{escaped(key)}", child) for key, child in reversed(item.items())]
+        elif isinstance(item, list):
+            waiting += [(f"{at}/{index}", item[index]) for index in range(len(item) - 1, -1, -1)]
+    return None
+
+
+def _why_not(frame: bytes, error: orjson.JSONDecodeError, depth: int) -> Violation:
+    """The rule that an unreadable *frame* breaks."""
+    if frame.startswith(_BOM):
+        return violation("syntax/bom", expected="JSON", found="a byte order mark")
+    try:
+        text = frame.decode()
+    except UnicodeDecodeError as wrong:
+        return violation(
+            "syntax/utf8", expected="UTF-8", found=f"the byte 0x{frame[wrong.start]:02x} at position {wrong.start}"
+        )
+    reason = error.msg.lower()
+    if "surrogate" in reason:
+        return violation("syntax/surrogate", expected="a whole character", found=f"half a pair at {_place(error)}")
+    if "depth" in reason:
+        return _too_deep(depth)
+    if "infinity" in reason or text.startswith(("NaN", "Infinity", "-Infinity"), error.pos - text.startswith("-")):
+        return violation("syntax/number", expected="a finite number", found=f"another one at {_place(error)}")
+    return violation("syntax/json", expected="one JSON value", found=_what_is_there(text, error))
+
+
+def _what_is_there(text: str, error: orjson.JSONDecodeError) -> str:
+    """What stands where JSON should go on; for text that never was JSON, its beginning."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return f"the text {_excerpt(text)}"
+    reason = error.msg.partition(":")[0]
+    return f"{reason} at {_place(error)}"
+
+
+def _place(error: orjson.JSONDecodeError) -> str:
+    return f"character {error.pos}"
+
+
+def _too_deep(depth: int) -> Violation:
+    return violation("syntax/depth", expected=f"at most {depth} levels of nesting", found="more")
+
+
+def _excerpt(text: str, most: int = 40) -> str:
+    """*text* as JSON, cut short."""
+    shown = text if len(text) <= most else text[: most - 1] + "…"
+    return _dumps(shown).decode()

@@ -1,0 +1,188 @@
+"""
+Where a conversation stands: which revision is in force, and what may be said yet. No I/O, no ids, no tools.
+
+Two eras. In the handshake revisions `initialize` comes first and settles the revision for good. From 2026-07-28 on
+there is no handshake: each request names its revision in `_meta`, and one connection may see both, when a client's
+`server/discover` is refused and it falls back to `initialize`.
+"""
+
+from typing import Any, Literal, NamedTuple
+
+from assay.ladder.protocol import Judge, judge
+from assay.rules import violation
+from assay.spec.revisions import LATEST, REVISIONS, handshake
+from assay.verdict import Party, Violation
+
+REVISION_KEY = "io.modelcontextprotocol/protocolVersion"
+CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
+
+Phase = Literal["new", "initializing", "negotiated", "operating", "stateless"]
+
+_LATEST_HANDSHAKE = next(revision for revision in reversed(REVISIONS) if handshake(revision))
+
+
+class Place(NamedTuple):
+    """What a message is judged by, and what is wrong with its coming now."""
+
+    judge: Judge
+    violations: tuple[Violation, ...] = ()
+
+
+class Lifecycle:
+    """The phases of one conversation."""
+
+    __slots__ = ("_asked_for", "_errata", "judge", "phase")
+
+    def __init__(self, revision: str | None = None, *, errata: bool = True) -> None:
+        self._errata = errata
+        self._asked_for = _LATEST_HANDSHAKE
+        self.phase: Phase = "new"
+        self.judge = self._judge_of(revision or _LATEST_HANDSHAKE)
+        if revision is not None:
+            self.phase = "operating" if handshake(revision) else "stateless"
+
+    @property
+    def revision(self) -> str | None:
+        """The revision in force; None before one is known."""
+        return None if self.phase in {"new", "initializing"} else self.judge.revision
+
+    def place_request(self, party: Party, message: dict[str, Any], told: str | None) -> Place:
+        """
+        What a request is judged by.
+
+        *told* is the revision that the transport names beside the message (over HTTP, a header), if it does.
+        """
+        method = message["method"]
+        named = named_revision(message)
+        if self.phase == "operating":
+            again = method == "initialize" and party is Party.CLIENT
+            return Place(self.judge, (self._again(),) if again else ())
+        if party is Party.SERVER:
+            return self._place_of_handshake(method)
+        if named is not None or method == "server/discover" or (told is not None and not handshake(told)):
+            return self._place_of_stateless(named if named is not None else told)
+        if method == "initialize":
+            return self._place_of_initialize(message)
+        return self._place_of_handshake(method)
+
+    def place_notification(self, method: str) -> Place:
+        """What a notification is judged by."""
+        if self.phase in {"operating", "stateless"} or method == "notifications/cancelled":
+            return Place(self.judge)
+        if self.phase == "new":
+            return Place(self.judge, (self._before_initialize(method),))
+        return Place(self.judge)
+
+    def initialize(self, message: dict[str, Any]) -> None:
+        """The client has asked to initialize."""
+        self.phase = "initializing"
+        self._asked_for = _requested(message)
+        self.judge = self._judge_of(self._asked_for)
+
+    def place_initialize_result(self, result: dict[str, Any]) -> Place:
+        """What the answer to initialize is judged by: the revision it names itself."""
+        answered = result.get("protocolVersion")
+        if not isinstance(answered, str) or (answered in REVISIONS and handshake(answered)):
+            return Place(self._judge_of(answered if isinstance(answered, str) else self._asked_for))
+        nearest = max((each for each in REVISIONS if handshake(each) and each <= answered), default=REVISIONS[0])
+        wrong = violation(
+            "protocol/unknown-revision",
+            "/result/protocolVersion",
+            expected=f"one of {', '.join(each for each in REVISIONS if handshake(each))}",
+            found=f'"{answered[:40]}"',
+            revision=nearest,
+        )
+        return Place(self._judge_of(nearest), (wrong,))
+
+    def negotiated(self, by: Judge) -> None:
+        """The server has answered initialize, in the revision of *by*."""
+        self.phase = "negotiated"
+        self.judge = by
+
+    def refused(self) -> None:
+        """Initialize has failed: the conversation is as new, and may be opened again."""
+        self.phase = "new"
+        self.judge = self._judge_of(_LATEST_HANDSHAKE)
+
+    def initialized(self) -> None:
+        """The client has said that it is ready."""
+        if self.phase == "negotiated":
+            self.phase = "operating"
+
+    def stateless(self, by: Judge) -> None:
+        """A request or an answer of an era without handshake has passed."""
+        self.phase = "stateless"
+        self.judge = by
+
+    def _judge_of(self, revision: str) -> Judge:
+        return judge(revision, errata=self._errata)
+
+    def _place_of_stateless(self, named: str | None) -> Place:
+        revision = named or LATEST
+        if revision in REVISIONS:
+            if handshake(revision):
+                return Place(self._judge_of(revision), (self._before_initialize("a request"),))
+            return Place(self._judge_of(revision))
+        wrong = violation(
+            "protocol/unsupported-revision",
+            f"/params/_meta/{REVISION_KEY.replace('/', '~1')}",
+            expected=f"one of {', '.join(REVISIONS)}",
+            found=f'"{revision[:40]}"',
+            revision=LATEST,
+        )
+        return Place(self._judge_of(LATEST), (wrong,))
+
+    def _place_of_initialize(self, message: dict[str, Any]) -> Place:
+        if self.phase in {"initializing", "negotiated"}:
+            return Place(self.judge, (self._again(),))
+        return Place(self._judge_of(_requested(message)))
+
+    def _place_of_handshake(self, method: str) -> Place:
+        if method == "ping" or self.phase == "stateless":
+            return Place(self.judge)
+        if self.phase == "new":
+            return Place(self.judge, (self._before_initialize(method),))
+        return Place(self.judge, (self._before_initialized(method),))
+
+    def _again(self) -> Violation:
+        return violation(
+            "protocol/initialize-again",
+            "/method",
+            expected="one initialize",
+            found="another",
+            revision=self.judge.revision,
+        )
+
+    def _before_initialize(self, method: str) -> Violation:
+        return violation(
+            "protocol/before-initialize",
+            "/method",
+            expected="initialize",
+            found=method[:60],
+            revision=self.judge.revision,
+        )
+
+    def _before_initialized(self, method: str) -> Violation:
+        return violation(
+            "protocol/before-initialized",
+            "/method",
+            expected="ping, until notifications/initialized",
+            found=method[:60],
+            revision=self.judge.revision,
+        )
+
+
+def named_revision(message: dict[str, Any]) -> str | None:
+    """The revision in a request's `_meta`."""
+    params = message.get("params")
+    meta = params.get("_meta") if params is not None else None
+    named = meta.get(REVISION_KEY) if isinstance(meta, dict) else None
+    return named if isinstance(named, str) else None
+
+
+def _requested(message: dict[str, Any]) -> str:
+    """The revision that an initialize request is judged by: the one it asks for, or the newest with a handshake."""
+    params = message.get("params")
+    asked = params.get("protocolVersion") if params is not None else None
+    known = isinstance(asked, str) and asked in REVISIONS and handshake(asked)
+    return str(asked) if known else _LATEST_HANDSHAKE

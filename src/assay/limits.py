@@ -1,0 +1,42 @@
+"""The numbers that bound what a peer can make us do, each with its reason. No rules, no I/O."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one conversation may cost. Every number can be set; the defaults fit all traffic we have recorded."""
+
+    frame_bytes: int = 1 << 20
+    """1 MiB of UTF-8, the newline not counted: what specs/001 sets for requests. Counted before anything is parsed."""
+
+    depth: int = 128
+    """
+    Levels of nesting. Ordinary traffic stays below 64; JSON Schema engines overflow their stack on deep instances.
+    """
+
+    id_bytes: int = 1024
+    """Characters of an id or a progress token. A UUID has 36; each open request keeps its id in memory."""
+
+    cursor_bytes: int = 64 * 1024
+    """Characters of a pagination cursor. Servers put encoded state into them; a client must send them back whole."""
+
+    open_requests: int = 10_000
+    """Requests one party may have open at once. An exchange takes about 200 bytes, so this is about 2 MB."""
+
+    settled: int = 512
+    """Answered and abandoned ids that are remembered, to tell a second answer from an answer to nothing."""
+
+    tools: int = 10_000
+    """Tools that are remembered with their contracts; the largest server we know lists under 300."""
+
+    violations: int = 20
+    """Violations listed in one verdict; the rest are counted."""
+
+    garbage_answers: int = 16
+    """
+    Answers in a row to unreadable input, until the peer says something readable: no storm between two confused peers.
+    """
+
+
+DEFAULT = Limits()

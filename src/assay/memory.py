@@ -1,0 +1,375 @@
+"""
+What a conversation has agreed and learned, and how each message changes it. No I/O, no clock.
+
+The revision, what both sides have declared, the tools and their contracts, progress, tasks. What contradicts it is a
+violation, added to the list that the caller hands in.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from assay.contracts.tools import Tools
+from assay.ladder import contract
+from assay.ladder.protocol import Definition, Judge
+from assay.lifecycle import CAPABILITIES_KEY, Lifecycle
+from assay.limits import Limits
+from assay.rules import violation
+from assay.side import Side, has_capability, undeclared
+from assay.spec.revisions import handshake
+from assay.verdict import Exchange, Kind, Party, Violation
+
+Found = list[Violation]
+
+# What the client must have declared for the server to ask for it inside a result (2026-07-28).
+_INPUT_CAPABILITIES: Final = {
+    "elicitation/create": "elicitation",
+    "sampling/createMessage": "sampling",
+    "roots/list": "roots",
+}
+
+# Tasks that are remembered so that their payload can be judged by the request that started them.
+_MOST_TASKS: Final = 1000
+
+
+class Memory:
+    """The state of one conversation."""
+
+    def __init__(self, limits: Limits, revision: str | None, *, errata: bool) -> None:
+        self.limits = limits
+        self.lifecycle = Lifecycle(revision, errata=errata)
+        self.tools = Tools(limits.tools)
+        self.sides = {party: Side(party, limits, self.lifecycle.judge) for party in Party}
+        self._tasks: dict[str, Exchange] = {}
+        self._noted: dict[str, Callable[[Side, Mapping[str, Any], Found, Judge], Exchange | None]] = {
+            "notifications/initialized": self._initialized,
+            "notifications/cancelled": self._cancelled,
+            "notifications/progress": self._progress,
+            "notifications/tools/list_changed": self._tools_changed,
+        }
+        self._answered: dict[str, Callable[[Exchange, dict[str, Any], Found], None]] = {
+            "initialize": self._negotiated,
+            "server/discover": self._discovered,
+            "tools/list": self._tools_listed,
+        }
+        self._settle()
+
+    # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def take_params(self, side: Side, exchange: Exchange, params: dict[str, Any], found: Found) -> int:
+        """
+        Keeps what the answer to a request will need of its params, which are valid, and judges them by what is known.
+
+        Returns at least how many violations there are beyond those found.
+        """
+        meta = params.get("_meta")
+        if meta is not None:
+            self._take_meta(side, exchange, meta, found)
+        if exchange.method == "tools/call":
+            name = exchange.detail = params["name"]
+            known = self.tools.known.get(name)
+            if "task" in params:
+                exchange.as_task = exchange.revision == "2025-11-25"
+            if known is not None:
+                exchange.contract = known
+                if not contract.keeps_input(known, params):
+                    faults, more = contract.check_input(known, params, exchange.revision, self.limits.violations)
+                    found += faults
+                    return more
+            elif self.tools.complete:
+                found.append(self._unknown_tool(name, exchange.revision))
+        elif params:
+            self._take_details(side, exchange, params, found)
+        return 0
+
+    def _take_meta(self, side: Side, exchange: Exchange, meta: dict[str, Any], found: Found) -> None:
+        token = meta.get("progressToken")
+        if token is not None:
+            if isinstance(token, str) and len(token) > self.limits.id_bytes:
+                found.append(_too_long("/params/_meta/progressToken", token, self.limits.id_bytes))
+                return
+            exchange.token = token
+            side.tokens[token] = None
+        declared = meta.get(CAPABILITIES_KEY)
+        if declared is not None and not handshake(exchange.revision):
+            exchange.declared = frozenset(declared)
+
+    def _take_details(self, side: Side, exchange: Exchange, params: dict[str, Any], found: Found) -> None:
+        cursor = params.get("cursor")
+        if isinstance(cursor, str):
+            exchange.detail = True
+            if len(cursor) > self.limits.cursor_bytes:
+                found.append(_too_long("/params/cursor", cursor, self.limits.cursor_bytes))
+        if exchange.revision == "2025-11-25":
+            exchange.as_task = "task" in params
+            if exchange.method.startswith("tasks/"):
+                exchange.detail = params.get("taskId")
+        if side.party is Party.SERVER:
+            found += self._check_features(exchange, params)
+
+    def _check_features(self, exchange: Exchange, params: dict[str, Any]) -> list[Violation]:
+        """Modes of sampling and elicitation that a client declares one by one."""
+        wanted = []
+        if exchange.method == "elicitation/create" and params.get("mode") == "url":
+            wanted.append(("/params/mode", "elicitation.url"))
+        if exchange.method == "sampling/createMessage" and "tools" in params:
+            wanted.append(("/params/tools", "sampling.tools"))
+        declared = self.sides[Party.CLIENT].capabilities
+        return [
+            _lacks(at, Party.CLIENT, path, exchange.revision)
+            for at, path in wanted
+            if declared is not None and not has_capability(declared, path)
+        ]
+
+    def asked(self, exchange: Exchange, message: dict[str, Any]) -> None:
+        """A request has passed, at a time when it may decide the era."""
+        if exchange.method == "initialize" and exchange.asker is Party.CLIENT:
+            self.lifecycle.initialize(message)
+            self.sides[Party.CLIENT].capabilities = _object(_object(message.get("params")).get("capabilities"))
+            self._settle()
+        elif (
+            self.lifecycle.phase != "stateless"
+            and not handshake(exchange.revision)
+            and exchange.method != "server/discover"
+        ):
+            # A client that asks server/discover may still be refused and fall back to initialize.
+            self.lifecycle.stateless(exchange.entry.judge)
+            self._settle()
+
+    def has_extensions(self, message: dict[str, Any]) -> bool:
+        """Whether either side has declared that it goes beyond the specification."""
+        declared = [side.capabilities for side in self.sides.values()]
+        declared.append(_object(_object(_object(message.get("params")).get("_meta")).get(CAPABILITIES_KEY)))
+        return any(each and (each.get("extensions") or each.get("experimental")) for each in declared)
+
+    # ── notifications ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def noted(self, side: Side, method: str, params: Mapping[str, Any], found: Found, judge: Judge) -> Exchange | None:
+        """A notification has passed; the exchange that it concerns, if any."""
+        effect = self._noted.get(method)
+        return effect(side, params, found, judge) if effect else None
+
+    def _initialized(self, side: Side, params: Mapping[str, Any], found: Found, judge: Judge) -> None:  # noqa: ARG002
+        self.lifecycle.initialized()
+        self._settle()
+
+    def _tools_changed(self, side: Side, params: Mapping[str, Any], found: Found, judge: Judge) -> None:  # noqa: ARG002
+        self.tools.changed()
+
+    def _cancelled(self, side: Side, params: Mapping[str, Any], found: Found, judge: Judge) -> Exchange | None:
+        ident = params.get("requestId")
+        if not isinstance(ident, str | int):
+            return None
+        if side.party is Party.SERVER and not handshake(judge.revision):
+            # Without requests of its own, a server cancels what the client has asked: it ends a subscription.
+            side = self.sides[Party.CLIENT]
+        exchange = side.open.get(ident)
+        if exchange is None:
+            if ident not in side.settled:
+                found.append(_cancel_violation("the id of an open request of its own", judge.revision))
+            return side.settled.get(ident)
+        if exchange.method == "initialize":
+            found.append(_cancel_violation("another request than initialize", judge.revision))
+        side.close(exchange, "cancelled")
+        return exchange
+
+    def _progress(self, side: Side, params: Mapping[str, Any], found: Found, judge: Judge) -> None:
+        tokens = self.sides[side.party.other].tokens
+        token, progress = params.get("progressToken"), params.get("progress")
+        if not isinstance(token, str | int) or not isinstance(progress, int | float):
+            return
+        if token not in tokens:
+            found.append(_progress_violation("/params/progressToken", "the token of an open request", "another", judge))
+            return
+        last = tokens[token]
+        if last is not None and progress <= last:
+            found.append(_progress_violation("/params/progress", f"more than {last:g}", f"{progress:g}", judge))
+        tokens[token] = progress
+
+    # ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def check_answer(self, exchange: Exchange, message: dict[str, Any], kind: Kind, found: Found) -> int:
+        """Judges an answer by its request. Returns at least how many violations there are beyond those found."""
+        entry = exchange.entry
+        judge: Judge = entry.judge
+        if kind == "error":
+            faults, more = judge.check_error(message, self.limits.violations)
+            found += faults
+            found += self._check_code(exchange, message["error"])
+            return more
+        result = message["result"]
+        definition: Definition | None = entry.result
+        if definition is None:
+            return 0
+        if exchange.as_task:
+            definition = judge.definition("CreateTaskResult")
+        elif judge.revision >= "2026-07-28" and _kind(result) != "complete":
+            found += judge.check_result_type(exchange.method, result)
+            definition = judge.asking_definition(exchange.method, result)
+        elif exchange.method == "initialize":
+            judge, early = self.lifecycle.place_initialize_result(result)
+            definition = judge.definition("InitializeResult")
+            found += early
+        if not definition.is_valid(result):
+            faults, more = definition.check(
+                "protocol/result", result, "/result", judge.revision, self.limits.violations
+            )
+            found += faults
+            if any(each.action == "refuse" for each in faults):
+                return more
+        return self._check_promise(exchange, result, found)
+
+    def _check_promise(self, exchange: Exchange, result: dict[str, Any], found: Found) -> int:
+        """What goes beyond the schema: the tool's contract, the payload of a task, what may be asked back."""
+        if exchange.as_task:
+            return 0
+        if exchange.method == "tasks/result":
+            return self._check_payload(exchange, result, found)
+        if result.get("resultType") == "input_required":
+            found += _check_asked_back(exchange, result)
+        elif exchange.contract is not None and not contract.keeps_output(exchange.contract, result):
+            faults, more = contract.check_output(exchange.contract, result, exchange.revision, self.limits.violations)
+            found += faults
+            return more
+        return 0
+
+    def _check_payload(self, exchange: Exchange, result: dict[str, Any], found: Found) -> int:
+        """A task's payload is what the request that started it would have been answered with."""
+        started = self._tasks.get(exchange.detail)
+        if started is None:
+            return 0
+        definition: Definition = started.entry.result
+        faults, more = definition.check("protocol/result", result, "/result", started.revision, self.limits.violations)
+        found += faults
+        if not faults and started.contract is not None:
+            faults, more = contract.check_output(started.contract, result, started.revision, self.limits.violations)
+            found += faults
+        return more
+
+    def _check_code(self, exchange: Exchange, error: dict[str, Any]) -> list[Violation]:
+        """-32601 to tools/call from a server that does have tools."""
+        declared = self.sides[Party.SERVER].capabilities or {}
+        if exchange.method != "tools/call" or error["code"] != -32601 or not ("tools" in declared or self.tools.known):
+            return []
+        return [
+            violation(
+                "protocol/error-code",
+                "/error/code",
+                expected="-32602 for a tool that is not known",
+                found="-32601",
+                revision=exchange.revision,
+            )
+        ]
+
+    def answered(self, exchange: Exchange, message: dict[str, Any], found: Found) -> None:
+        """An answer has passed."""
+        if "error" in message:
+            if exchange.method == "initialize":
+                self.refused()
+            return
+        result = message["result"]
+        if exchange.as_task:
+            self._task_started(exchange, result)
+            return
+        effect = self._answered.get(exchange.method)
+        if effect is not None:
+            effect(exchange, result, found)
+
+    def refused(self) -> None:
+        """The handshake has failed; another one may follow."""
+        self.lifecycle.refused()
+        self.sides[Party.CLIENT].capabilities = self.sides[Party.SERVER].capabilities = None
+        self._settle()
+
+    def _negotiated(self, exchange: Exchange, result: dict[str, Any], found: Found) -> None:  # noqa: ARG002
+        self.lifecycle.negotiated(self.lifecycle.place_initialize_result(result).judge)
+        self.sides[Party.SERVER].capabilities = _object(result.get("capabilities"))
+        self._settle()
+
+    def _discovered(self, exchange: Exchange, result: dict[str, Any], found: Found) -> None:  # noqa: ARG002
+        if self.lifecycle.phase in {"new", "stateless"}:
+            self.lifecycle.stateless(exchange.entry.judge)
+            self.sides[Party.SERVER].capabilities = _object(result.get("capabilities"))
+            self._settle()
+
+    def _tools_listed(self, exchange: Exchange, result: dict[str, Any], found: Found) -> None:
+        page = result.get("tools")
+        if isinstance(page, list):
+            found += self.tools.learn(
+                page,
+                first=exchange.detail is None,
+                last="nextCursor" not in result,
+                outputs=exchange.revision >= "2025-06-18",
+                revision=exchange.revision,
+            )
+
+    def _task_started(self, exchange: Exchange, result: dict[str, Any]) -> None:
+        ident = _object(result.get("task")).get("taskId")
+        if isinstance(ident, str) and len(ident) <= self.limits.id_bytes:
+            self._tasks[ident] = exchange
+            if len(self._tasks) > _MOST_TASKS:
+                del self._tasks[next(iter(self._tasks))]
+
+    def _settle(self) -> None:
+        """Gives both sides the revision in force, and works out what neither may use."""
+        judge = self.lifecycle.judge
+        declared = {party: side.capabilities for party, side in self.sides.items()}
+        for party, side in self.sides.items():
+            side.use(judge)
+            side.undeclared = undeclared(party, judge.revision, declared)
+            if self.lifecycle.phase in {"operating", "stateless"} and "tools/call" not in side.undeclared:
+                side.call = side.requests.get("tools/call")
+
+    def _unknown_tool(self, name: str, revision: str) -> Violation:
+        from difflib import get_close_matches  # noqa: PLC0415 - only where somebody is mistaken
+
+        near = get_close_matches(name[:100], list(self.tools.known)[:500], n=1)
+        return violation(
+            "contract/unknown-tool",
+            "/params/name",
+            expected=f"a listed tool, such as {near[0]}" if near else f"one of {len(self.tools.known)} listed tools",
+            found=f'"{name[:60]}"',
+            revision=revision,
+        )
+
+
+def _check_asked_back(exchange: Exchange, result: dict[str, Any]) -> list[Violation]:
+    """Input that the client did not say it can give."""
+    if exchange.declared is None:
+        return []
+    wrong = []
+    for key, request in _object(result.get("inputRequests")).items():
+        path = _INPUT_CAPABILITIES.get(request.get("method", ""))
+        if path is not None and path not in exchange.declared:
+            wrong.append(_lacks(f"/result/inputRequests/{key[:100]}", Party.CLIENT, path, exchange.revision))
+    return wrong
+
+
+def _kind(result: dict[str, Any]) -> str:
+    """What a result calls itself; one that does not say so in a string is judged as complete, and fails by that."""
+    kind = result.get("resultType")
+    return kind if isinstance(kind, str) else "complete"
+
+
+def _object(value: Any) -> dict[str, Any]:
+    """*value* if it is an object, else an empty one: a broken schema was reported, here it only must not hurt."""
+    return value if isinstance(value, dict) else {}
+
+
+def _lacks(at: str, party: Party, path: str, revision: str) -> Violation:
+    return violation(
+        "protocol/capability", at, expected=f"the {party}'s capability {path}", found="not declared", revision=revision
+    )
+
+
+def _too_long(at: str, text: str, most: int) -> Violation:
+    return violation(
+        "protocol/token-size", at, expected=f"at most {most:,} characters", found=f"{len(text):,} characters"
+    )
+
+
+def _cancel_violation(expected: str, revision: str) -> Violation:
+    return violation("protocol/cancel", "/params/requestId", expected=expected, found="none", revision=revision)
+
+
+def _progress_violation(at: str, expected: str, found: str, judge: Judge) -> Violation:
+    return violation("protocol/progress", at, expected=expected, found=found, revision=judge.revision)

@@ -1,0 +1,167 @@
+"""
+Verdicts as frames: the answer to a refused request, and the error in place of a broken answer. No I/O, no judging.
+
+One table (`CanonicalError`) gives codes and messages; the revision decides the shape.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from assay.errors import CanonicalError
+from assay.rules import RULES
+from assay.spec.revisions import REVISIONS
+from assay.verdict import Violation
+
+
+def id_token(frame: bytes, ident: object) -> bytes:
+    """
+    The id as *frame* spells it, so that it can be echoed unchanged.
+
+    Numbers need the frame: parsers turn `1e2`, `-0` and 2^70 into something that is written differently.
+    """
+    if isinstance(ident, str):
+        return orjson.dumps(ident)
+    spelt = _Spelling.of(frame)
+    return spelt.encode() if spelt is not None else orjson.dumps(ident)
+
+
+def exact_id(frame: bytes, ident: float) -> int:
+    """The whole number that *frame* has for an id which was read as a float."""
+    from decimal import Decimal  # noqa: PLC0415 - for numbers nobody uses as ids
+
+    spelt = _Spelling.of(frame)
+    return int(Decimal(spelt)) if spelt is not None else int(ident)
+
+
+class _Spelling(str):
+    """A number as it was written."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def of(frame: bytes) -> "_Spelling | None":
+        import json  # noqa: PLC0415 - only where an answer is written
+
+        value = json.loads(frame, parse_int=_Spelling, parse_float=_Spelling)
+        ident = value.get("id") if isinstance(value, dict) else None
+        return ident if isinstance(ident, _Spelling) else None
+
+
+def shown_id(ident: object) -> str:
+    """An id as JSON, cut short, for people."""
+    text = orjson.dumps(ident).decode()
+    return text if len(text) <= 40 else text[:39] + "…"
+
+
+def entries(frame: bytes) -> list[bytes]:
+    """The entries of an array, each as *frame* spells it."""
+    import json  # noqa: PLC0415 - only for batches, which one revision has
+
+    decoder = json.JSONDecoder()
+    text = frame.decode()
+    found: list[bytes] = []
+    at = text.index("[") + 1
+    while True:
+        at = _past_white_space(text, at)
+        if text[at] == "]":
+            return found
+        _, end = decoder.raw_decode(text, at)
+        found.append(text[at:end].encode())
+        at = _past_white_space(text, end)
+        at += text[at] == ","
+
+
+def _past_white_space(text: str, at: int) -> int:
+    while text[at] in " \t\r\n":
+        at += 1
+    return at
+
+
+def array(frames: Sequence[bytes | None]) -> bytes | None:
+    """A batch of those *frames* that are there; None if there are none."""
+    present = [frame for frame in frames if frame is not None]
+    return b"[" + b",".join(present) + b"]" if present else None
+
+
+def refusal(
+    ident: bytes | None,
+    violations: Sequence[Violation],
+    more: int,
+    revision: str | None,
+    *,
+    requested: str | None = None,
+) -> bytes:
+    """
+    The answer to a message that was refused, with the id as it is to be spelt; None where none could be read.
+
+    Arguments that break a tool's contract are a failed result from 2025-11-25 on, so that a model can mend them itself.
+    """
+    first = next((each for each in violations if each.action == "refuse"), violations[0])
+    if first.rule == "contract/input" and ident is not None and revision is not None and revision >= "2025-11-25":
+        return _frame(ident, b'"result":' + orjson.dumps(_failed_result(violations, more, revision)), revision)
+    error: dict[str, Any] = CanonicalError.to_jsonrpc_error(RULES[first.rule].code)
+    data: dict[str, Any] = {"violations": [as_json(each) for each in violations]}
+    if first.rule == "protocol/unsupported-revision":
+        data = {"requested": requested or "", "supported": list(REVISIONS), **data}
+    return error_frame(ident, error, _counted(data, more), revision)
+
+
+def failure(ident: bytes | None, code: str, violations: Sequence[Violation], more: int, revision: str | None) -> bytes:
+    """The error that whoever asked gets in place of an answer that was broken, late or never came."""
+    error = CanonicalError.to_jsonrpc_error(code)
+    data: dict[str, Any] = {"violations": [as_json(each) for each in violations]}
+    return error_frame(ident, error, _counted(data, more), revision)
+
+
+def error_frame(ident: bytes | None, error: dict[str, Any], data: dict[str, Any], revision: str | None) -> bytes:
+    """An error response as a frame."""
+    return _frame(ident, b'"error":' + orjson.dumps({**error, "data": data}), revision)
+
+
+def as_json(violation: Violation) -> dict[str, str]:
+    """A violation as it stands in ``error.data.violations``, in reports and in the journal."""
+    shown = {
+        "rule": violation.rule,
+        "at": violation.at,
+        "expected": violation.expected,
+        "found": violation.found,
+        "source": violation.source,
+        "hint": violation.hint,
+    }
+    if violation.schema_at is not None:
+        shown["schemaAt"] = violation.schema_at
+    return shown
+
+
+def _counted(data: dict[str, Any], more: int) -> dict[str, Any]:
+    return {**data, "more": more} if more else data
+
+
+def _failed_result(violations: Sequence[Violation], more: int, revision: str) -> dict[str, Any]:
+    lines = [f"{each.at}: expected {each.expected}, found {each.found}. {each.hint}" for each in violations]
+    if more:
+        lines.append(f"and at least {more} more")
+    result: dict[str, Any] = {
+        "content": [{"type": "text", "text": "The arguments break the tool's inputSchema.\n" + "\n".join(lines)}],
+        "isError": True,
+    }
+    return {"resultType": "complete", **result} if revision >= "2026-07-28" else result
+
+
+def _frame(ident: bytes | None, rest: bytes, revision: str | None) -> bytes:
+    """
+    A response around *rest*.
+
+    Where no id could be read JSON-RPC says null; MCP from 2025-11-25 on says to leave it out.
+    """
+    if ident is None:
+        head = (
+            b'{"jsonrpc":"2.0",'
+            if revision is not None and revision >= "2025-11-25"
+            else b'{"jsonrpc":"2.0","id":null,'
+        )
+    else:
+        head = b'{"jsonrpc":"2.0","id":' + ident + b","
+    return head + rest + b"}"

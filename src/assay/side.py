@@ -1,0 +1,98 @@
+"""What is remembered of one party: its open requests, its progress tokens, what it has declared. No judging, no I/O."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from assay.ladder.protocol import Entry, Judge
+from assay.limits import Limits
+from assay.spec.methods import methods
+from assay.spec.revisions import handshake
+from assay.verdict import Exchange, Party
+
+Id = str | int
+
+
+class Side:
+    """One party, as far as it has been heard."""
+
+    __slots__ = (
+        "_most_settled", "call", "capabilities", "garbage", "judge", "open", "party", "requests", "settled",
+        "stateless", "tokens", "undeclared",
+    )  # fmt: skip
+
+    def __init__(self, party: Party, limits: Limits, judge: Judge) -> None:
+        self.party = party
+        self.open: dict[Id, Exchange] = {}
+        """Requests this party has made that are not answered. Each side counts for itself: ids may coincide."""
+        self.settled: dict[Id, Exchange] = {}
+        """The last of its requests that were answered, cancelled or given up, oldest first; at most twice the limit."""
+        self.tokens: dict[Id, float | None] = {}
+        """The progress tokens of its open requests, with the progress last told."""
+        self.capabilities: Mapping[str, Any] | None = None
+        """What it has declared; None until it has."""
+        self.undeclared: frozenset[str] = frozenset()
+        """Methods it may not use, because the capability was not declared."""
+        self.garbage = 0
+        """Unreadable frames in a row."""
+        self.call: Entry | None = None
+        """tools/call, once nothing can change any more about how this party may use it."""
+        self._most_settled = limits.settled
+        self.use(judge)
+
+    def use(self, judge: Judge) -> None:
+        """From now on this party speaks the revision of *judge*."""
+        self.judge = judge
+        self.requests: Mapping[str, Entry] = judge.calls[self.party, "request"]
+        self.stateless = not handshake(judge.revision)
+        self.call = None
+
+    def close(self, exchange: Exchange, state: Literal["answered", "cancelled", "timed-out"]) -> None:
+        """A request of this party is no longer open."""
+        ident = exchange.id
+        self.open.pop(ident, None)
+        # A task outlives the answer to the request that started it, and goes on telling its progress.
+        if not exchange.as_task:
+            self.forget_token(exchange)
+        exchange.state = state
+        settled = self.settled
+        # Out and in again: the order is that of settling, so that the first ones are the oldest.
+        if ident in settled:
+            del settled[ident]
+        settled[ident] = exchange
+        if len(settled) > 2 * self._most_settled:
+            self.settled = dict(list(settled.items())[-self._most_settled :])
+
+    def forget_token(self, exchange: Exchange) -> None:
+        """No more progress is due for a request of this party."""
+        if exchange.token is not None:
+            self.tokens.pop(exchange.token, None)
+
+
+def undeclared(party: Party, revision: str, declared: Mapping[Party, Mapping[str, Any] | None]) -> frozenset[str]:
+    """The methods that *party* may not send by what was declared; none while that is unknown."""
+    return frozenset(
+        name for name in methods(revision) if missing_capability(name, party, revision, declared) is not None
+    )
+
+
+def missing_capability(
+    method: str, party: Party, revision: str, declared: Mapping[Party, Mapping[str, Any] | None]
+) -> tuple[Party, str] | None:
+    """Who has not declared which capability, so that *party* may not send *method*; None if it may."""
+    known = methods(revision)[method]
+    needed = known.needs(party.value) if party in known.senders else None
+    if needed is None:
+        return None
+    owner, path = Party(needed[0]), needed[1]
+    capabilities = declared[owner]
+    return None if capabilities is None or has_capability(capabilities, path) else (owner, path)
+
+
+def has_capability(capabilities: Mapping[str, Any], path: str) -> bool:
+    """Whether *path* was declared: an object of that name, or a flag that is true."""
+    here: Any = capabilities
+    for step in path.split("."):
+        here = here.get(step) if isinstance(here, Mapping) else None
+        if here is None or here is False:
+            return False
+    return True

@@ -1,0 +1,218 @@
+"""The nouns: who spoke, what was wrong, what follows. They know nothing of rules, transports or JSON Schema."""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from assay.message import Message
+
+
+class Party(StrEnum):
+    """One of the two sides of a conversation."""
+
+    CLIENT = "client"
+    SERVER = "server"
+
+    @property
+    def other(self) -> "Party":
+        """The side that hears what this one says."""
+        return Party.SERVER if self is Party.CLIENT else Party.CLIENT
+
+
+Action = Literal["refuse", "quarantine", "report"]
+"""What a violation does by default: stop the message, set aside the one entry it names, or only be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One broken rule, at one place."""
+
+    rule: str
+    """Stable identifier, public API: ``syntax/duplicate-key``."""
+    at: str
+    """JSON Pointer from the root of the message, "" for the whole."""
+    expected: str
+    found: str
+    """Short: never more of the payload than it takes to recognise it."""
+    source: str
+    """Revision and page, or the document the rule comes from."""
+    hint: str
+    """What to do about it."""
+    action: Action = "refuse"
+    schema_at: str | None = None
+    """Where in the schema, as a URI fragment, if a schema refused it."""
+
+    def under(self, prefix: str) -> "Violation":
+        """The same violation in a message that holds this one at *prefix*."""
+        return replace(self, at=prefix + self.at)
+
+    def __str__(self) -> str:
+        place = self.at or "the message"
+        return f"{place}: expected {self.expected}, found {self.found} [{self.rule}]"
+
+
+Kind = Literal["request", "notification", "result", "error", "batch", "blank", "unreadable", "missing"]
+"""What a frame holds; ``missing`` stands for an answer that never came."""
+
+
+class Findings(NamedTuple):
+    """What is wrong with a message, and what becomes of it for that."""
+
+    violations: tuple[Violation, ...]
+    more: int = 0
+    """At least how many violations there are beyond those listed."""
+    onward: bytes | None = None
+    back: bytes | None = None
+    parts: "tuple[Verdict, ...]" = ()
+
+
+class Verdict:
+    """
+    What the judge says of one frame. Not to be changed once it is made.
+
+    It has no constructor, and is no frozen dataclass: one is made for every message, and filling in the slots takes a
+    tenth of the time (0.1 µs against 1). `verdict` makes one where that does not matter.
+    """
+
+    __slots__ = ("exchange", "findings", "frame", "kind", "party", "revision", "value")
+
+    party: Party
+    frame: bytes
+    kind: Kind
+    value: Any
+    """The JSON value in the frame; None if it is unreadable or blank."""
+    exchange: "Exchange | None"
+    """The exchange that this message opens, answers or concerns."""
+    revision: str | None
+    """The protocol revision it was judged by, None before one is known."""
+    findings: Findings | None
+    """None for a message that nothing is to be said of: it goes on as it came."""
+
+    @property
+    def violations(self) -> tuple[Violation, ...]:
+        """What is wrong with it."""
+        return self.findings.violations if self.findings else ()
+
+    @property
+    def more(self) -> int:
+        """At least how many violations there are beyond those listed."""
+        return self.findings.more if self.findings else 0
+
+    @property
+    def onward(self) -> bytes | None:
+        """What the other party is to get: the very frame, something in its place, or nothing."""
+        return self.findings.onward if self.findings else self.frame
+
+    @property
+    def back(self) -> bytes | None:
+        """What the speaker is to get: the answer to a refused request, or nothing."""
+        return self.findings.back if self.findings else None
+
+    @property
+    def parts(self) -> "tuple[Verdict, ...]":
+        """A verdict for each entry of a batch."""
+        return self.findings.parts if self.findings else ()
+
+    @property
+    def accepted(self) -> bool:
+        """Whether no rule refuses the message; it may still carry reports."""
+        return not any(violation.action == "refuse" for violation in self.violations)
+
+    @property
+    def message(self) -> "Message | None":
+        """The message as one of the nouns of JSON-RPC, None if it is none."""
+        from assay.message import message_of  # noqa: PLC0415 - six milliseconds of dataclasses that judging never needs
+
+        return message_of(self.kind, self.value)
+
+    @property
+    def method(self) -> str | None:
+        """The method it names, or the one of the request it answers."""
+        if self.kind in {"request", "notification"}:
+            method = self.value.get("method")
+            return method if isinstance(method, str) else None
+        return self.exchange.method if self.exchange else None
+
+    @property
+    def tool(self) -> str | None:
+        """The tool that is called, or whose result this is."""
+        return self.exchange.tool if self.exchange else None
+
+    def __repr__(self) -> str:
+        what = f"{self.kind} {self.method or ''}".strip()
+        rules = ", ".join(violation.rule for violation in self.violations)
+        return f"Verdict({self.party}: {what}: {rules or 'good'})"
+
+
+def verdict(
+    party: Party,
+    frame: bytes,
+    kind: Kind,
+    value: Any,
+    exchange: "Exchange | None",
+    revision: str | None,
+    findings: Findings | None = None,
+) -> Verdict:
+    """A verdict with all of its parts."""
+    made = Verdict()
+    made.party, made.frame, made.kind, made.value = party, frame, kind, value
+    made.exchange, made.revision, made.findings = exchange, revision, findings
+    return made
+
+
+class Exchange:
+    """
+    A request and what is known of its answer.
+
+    Keeps no payload: a thousand open requests must not hold a thousand frames in memory. What most requests do not have
+    is left to the class: one of these is made for every request too.
+    """
+
+    entry: Any
+    """The method, as the party that asks may use it, with what judges the answer."""
+    id: str | int
+    contract: Any = None
+    """The tool's contract as it was when the call was made: a later list does not change it."""
+    token: str | int | None = None
+    """The progress token it carries."""
+    detail: Any = None
+    """What an answer needs of the request: the tool called, whether a list goes on, the task asked about."""
+    declared: frozenset[str] | None = None
+    """What the client can do, where each request says so (2026-07-28)."""
+    as_task: bool = False
+    """Whether it asks to be run as a task, and so is answered by one."""
+    state: Literal["open", "answered", "cancelled", "timed-out"] = "open"
+
+    @classmethod
+    def of(cls, entry: Any, ident: str | int) -> "Exchange":
+        """A request that has just been made."""
+        made = cls()
+        made.entry, made.id = entry, ident
+        return made
+
+    @property
+    def asker(self) -> Party:
+        """Who asked."""
+        return self.entry.party  # type: ignore[no-any-return]  # an Entry, which this module does not know
+
+    @property
+    def method(self) -> str:
+        """What was asked."""
+        return self.entry.name  # type: ignore[no-any-return]
+
+    @property
+    def revision(self) -> str:
+        """The revision it was asked in."""
+        return self.entry.revision  # type: ignore[no-any-return]
+
+    @property
+    def tool(self) -> str | None:
+        """The tool it calls."""
+        if self.method != "tools/call":
+            return None
+        name: str | None = self.contract.name if self.contract else self.detail
+        return name
+
+    def __repr__(self) -> str:
+        return f"Exchange({self.asker} asked {self.method} as {self.id!r}: {self.state})"
