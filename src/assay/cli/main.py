@@ -1,0 +1,60 @@
+"""The command line: `assay COMMAND`. Exit status: 0 clean, 1 findings, 2 could not run, 130 interrupted."""
+
+# ruff: noqa: PLC0415  nothing is imported that the command does not need
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+_DESCRIPTION = """\
+Assay judges every message of a Model Context Protocol conversation: framing, JSON, JSON-RPC,
+the official schema of the revision in use, and the tools' own contracts.
+"""
+
+_EPILOG = """\
+what do you want to do?
+  see what is wrong in a recorded conversation     assay check FILE
+  understand a finding                             assay explain RULE
+  see everything that is enforced                  assay rules
+  look something up in the protocol                assay schemas show REVISION DEFINITION
+  see what changed between two revisions           assay schemas diff OLD NEW
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    from assay import __version__
+    from assay.cli import check, rules, schemas
+
+    top = argparse.ArgumentParser(
+        prog="assay",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"assay {__version__}")
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    check.add_parser(commands)
+    rules.add_parsers(commands)
+    schemas.add_parser(commands)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit status."""
+    args = parser().parse_args(arguments)
+    try:
+        status: int = args.run(args)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read us has had enough (`| head`). Python would complain once more while it shuts down.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

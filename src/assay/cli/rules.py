@@ -1,0 +1,100 @@
+"""``assay rules`` and ``assay explain``: what is enforced, where it comes from, how to mend it."""
+
+# ruff: noqa: PLC0415  each command imports only what it needs: `assay --help` needs none of it
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from assay.rules import Rule
+
+
+def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register ``rules`` and ``explain``."""
+    rules = subparsers.add_parser(
+        "rules",
+        help="list every rule that is enforced",
+        description="List every rule: its identifier, what a violation does by default, and what it asks.",
+    )
+    rules.add_argument(
+        "--rung", choices=("framing", "syntax", "envelope", "protocol", "contract"), help="only this rung"
+    )
+    rules.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
+    rules.set_defaults(run=run_rules)
+    explain = subparsers.add_parser(
+        "explain",
+        help="say what a rule means, where it comes from, and how to mend it",
+        description="Explain one rule: what it asks, why, from which page, with an example, and what to do.",
+    )
+    explain.add_argument("rule", metavar="RULE", help="an identifier such as contract/input")
+    explain.set_defaults(run=run_explain)
+
+
+def run_rules(args: argparse.Namespace) -> int:
+    """Every rule, or those of one rung."""
+    from assay.rules import RULES
+
+    chosen = [rule for rule in RULES.values() if args.rung in {None, rule.rung}]
+    if args.format == "json":
+        import orjson
+
+        sys.stdout.write(orjson.dumps([rule._asdict() for rule in chosen], option=orjson.OPT_INDENT_2).decode() + "\n")
+    else:
+        print("\n".join(_table(chosen)))
+    return 0
+
+
+def _table(rules: list[Rule]) -> list[str]:
+    from assay.console.style import Style
+
+    style = Style(sys.stdout)
+    colours = {"refuse": "red", "quarantine": "yellow", "report": "cyan"}
+    width = max(len(rule.id) for rule in rules)
+    lines: list[str] = []
+    for rule in rules:
+        first, *rest = style.wrapped(rule.asks, width + 14)
+        head = (
+            f"{style.paint(rule.id.ljust(width), 'bold')}  {style.paint(rule.action.ljust(10), colours[rule.action])}  "
+        )
+        lines += [head + first.lstrip(), *rest]
+    return lines
+
+
+def run_explain(args: argparse.Namespace) -> int:
+    """One rule, in full."""
+    from assay.rules import RULES
+
+    rule = RULES.get(args.rule)
+    if rule is None:
+        from assay.spec.schema import suggestion
+
+        print(f"assay explain: no rule {args.rule!r}{suggestion(args.rule, RULES)}", file=sys.stderr)
+        print("assay rules lists them all", file=sys.stderr)
+        return 2
+    print("\n".join(_explanation(rule)))
+    return 0
+
+
+def _explanation(rule: Rule) -> list[str]:
+    from assay.console.style import Style
+    from assay.errors import CanonicalError
+
+    style = Style(sys.stdout)
+    error = CanonicalError.to_jsonrpc_error(rule.code)
+    status = CanonicalError.to_http_status(rule.code)
+    parts = [
+        ("asks", rule.asks),
+        ("why", rule.why),
+        ("source", rule.source.replace("{revision}", "(the revision in use)")),
+        ("breaks it", rule.example),
+        ("what to do", rule.fix),
+        ("by default", f"{rule.action}; as an error {error['code']} “{error['message']}”, HTTP {status}"),
+    ]
+    lines = [style.paint(rule.id, "bold"), ""]
+    for name, text in parts:
+        first, *rest = style.wrapped(text, 12)
+        lines += [style.paint(f"{name:<12}", "dim") + first[12:], *rest]
+    return lines

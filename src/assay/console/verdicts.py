@@ -1,0 +1,74 @@
+"""Verdicts for people: a line a message, and below it what is wrong, where, by which rule, and what to do."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from assay.console.style import Style
+from assay.render import shown_id
+from assay.transcript import Judged
+from assay.verdict import Verdict, Violation
+
+_MARKS = {"good": ("✓", "green"), "report": ("!", "yellow"), "refused": ("✗", "red")}
+
+
+def outcome(verdict: Verdict) -> str:
+    """What a person wants to know first: good, report or refused."""
+    if not verdict.accepted:
+        return "refused"
+    return "report" if verdict.violations else "good"
+
+
+def lines(judged: Judged, style: Style) -> Iterator[str]:
+    """One message and its violations."""
+    verdict = judged.verdict
+    mark, colour = _MARKS[outcome(verdict)]
+    number = f"{judged.line:>5}" if judged.line else "  end"
+    yield f"{style.paint(number, 'dim')}  {style.paint(mark, colour)} {verdict.party:<6}  {title(verdict)}"
+    for violation in verdict.violations:
+        yield from _violation_lines(violation, style)
+    if verdict.more:
+        yield f"         and at least {verdict.more} more"
+
+
+def title(verdict: Verdict) -> str:
+    """What a message is, in a few words."""
+    if verdict.kind == "missing":
+        return f"never answered: {_asked(verdict)}"
+    if verdict.kind in {"blank", "unreadable", "batch"}:
+        return {"blank": "(blank line)", "unreadable": "(no message)", "batch": "a batch"}[verdict.kind]
+    method = verdict.method or "?"
+    tool = f" {verdict.tool[:40]}" if verdict.tool else ""
+    ident = f" #{shown_id(verdict.value['id'])}" if "id" in verdict.value else ""
+    if verdict.kind in {"request", "notification"}:
+        return f"{method}{tool}{ident}"
+    return f"{verdict.kind} of {method}{tool}{ident}"
+
+
+def summary(judged: Iterable[Verdict], style: Style) -> Iterator[str]:
+    """How many of what, and the rules that were broken."""
+    counts: Counter[str] = Counter()
+    rules: Counter[str] = Counter()
+    for verdict in judged:
+        counts[outcome(verdict)] += 1
+        rules.update(violation.rule for violation in verdict.violations)
+    words = [f"{counts['good']} good"]
+    words += [
+        f"{counts[key]} {word}" for key, word in (("refused", "refused"), ("report", "with reports")) if counts[key]
+    ]
+    yield style.paint(f"{sum(counts.values())} messages: {', '.join(words)}", "bold")
+    for rule, count in sorted(rules.items(), key=lambda item: (-item[1], item[0])):
+        yield f"  {count:>5} × {rule}"
+
+
+def _asked(verdict: Verdict) -> str:
+    exchange = verdict.exchange
+    return f"{exchange.method} #{shown_id(exchange.id)}" if exchange else "?"
+
+
+def _violation_lines(violation: Violation, style: Style) -> Iterator[str]:
+    place = violation.at or "the message"
+    first, *rest = style.wrapped(f"{place}: expected {violation.expected}, found {violation.found}", 9)
+    yield style.paint(first, "bold")
+    yield from (style.paint(line, "bold") for line in rest)
+    yield from (style.paint(line, "dim") for line in style.wrapped(f"{violation.rule} ({violation.source})", 9))
+    yield from style.wrapped(f"→ {violation.hint}", 9)
