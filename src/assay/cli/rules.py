@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from assay.rules import Rule
 
+# Characters a column of sentences needs; on a narrower terminal the sentence goes below.
+_READABLE = 30
+
 
 def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register ``rules`` and ``explain``."""
@@ -54,12 +57,12 @@ def _table(rules: list[Rule]) -> list[str]:
     colours = {"refuse": "red", "quarantine": "yellow", "report": "cyan"}
     width = max(len(rule.id) for rule in rules)
     lines: list[str] = []
+    narrow = style.width < width + 14 + _READABLE
     for rule in rules:
-        first, *rest = style.wrapped(rule.asks, width + 14)
-        head = (
-            f"{style.paint(rule.id.ljust(width), 'bold')}  {style.paint(rule.action.ljust(10), colours[rule.action])}  "
-        )
-        lines += [head + first.lstrip(), *rest]
+        name = style.paint(rule.id.ljust(width), "bold")
+        head = f"{name}  {style.paint(rule.action.ljust(10), colours[rule.action])}"
+        text = style.wrapped(rule.asks, 4 if narrow else width + 14)
+        lines += [head.rstrip(), *text] if narrow else [f"{head}  {text[0].lstrip()}", *text[1:]]
     return lines
 
 

@@ -1,0 +1,121 @@
+"""A frame into a JSON value, or the one rule it breaks."""
+
+from typing import Any
+
+import pytest
+
+from assay.ladder import syntax
+from assay.verdict import Violation
+
+
+def long(text: bytes) -> bytes:
+    """The same break in a frame that is mostly text, which another parser reads first."""
+    return b'{"text":"' + b"lorem ipsum " * 500 + b'","rest":' + text + b"}"
+
+
+REFUSED = [
+    pytest.param(b"\xef\xbb\xbf{}", "syntax/bom", id="byte-order-mark"),
+    pytest.param(b'"\xff"', "syntax/utf8", id="not-utf8"),
+    pytest.param(b'"\xc0\x80"', "syntax/utf8", id="overlong"),
+    pytest.param(b'"\xed\xa0\x80"', "syntax/utf8", id="surrogate-in-utf8"),
+    pytest.param(b'"\x00"', "syntax/json", id="nul"),
+    pytest.param(b'"a\nb"', "syntax/json", id="raw-control-character"),
+    pytest.param(b'{"a":', "syntax/json", id="truncated"),
+    pytest.param(b"[1,]", "syntax/json", id="trailing-comma"),
+    pytest.param(b'{"a":1}}', "syntax/json", id="trailing-garbage"),
+    pytest.param(b"{} {}", "syntax/json", id="two-values"),
+    pytest.param(b"{'a':1}", "syntax/json", id="single-quotes"),
+    pytest.param(b"01", "syntax/json", id="leading-zero"),
+    pytest.param(b"NaN", "syntax/number", id="nan"),
+    pytest.param(b"[-Infinity]", "syntax/number", id="minus-infinity"),
+    pytest.param(b'{"a":Infinity}', "syntax/number", id="infinity"),
+    pytest.param(b"1e400", "syntax/number", id="overflow"),
+    pytest.param(b"1" + b"0" * 400, "syntax/number", id="an-integer-no-double-can-hold"),
+    pytest.param(rb'"\ud800"', "syntax/surrogate", id="lone-high-surrogate"),
+    pytest.param(rb'"\udc00"', "syntax/surrogate", id="lone-low-surrogate"),
+    pytest.param(rb'"\ud800\ud800"', "syntax/surrogate", id="two-high-surrogates"),
+    pytest.param(b'{"a":1,"a":2}', "syntax/duplicate-key", id="repeated-key"),
+    pytest.param(b'{"a":1,"\\u0061":2}', "syntax/duplicate-key", id="repeated-key-spelt-with-an-escape"),
+    pytest.param(b'{"a:":1,"a\\u003a":2}', "syntax/duplicate-key", id="a-colon-hidden-in-an-escape"),
+    pytest.param(b"[" * 129 + b"]" * 129, "syntax/depth", id="129-levels"),
+    pytest.param(b'{"a":' * 200 + b"1" + b"}" * 200, "syntax/depth", id="200-objects"),
+    pytest.param(b"[" * 5000 + b"]" * 5000, "syntax/depth", id="deeper-than-the-parser-goes"),
+]
+
+
+@pytest.mark.parametrize(("frame", "rule"), REFUSED)
+def test_what_has_no_single_reading_is_refused(frame: bytes, rule: str) -> None:
+    """hostile-input.md, frames and JSON."""
+    wrong = syntax.read(frame)
+    assert isinstance(wrong, Violation)
+    assert wrong.rule == rule
+
+
+@pytest.mark.parametrize(
+    ("frame", "rule"), [row for row in REFUSED if row.id not in {"byte-order-mark", "trailing-garbage", "two-values"}]
+)
+def test_a_long_frame_is_refused_for_the_same_reason(frame: bytes, rule: str) -> None:
+    wrong = syntax.read(long(frame))
+    assert isinstance(wrong, Violation)
+    assert wrong.rule == rule
+
+
+@pytest.mark.parametrize(
+    ("frame", "value"),
+    [
+        (b" \t{ }\r", {}),
+        (b'{"a" : 1 ,\t"b" : [ ] }', {"a": 1, "b": []}),
+        (b"-0", 0),
+        (b"1.0", 1.0),
+        (b"1E2", 100.0),
+        (b"18446744073709551616", 1.8446744073709552e19),
+        (rb'"\u0041\/\n"', "A/\n"),
+        (rb'"\ud83d\ude00"', "\U0001f600"),
+        (b'"a:b,c"', "a:b,c"),
+        (rb'{"\u003a":":"}', {":": ":"}),
+        (b'{"a":{"b":1},"c":{"b":1}}', {"a": {"b": 1}, "c": {"b": 1}}),
+    ],
+)
+def test_what_is_json_is_read_however_it_is_spelt(frame: bytes, value: Any) -> None:
+    found = syntax.read(frame)
+    assert found == value
+    assert syntax.read(long(frame)) == {"text": "lorem ipsum " * 500, "rest": value}
+
+
+def test_128_levels_are_allowed() -> None:
+    assert not isinstance(syntax.read(b"[" * 128 + b"]" * 128), Violation)
+    assert not isinstance(syntax.read(long(b"[" * 127 + b"]" * 127)), Violation)
+
+
+@pytest.mark.parametrize(
+    ("frame", "at"),
+    [
+        (b'{"a":1,"a":2}', "/a"),
+        (b'{"x":[0,{"a/b":{"~":1,"~":2}}]}', "/x/1/a~1b/~0"),
+        (b'[{"a":1},{"a":1,"b":2,"a":3}]', "/1/a"),
+        (b'{"":1,"":2}', "/"),
+    ],
+)
+def test_a_repeated_key_is_found_where_it_is(frame: bytes, at: str) -> None:
+    wrong = syntax.read(frame)
+    assert isinstance(wrong, Violation)
+    assert wrong.at == at
+
+
+def test_the_nesting_limit_can_be_set() -> None:
+    assert isinstance(syntax.read(b"[[[]]]", 2), Violation)
+    assert syntax.read(b"[[[]]]", 3) == [[[]]]
+    with pytest.raises(ValueError, match="254"):
+        syntax.read(b"[" * 300 + b"]" * 300, 255)
+
+
+def test_a_fault_says_where_and_quotes_little() -> None:
+    wrong = syntax.read(b'{"password":"hunter2",}')
+    assert isinstance(wrong, Violation)
+    assert "character 21" in wrong.found
+    assert "hunter2" not in wrong.found
+    banner = syntax.read(b"Server running on stdio, with a very long story to tell about itself")
+    assert isinstance(banner, Violation)
+    assert "Server running" in banner.found
+    assert len(banner.found) < 60
+    assert "stderr" in banner.hint

@@ -1,0 +1,169 @@
+"""The command line, as people use it."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SAMPLE = ROOT / "examples" / "conversation.jsonl"
+
+
+def assay(*arguments: str, stdin: bytes = b"", **environment: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "assay", *arguments],
+        input=stdin,
+        capture_output=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "COLUMNS": "100", **environment},
+    )
+
+
+def row(party: str, message: object) -> bytes:
+    return json.dumps({"dir": party, "msg": message}).encode() + b"\n"
+
+
+def test_the_bundled_sample_shows_every_kind_of_finding() -> None:
+    done = assay("check", str(SAMPLE))
+    text = done.stdout.decode()
+    assert done.returncode == 1
+    assert done.stderr == b""
+    for expected in ("contract/input", "contract/output", "syntax/json", "protocol/capability", "19 messages: 10 good"):
+        assert expected in text
+    assert "initialize #1" not in text
+    assert "✓ client  initialize #1" in assay("check", "--messages", str(SAMPLE)).stdout.decode()
+
+
+def test_a_good_conversation_is_clean() -> None:
+    lines = SAMPLE.read_bytes().splitlines(keepends=True)
+    done = assay("check", "-", stdin=lines[0] + b"\n" + b"".join(lines[2:8]))
+    assert done.returncode == 0
+    assert b"7 messages: 7 good" in done.stdout
+
+
+def test_reports_alone_do_not_fail_where_only_refusals_count() -> None:
+    lines = SAMPLE.read_bytes().splitlines(keepends=True)
+    reported = lines[0] + b"".join(lines[2:8]) + lines[12]
+    assert assay("check", "-", stdin=reported).returncode == 1
+    assert assay("check", "--fail-on", "refuse", "-", stdin=reported).returncode == 0
+
+
+def test_json_has_a_line_for_each_finding() -> None:
+    records = [json.loads(line) for line in assay("check", "--format", "json", str(SAMPLE)).stdout.splitlines()]
+    assert [record["line"] for record in records] == [2, 9, 12, 13, 14, 15, 16, 17, 18]
+    assert records[1]["violations"][0]["at"] == "/params/arguments/limit"
+    assert records[1]["tool"] == "find_books"
+
+
+def test_what_was_never_answered_is_told_at_the_end() -> None:
+    done = assay(
+        "check", "--revision", "2025-06-18", "-", stdin=row("c2s", {"jsonrpc": "2.0", "id": 1, "method": "ping"})
+    )
+    assert b"never answered: ping #1" in done.stdout
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"hello\n", b"line 1: no JSON"),
+        (b"[]\n", b"line 1: expected an object"),
+        (b'\n{"msg":"x"}\n', b'line 2: expected "dir"'),
+        (b'{"dir":"c2s"}\n', b'line 1: expected "msg"'),
+    ],
+)
+def test_a_file_that_is_no_recording_is_named_with_its_line(content: bytes, reason: bytes) -> None:
+    done = assay("check", "-", stdin=content)
+    assert done.returncode == 2
+    assert reason in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_missing_file_does_not_hide_the_others(tmp_path: Path) -> None:
+    done = assay("check", str(tmp_path / "none.jsonl"), str(SAMPLE))
+    assert done.returncode == 2
+    assert b"No such file" in done.stderr
+    assert b"19 messages" in done.stdout
+
+
+def test_an_unknown_revision_is_refused_with_those_there_are() -> None:
+    done = assay("check", "--revision", "2025-01-01", str(SAMPLE))
+    assert done.returncode == 2
+    assert b"2025-03-26" in done.stderr
+
+
+def test_every_rule_can_be_listed_and_explained() -> None:
+    from assay.rules import RULES
+
+    listed = assay("rules").stdout.decode()
+    assert all(rule in listed for rule in RULES)
+    assert len(json.loads(assay("rules", "--format", "json").stdout)) == len(RULES)
+    explained = assay("explain", "syntax/duplicate-key").stdout.decode()
+    assert "RFC 8259" in explained
+    assert "-32700" in explained
+
+
+def test_a_rule_that_is_not_there_gets_a_suggestion() -> None:
+    done = assay("explain", "contract/inptu")
+    assert done.returncode == 2
+    assert b"did you mean contract/input" in done.stderr
+
+
+def test_tables_fit_the_terminal() -> None:
+    for width in (60, 100):
+        lines = assay("rules", COLUMNS=str(width)).stdout.decode().splitlines()
+        assert max(len(line) for line in lines) <= width
+
+
+def test_colours_are_for_terminals_and_respect_no_color() -> None:
+    assert b"\x1b[" not in assay("rules").stdout
+    assert b"\x1b[" in assay("rules", FORCE_COLOR="1").stdout
+    assert b"\x1b[" not in assay("rules", FORCE_COLOR="1", NO_COLOR="1").stdout
+    assert b"\x1b[" in on_a_terminal("rules", TERM="xterm")
+    assert b"\x1b[" not in on_a_terminal("rules", TERM="xterm", NO_COLOR="1")
+    assert b"\x1b[" not in on_a_terminal("rules", TERM="dumb")
+
+
+def on_a_terminal(*arguments: str, **environment: str) -> bytes:
+    """What a command shows on a real (pseudo) terminal."""
+    ours, theirs = pty.openpty()
+    clean = {name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "FORCE_COLOR"}}
+    with subprocess.Popen(
+        [sys.executable, "-m", "assay", *arguments], stdout=theirs, env={**clean, **environment}
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        try:
+            while chunk := os.read(ours, 65536):
+                shown += chunk
+        except OSError:
+            pass  # Linux says EIO, not end of file, when the other side has closed.
+        os.close(ours)
+        process.wait(timeout=60)
+    return shown
+
+
+def test_a_reader_that_has_had_enough_is_no_error() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "assay", "schemas", "show", "2025-11-25", "ServerResult", "--closure"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.read(10)
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(timeout=60) == 0
+
+
+def test_no_command_shows_the_help_by_what_people_want() -> None:
+    assert assay().returncode == 2
+    shown = assay("--help").stdout
+    assert b"what do you want to do?" in shown
+    assert assay("--version").stdout.startswith(b"assay 0.")

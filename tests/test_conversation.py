@@ -1,0 +1,840 @@
+"""What is concluded of what two parties say to each other."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from assay.limits import Limits
+from assay.spec.revisions import REVISIONS, handshake
+from assay.verdict import Party
+from talk import (
+    ALL_SERVER,
+    SEARCH,
+    Talk,
+    answer,
+    call,
+    error,
+    frame_of,
+    good,
+    notification,
+    replacement,
+    request,
+    result,
+    rules,
+)
+
+HANDSHAKE = [revision for revision in REVISIONS if handshake(revision)]
+TEXT = {"content": [{"type": "text", "text": "x"}]}
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
+}
+
+
+def stateless(ident: Any, method: str, **params: Any) -> dict[str, Any]:
+    return request(ident, method, {"_meta": META, **params})
+
+
+# ── opening ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("revision", HANDSHAKE)
+def test_the_handshake_settles_the_revision(revision: str) -> None:
+    talk = Talk()
+    assert talk.conversation.revision is None
+    assert talk.opened(revision).conversation.revision == revision
+
+
+def test_the_server_decides_the_revision() -> None:
+    """MCP basic/lifecycle, version negotiation: the server answers with one that it supports."""
+    talk = Talk()
+    info = {"name": "a", "version": "1"}
+    talk.client(request(1, "initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}))
+    good(talk.server(result(1, {"protocolVersion": "2024-11-05", "capabilities": {}, "serverInfo": info})))
+    assert talk.conversation.revision == "2024-11-05"
+
+
+@pytest.mark.parametrize(
+    ("answered", "judged_by"),
+    [("2025-05-05", "2025-03-26"), ("1.0", "2024-11-05"), ("2026-07-28", "2025-11-25"), ("draft", "2025-11-25")],
+)
+def test_a_revision_without_a_handshake_we_know_is_reported_and_the_nearest_taken(
+    answered: str, judged_by: str
+) -> None:
+    talk = Talk()
+    info = {"name": "a", "version": "1"}
+    talk.client(request(1, "initialize", {"protocolVersion": answered, "capabilities": {}, "clientInfo": info}))
+    verdict = talk.server(result(1, {"protocolVersion": answered, "capabilities": {}, "serverInfo": info}))
+    assert rules(verdict) == ["protocol/unknown-revision"]
+    assert verdict.accepted
+    assert talk.conversation.revision == judged_by
+
+
+def test_a_request_before_initialize_is_refused_and_answered() -> None:
+    verdict = Talk().client(request(1, "tools/list"))
+    assert rules(verdict) == ["protocol/before-initialize"]
+    assert verdict.onward is None
+    assert answer(verdict)["id"] == 1
+    assert answer(verdict)["error"]["code"] == -32600
+
+
+@pytest.mark.parametrize("party", list(Party))
+def test_ping_may_come_at_any_time_in_the_handshake_revisions(party: Party) -> None:
+    talk = Talk()
+    good(talk.conversation.hear(party, frame_of(request(1, "ping"))))
+
+
+def test_requests_before_initialized_are_reported_only() -> None:
+    """A SHOULD NOT of the specification: told, not refused."""
+    talk = Talk()
+    info = {"name": "a", "version": "1"}
+    talk.client(request(1, "initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}))
+    verdict = talk.client(request(2, "tools/list"))
+    assert rules(verdict) == ["protocol/before-initialized"]
+    assert verdict.onward is verdict.frame
+
+
+def test_a_second_initialize_is_refused() -> None:
+    talk = Talk().opened()
+    info = {"name": "a", "version": "1"}
+    verdict = talk.client(
+        request(9, "initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info})
+    )
+    assert rules(verdict) == ["protocol/initialize-again"]
+
+
+def test_a_refused_initialize_may_be_tried_again() -> None:
+    talk = Talk()
+    info = {"name": "a", "version": "1"}
+    opening = request(1, "initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info})
+    talk.client(opening)
+    good(talk.server(error(1, -32603)))
+    good(talk.client({**opening, "id": 2}))
+
+
+def test_a_refused_discover_may_be_followed_by_initialize() -> None:
+    """How a client of both eras finds out which one a server speaks."""
+    talk = Talk()
+    good(talk.client(stateless(1, "server/discover")))
+    good(talk.server(error(1, -32601, "Method not found")))
+    assert talk.opened("2025-06-18").conversation.revision == "2025-06-18"
+
+
+# ── the stateless era ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_request_that_names_its_revision_needs_no_handshake() -> None:
+    talk = Talk()
+    good(talk.client(stateless(1, "tools/list")))
+    assert talk.conversation.revision == "2026-07-28"
+
+
+@pytest.mark.parametrize(
+    ("message", "code", "rule"),
+    [
+        pytest.param(request(1, "server/discover"), -32602, "protocol/params", id="discover-without-meta"),
+        pytest.param(request(1, "server/discover", {}), -32602, "protocol/params", id="discover-with-empty-params"),
+        pytest.param(
+            request(1, "server/discover", {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}),
+            -32602,
+            "protocol/params",
+            id="without-client-capabilities",
+        ),
+        pytest.param(stateless(1, "initialize"), -32601, "protocol/method", id="initialize-is-gone"),
+        pytest.param(stateless(1, "ping"), -32601, "protocol/method", id="ping-is-gone"),
+        pytest.param(stateless(1, "unknown/method"), -32601, "protocol/method", id="unknown-method"),
+        pytest.param(
+            stateless(1, "tools/call", name="a", inputResponses={"user_name": 12345}),
+            -32602,
+            "protocol/params",
+            id="input-responses-of-the-wrong-shape",
+        ),
+    ],
+)
+def test_what_the_stateless_revision_refuses(message: dict[str, Any], code: int, rule: str) -> None:
+    """The requests of the official conformance suite that break the schema, and the answers it wants."""
+    verdict = Talk().client(message)
+    assert rule in rules(verdict)
+    assert answer(verdict)["error"]["code"] == code
+    assert answer(verdict)["id"] == 1
+
+
+def test_an_unknown_revision_is_answered_with_those_there_are() -> None:
+    meta = {**META, "io.modelcontextprotocol/protocolVersion": "2030-01-01"}
+    verdict = Talk().client(request(1, "tools/list", {"_meta": meta}))
+    assert rules(verdict)[0] == "protocol/unsupported-revision"
+    refused = answer(verdict)["error"]
+    assert refused["code"] == -32022
+    assert refused["data"]["requested"] == "2030-01-01"
+    assert refused["data"]["supported"] == list(REVISIONS)
+
+
+def test_a_result_may_ask_for_input_the_client_can_give() -> None:
+    talk = Talk()
+    good(talk.client(stateless(1, "tools/call", name="a", arguments={})))
+    asks = {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": _form()}}
+    good(talk.server(result(1, {"resultType": "input_required", "inputRequests": {"name": asks}})))
+
+
+def test_a_result_that_asks_for_what_the_client_cannot_give_is_reported() -> None:
+    talk = Talk()
+    good(talk.client(stateless(1, "tools/call", name="a", arguments={})))
+    asks = {"method": "roots/list"}
+    verdict = talk.server(result(1, {"resultType": "input_required", "inputRequests": {"r": asks}}))
+    assert rules(verdict) == ["protocol/capability"]
+    assert verdict.violations[0].at == "/result/inputRequests/r"
+
+
+def test_lists_cannot_ask_back() -> None:
+    talk = Talk()
+    good(talk.client(stateless(1, "prompts/list")))
+    verdict = talk.server(result(1, {"resultType": "input_required"}))
+    assert rules(verdict) == ["protocol/result-type"]
+
+
+def test_a_server_sends_no_requests_in_the_stateless_revision() -> None:
+    talk = Talk()
+    good(talk.client(stateless(1, "tools/list")))
+    verdict = talk.server(request(1, "sampling/createMessage", {"messages": [], "maxTokens": 1}))
+    assert rules(verdict) == ["protocol/method"]
+
+
+def test_an_error_with_a_defined_code_carries_its_data() -> None:
+    talk = Talk()
+    good(talk.client(stateless(1, "tools/list")))
+    verdict = talk.server(error(1, -32022))
+    assert rules(verdict) == ["protocol/error"]
+    assert replacement(verdict)["id"] == 1
+
+
+def _form() -> dict[str, Any]:
+    return {"type": "object", "properties": {"name": {"type": "string"}}}
+
+
+# ── ids ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_two_parties_count_their_ids_separately() -> None:
+    talk = Talk().opened()
+    good(talk.client(request(1, "tools/list")))
+    good(talk.server(request(1, "roots/list")))
+    good(talk.client(result(1, {"roots": []})))
+    good(talk.server(result(1, {"tools": []})))
+
+
+def test_an_id_that_is_open_cannot_be_used_again() -> None:
+    talk = Talk().opened()
+    good(talk.client(request(1, "tools/list")))
+    assert rules(talk.client(request(1, "prompts/list"))) == ["protocol/id-in-use"]
+    good(talk.server(result(1, {"tools": []})))
+    good(talk.client(request(1, "prompts/list")))
+
+
+@pytest.mark.parametrize("ident", ["1", 2, "", -1])
+def test_an_answer_to_nothing_is_never_delivered(ident: Any) -> None:
+    talk = Talk().opened()
+    good(talk.client(request(1, "tools/list")))
+    verdict = talk.server(result(ident, {"tools": []}))
+    assert rules(verdict) == ["protocol/unsolicited"]
+    assert verdict.onward is None
+    assert verdict.back is None
+
+
+def test_a_second_answer_is_never_delivered() -> None:
+    talk = Talk().opened()
+    good(talk.client(request(1, "tools/list")))
+    good(talk.server(result(1, {"tools": []})))
+    verdict = talk.server(result(1, {"tools": []}))
+    assert rules(verdict) == ["protocol/answered-twice"]
+    assert verdict.onward is None
+
+
+@pytest.mark.parametrize(
+    ("spelt", "answered"),
+    [(b"1.0", b"1"), (b"1e2", b"100"), (b"-0", b"0"), (b"1180591620717411303424", b"1180591620717411303424")],
+)
+def test_numbers_that_are_equal_are_one_id(spelt: bytes, answered: bytes) -> None:
+    talk = Talk().opened()
+    talk.client(b'{"jsonrpc":"2.0","id":' + spelt + b',"method":"ping"}')
+    good(talk.server(b'{"jsonrpc":"2.0","id":' + answered + b',"result":{}}'))
+
+
+def test_large_ids_that_differ_in_the_last_digit_are_two() -> None:
+    """A double cannot tell them apart: the frame can."""
+    talk = Talk().opened()
+    good(talk.client(b'{"jsonrpc":"2.0","id":1180591620717411303424,"method":"ping"}'))
+    verdict = talk.server(b'{"jsonrpc":"2.0","id":1180591620717411303425,"result":{}}')
+    assert rules(verdict) == ["protocol/unsolicited"]
+
+
+@pytest.mark.parametrize("spelt", [b"1.0", b"1e2", b"-0", b"1180591620717411303424", b'"a\\u0062"', b"7"])
+def test_an_id_is_echoed_as_it_was_spelt(spelt: bytes) -> None:
+    verdict = Talk().opened().client(b'{"jsonrpc":"2.0","id":' + spelt + b',"method":"no/such"}')
+    assert verdict.back is not None
+    echoed = verdict.back.partition(b'"id":')[2]
+    assert echoed.startswith((spelt, orjson.dumps(orjson.loads(spelt)) if spelt[:1] == b'"' else spelt))
+
+
+@pytest.mark.parametrize("ident", [True, None, [], {}, 1.5])
+def test_what_is_no_id_is_refused(ident: Any) -> None:
+    """`true` is not 1, although Python says so."""
+    verdict = Talk().opened().client(request(ident, "ping"))
+    assert rules(verdict) == ["envelope/id"]
+    assert "id" not in answer(verdict)
+
+
+@pytest.mark.parametrize(("revision", "has_null"), [(None, True), *((each, each < "2025-11-25") for each in HANDSHAKE)])
+def test_where_no_id_can_be_read_the_revision_says_what_stands_for_it(revision: str | None, has_null: bool) -> None:
+    """JSON-RPC says null; MCP from 2025-11-25 on says to leave it out."""
+    talk = Talk() if revision is None else Talk().opened(revision)
+    assert answer(talk.client(b"{")).get("id", "absent") == (None if has_null else "absent")
+
+
+def test_an_error_without_an_id_is_allowed_from_2025_11_25_on() -> None:
+    unread = {"jsonrpc": "2.0", "error": {"code": -32700, "message": "Parse error"}}
+    good(Talk().opened("2025-11-25").server(unread))
+    assert rules(Talk().opened("2025-06-18").server(unread)) == ["envelope/id"]
+
+
+# ── methods and directions ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("party", "message", "rule"),
+    [
+        pytest.param(Party.CLIENT, request(1, "tools/run"), "protocol/method", id="unknown"),
+        pytest.param(Party.CLIENT, notification("notifications/nothing"), "protocol/method", id="unknown-notification"),
+        pytest.param(Party.CLIENT, request(1, "server/discover", {}), "protocol/method", id="of-a-later-revision"),
+        pytest.param(Party.SERVER, request(1, "tools/list"), "protocol/direction", id="the-client's"),
+        pytest.param(Party.CLIENT, request(1, "roots/list"), "protocol/direction", id="the-server's"),
+        pytest.param(Party.CLIENT, notification("tools/list"), "protocol/method", id="request-without-id"),
+        pytest.param(
+            Party.CLIENT, request(1, "notifications/initialized"), "protocol/method", id="notification-with-id"
+        ),
+        pytest.param(Party.CLIENT, request(1, "tools/call"), "protocol/params", id="params-left-out"),
+        pytest.param(Party.CLIENT, request(1, "tools/call", {"arguments": {}}), "protocol/params", id="name-missing"),
+    ],
+)
+def test_what_a_party_may_not_send(party: Party, message: dict[str, Any], rule: str) -> None:
+    verdict = Talk().opened().conversation.hear(party, frame_of(message))
+    assert rules(verdict) == [rule]
+    assert verdict.onward is None
+    assert (verdict.back is not None) == ("id" in message)
+
+
+def test_a_method_of_another_revision_says_which() -> None:
+    verdict = Talk().opened("2025-03-26").server(request(1, "elicitation/create", {}))
+    assert "2025-06-18" in verdict.violations[0].hint
+
+
+@pytest.mark.parametrize("capability", ["experimental", "extensions"])
+def test_a_method_beyond_the_specification_passes_where_extensions_are_declared(capability: str) -> None:
+    talk = Talk().opened(client={capability: {"acme": {}}})
+    verdict = talk.client(request(1, "acme/search", {"any": "thing"}))
+    assert rules(verdict) == ["protocol/extension"]
+    assert verdict.onward is verdict.frame
+    good(talk.server(result(1, {"whatever": 1})))
+
+
+def test_params_meta_is_judged_in_the_oldest_revisions_too() -> None:
+    """Up to 2025-06-18 only JSONRPCRequest says what `_meta` may hold."""
+    verdict = Talk().opened("2024-11-05").client(request(1, "tools/list", {"_meta": {"progressToken": []}}))
+    assert [each.at for each in verdict.violations] == ["/params/_meta/progressToken"]
+
+
+def test_a_bad_uri_is_reported_not_refused() -> None:
+    verdict = Talk().opened().client(request(1, "resources/read", {"uri": "not a uri"}))
+    assert rules(verdict) == ["protocol/format"]
+    assert verdict.violations[0].at == "/params/uri"
+    assert verdict.onward is verdict.frame
+
+
+# ── capabilities ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("party", "message", "capability"),
+    [
+        (Party.CLIENT, request(1, "tools/list"), "tools"),
+        (Party.CLIENT, request(1, "prompts/list"), "prompts"),
+        (Party.CLIENT, request(1, "resources/subscribe", {"uri": "a:b"}), "resources.subscribe"),
+        (Party.CLIENT, request(1, "logging/setLevel", {"level": "info"}), "logging"),
+        (Party.CLIENT, notification("notifications/roots/list_changed"), "roots.listChanged"),
+        (Party.SERVER, request(1, "roots/list"), "roots"),
+        (Party.SERVER, request(1, "sampling/createMessage", {"messages": [], "maxTokens": 1}), "sampling"),
+        (Party.SERVER, notification("notifications/message", {"level": "info", "data": 1}), "logging"),
+        (Party.SERVER, notification("notifications/tools/list_changed"), "tools.listChanged"),
+        (Party.SERVER, notification("notifications/resources/updated", {"uri": "a:b"}), "resources.subscribe"),
+    ],
+)
+def test_using_what_was_not_declared_is_reported(party: Party, message: dict[str, Any], capability: str) -> None:
+    verdict = Talk().opened(client={}, server={}).conversation.hear(party, frame_of(message))
+    assert rules(verdict) == ["protocol/capability"]
+    assert capability in verdict.violations[0].expected
+    assert verdict.onward is verdict.frame
+    good(Talk().opened().conversation.hear(party, frame_of(message)))
+
+
+def test_completion_needs_no_capability_where_the_revision_has_none() -> None:
+    ask = {"ref": {"type": "ref/prompt", "name": "a"}, "argument": {"name": "b", "value": ""}}
+    good(Talk().opened("2024-11-05", server={}).client(request(1, "completion/complete", ask)))
+    verdict = Talk().opened("2025-03-26", server={}).client(request(1, "completion/complete", ask))
+    assert rules(verdict) == ["protocol/capability"]
+
+
+def test_modes_that_are_declared_one_by_one_are_looked_for() -> None:
+    params = {"mode": "url", "message": "?", "url": "https://example.com", "elicitationId": "1"}
+    verdict = Talk().opened(client={"elicitation": {"form": {}}}).server(request(1, "elicitation/create", params))
+    assert [each.at for each in verdict.violations] == ["/params/mode"]
+    good(Talk().opened(client={"elicitation": {"url": {}}}).server(request(1, "elicitation/create", params)))
+
+
+# ── tools and their contracts ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_arguments_are_held_to_the_tools_schema() -> None:
+    talk = Talk().opened().listed(SEARCH)
+    good(talk.client(call(1, "search", {"words": "a", "limit": 3})))
+    verdict = talk.client(call(2, "search", {"words": "a", "limit": "3"}))
+    [wrong] = verdict.violations
+    assert (wrong.rule, wrong.at) == ("contract/input", "/params/arguments/limit")
+    assert wrong.schema_at == "#/properties/limit/type"
+    assert "not as text" in wrong.hint
+    assert verdict.onward is None
+
+
+def test_absent_arguments_are_an_empty_object() -> None:
+    talk = Talk().opened().listed(SEARCH)
+    verdict = talk.client(request(1, "tools/call", {"name": "search"}))
+    assert [each.at for each in verdict.violations] == ["/params/arguments"]
+
+
+@pytest.mark.parametrize(("revision", "as_result"), [("2025-06-18", False), ("2025-11-25", True)])
+def test_arguments_that_break_the_contract_are_answered_as_the_revision_wants(revision: str, as_result: bool) -> None:
+    """From 2025-11-25 on a tool error, so that a model can mend its call; -32602 before."""
+    refused = answer(Talk().opened(revision).listed(SEARCH).client(call(1, "search", {})))
+    assert refused["id"] == 1
+    if as_result:
+        assert refused["result"]["isError"] is True
+        assert "/params/arguments" in refused["result"]["content"][0]["text"]
+    else:
+        assert refused["error"]["code"] == -32602
+        assert refused["error"]["data"]["violations"][0]["rule"] == "contract/input"
+
+
+@pytest.mark.parametrize(
+    ("answered", "at"),
+    [
+        pytest.param({"structuredContent": {"hits": "3"}}, "/result/structuredContent/hits", id="wrong-type"),
+        pytest.param({"structuredContent": {}}, "/result/structuredContent", id="property-missing"),
+        pytest.param({}, "/result", id="no-structured-content"),
+    ],
+)
+def test_a_result_that_breaks_the_contract_fails_the_call(answered: dict[str, Any], at: str) -> None:
+    talk = Talk().opened().listed(SEARCH)
+    good(talk.client(call(1, "search", {"words": "a"})))
+    verdict = talk.server(result(1, {**TEXT, **answered}))
+    assert [(each.rule, each.at) for each in verdict.violations] == [("contract/output", at)]
+    failed = replacement(verdict)
+    assert failed["id"] == 1
+    assert failed["error"]["data"]["violations"][0]["at"] == at
+
+
+@pytest.mark.parametrize(
+    ("revision", "answered"),
+    [
+        pytest.param("2025-11-25", {"structuredContent": {"hits": 3}}, id="good"),
+        pytest.param("2025-11-25", {"isError": True}, id="failed-results-owe-nothing"),
+        pytest.param("2025-03-26", {}, id="before-output-schemas-there-was-no-promise"),
+    ],
+)
+def test_results_that_keep_the_contract_pass(revision: str, answered: dict[str, Any]) -> None:
+    talk = Talk().opened(revision).listed(SEARCH)
+    good(talk.client(call(1, "search", {"words": "a"})))
+    good(talk.server(result(1, {**TEXT, **answered})))
+
+
+def test_an_open_call_keeps_the_contract_it_started_with() -> None:
+    talk = Talk().opened().listed(SEARCH)
+    good(talk.client(call(1, "search", {"words": "a"})))
+    talk.listed({"name": "search", "inputSchema": {"type": "object"}})
+    assert rules(talk.server(result(1, TEXT))) == ["contract/output"]
+    good(talk.client(call(2, "search", {})))
+    good(talk.server(result(2, TEXT)))
+
+
+def test_a_list_of_several_pages_is_learned_whole() -> None:
+    talk = Talk().opened()
+    other = {"name": "other", "inputSchema": {"type": "object", "required": ["x"]}}
+    good(talk.client(request(1, "tools/list")))
+    good(talk.server(result(1, {"tools": [SEARCH], "nextCursor": "2"})))
+    good(talk.client(call(2, "other", {})))
+    good(talk.client(request(3, "tools/list", {"cursor": "2"})))
+    good(talk.server(result(3, {"tools": [other]})))
+    assert rules(talk.client(call(4, "other", {}))) == ["contract/input"]
+    assert rules(talk.client(call(5, "search", {}))) == ["contract/input"]
+    assert rules(talk.client(call(6, "third", {}))) == ["contract/unknown-tool"]
+
+
+def test_a_tool_that_is_no_longer_listed_is_forgotten() -> None:
+    talk = Talk().opened().listed(SEARCH).listed()
+    assert rules(talk.client(call(1, "search", {}))) == ["contract/unknown-tool"]
+
+
+def test_an_unknown_tool_is_only_reported_while_the_list_is_known_to_be_whole() -> None:
+    talk = Talk().opened().listed(SEARCH)
+    verdict = talk.client(call(1, "serach", {}))
+    assert rules(verdict) == ["contract/unknown-tool"]
+    assert "search" in verdict.violations[0].expected
+    assert verdict.onward is verdict.frame
+    good(talk.server(notification("notifications/tools/list_changed")))
+    good(talk.client(call(2, "serach", {})))
+
+
+def test_an_unknown_tool_is_answered_with_invalid_params() -> None:
+    talk = Talk().opened().listed(SEARCH)
+    talk.client(call(1, "nope", {}))
+    assert rules(talk.server(error(1, -32601))) == ["protocol/error-code"]
+    talk.client(call(2, "nope", {}))
+    good(talk.server(error(2, -32602)))
+
+
+@pytest.mark.parametrize(
+    ("schema", "rule"),
+    [
+        ({"type": "object", "properties": {"a": {"type": "strnig"}}}, "contract/schema"),
+        ({"type": "object", "properties": {"a": {"$ref": "https://example.com/a.json"}}}, "contract/remote-ref"),
+        ({"type": "object", "$schema": "https://example.com/mine"}, "contract/unknown-dialect"),
+        ({"type": "object", "properties": {"a": {"pattern": "(?=a)b"}}}, "contract/pattern"),
+        ({"type": "object", "allOf": [{"$ref": "#"}]}, "contract/schema-cycle"),
+    ],
+)
+def test_a_schema_that_cannot_be_used_is_named_and_its_tool_not_judged(schema: dict[str, Any], rule: str) -> None:
+    talk = Talk().opened()
+    good(talk.client(request("list", "tools/list")))
+    verdict = talk.server(result("list", {"tools": [SEARCH, {"name": "odd", "inputSchema": schema}]}))
+    assert rules(verdict) == [rule]
+    assert verdict.violations[0].at.startswith("/result/tools/1/inputSchema")
+    assert verdict.onward is verdict.frame
+    good(talk.client(call(1, "odd", {"a": 1})))
+    assert rules(talk.client(call(2, "search", {}))) == ["contract/input"]
+
+
+def test_the_draft_that_a_schema_names_is_honoured() -> None:
+    """`items` as an array is a tuple in draft-07, and no schema in 2020-12."""
+    pair = {"type": "array", "items": [{"type": "string"}, {"type": "integer"}]}
+    old = {"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "properties": {"pair": pair}}
+    talk = Talk().opened().listed({"name": "old", "inputSchema": old})
+    good(talk.client(call(1, "old", {"pair": ["a", 1]})))
+    verdict = talk.client(call(2, "old", {"pair": ["a", "b"]}))
+    assert [each.at for each in verdict.violations] == ["/params/arguments/pair/1"]
+    new = {"type": "object", "properties": {"pair": {"type": "array", "prefixItems": pair["items"]}}}
+    talk.listed({"name": "new", "inputSchema": new})
+    assert rules(talk.client(call(3, "new", {"pair": ["a", "b"]}))) == ["contract/input"]
+
+
+def test_two_tools_of_one_name_are_named() -> None:
+    talk = Talk().opened()
+    good(talk.client(request(1, "tools/list")))
+    verdict = talk.server(result(1, {"tools": [SEARCH, SEARCH]}))
+    assert [(each.rule, each.at) for each in verdict.violations] == [
+        ("contract/duplicate-tool", "/result/tools/1/name")
+    ]
+
+
+@pytest.mark.parametrize("key", ["__proto__", "constructor", "$ref"])
+def test_keys_with_a_meaning_elsewhere_are_plain_data(key: str) -> None:
+    talk = Talk().opened().listed({"name": "any", "inputSchema": {"type": "object"}})
+    good(talk.client(call(1, "any", {key: "#/nowhere"})))
+
+
+# ── tasks (2025-11-25) ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_call_made_as_a_task_is_answered_by_the_task_and_its_payload_held_to_the_contract() -> None:
+    capabilities = {**ALL_SERVER, "tasks": {"requests": {"tools": {"call": {}}}}}
+    talk = Talk().opened(server=capabilities).listed(SEARCH)
+    params = {"name": "search", "arguments": {"words": "a"}, "task": {"ttl": 1}}
+    good(talk.client(request(1, "tools/call", params)))
+    task = {"taskId": "t", "status": "working", "createdAt": "now", "lastUpdatedAt": "now", "ttl": None}
+    good(talk.server(result(1, {"task": task})))
+    good(talk.client(request(2, "tasks/result", {"taskId": "t"})))
+    verdict = talk.server(result(2, {**TEXT, "structuredContent": {"hits": "many"}}))
+    assert [each.at for each in verdict.violations] == ["/result/structuredContent/hits"]
+
+
+# ── progress and cancellation ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def progress(token: Any, value: float) -> dict[str, Any]:
+    return notification("notifications/progress", {"progressToken": token, "progress": value})
+
+
+def test_progress_belongs_to_an_open_request_and_rises() -> None:
+    talk = Talk().opened()
+    good(talk.client(request(1, "tools/call", {"name": "a", "_meta": {"progressToken": "t"}})))
+    good(talk.server(progress("t", 1)))
+    good(talk.server(progress("t", 2.5)))
+    assert [each.at for each in talk.server(progress("t", 2.5)).violations] == ["/params/progress"]
+    assert [each.at for each in talk.server(progress("u", 1)).violations] == ["/params/progressToken"]
+    good(talk.server(result(1, TEXT)))
+    assert rules(talk.server(progress("t", 9))) == ["protocol/progress"]
+
+
+def test_the_token_of_a_refused_request_is_not_remembered() -> None:
+    talk = Talk().opened()
+    bad = request(1, "tools/call", {"name": 5, "_meta": {"progressToken": "t"}})
+    assert not talk.client(bad).accepted
+    assert rules(talk.server(progress("t", 1))) == ["protocol/progress"]
+
+
+def test_an_answer_to_a_cancelled_request_passes_because_it_may_have_crossed() -> None:
+    talk = Talk().opened()
+    good(talk.client(request(1, "tools/call", {"name": "a"})))
+    good(talk.client(notification("notifications/cancelled", {"requestId": 1})))
+    assert talk.conversation.open_requests(Party.CLIENT) == ()
+    good(talk.server(result(1, TEXT)))
+    assert rules(talk.server(result(1, TEXT))) == ["protocol/answered-twice"]
+
+
+def test_cancelling_initialize_or_nothing_is_reported() -> None:
+    talk = Talk()
+    info = {"name": "a", "version": "1"}
+    talk.client(request(1, "initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}))
+    assert rules(talk.client(notification("notifications/cancelled", {"requestId": 1}))) == ["protocol/cancel"]
+    assert rules(Talk().opened().client(notification("notifications/cancelled", {"requestId": 9}))) == [
+        "protocol/cancel"
+    ]
+
+
+# ── batches (2025-03-26) ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("revision", [each for each in HANDSHAKE if each != "2025-03-26"])
+def test_batches_are_refused_where_the_revision_has_none(revision: str) -> None:
+    verdict = Talk().opened(revision).client([request(1, "ping")])
+    assert rules(verdict) == ["envelope/batch"]
+    assert answer(verdict)["error"]["code"] == -32600
+
+
+def test_an_empty_batch_is_refused() -> None:
+    assert rules(Talk().opened("2025-03-26").client([])) == ["envelope/batch"]
+
+
+def test_a_good_batch_passes_as_it_came() -> None:
+    talk = Talk().opened("2025-03-26")
+    verdict = talk.client(b'[ {"jsonrpc":"2.0","id":1,"method":"ping"} , {"jsonrpc":"2.0","id":2.0,"method":"ping"}]')
+    assert verdict.violations == ()
+    assert verdict.onward is verdict.frame
+    assert [part.kind for part in verdict.parts] == ["request", "request"]
+    answers = talk.server([result(1, {}), result(2, {})])
+    assert answers.onward is answers.frame
+
+
+def test_of_a_mixed_batch_the_good_entries_go_on_and_the_others_are_answered() -> None:
+    talk = Talk().opened("2025-03-26")
+    verdict = talk.client(
+        b'[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":1e0,"method":"ping"},'
+        b'{"jsonrpc":"2.0","id":3,"method":"no/such"},7,{"jsonrpc":"2.0","method":"notifications/x"}]'
+    )
+    assert verdict.onward == b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]'
+    assert [(each.rule, each.at) for each in verdict.violations] == [
+        ("protocol/id-in-use", "/1/id"),
+        ("protocol/method", "/2/method"),
+        ("envelope/message", "/3"),
+        ("protocol/method", "/4/method"),
+    ]
+    assert [each.get("id") for each in answer(verdict)] == [1, 3, None]
+
+
+def test_initialize_is_not_batched() -> None:
+    talk = Talk(revision="2025-03-26")
+    info = {"name": "a", "version": "1"}
+    params = {"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": info}
+    assert "protocol/batched-initialize" in rules(talk.client([request(1, "initialize", params)]))
+
+
+# ── the end, and time ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_at_the_end_of_a_stream_every_open_request_fails_once() -> None:
+    talk = Talk().opened()
+    good(talk.client(request(1, "tools/list")))
+    good(talk.client(request("b", "prompts/list")))
+    good(talk.server(request(1, "roots/list")))
+    left = talk.conversation.end(Party.SERVER)
+    assert [rules(each) for each in left] == [["protocol/unanswered"]] * 2
+    assert [orjson.loads(each.onward or b"")["id"] for each in left] == [1, "b"]
+    assert talk.conversation.end(Party.SERVER) == []
+    assert talk.conversation.open_requests(Party.SERVER) == ()
+
+
+def test_a_request_that_timed_out_is_answered_once() -> None:
+    talk = Talk().opened()
+    good(talk.client(request(1, "tools/list")))
+    late = talk.conversation.give_up(Party.CLIENT, 1)
+    assert late is not None
+    assert orjson.loads(late.onward or b"")["error"]["code"] == -32012
+    assert talk.conversation.give_up(Party.CLIENT, 1) is None
+    verdict = talk.server(result(1, {"tools": []}))
+    assert rules(verdict) == ["protocol/answered-twice"]
+    assert verdict.onward is None
+
+
+# ── modes ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_under_audit_everything_travels_on_and_nobody_is_answered() -> None:
+    talk = Talk(mode="audit").opened().listed(SEARCH)
+    for say, message in (
+        (talk.client, b"garbage"),
+        (talk.client, call(1, "search", {})),
+        (talk.server, result(1, {"content": 5})),
+        (talk.server, result(1, {})),
+        (talk.server, b'{"id":1}'),
+        (talk.client, request(2, "no/such")),
+        (talk.client, []),
+    ):
+        verdict = say(message)
+        assert not verdict.accepted
+        assert verdict.onward is verdict.frame
+        assert verdict.back is None
+
+
+def test_under_audit_a_refused_request_can_still_be_answered() -> None:
+    """The server has seen it, so its answer is an answer to something."""
+    talk = Talk(mode="audit").opened().listed(SEARCH)
+    assert not talk.client(call(1, "search", {})).accepted
+    good(talk.server(error(1, -32602)))
+
+
+def test_under_enforcement_an_answer_to_a_refused_request_is_unsolicited() -> None:
+    talk = Talk().opened().listed(SEARCH)
+    assert not talk.client(call(1, "search", {})).accepted
+    assert rules(talk.server(error(1, -32602))) == ["protocol/unsolicited"]
+
+
+# ── limits and bad peers ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_frame_over_the_limit_is_refused_before_it_is_read() -> None:
+    talk = Talk(limits=Limits(frame_bytes=100), revision="2025-11-25")
+    assert talk.client(b" " * 60 + b'{"jsonrpc":"2.0","id":1,"method":"ping"}').accepted
+    verdict = talk.client(b" " * 61 + b'{"jsonrpc":"2.0","id":2,"method":"ping"}')
+    assert rules(verdict) == ["framing/size"]
+    assert answer(verdict)["error"]["code"] == -32600
+
+
+def test_blank_lines_are_skipped_silently() -> None:
+    for frame in (b"", b" ", b"\r", b"\t \r"):
+        verdict = Talk().client(frame)
+        assert verdict.kind == "blank"
+        assert (verdict.violations, verdict.onward, verdict.back) == ((), None, None)
+
+
+def test_garbage_is_answered_only_so_often_until_something_readable_comes() -> None:
+    talk = Talk(limits=Limits(garbage_answers=3)).opened()
+    answered = [talk.client(b"garbage").back is not None for _ in range(6)]
+    assert answered == [True] * 3 + [False] * 3
+    good(talk.client(request(1, "ping")))
+    assert talk.client(b"garbage").back is not None
+
+
+def test_a_server_is_never_answered_for_what_it_prints() -> None:
+    verdict = Talk().opened().server(b"listening on port 80")
+    assert rules(verdict) == ["syntax/json"]
+    assert verdict.back is None
+    assert verdict.onward is None
+
+
+def test_open_requests_are_bounded() -> None:
+    talk = Talk(limits=Limits(open_requests=2)).opened()
+    good(talk.client(request(1, "ping")))
+    good(talk.client(request(2, "ping")))
+    verdict = talk.client(request(3, "ping"))
+    assert rules(verdict) == ["protocol/too-many-open"]
+    good(talk.server(result(1, {})))
+    good(talk.client(request(4, "ping")))
+
+
+@pytest.mark.parametrize(
+    ("params", "at"),
+    [
+        ({"cursor": "x" * 70_000}, "/params/cursor"),
+        ({"_meta": {"progressToken": "x" * 2000}}, "/params/_meta/progressToken"),
+    ],
+)
+def test_tokens_and_cursors_are_bounded(params: dict[str, Any], at: str) -> None:
+    verdict = Talk().opened().client(request(1, "tools/list", params))
+    assert [(each.rule, each.at) for each in verdict.violations] == [("protocol/token-size", at)]
+
+
+def test_what_is_remembered_of_settled_requests_is_bounded() -> None:
+    talk = Talk(limits=Limits(settled=10)).opened()
+    for ident in range(200):
+        good(talk.client(request(ident, "ping")))
+        good(talk.server(result(ident, {})))
+    assert len(talk.conversation._sides[Party.CLIENT].settled) <= 20
+
+
+def test_a_million_faults_are_counted_not_listed() -> None:
+    schema = {"type": "object", "properties": {"all": {"type": "array", "items": {"type": "string"}}}}
+    talk = Talk().opened().listed({"name": "many", "inputSchema": schema})
+    verdict = talk.client(call(1, "many", {"all": [0] * 500_000}))
+    assert len(verdict.violations) == 20
+    assert verdict.more > 1000
+    assert len(verdict.back or b"") < 20_000
+
+
+def test_an_error_never_echoes_a_payload() -> None:
+    secret = "hunter2" * 1000
+    talk = Talk().opened().listed(SEARCH)
+    verdict = talk.client(call(1, "search", {"words": {"password": secret}, "limit": secret}))
+    assert len(verdict.violations) == 2
+    assert secret[:60].encode() not in (verdict.back or b"")
+
+
+def test_a_broken_answer_fails_the_request_it_seems_to_answer() -> None:
+    talk = Talk().opened()
+    good(talk.client(request(1, "tools/list")))
+    verdict = talk.server({"jsonrpc": "2.0", "id": 1, "result": {"tools": []}, "error": {"code": 1, "message": ""}})
+    assert rules(verdict) == ["envelope/members"]
+    failed = replacement(verdict)
+    assert (failed["id"], failed["error"]["code"]) == (1, -32010)
+    assert rules(talk.server(result(1, {"tools": []}))) == ["protocol/answered-twice"]
+
+
+def test_a_broken_initialize_result_leaves_the_conversation_unopened() -> None:
+    talk = Talk()
+    info = {"name": "a", "version": "1"}
+    opening = request(1, "initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info})
+    good(talk.client(opening))
+    verdict = talk.server(result(1, {"protocolVersion": "2025-11-25"}))
+    assert "protocol/result" in rules(verdict)
+    assert talk.conversation.revision is None
+    good(talk.client({**opening, "id": 2}))
+
+
+def test_a_conversation_can_begin_in_a_revision() -> None:
+    """For HTTP without sessions, where the handshake was another request."""
+    good(Talk(revision="2025-06-18").client(request(1, "tools/list")))
+
+
+def test_the_strict_profile_wants_string_ids_and_params() -> None:
+    """specs/000."""
+    talk = Talk(profile="strict", revision="2025-06-18")
+    good(talk.client(request("a", "ping", {})))
+    assert rules(talk.client(request(1, "ping", {}))) == ["envelope/id"]
+    assert rules(talk.client(request("b", "ping"))) == ["envelope/params"]
+    good(talk.client(notification("notifications/roots/list_changed")))
+
+
+def test_the_known_slips_of_the_official_schema_do_not_block_good_traffic() -> None:
+    """A fraction in an elicited form: refused by schema.json, allowed by schema.ts."""
+    for errata, accepted in ((True, True), (False, False)):
+        talk = Talk(errata=errata).opened()
+        form = {"type": "object", "properties": {"share": {"type": "number"}}}
+        good(talk.server(request(1, "elicitation/create", {"message": "?", "requestedSchema": form})))
+        verdict = talk.client(result(1, {"action": "accept", "content": {"share": 3.14}}))
+        assert verdict.accepted is accepted

@@ -1,0 +1,58 @@
+"""The public surface is small, and pinned."""
+
+import subprocess
+import sys
+
+import assay
+
+
+def test_the_public_names_are_these() -> None:
+    assert sorted(assay.__all__) == [
+        "CanonicalError",
+        "Conversation",
+        "JsonRpc",
+        "JsonRpcClient",
+        "JsonRpcError",
+        "JsonRpcServer",
+        "JsonRpcValidator",
+        "Party",
+        "SchemaRegistry",
+        "SchemaValidator",
+        "ValidationError",
+        "ValidationMiddleware",
+        "Verdict",
+        "Violation",
+    ]
+    for name in assay.__all__:
+        assert getattr(assay, name).__name__ == name
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    assert not hasattr(assay, "Nothing")
+
+
+def modules_after(code: str) -> set[str]:
+    script = f"import sys; {code}; print(*sys.modules)"
+    return set(
+        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    )
+
+
+def test_importing_assay_loads_nothing_that_is_not_used() -> None:
+    loaded = modules_after("import assay")
+    assert not {name for name in loaded if name.startswith("assay.")}
+    assert not loaded & {"orjson", "jsonschema_rs", "jiter"}
+
+
+def test_judging_a_message_loads_no_face_and_no_command() -> None:
+    loaded = modules_after("from assay import Conversation, Party; Conversation().hear(Party.CLIENT, b'{}')")
+    assert "assay.conversation" in loaded
+    assert not loaded & {
+        "assay.jsonrpc", "assay.schema_validator", "assay.contracts.registry", "assay.message", "assay.cli",
+        "logging", "argparse", "urllib.request", "difflib",
+    }  # fmt: skip
+
+
+def test_the_help_loads_no_engine() -> None:
+    loaded = modules_after("from assay.cli.main import parser; parser()")
+    assert not loaded & {"orjson", "jsonschema_rs", "jiter", "assay.conversation", "assay.spec.schema"}
