@@ -26,7 +26,12 @@ $(VENV)/.bench: pyproject.toml | $(BIN)/python
 	@touch $@ $(VENV)/.run
 
 run: $(VENV)/.run  ## judge a bundled sample conversation and show the verdicts
+	@printf '%s\n' 'A recorded conversation between a client and a server, judged message by message:' ''
 	@$(BIN)/assay check --messages examples/conversation.jsonl || test $$? -eq 1
+	@printf '%s\n' 'Try next:' \
+	  '  $(BIN)/assay explain contract/input      what a rule means, and where it comes from' \
+	  '  $(BIN)/assay rules                       everything that is enforced' \
+	  '  $(BIN)/assay check YOUR-RECORDING.jsonl  one {"dir": "c2s" or "s2c", "msg": "…"} a line'
 
 test: $(VENV)/.test  ## lint, types and all tests
 	$(BIN)/ruff check .

@@ -838,3 +838,37 @@ def test_the_known_slips_of_the_official_schema_do_not_block_good_traffic() -> N
         good(talk.server(request(1, "elicitation/create", {"message": "?", "requestedSchema": form})))
         verdict = talk.client(result(1, {"action": "accept", "content": {"share": 3.14}}))
         assert verdict.accepted is accepted
+
+
+@pytest.mark.parametrize("spelt", [b"1.0", b"1e2", b"1180591620717411303424"])
+def test_what_was_never_answered_fails_with_its_id_as_it_was_spelt(spelt: bytes) -> None:
+    talk = Talk().opened()
+    good(talk.client(b'{"jsonrpc":"2.0","id":' + spelt + b',"method":"ping"}'))
+    [left] = talk.conversation.end(Party.SERVER)
+    assert (left.onward or b"").startswith(b'{"jsonrpc":"2.0","id":' + spelt + b",")
+
+
+def test_large_ids_can_be_named_in_a_violation() -> None:
+    talk = Talk().opened()
+    frame = b'{"jsonrpc":"2.0","id":1180591620717411303424,"method":"ping"}'
+    good(talk.client(frame))
+    assert "1180591620717411303424" in talk.client(frame).violations[0].found
+
+
+def test_a_cancellation_may_spell_the_id_in_another_way() -> None:
+    talk = Talk().opened()
+    good(talk.client(request(1, "ping")))
+    good(talk.client(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1.0}}'))
+    assert talk.conversation.open_requests(Party.CLIENT) == ()
+
+
+def test_the_progress_of_a_task_goes_on_until_its_result_is_fetched() -> None:
+    talk = Talk().opened(server={**ALL_SERVER, "tasks": {"requests": {"tools": {"call": {}}}}})
+    params = {"name": "search", "task": {}, "_meta": {"progressToken": 7}}
+    good(talk.client(request(1, "tools/call", params)))
+    task = {"taskId": "t", "status": "working", "createdAt": "now", "lastUpdatedAt": "now", "ttl": None}
+    good(talk.server(result(1, {"task": task})))
+    good(talk.server(progress(7, 1)))
+    good(talk.client(request(2, "tasks/result", {"taskId": "t"})))
+    good(talk.server(result(2, TEXT)))
+    assert rules(talk.server(progress(7, 2))) == ["protocol/progress"]

@@ -241,6 +241,8 @@ class Conversation:
         if batched and method == "initialize":
             found.append(_batched_initialize(judge.revision))
         exchange = Exchange.of(entry, ident)
+        if type(ident) is int and ident is not message["id"]:
+            exchange.spelling = render.id_token(frame, message["id"])
         if "params" in message and not _refused(found):
             more += self._memory.take_params(side, exchange, message["params"], found)
         side.garbage = 0
@@ -377,7 +379,8 @@ class Conversation:
         wrong = violation(
             "protocol/unanswered", expected=f"an answer to {exchange.method}", found="none", revision=exchange.revision
         )
-        onward = render.failure(syntax.write(exchange.id), code, (wrong,), 0, exchange.revision)
+        ident = exchange.spelling or syntax.write(exchange.id)
+        onward = render.failure(ident, code, (wrong,), 0, exchange.revision)
         findings = Findings((wrong,), 0, onward)
         return verdict(asker.party.other, b"", "missing", None, exchange, exchange.revision, findings)
 

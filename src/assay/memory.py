@@ -14,7 +14,7 @@ from assay.ladder.protocol import Definition, Judge
 from assay.lifecycle import CAPABILITIES_KEY, Lifecycle
 from assay.limits import Limits
 from assay.rules import violation
-from assay.side import Side, has_capability, undeclared
+from assay.side import Id, Side, has_capability, undeclared
 from assay.spec.revisions import handshake
 from assay.verdict import Exchange, Kind, Party, Violation
 
@@ -82,7 +82,7 @@ class Memory:
         return 0
 
     def _take_meta(self, side: Side, exchange: Exchange, meta: dict[str, Any], found: Found) -> None:
-        token = meta.get("progressToken")
+        token = _token(meta.get("progressToken"))
         if token is not None:
             if isinstance(token, str) and len(token) > self.limits.id_bytes:
                 found.append(_too_long("/params/_meta/progressToken", token, self.limits.id_bytes))
@@ -156,8 +156,8 @@ class Memory:
         self.tools.changed()
 
     def _cancelled(self, side: Side, params: Mapping[str, Any], found: Found, judge: Judge) -> Exchange | None:
-        ident = params.get("requestId")
-        if not isinstance(ident, str | int):
+        ident = _token(params.get("requestId"))
+        if ident is None:
             return None
         if side.party is Party.SERVER and not handshake(judge.revision):
             # Without requests of its own, a server cancels what the client has asked: it ends a subscription.
@@ -174,8 +174,8 @@ class Memory:
 
     def _progress(self, side: Side, params: Mapping[str, Any], found: Found, judge: Judge) -> None:
         tokens = self.sides[side.party.other].tokens
-        token, progress = params.get("progressToken"), params.get("progress")
-        if not isinstance(token, str | int) or not isinstance(progress, int | float):
+        token, progress = _token(params.get("progressToken")), params.get("progress")
+        if token is None or not isinstance(progress, int | float):
             return
         if token not in tokens:
             found.append(_progress_violation("/params/progressToken", "the token of an open request", "another", judge))
@@ -270,6 +270,8 @@ class Memory:
         if exchange.as_task:
             self._task_started(exchange, result)
             return
+        if exchange.method == "tasks/result" and isinstance(exchange.detail, str):
+            self._task_ended(exchange.detail)
         effect = self._answered.get(exchange.method)
         if effect is not None:
             effect(exchange, result, found)
@@ -306,8 +308,16 @@ class Memory:
         ident = _object(result.get("task")).get("taskId")
         if isinstance(ident, str) and len(ident) <= self.limits.id_bytes:
             self._tasks[ident] = exchange
+            # A task outlives the answer to the request that started it, and goes on telling its progress.
+            if exchange.token is not None:
+                self.sides[exchange.asker].tokens[exchange.token] = None
             if len(self._tasks) > _MOST_TASKS:
-                del self._tasks[next(iter(self._tasks))]
+                self._task_ended(next(iter(self._tasks)))
+
+    def _task_ended(self, ident: str) -> None:
+        exchange = self._tasks.pop(ident, None)
+        if exchange is not None:
+            self.sides[exchange.asker].forget_token(exchange)
 
     def _settle(self) -> None:
         """Gives both sides the revision in force, and works out what neither may use."""
@@ -342,6 +352,13 @@ def _check_asked_back(exchange: Exchange, result: dict[str, Any]) -> list[Violat
         if path is not None and path not in exchange.declared:
             wrong.append(_lacks(f"/result/inputRequests/{key[:100]}", Party.CLIENT, path, exchange.revision))
     return wrong
+
+
+def _token(value: Any) -> Id | None:
+    """An id or progress token as it is remembered: 1.0 is 1."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, str | int) else None
 
 
 def _kind(result: dict[str, Any]) -> str:

@@ -19,9 +19,10 @@ def id_token(frame: bytes, ident: object) -> bytes:
     """
     The id as *frame* spells it, so that it can be echoed unchanged.
 
-    Numbers need the frame: parsers turn `1e2`, `-0` and 2^70 into something that is written differently.
+    Some numbers need the frame: parsers turn `1e2`, `-0` and 2^70 into something that is written differently. An
+    integer other than 0 has one spelling only.
     """
-    if isinstance(ident, str):
+    if isinstance(ident, str) or (type(ident) is int and ident != 0):
         return orjson.dumps(ident)
     spelt = _Spelling.of(frame)
     return spelt.encode() if spelt is not None else orjson.dumps(ident)
@@ -51,7 +52,7 @@ class _Spelling(str):
 
 def shown_id(ident: object) -> str:
     """An id as JSON, cut short, for people."""
-    text = orjson.dumps(ident).decode()
+    text = str(ident) if type(ident) is int else orjson.dumps(ident).decode()
     return text if len(text) <= 40 else text[:39] + "…"
 
 

@@ -50,9 +50,7 @@ class Side:
         """A request of this party is no longer open."""
         ident = exchange.id
         self.open.pop(ident, None)
-        # A task outlives the answer to the request that started it, and goes on telling its progress.
-        if not exchange.as_task:
-            self.forget_token(exchange)
+        self.forget_token(exchange)
         exchange.state = state
         settled = self.settled
         # Out and in again: the order is that of settling, so that the first ones are the oldest.

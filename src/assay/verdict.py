@@ -172,6 +172,8 @@ class Exchange:
     entry: Any
     """The method, as the party that asks may use it, with what judges the answer."""
     id: str | int
+    spelling: bytes | None = None
+    """The id as it was written, where that is not the only way to write it: `1e2`, `-0`."""
     contract: Any = None
     """The tool's contract as it was when the call was made: a later list does not change it."""
     token: str | int | None = None
