@@ -103,9 +103,8 @@ def started(work: str) -> float:
 
 def main() -> None:
     """Print the tables."""
-    print(
-        f"{'tools/call':<14} {'bytes':>7} {'loads µs':>9} {'assay µs':>9} {'ratio':>6} {'jsonschema':>11} {'mcp-types':>10}"
-    )
+    heads = f"{'loads µs':>9} {'assay µs':>9} {'ratio':>6} {'jsonschema':>11} {'mcp-types':>10}"
+    print(f"{'tools/call':<14} {'bytes':>7} {heads}")
     for name, (tool, arguments) in CALLS.items():
         found = measured(name)
         unit = found["orjson.loads"]
@@ -113,9 +112,8 @@ def main() -> None:
             f"{name:<14} {len(call(1000, tool, arguments)):>7,} {unit:>9.2f} {found['assay']:>9.2f} "
             f"{found['assay'] / unit:>5.2f}× {found['jsonschema'] / unit:>10.1f}× {found['mcp-types'] / unit:>9.1f}×"
         )
-    print(
-        "\nratios are to orjson.loads of the same bytes; jsonschema: schema of request and tool only; mcp-types: model only"
-    )
+    print("\nratios are to orjson.loads of the same bytes")
+    print("jsonschema: the schema of the request and of the tool only; mcp-types: the model of the request only")
     print(f"import and first verdict: {started(_FIRST_VERDICT):.0f} ms of CPU over the bare interpreter")
 
 

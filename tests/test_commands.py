@@ -33,7 +33,13 @@ def test_the_bundled_sample_shows_every_kind_of_finding() -> None:
     text = done.stdout.decode()
     assert done.returncode == 1
     assert done.stderr == b""
-    for expected in ("contract/input", "contract/output", "syntax/json", "protocol/capability", "19 messages: 10 good"):
+    for expected in (
+        "contract/input",
+        "contract/output",
+        "syntax/json",
+        "protocol/capability",
+        "19 messages of MCP 2025-11-25: 10 good",
+    ):
         assert expected in text
     assert "initialize #1" not in text
     assert "✓ client  initialize #1" in assay("check", "--messages", str(SAMPLE)).stdout.decode()
@@ -43,7 +49,7 @@ def test_a_good_conversation_is_clean() -> None:
     lines = SAMPLE.read_bytes().splitlines(keepends=True)
     done = assay("check", "-", stdin=lines[0] + b"\n" + b"".join(lines[2:8]))
     assert done.returncode == 0
-    assert b"7 messages: 7 good" in done.stdout
+    assert b"7 messages of MCP 2025-11-25: 7 good" in done.stdout
 
 
 def test_reports_alone_do_not_fail_where_only_refusals_count() -> None:
@@ -71,7 +77,9 @@ def test_what_was_never_answered_is_told_at_the_end() -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"hello\n", b"line 1: no JSON"),
+        (b"hello\n", b"line 1: one JSON value expected"),
+        (b'{"dir":"c2s","dir":"s2c","msg":"x"}\n', b"line 1: every key once expected"),
+        (b'{"dir":"c2s","base64":"?"}\n', b"line 1: expected base64"),
         (b"[]\n", b"line 1: expected an object"),
         (b'\n{"msg":"x"}\n', b'line 2: expected "dir"'),
         (b'{"dir":"c2s"}\n', b'line 1: expected "msg"'),
@@ -112,6 +120,7 @@ def test_a_rule_that_is_not_there_gets_a_suggestion() -> None:
     done = assay("explain", "contract/inptu")
     assert done.returncode == 2
     assert b"did you mean contract/input" in done.stderr
+    assert b"did you mean syntax/depth" in assay("explain", "depth").stderr
 
 
 def test_tables_fit_the_terminal() -> None:
@@ -167,3 +176,24 @@ def test_no_command_shows_the_help_by_what_people_want() -> None:
     shown = assay("--help").stdout
     assert b"what do you want to do?" in shown
     assert assay("--version").stdout.startswith(b"assay 0.")
+
+
+def test_a_frame_that_is_no_utf8_can_be_recorded() -> None:
+    done = assay("check", "-", stdin=b'{"dir":"c2s","base64":"/w=="}\n')
+    assert b"syntax/utf8" in done.stdout
+
+
+def test_what_was_found_before_a_bad_line_is_shown() -> None:
+    done = assay("check", "-", stdin=row("s2c", "a banner") + b"oops\n")
+    assert done.returncode == 2
+    assert b"a banner" in done.stdout
+    assert b"line 2" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["assay check - <&-", "assay rules > /dev/full"])
+def test_what_cannot_be_read_or_written_is_said_without_a_traceback(command: str) -> None:
+    script = command.replace("assay", f"'{sys.executable}' -m assay")
+    done = subprocess.run(["bash", "-c", script], capture_output=True, check=False, timeout=60)
+    assert done.returncode == 2
+    assert b"Traceback" not in done.stderr
+    assert done.stderr.startswith(b"assay")

@@ -872,3 +872,47 @@ def test_the_progress_of_a_task_goes_on_until_its_result_is_fetched() -> None:
     good(talk.client(request(2, "tasks/result", {"taskId": "t"})))
     good(talk.server(result(2, TEXT)))
     assert rules(talk.server(progress(7, 2))) == ["protocol/progress"]
+
+
+def test_the_strict_profile_judges_notifications_and_has_no_batches() -> None:
+    talk = Talk(profile="strict", revision="2025-03-26")
+    assert rules(talk.client(notification("nope/nope"))) == ["protocol/method"]
+    assert rules(talk.client([request("a", "ping", {})])) == ["envelope/batch"]
+
+
+def test_a_broken_request_is_answered_with_its_id_however_it_is_spelt() -> None:
+    verdict = Talk().opened().client(b'{"jsonrpc":"2.0","id":1.0,"method":5}')
+    assert (verdict.back or b"").startswith(b'{"jsonrpc":"2.0","id":1.0,')
+
+
+def test_a_broken_answer_with_another_spelling_of_the_id_fails_its_request() -> None:
+    talk = Talk().opened()
+    good(talk.client(request(5, "ping")))
+    verdict = talk.server(b'{"jsonrpc":"2.0","id":5.0,"result":7}')
+    assert replacement(verdict)["id"] == 5
+
+
+@pytest.mark.parametrize(
+    "options", [{"mode": "foo"}, {"profile": "jsonrpc"}, {"limits": None}, {"revision": "2025-01-01"}]
+)
+def test_options_that_are_none_are_refused_at_once(options: dict[str, Any]) -> None:
+    with pytest.raises((ValueError, KeyError, AttributeError)):
+        Talk(**options)
+
+
+@pytest.mark.parametrize("limits", [{"depth": 255}, {"depth": 0}, {"frame_bytes": -1}])
+def test_limits_that_cannot_be_kept_are_refused(limits: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="limit"):
+        Limits(**limits)
+
+
+def test_tools_past_the_limit_are_not_called_unknown() -> None:
+    talk = Talk(limits=Limits(tools=1)).opened().listed(SEARCH, {"name": "more", "inputSchema": {"type": "object"}})
+    good(talk.client(call(1, "more", {})))
+
+
+def test_an_answer_after_a_time_out_is_told_so() -> None:
+    talk = Talk().opened()
+    good(talk.client(request(1, "ping")))
+    talk.conversation.give_up(Party.CLIENT, 1)
+    assert "sooner" in talk.server(result(1, {})).violations[0].hint

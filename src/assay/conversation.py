@@ -6,7 +6,7 @@ are judged by the same code.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal, NamedTuple, cast
+from typing import Any, Final, Literal, NamedTuple
 
 from assay import render
 from assay.contracts.tools import Tools
@@ -20,6 +20,7 @@ from assay.side import Id, Side, missing_capability
 from assay.spec.methods import revisions_of
 from assay.verdict import Exchange, Findings, Kind, Party, Verdict, Violation, verdict
 
+_LATE: Final = "Answer sooner, or tell progress: the request was given up, and its error delivered, before this came."
 _CLIENT: Final = Party.CLIENT
 _SERVER: Final = Party.SERVER
 _read: Final = syntax.read
@@ -57,6 +58,10 @@ class Conversation:
         limits: Limits = DEFAULT,
         errata: bool = True,
     ) -> None:
+        if mode not in {"enforce", "audit"}:
+            raise ValueError(f"mode is enforce or audit, not {mode!r}")
+        if profile not in {"mcp", "strict"}:
+            raise ValueError(f"profile is mcp or strict, not {profile!r}")
         self.mode = mode
         self.limits = limits
         self._enforcing = mode == "enforce"
@@ -219,6 +224,8 @@ class Conversation:
             return self._malformed(party, frame, kind, value, faults)
         if kind == "request":
             return self._request(party, frame, value, facts, batched)
+        if kind == "notification":
+            return self._notification(party, frame, value)
         return self._answer(party, frame, value, kind)
 
     def _request(self, party: Party, frame: bytes, message: dict[str, Any], facts: Facts, batched: bool) -> Verdict:
@@ -339,17 +346,16 @@ class Conversation:
     def _malformed(self, party: Party, frame: bytes, kind: Kind, value: Any, faults: Sequence[Violation]) -> Verdict:
         """A JSON value that is no message: a request is answered, a broken answer fails what it seems to answer."""
         listed, more = self._listed(faults, 0)
-        ident = value.get("id") if isinstance(value, dict) else None
-        usable = isinstance(ident, str | int) and not isinstance(ident, bool)
+        ident = render.usable_id(frame, value)
         exchange, onward, back = None, None, None
         if kind in {"result", "error"}:
             asker = self._sides[party.other]
-            exchange = asker.open.get(cast("Id", ident)) if usable else None
+            exchange = asker.open.get(ident) if ident is not None else None
             if exchange is not None:
                 asker.close(exchange, "answered")
                 onward = self._failed(frame, value, exchange, faults, 0)
-        elif usable:
-            back = render.refusal(render.id_token(frame, ident), listed, more, self.revision)
+        elif ident is not None:
+            back = render.refusal(render.id_token(frame, value["id"]), listed, more, self.revision)
         elif kind != "notification":
             back = self._unreadable(party, frame, listed[0]).back
         findings = Findings(listed, more, onward, back) if self._enforcing else Findings(listed, more, frame)
@@ -365,6 +371,7 @@ class Conversation:
             expected="the id of an open request",
             found=render.shown_id(message["id"]) if exchange is None else f"that of a request already {exchange.state}",
             revision=self.revision,
+            hint=_LATE if exchange is not None and exchange.state == "timed-out" else None,
         )
         findings = Findings((wrong,), 0, None if self._enforcing else frame)
         return verdict(party, frame, kind, message, exchange, self.revision, findings)
@@ -393,7 +400,7 @@ class Conversation:
         Entries are messages of their own: under enforcement the good ones go on, as they were spelt, without the
         others.
         """
-        if self.revision != "2025-03-26" or not values:
+        if self.revision != "2025-03-26" or self._profile is envelope.STRICT or not values:
             return self._no_batch(party, frame, values)
         parts = tuple(
             self._message(party, spelt, value, facts, batched=True)
@@ -410,7 +417,7 @@ class Conversation:
     def _no_batch(self, party: Party, frame: bytes, values: list[Any]) -> Verdict:
         wrong = violation(
             "envelope/batch",
-            expected="one message, batches are in 2025-03-26 only" if values else "a batch that is not empty",
+            expected="one message (only 2025-03-26 has batches)" if values else "a batch that is not empty",
             found=f"an array of {len(values):,} items",
             revision=self.revision,
         )

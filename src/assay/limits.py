@@ -38,5 +38,13 @@ class Limits:
     Answers in a row to unreadable input, until the peer says something readable: no storm between two confused peers.
     """
 
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            if getattr(self, name) < 1:
+                raise ValueError(f"the limit {name} is at least 1")
+        # What can be proved without walking through every value; no parser we know of is asked for more.
+        if self.depth > 254:
+            raise ValueError("the limit depth is at most 254")
+
 
 DEFAULT = Limits()

@@ -50,6 +50,14 @@ class _Spelling(str):
         return ident if isinstance(ident, _Spelling) else None
 
 
+def usable_id(frame: bytes, value: Any) -> str | int | None:
+    """The id that a broken message carries, if there is one that an answer could bear."""
+    ident = value.get("id") if isinstance(value, dict) else None
+    if isinstance(ident, float) and ident.is_integer():
+        return exact_id(frame, ident)
+    return ident if isinstance(ident, str | int) and not isinstance(ident, bool) else None
+
+
 def shown_id(ident: object) -> str:
     """An id as JSON, cut short, for people."""
     text = str(ident) if type(ident) is int else orjson.dumps(ident).decode()

@@ -52,7 +52,7 @@ _ROWS: tuple[tuple[str, str, str, str, str, Action, str, str], ...] = (
         "framing/size",
         "A frame is at most 1 MiB long.",
         "It is counted before anything is parsed, so that no peer can make the other allocate without bound.",
-        f"{_OURS}; specs/001, Transport & Framing",
+        _OURS,
         "Send less in one message: page through lists, link to large content. The limit can be set.",
         _REFUSE,
         "PAYLOAD_TOO_LARGE",
@@ -172,7 +172,7 @@ _ROWS: tuple[tuple[str, str, str, str, str, Action, str, str], ...] = (
         "envelope/method",
         "A request or notification names its method in a string that is not empty.",
         "Without it nobody knows what is asked.",
-        "JSON-RPC 2.0, 4; specs/002",
+        "JSON-RPC 2.0, 4",
         "Send the method's name as a string.",
         _REFUSE,
         "INVALID_ENVELOPE",
@@ -192,7 +192,7 @@ _ROWS: tuple[tuple[str, str, str, str, str, Action, str, str], ...] = (
         "envelope/members",
         "A message has a method, or a result, or an error: exactly one of them.",
         "With two of them it is read as a request by one side and as an answer by the other.",
-        "JSON-RPC 2.0, 5; specs/002",
+        "JSON-RPC 2.0, 5",
         "Leave out the member that does not belong; null does not count as absent.",
         _REFUSE,
         "INVALID_ENVELOPE",
@@ -590,5 +590,5 @@ def violation(
     *detail* is added to the source: the definition of the schema, for one.
     """
     row = RULES[rule]
-    source = row.source.replace("{revision}", revision or "all revisions") + (f": {detail}" if detail else "")
+    source = row.source.replace("{revision}", revision or "(every revision)") + (f": {detail}" if detail else "")
     return Violation(rule, at, expected, found, source, hint or row.fix, row.action, schema_at)

@@ -4,18 +4,22 @@ Recorded conversations: one JSON object a line, who spoke and the raw frame. Rea
     {"dir": "c2s", "msg": "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}"}
 
 `dir` is c2s or s2c (or `party`: client or server). `msg` is the line as it was seen, without its newline: not
-necessarily JSON. An object instead of a string stands for its compact spelling.
+necessarily JSON. An object instead of a string stands for its compact spelling. Bytes that are no UTF-8 are recorded as
+`base64` in place of `msg`.
 """
 
+from base64 import b64decode
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-import orjson
-
 from assay.conversation import Conversation
-from assay.verdict import Party, Verdict
+from assay.ladder import syntax
+from assay.verdict import Party, Verdict, Violation
 
 _PARTIES = {"c2s": Party.CLIENT, "s2c": Party.SERVER, "client": Party.CLIENT, "server": Party.SERVER}
+
+# A row holds a message one level down; what the message itself may have is for its verdict to say.
+_ROW_DEPTH = 200
 
 
 class TranscriptError(ValueError):
@@ -54,16 +58,25 @@ def judge(lines: Iterable[bytes], conversation: Conversation) -> Iterator[Judged
 
 
 def _spoken(number: int, line: bytes) -> tuple[Party, bytes]:
-    try:
-        row = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
-        raise TranscriptError(f"line {number}: no JSON: {error.msg}") from None
+    # As strictly as a message: a repeated key would be lost without a word, and with it what was to be judged.
+    row = syntax.read(line, _ROW_DEPTH)
+    if isinstance(row, Violation):
+        raise TranscriptError(f"line {number}: {row.expected} expected, {row.found} found [{row.rule}]")
     if not isinstance(row, dict):
         raise TranscriptError(f"line {number}: expected an object with dir and msg")
     party = _PARTIES.get(str(row.get("dir", row.get("party"))))
-    message: Any = row.get("msg")
     if party is None:
         raise TranscriptError(f'line {number}: expected "dir": "c2s" or "s2c"')
+    return party, _frame(number, row)
+
+
+def _frame(number: int, row: dict[str, Any]) -> bytes:
+    if "base64" in row:
+        try:
+            return b64decode(row["base64"], validate=True)
+        except (TypeError, ValueError):
+            raise TranscriptError(f"line {number}: expected base64 of the frame") from None
     if "msg" not in row:
         raise TranscriptError(f'line {number}: expected "msg", the frame')
-    return party, message.encode() if isinstance(message, str) else orjson.dumps(message)
+    message = row["msg"]
+    return message.encode() if isinstance(message, str) else syntax.write(message)

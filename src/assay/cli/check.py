@@ -9,8 +9,6 @@ import sys
 from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from assay.transcript import Judged
 
 _EPILOG = """\
@@ -46,87 +44,100 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Judge the files; the exit status."""
-    from assay.transcript import TranscriptError
-
-    show = _show_json if args.format == "json" else _show_text
     worst = 0
     for index, name in enumerate(args.files):
         _progress(index, len(args.files), name)
-        try:
-            found = _judged(args, name)
-        except (OSError, TranscriptError, KeyError) as error:
-            reason = error.strerror if isinstance(error, OSError) else error.args[0]
-            print(f"assay check: {name}: {reason}", file=sys.stderr)
-            worst = 2
-            continue
-        show(args, name, found)
-        if any(_counts(args, each) for each in found):
-            worst = max(worst, 1)
+        worst = max(worst, _check(args, name))
     return worst
 
 
-def _judged(args: argparse.Namespace, name: str) -> list[Judged]:
+def _check(args: argparse.Namespace, name: str) -> int:
+    """One file: its findings as they come, so that a long recording takes no memory. The exit status."""
     from assay.conversation import Conversation
-    from assay.transcript import judge
+    from assay.transcript import TranscriptError, judge
 
-    conversation = Conversation(mode="audit", revision=args.revision, errata=not args.literal)
-    with _opened(name) as file:
-        return list(judge(file, conversation))
+    report = _JsonReport(args, name) if args.format == "json" else _TextReport(args, name)
+    status = 0
+    try:
+        conversation = Conversation(mode="audit", revision=args.revision, errata=not args.literal)
+        with _opened(name) as file:
+            for each in judge(file, conversation):
+                report.add(each)
+                if not each.verdict.accepted or (args.fail_on == "report" and each.verdict.violations):
+                    status = 1
+    except (OSError, TranscriptError, KeyError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error.args[0]
+        print(f"assay check: {name}: {reason}", file=sys.stderr)
+        return 2
+    report.end(conversation.revision)
+    return status
 
 
 def _opened(name: str) -> BinaryIO:
-    return open(name, "rb") if name != "-" else open(sys.stdin.fileno(), "rb", closefd=False)
-
-
-def _counts(args: argparse.Namespace, judged: Judged) -> bool:
-    return not judged.verdict.accepted or (args.fail_on == "report" and bool(judged.verdict.violations))
+    return open(name, "rb") if name != "-" else open(0, "rb", closefd=False)
 
 
 def _progress(index: int, total: int, name: str) -> None:
     """Tells a person which file is being read, if there are several and somebody is looking."""
     if total > 1 and sys.stderr.isatty():
-        print(f"\r\x1b[Kassay check: {index + 1} of {total}: {name[-60:]}", end="", file=sys.stderr, flush=True)
-        if index + 1 == total:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        print(f"\r\x1b[Kassay check: {index + 1} of {total}: {name[-60:]}\r", end="", file=sys.stderr, flush=True)
 
 
-def _show_text(args: argparse.Namespace, name: str, found: list[Judged]) -> None:
-    from assay.console.style import Style
-    from assay.console.verdicts import lines, summary
+class _TextReport:
+    """Findings for people."""
 
-    style = Style(sys.stdout)
-    revision = next((each.verdict.revision for each in reversed(found) if each.verdict.revision), None)
-    print(style.paint(f"{name}" + (f" · MCP {revision}" if revision else ""), "bold"))
-    for each in found:
-        if args.messages or each.verdict.violations:
-            print("\n".join(lines(each, style)))
-    print("\n".join(summary((each.verdict for each in found), style)))
-    print()
+    def __init__(self, args: argparse.Namespace, name: str) -> None:
+        from assay.console.style import Style
+        from assay.console.verdicts import Summary
+
+        self._all = args.messages
+        self._name = name
+        self._style = Style(sys.stdout)
+        self._summary = Summary()
+
+    def add(self, judged: Judged) -> None:
+        from assay.console.verdicts import lines
+
+        if not self._summary.messages:
+            print(self._style.paint(self._name, "bold"))
+        self._summary.add(judged.verdict)
+        if self._all or judged.verdict.violations:
+            print("\n".join(lines(judged, self._style)))
+
+    def end(self, revision: str | None) -> None:
+        print("\n".join(self._summary.lines(revision, self._style)))
+        print()
 
 
-def _show_json(args: argparse.Namespace, name: str, found: list[Judged]) -> None:
-    for record in _records(args, name, found):
-        sys.stdout.write(record + "\n")
+class _JsonReport:
+    """Findings for programs: an object a line."""
 
+    def __init__(self, args: argparse.Namespace, name: str) -> None:
+        self._all = args.messages
+        self._name = name
 
-def _records(args: argparse.Namespace, name: str, found: list[Judged]) -> Iterator[str]:
-    import orjson
+    def add(self, judged: Judged) -> None:
+        import orjson
 
-    from assay.console.verdicts import outcome
-    from assay.render import as_json
+        from assay.console.verdicts import outcome
+        from assay.render import as_json
 
-    for line, verdict in found:
-        if args.messages or verdict.violations:
-            record = {
-                "file": name,
-                "line": line,
-                "party": verdict.party,
-                "kind": verdict.kind,
-                "method": verdict.method,
-                "tool": verdict.tool,
-                "revision": verdict.revision,
-                "outcome": outcome(verdict),
-                "violations": [as_json(each) for each in verdict.violations],
-                "more": verdict.more,
-            }
-            yield orjson.dumps(record).decode()
+        line, verdict = judged
+        if not self._all and not verdict.violations:
+            return
+        record = {
+            "file": self._name,
+            "line": line,
+            "party": verdict.party,
+            "kind": verdict.kind,
+            "method": verdict.method,
+            "tool": verdict.tool,
+            "revision": verdict.revision,
+            "outcome": outcome(verdict),
+            "violations": [as_json(each) for each in verdict.violations],
+            "more": verdict.more,
+        }
+        sys.stdout.write(orjson.dumps(record).decode() + "\n")
+
+    def end(self, revision: str | None) -> None:
+        """Nothing more to say."""

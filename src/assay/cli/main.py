@@ -51,6 +51,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read us has had enough (`| head`). Python would complain once more while it shuts down.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        # What a command reads it has dealt with itself: this is standard output, on a full disk for one.
+        print(f"assay: cannot write: {error.strerror}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 2
     except KeyboardInterrupt:
         return 130
     return status

@@ -74,7 +74,9 @@ def run_explain(args: argparse.Namespace) -> int:
     if rule is None:
         from assay.spec.schema import suggestion
 
-        print(f"assay explain: no rule {args.rule!r}{suggestion(args.rule, RULES)}", file=sys.stderr)
+        same = [known for known in RULES if known.partition("/")[2] == args.rule]
+        near = f"; did you mean {same[0]}?" if same else suggestion(args.rule, RULES)
+        print(f"assay explain: no rule {args.rule!r}{near}", file=sys.stderr)
         print("assay rules lists them all", file=sys.stderr)
         return 2
     print("\n".join(_explanation(rule)))

@@ -1,7 +1,7 @@
 """Verdicts for people: a line a message, and below it what is wrong, where, by which rule, and what to do."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from assay.console.style import Style
 from assay.render import shown_id
@@ -44,20 +44,34 @@ def title(verdict: Verdict) -> str:
     return f"{verdict.kind} of {method}{tool}{ident}"
 
 
-def summary(judged: Iterable[Verdict], style: Style) -> Iterator[str]:
+class Summary:
     """How many of what, and the rules that were broken."""
-    counts: Counter[str] = Counter()
-    rules: Counter[str] = Counter()
-    for verdict in judged:
-        counts[outcome(verdict)] += 1
-        rules.update(violation.rule for violation in verdict.violations)
-    words = [f"{counts['good']} good"]
-    words += [
-        f"{counts[key]} {word}" for key, word in (("refused", "refused"), ("report", "with reports")) if counts[key]
-    ]
-    yield style.paint(f"{sum(counts.values())} messages: {', '.join(words)}", "bold")
-    for rule, count in sorted(rules.items(), key=lambda item: (-item[1], item[0])):
-        yield f"  {count:>5} × {rule}"
+
+    def __init__(self) -> None:
+        self._outcomes: Counter[str] = Counter()
+        self._rules: Counter[str] = Counter()
+
+    @property
+    def messages(self) -> int:
+        """How many verdicts were counted."""
+        return self._outcomes.total()
+
+    def add(self, verdict: Verdict) -> None:
+        """Count one verdict."""
+        self._outcomes[outcome(verdict)] += 1
+        self._rules.update(violation.rule for violation in verdict.violations)
+
+    def lines(self, revision: str | None, style: Style) -> Iterator[str]:
+        """The counts, for people."""
+        counts = self._outcomes
+        words = [f"{counts['good']} good"]
+        words += [
+            f"{counts[key]} {word}" for key, word in (("refused", "refused"), ("report", "with reports")) if counts[key]
+        ]
+        total = f"{self.messages} message{'' if self.messages == 1 else 's'}"
+        yield style.paint(f"{total}{f' of MCP {revision}' if revision else ''}: {', '.join(words)}", "bold")
+        for rule, count in sorted(self._rules.items(), key=lambda item: (-item[1], item[0])):
+            yield f"  {count:>5} × {rule}"
 
 
 def _asked(verdict: Verdict) -> str:

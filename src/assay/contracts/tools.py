@@ -40,7 +40,7 @@ class Tools:
     A page is known as soon as it is heard. When the last page is in, what this listing did not name is forgotten.
     """
 
-    __slots__ = ("_limit", "_listed", "complete", "known")
+    __slots__ = ("_limit", "_listed", "_overflowing", "complete", "known")
 
     def __init__(self, limit: int) -> None:
         self.known: dict[str, Contract] = {}
@@ -49,6 +49,7 @@ class Tools:
         """Whether all pages have been heard since the list last changed."""
         self._limit = limit
         self._listed: set[str] = set()
+        self._overflowing = False
 
     def learn(self, page: list[Any], *, first: bool, last: bool, outputs: bool, revision: str) -> Iterator[Violation]:
         """
@@ -58,6 +59,7 @@ class Tools:
         """
         if first:
             self._listed = set()
+            self._overflowing = False
         for index, tool in enumerate(page):
             # What is no tool at all breaks the schema of the result; here it is just not learned.
             if isinstance(tool, dict) and isinstance(tool.get("name"), str):
@@ -65,7 +67,7 @@ class Tools:
         if last:
             for name in self.known.keys() - self._listed:
                 del self.known[name]
-        self.complete = last
+        self.complete = last and not self._overflowing
 
     def _learn_one(self, tool: dict[str, Any], at: str, outputs: bool, revision: str) -> Iterator[Violation]:
         name = tool["name"]
@@ -79,6 +81,7 @@ class Tools:
             )
             return
         if len(self._listed) >= self._limit:
+            self._overflowing = True
             return
         self._listed.add(name)
         schemas: list[Compiled | None] = []

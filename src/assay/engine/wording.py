@@ -106,6 +106,9 @@ def wanted(schema: Any) -> str:
         noun = expected("pattern", schema)
     elif "format" in schema and noun in ("", "a string"):
         noun = expected("format", schema)
+    elif not noun and isinstance(schema.get("required"), list) and schema["required"]:
+        members = schema["required"]
+        noun = f"an object with {listed([name(str(member)) for member in members[:5]], len(members))}"
     return ", ".join([noun or "a value", *clauses[:3]]) if noun or clauses else ""
 
 

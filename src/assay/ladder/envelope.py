@@ -201,20 +201,15 @@ def _is_uuid(text: str) -> bool:
 
 
 def _member(value: dict[str, Any], name: str, expected: str) -> Violation:
-    found = found_words(value[name]) if name in value else "nothing"
-    return violation(
-        f"envelope/{name}", f"/{name}" if name in value else "", expected=f"{name}: {expected}", found=found
-    )
+    if name in value:
+        return violation(f"envelope/{name}", f"/{name}", expected=expected, found=found_words(value[name]))
+    return violation(f"envelope/{name}", expected=f"{name}, {expected}", found="nothing")
 
 
 def _part_of_error(name: str, part: Any, expected: str) -> Violation:
-    absent = part is _ABSENT
-    return violation(
-        "envelope/error",
-        "/error" if absent else f"/error/{name}",
-        expected=f"{name}: {expected}",
-        found="nothing" if absent else found_words(part),
-    )
+    if part is _ABSENT:
+        return violation("envelope/error", "/error", expected=f"{name}, {expected}", found="nothing")
+    return violation("envelope/error", f"/error/{name}", expected=expected, found=found_words(part))
 
 
 def _an(noun: str) -> str:

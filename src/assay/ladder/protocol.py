@@ -39,11 +39,12 @@ class Definition:
     structure.
     """
 
-    __slots__ = ("_compile", "_loose", "_part", "_strict", "is_valid", "name")
+    __slots__ = ("_compile", "_errata", "_loose", "_part", "_strict", "is_valid", "name")
 
-    def __init__(self, name: str, part: str, compiler: Callable[[bool], Compiled]) -> None:
+    def __init__(self, name: str, part: str, compiler: Callable[[bool], Compiled], *, errata: bool) -> None:
         self.name = name
         self._part = part
+        self._errata = errata
         self._compile = compiler
         self._strict: Compiled | None = None
         self._loose: Compiled | None = None
@@ -64,13 +65,13 @@ class Definition:
             rule, faults = "protocol/format", self._strict.faults(instance, at=at, most=most)
         else:
             faults = self._loose.faults(instance, at=at, most=most)
-        hint = self._hint(instance, revision) if rule != "protocol/format" else None
+        hint = self.hint(instance, revision) if rule != "protocol/format" else None
         return list(self._violations(rule, faults, revision, hint)), faults.more
 
-    def _hint(self, instance: Any, revision: str) -> str:
+    def hint(self, instance: Any, revision: str) -> str:
         """Where to look it up; and if a newer revision would have it so, that one: servers often run ahead."""
         for newer in REVISIONS[REVISIONS.index(revision) + 1 :]:
-            schema = protocol_schema(newer)
+            schema = protocol_schema(newer, errata=self._errata)
             if self.name in schema.definitions and schema.validator(self.name, self._part).is_valid(instance):
                 return f"{newer} has it so, but {revision} is what was agreed: send what that one has."
         return f"`assay schemas show {revision} {self.name}` prints what is wanted."
@@ -105,7 +106,10 @@ class Entry:
         if method is not None:
             self.params_required = "params" in schema.definition(method.definition).get("required", ())
             self.params = Definition(
-                method.definition, "/properties/params", lambda formats: _params(schema, method, formats)
+                method.definition,
+                "/properties/params",
+                lambda formats: _params(schema, method, formats),
+                errata=schema.errata,
             )
             self.result = judge.definition(method.result) if method.result else None
 
@@ -158,7 +162,12 @@ class Judge:
         if not entry.params_required:
             return [], 0
         missing = violation(
-            "protocol/params", expected="params", found="nothing", revision=self.revision, detail=entry.params.name
+            "protocol/params",
+            expected="params",
+            found="nothing",
+            revision=self.revision,
+            detail=entry.params.name,
+            hint=entry.params.hint(None, self.revision),
         )
         return [missing], 0
 
@@ -201,8 +210,15 @@ class Judge:
                 hint=hint,
             )
         if known.kind != kind:
-            expected = f"{known.name} as a {known.kind}, {'with' if known.kind == 'request' else 'without'} an id"
-            return violation("protocol/method", "/method", expected=expected, found=f"a {kind}", revision=self.revision)
+            asks = known.kind == "request"
+            return violation(
+                "protocol/method",
+                "/method",
+                expected=f"{known.name} as a {known.kind}",
+                found=f"a {kind}",
+                revision=self.revision,
+                hint="Give it an id: it is answered." if asks else "Leave the id out: it is never answered.",
+            )
         return violation(
             "protocol/direction",
             "/method",
@@ -219,7 +235,7 @@ def judge(revision: str, *, errata: bool = True) -> Judge:
 
 
 def _whole(schema: ProtocolSchema, name: str) -> Definition:
-    return Definition(name, "", lambda formats: schema.validator(name, formats=formats))
+    return Definition(name, "", lambda formats: schema.validator(name, formats=formats), errata=schema.errata)
 
 
 def _params(schema: ProtocolSchema, method: Method, formats: bool) -> Compiled:
