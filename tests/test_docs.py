@@ -1,0 +1,293 @@
+"""The documentation: every sample runs, every link leads somewhere, nothing that exists goes unmentioned."""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from assay.cli.main import parser
+from assay.engine.limits import SchemaLimits
+from assay.limits import Limits
+from assay.rules import RULES
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+RUNGS = ("framing", "syntax", "envelope", "protocol", "contract")
+
+SECONDS = 60
+"""What one sample may take. All of them together take a few seconds; a machine under load takes longer."""
+
+ELIDED = "…"
+"""Alone on a line of a sample's output, it stands for any lines."""
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+every_page = pytest.mark.parametrize("page", PAGES, ids=name_of)
+
+
+class Block(NamedTuple):
+    """A fenced block: its language, the number of its first line in the page, and its lines."""
+
+    language: str
+    start: int
+    lines: tuple[str, ...]
+
+
+class Sample(NamedTuple):
+    """A command, and what the page says it prints."""
+
+    start: int
+    command: str
+    printed: tuple[str, ...]
+
+
+@cache
+def parts(page: Path) -> tuple[tuple[Block, ...], tuple[str, ...]]:
+    """The fenced blocks of *page*, and the lines outside of them."""
+    blocks: list[Block] = []
+    prose: list[str] = []
+    held: list[str] = []
+    fence, language, start = "", "", 0
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        opening = re.match(r"\s*(`{3,})\s*(\S*)", line)
+        if fence and line.strip() == fence:
+            blocks.append(Block(language, start, tuple(held)))
+            fence = ""
+        elif fence:
+            held.append(line)
+        elif opening:
+            fence, language, start, held = opening[1], opening[2], number + 1, []
+        else:
+            prose.append(line)
+    assert not fence, f"{name_of(page)}:{start}: a fence that is not closed"
+    return tuple(blocks), tuple(prose)
+
+
+def blocks_of(page: Path, language: str) -> list[Block]:
+    return [block for block in parts(page)[0] if block.language == language]
+
+
+def samples_of(block: Block) -> Iterator[Sample]:
+    """The commands of a console block: lines after `$`, those that end in a backslash with what follows."""
+    waiting = list(enumerate(block.lines, block.start))
+    while waiting:
+        number, line = waiting.pop(0)
+        assert line.startswith("$ "), f"line {number}: output without a command"
+        command = line.removeprefix("$ ")
+        while command.endswith("\\"):
+            command += "\n" + waiting.pop(0)[1]
+        printed: list[str] = []
+        while waiting and not waiting[0][1].startswith("$ "):
+            printed.append(waiting.pop(0)[1].rstrip())
+        yield Sample(number, command, tuple(_without_blank_end(printed)))
+
+
+def _without_blank_end(lines: list[str]) -> list[str]:
+    while lines and not lines[-1]:
+        lines = lines[:-1]
+    return lines
+
+
+def matches(printed: tuple[str, ...], actual: tuple[str, ...]) -> bool:
+    """Whether *actual* is what was printed, `…` standing for any lines."""
+    pattern = "".join("(?:.*\n)*?" if line == ELIDED else re.escape(line) + "\n" for line in printed)
+    return re.fullmatch(pattern, "".join(f"{line}\n" for line in actual)) is not None
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Path:
+    """A directory that looks like the root of the project, where a sample may write."""
+    for entry in ROOT.iterdir():
+        (tmp_path / entry.name).symlink_to(entry)
+    return tmp_path
+
+
+def environment() -> dict[str, str]:
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
+    unwanted = {"FORCE_COLOR", "PYTHONPATH", "PYTHONWARNINGS"}
+    kept = {name: value for name, value in os.environ.items() if name not in unwanted}
+    return {**kept, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1", "PYTHONUTF8": "1", "LC_ALL": "C.UTF-8"}
+
+
+def run(command: list[str], directory: Path) -> subprocess.CompletedProcess[str]:
+    """*command* with both outputs in one, as a terminal shows them."""
+    return subprocess.run(
+        command,
+        cwd=directory,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        check=False,
+        timeout=SECONDS,
+    )
+
+
+# ── samples ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@every_page
+def test_commands_print_what_the_page_shows(page: Path, stage: Path) -> None:
+    for block in blocks_of(page, "console"):
+        for sample in samples_of(block):
+            done = run(["bash", "-c", sample.command], stage)
+            actual = _without_blank_end([line.rstrip() for line in done.stdout.splitlines()])
+            where = f"{name_of(page)}:{sample.start}: {sample.command}"
+            assert matches(sample.printed, tuple(actual)), f"{where}\n" + "\n".join(actual)
+
+
+@every_page
+def test_python_samples_run(page: Path, stage: Path) -> None:
+    """All blocks of a page make one program, each line where it stands in the page, so that a failure names it."""
+    blocks = blocks_of(page, "python")
+    if not blocks:
+        return
+    lines = [""] * len(page.read_text(encoding="utf-8").splitlines())
+    for block in blocks:
+        lines[block.start - 1 : block.start - 1 + len(block.lines)] = block.lines
+    program = stage / f"sample_{page.stem}.py"
+    program.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    done = run([sys.executable, "-W", "error", str(program)], stage)
+    assert done.returncode == 0, f"{name_of(page)}\n{done.stdout}"
+
+
+@every_page
+def test_json_samples_are_json(page: Path) -> None:
+    for block in blocks_of(page, "json"):
+        try:
+            json.loads("\n".join(block.lines))
+        except ValueError as error:
+            pytest.fail(f"{name_of(page)}:{block.start}: {error}")
+
+
+@pytest.mark.parametrize(
+    ("printed", "actual", "same"),
+    [
+        (("a", "b"), ("a", "b"), True),
+        (("a", "…"), ("a", "b", "c"), True),
+        (("a", "…", "c"), ("a", "c"), True),
+        (("…", "b"), ("a", "b", "c"), False),
+        (("a.",), ("ab",), False),
+        ((), ("a",), False),
+    ],
+)
+def test_an_ellipsis_stands_for_lines_and_nothing_else_does(
+    printed: tuple[str, ...], actual: tuple[str, ...], same: bool
+) -> None:
+    assert matches(printed, actual) is same
+
+
+# ── links ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def anchors(page: Path) -> set[str]:
+    """What the headings of *page* can be linked by, as GitHub makes it."""
+    found: set[str] = set()
+    for line in parts(page)[1]:
+        heading = re.match(r"#{1,6}\s+(.*)", line)
+        if heading:
+            plain = re.sub(r"[^\w\- ]", "", heading[1].strip().lower()).replace(" ", "-")
+            number = next(n for n in range(len(found) + 1) if (f"{plain}-{n}" if n else plain) not in found)
+            found.add(f"{plain}-{number}" if number else plain)
+    return found
+
+
+def links(page: Path) -> Iterator[str]:
+    """Where *page* points to within the project."""
+    for line in parts(page)[1]:
+        for target in re.findall(r"\]\(<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)", re.sub(r"`[^`]*`", "", line)):
+            if not re.match(r"[a-z][a-z0-9+.-]*:", target):
+                yield target
+
+
+@every_page
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in links(page):
+        path, _, anchor = target.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        assert there.exists(), f"{name_of(page)}: nothing at {target}"
+        assert not anchor or anchor in anchors(there), f"{name_of(page)}: no heading for {target}"
+
+
+def test_the_index_has_every_page() -> None:
+    listed = {(DOCS / target.partition("#")[0]).resolve() for target in links(DOCS / "README.md")}
+    missing = {page.name for page in DOCS.glob("*.md") if page.name != "README.md" and page not in listed}
+    assert not missing
+
+
+# ── completeness ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def text(name: str) -> str:
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_rule_is_on_the_page_of_rules_and_on_that_of_its_rung(rule: str) -> None:
+    assert f"### {rule}\n" in text("rules.md")
+    assert f"[{rule}](rules.md#{rule.replace('/', '')})" in text(f"{RULES[rule].rung}.md")
+
+
+@pytest.mark.parametrize("rung", RUNGS)
+def test_the_page_of_a_rung_has_no_rule_that_does_not_exist(rung: str) -> None:
+    named = set(re.findall(rf"\b{rung}/[a-z][a-z0-9-]*", text(f"{rung}.md")))
+    assert named <= set(RULES)
+
+
+def commands(of: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """*of*, and every command below it."""
+    yield of
+    for action in of._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                yield from commands(below)
+
+
+def options() -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Every option: the command it belongs to, its longest spelling, and the words it takes beside the default."""
+    for command in commands(parser()):
+        for action in command._actions:
+            if action.option_strings:
+                yield command.prog, max(action.option_strings, key=len), _choices(action)
+
+
+def _choices(action: argparse.Action) -> tuple[str, ...]:
+    return tuple(word for word in action.choices or () if word != action.default)
+
+
+def mentions(page: Path, word: str) -> bool:
+    return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", page.read_text(encoding="utf-8")) is not None
+
+
+@pytest.mark.parametrize("command", [each.prog for each in commands(parser())])
+def test_every_command_is_documented(command: str) -> None:
+    assert any(mentions(page, command) for page in DOCS.glob("*.md"))
+
+
+@pytest.mark.parametrize(("command", "option", "words"), list(options()))
+def test_every_option_is_documented_on_a_page_of_its_command(command: str, option: str, words: tuple[str, ...]) -> None:
+    """`--help` is said once for all commands."""
+    whose = "assay" if option == "--help" else command
+    pages = [page for page in DOCS.glob("*.md") if mentions(page, whose) and mentions(page, option)]
+    assert any(all(mentions(page, word) for word in words) for page in pages)
+
+
+@pytest.mark.parametrize("limits", [Limits, SchemaLimits])
+def test_every_limit_is_documented_with_its_default(limits: type[Limits] | type[SchemaLimits]) -> None:
+    page = text("limits.md")
+    for field in fields(limits):
+        assert f"| `{field.name}` | {field.default:,} |" in page
