@@ -916,3 +916,12 @@ def test_an_answer_after_a_time_out_is_told_so() -> None:
     good(talk.client(request(1, "ping")))
     talk.conversation.give_up(Party.CLIENT, 1)
     assert "sooner" in talk.server(result(1, {})).violations[0].hint
+
+
+def test_a_batch_has_a_bounded_number_of_entries() -> None:
+    talk = Talk(limits=Limits(batch_entries=2), revision="2025-03-26")
+    good_one = talk.client([request(1, "ping"), request(2, "ping")])
+    assert good_one.accepted
+    verdict = talk.client([request(each, "ping") for each in range(3, 6)])
+    assert rules(verdict) == ["envelope/batch"]
+    assert "1 to 2 messages" in verdict.violations[0].expected

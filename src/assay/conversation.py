@@ -157,7 +157,7 @@ class Conversation:
         exchange.entry = entry
         exchange.id = ident
         exchange.contract = known
-        if (len(params) != 2 or side.stateless) and not _quick_meta(exchange, params):
+        if not _quick_meta(exchange, params) if side.stateless else len(params) != 2:
             del requests[ident]
             return None
         side.garbage = 0
@@ -400,8 +400,9 @@ class Conversation:
         Entries are messages of their own: under enforcement the good ones go on, as they were spelt, without the
         others.
         """
-        if self.revision != "2025-03-26" or self._profile is envelope.STRICT or not values:
-            return self._no_batch(party, frame, values)
+        allowed = self.revision == "2025-03-26" and self._profile is not envelope.STRICT
+        if not allowed or not 0 < len(values) <= self.limits.batch_entries:
+            return self._no_batch(party, frame, values, allowed)
         parts = tuple(
             self._message(party, spelt, value, facts, batched=True)
             for spelt, value in zip(render.entries(frame), values, strict=True)
@@ -414,10 +415,10 @@ class Conversation:
         findings = Findings(listed, more, onward, back, parts)
         return verdict(party, frame, "batch", values, None, self.revision, findings)
 
-    def _no_batch(self, party: Party, frame: bytes, values: list[Any]) -> Verdict:
+    def _no_batch(self, party: Party, frame: bytes, values: list[Any], allowed: bool) -> Verdict:
         wrong = violation(
             "envelope/batch",
-            expected="one message (only 2025-03-26 has batches)" if values else "a batch that is not empty",
+            expected=f"1 to {self.limits.batch_entries:,} messages" if allowed else "one message, not a batch",
             found=f"an array of {len(values):,} items",
             revision=self.revision,
         )

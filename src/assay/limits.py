@@ -21,6 +21,9 @@ class Limits:
     cursor_bytes: int = 64 * 1024
     """Characters of a pagination cursor. Servers put encoded state into them; a client must send them back whole."""
 
+    batch_entries: int = 1000
+    """Messages in one batch. Each may be answered with an error of a kilobyte or more, so a frame could cost 50 MB."""
+
     open_requests: int = 10_000
     """Requests one party may have open at once. An exchange takes about 200 bytes, so this is about 2 MB."""
 

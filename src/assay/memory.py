@@ -197,18 +197,17 @@ class Memory:
             found += self._check_code(exchange, message["error"])
             return more
         result = message["result"]
-        definition: Definition | None = entry.result
-        if definition is None:
+        if entry.result is None:
             return 0
-        if exchange.as_task:
-            definition = judge.definition("CreateTaskResult")
-        elif judge.revision >= "2026-07-28" and _kind(result) != "complete":
-            found += judge.check_result_type(exchange.method, result)
-            definition = judge.asking_definition(exchange.method, result)
-        elif exchange.method == "initialize":
+        definition: Definition = entry.result
+        if exchange.method == "initialize":
             judge, early = self.lifecycle.place_initialize_result(result)
             definition = judge.definition("InitializeResult")
             found += early
+        elif exchange.as_task or judge.revision >= "2026-07-28":
+            found += judge.check_result_type(exchange.method, result)
+            name = judge.result_definition(exchange.method, result, as_task=exchange.as_task)
+            definition = judge.definition(name) if name is not None else definition
         if not definition.is_valid(result):
             faults, more = definition.check(
                 "protocol/result", result, "/result", judge.revision, self.limits.violations
@@ -359,12 +358,6 @@ def _token(value: Any) -> Id | None:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value if isinstance(value, str | int) else None
-
-
-def _kind(result: dict[str, Any]) -> str:
-    """What a result calls itself; one that does not say so in a string is judged as complete, and fails by that."""
-    kind = result.get("resultType")
-    return kind if isinstance(kind, str) else "complete"
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -112,7 +112,11 @@ _cached_bytes = 0
 def compiled(schema: Any) -> Compiled | Refusal:
     """*schema*, admitted and compiled, or why not. The same object for the same text."""
     global _cached_bytes  # noqa: PLW0603 - one cache, one account of what it holds
-    text = orjson.dumps(schema)
+    try:
+        text = orjson.dumps(schema)
+    except orjson.JSONEncodeError:
+        # From Python only, an integer beyond 64 bits for one: what was read from a frame can be written again.
+        return compile_untrusted(schema)
     known = _CACHE.get(text)
     if known is None:
         known = compile_untrusted(schema)

@@ -50,7 +50,7 @@ def shown(value: Any) -> str:
 
 def name(key: str) -> str:
     """A property's name, quoted."""
-    return f"`{_plain(key, SHORT)}`"
+    return f"`{_plain(str(key), SHORT)}`"
 
 
 def listed(words: Sequence[str], total: int | None = None, joint: str = "and") -> str:

@@ -143,15 +143,20 @@ class Judge:
             self._cache[name] = _whole(self._schema, name)
         return self._cache[name]
 
-    def asking_definition(self, method: str, result: dict[str, Any]) -> Definition:
+    def result_definition(self, method: str, result: dict[str, Any], *, as_task: bool) -> str | None:
         """
-        What judges a *result* of *method* that does not call itself complete, from 2026-07-28 on.
+        The definition that a *result* of *method* has to meet; None for a method that this revision does not have.
 
-        It may ask for more input first; of any other kind, which only an extension can define, the common part is
-        judged.
+        A request made as a task is answered by the task. From 2026-07-28 on a result says itself what it is: it may ask
+        for more input first; of any other kind, which only an extension can define, the common part is judged.
         """
-        asks = result.get("resultType") == "input_required" and method in _MAY_ASK_BACK
-        return self.definition("InputRequiredResult" if asks else "Result")
+        known = methods(self.revision).get(method)
+        kind = result.get("resultType")
+        if known is None or as_task:
+            return "CreateTaskResult" if as_task else None
+        if self.revision < "2026-07-28" or kind == "complete" or not isinstance(kind, str):
+            return known.result
+        return "InputRequiredResult" if kind == "input_required" and method in _MAY_ASK_BACK else "Result"
 
     def check_params(self, entry: Entry, message: dict[str, Any], most: int) -> tuple[list[Violation], int]:
         """What is wrong with the params of a request or notification."""
