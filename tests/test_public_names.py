@@ -48,7 +48,7 @@ def test_judging_a_message_loads_no_face_and_no_command() -> None:
     loaded = modules_after("from assay import Conversation, Party; Conversation().hear(Party.CLIENT, b'{}')")
     assert "assay.conversation" in loaded
     assert not loaded & {
-        "assay.jsonrpc", "assay.schema_validator", "assay.contracts.registry", "assay.message", "assay.cli",
+        "assay.faces.jsonrpc", "assay.faces.schema_validator", "assay.faces.registry", "assay.message", "assay.cli",
         "logging", "argparse", "urllib.request", "difflib",
     }  # fmt: skip
 

@@ -8,13 +8,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from assay.contracts.registry import SchemaRegistry
     from assay.conversation import Conversation
     from assay.errors import CanonicalError
-    from assay.jsonrpc import JsonRpc, JsonRpcClient, JsonRpcServer, JsonRpcValidator
-    from assay.schema_validator import SchemaValidator, ValidationMiddleware
+    from assay.faces.exceptions import JsonRpcError, ValidationError
+    from assay.faces.jsonrpc import JsonRpc, JsonRpcClient, JsonRpcServer, JsonRpcValidator
+    from assay.faces.registry import SchemaRegistry
+    from assay.faces.schema_validator import SchemaValidator, ValidationMiddleware
     from assay.verdict import Party, Verdict, Violation
-    from assay.violations import JsonRpcError, ValidationError
 
 __version__ = "0.1.0"
 
@@ -38,16 +38,16 @@ __all__ = [
 _HOMES = {
     "CanonicalError": "errors",
     "Conversation": "conversation",
-    "JsonRpc": "jsonrpc",
-    "JsonRpcClient": "jsonrpc",
-    "JsonRpcError": "violations",
-    "JsonRpcServer": "jsonrpc",
-    "JsonRpcValidator": "jsonrpc",
+    "JsonRpc": "faces.jsonrpc",
+    "JsonRpcClient": "faces.jsonrpc",
+    "JsonRpcError": "faces.exceptions",
+    "JsonRpcServer": "faces.jsonrpc",
+    "JsonRpcValidator": "faces.jsonrpc",
     "Party": "verdict",
-    "SchemaRegistry": "contracts.registry",
-    "SchemaValidator": "schema_validator",
-    "ValidationError": "violations",
-    "ValidationMiddleware": "schema_validator",
+    "SchemaRegistry": "faces.registry",
+    "SchemaValidator": "faces.schema_validator",
+    "ValidationError": "faces.exceptions",
+    "ValidationMiddleware": "faces.schema_validator",
     "Verdict": "verdict",
     "Violation": "verdict",
 }

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from assay.contracts.assets import TOOLS
-from assay.contracts.registry import SchemaRegistry
 from assay.contracts.tools import compiled
 from assay.engine.compiled import Compiled
-from assay.violations import ValidationError
+from assay.faces.exceptions import ValidationError
+from assay.faces.registry import SchemaRegistry
 
 NOT_FOUND = {"ok": False, "reason": "not_found"}
 INVALID = {

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from assay.jsonrpc import JsonRpc, JsonRpcValidator
+from assay.faces.jsonrpc import JsonRpc, JsonRpcValidator
 
 NAN = float("nan")
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from assay.jsonrpc import JsonRpcClient, JsonRpcServer
-from assay.violations import JsonRpcError
+from assay.faces.exceptions import JsonRpcError
+from assay.faces.jsonrpc import JsonRpcClient, JsonRpcServer
 
 
 def nested(levels: int) -> Any:

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from assay.conversation import Conversation
-from assay.schema_validator import SchemaValidator, ValidationMiddleware
+from assay.faces.schema_validator import SchemaValidator, ValidationMiddleware
 from assay.spec.revisions import REVISIONS
 from assay.verdict import Party
 

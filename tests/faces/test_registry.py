@@ -8,8 +8,8 @@ import orjson
 import pytest
 
 from assay.contracts.assets import TOOLS
-from assay.contracts.registry import SchemaRegistry
-from assay.violations import ValidationError
+from assay.faces.exceptions import ValidationError
+from assay.faces.registry import SchemaRegistry
 
 ENVELOPE: dict[str, Any] = {"id": "a", "jsonrpc": "2.0", "method": "tools/list", "params": {}}
 UUID = "0d4d5b3e-6f0a-5c56-9f57-0e5a4b1c2d3e"

@@ -13,11 +13,11 @@ from typing import Any
 import orjson
 import pytest
 
-from assay.schema_validator import SchemaValidator
+from assay.faces.exceptions import ValidationError
+from assay.faces.schema_validator import SchemaValidator
 from assay.spec.methods import methods
 from assay.spec.revisions import REVISIONS
 from assay.spec.schema import protocol_schema
-from assay.violations import ValidationError
 
 INITIALIZE = {
     "jsonrpc": "2.0",

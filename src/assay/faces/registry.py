@@ -11,16 +11,16 @@ from typing import Any, Literal, NamedTuple
 
 import orjson
 
-from assay import values
 from assay.contracts.assets import TOOLS
 from assay.contracts.tools import compiled
 from assay.engine.admission import Refusal
 from assay.engine.compiled import Compiled
+from assay.faces import values
+from assay.faces.exceptions import ValidationError
 from assay.ladder import envelope, syntax
 from assay.limits import DEFAULT
 from assay.rules import violation
 from assay.verdict import Violation
-from assay.violations import ValidationError
 
 Direction = Literal["input", "output"]
 

@@ -9,15 +9,16 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import count
 from typing import Any, NamedTuple, TypedDict
 
-from assay import render, values
+from assay import render
 from assay.contracts.tools import compiled
 from assay.engine.admission import Refusal
 from assay.errors import CanonicalError
+from assay.faces import values
+from assay.faces.exceptions import JsonRpcError
 from assay.ladder import envelope, syntax
 from assay.limits import DEFAULT
 from assay.rules import violation
 from assay.verdict import Violation
-from assay.violations import JsonRpcError
 
 Transport = Callable[[str], str | bytes | None]
 """Carries one message over, and gives back the answer; None or "" where there is none."""

@@ -11,16 +11,16 @@ from typing import Any, Final
 from assay import render
 from assay.engine.compiled import Compiled
 from assay.engine.fault import Fault
+from assay.faces.exceptions import ValidationError
+from assay.faces.schema_override import Override, load
 from assay.ladder import envelope, framing, syntax
 from assay.ladder.envelope import kind_of
 from assay.ladder.protocol import judge
 from assay.limits import DEFAULT
 from assay.rules import violation
-from assay.schema_override import Override, load
 from assay.spec.methods import methods
 from assay.spec.schema import protocol_schema, suggestion
 from assay.verdict import Party, Violation
-from assay.violations import ValidationError
 
 Handler = Callable[[bytes], bytes | None]
 
