@@ -66,7 +66,8 @@ class Conversation:
         self.limits = limits
         self._enforcing = mode == "enforce"
         self._profile = envelope.PROFILES[profile]
-        self._memory = Memory(limits, revision, errata=errata)
+        # The quick look knows the common profile only.
+        self._memory = Memory(limits, revision, errata=errata, quick=profile == "mcp")
         self._sides = self._memory.sides
         self._client, self._server = self._sides[_CLIENT], self._sides[_SERVER]
         self._tools = self._memory.tools
@@ -183,7 +184,7 @@ class Conversation:
         entry = exchange.entry
         if type(message["id"]) is not type(exchange.id) or not entry.result.is_valid(result):
             return None
-        if result.get("resultType", "complete") != "complete":
+        if self._client.call is None or (self._client.stateless and result["resultType"] != "complete"):
             return None
         if output is not None and not contract.keeps_output(exchange.contract, result):
             return None

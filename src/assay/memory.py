@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from assay.contracts.tools import Tools
+from assay.engine.pointers import escaped
 from assay.ladder import contract
 from assay.ladder.protocol import Definition, Judge
 from assay.lifecycle import CAPABILITIES_KEY, Lifecycle
@@ -27,6 +28,13 @@ _INPUT_CAPABILITIES: Final = {
     "roots/list": "roots",
 }
 
+# What the receiver must have declared for a request to be run as a task (2025-11-25).
+_TASK_CAPABILITIES: Final = {
+    "tools/call": "tasks.requests.tools.call",
+    "sampling/createMessage": "tasks.requests.sampling.createMessage",
+    "elicitation/create": "tasks.requests.elicitation.create",
+}
+
 # Tasks that are remembered so that their payload can be judged by the request that started them.
 _MOST_TASKS: Final = 1000
 
@@ -34,8 +42,9 @@ _MOST_TASKS: Final = 1000
 class Memory:
     """The state of one conversation."""
 
-    def __init__(self, limits: Limits, revision: str | None, *, errata: bool) -> None:
+    def __init__(self, limits: Limits, revision: str | None, *, errata: bool, quick: bool) -> None:
         self.limits = limits
+        self._quick = quick
         self.lifecycle = Lifecycle(revision, errata=errata)
         self.tools = Tools(limits.tools)
         self.sides = {party: Side(party, limits, self.lifecycle.judge) for party in Party}
@@ -57,18 +66,19 @@ class Memory:
 
     def take_params(self, side: Side, exchange: Exchange, params: dict[str, Any], found: Found) -> int:
         """
-        Keeps what the answer to a request will need of its params, which are valid, and judges them by what is known.
+        Keeps what the answer to a request will need of its params, and judges them by what is known.
+
+        They are valid, but for a method that nobody knows, of which anything can come.
 
         Returns at least how many violations there are beyond those found.
         """
         meta = params.get("_meta")
-        if meta is not None:
+        if isinstance(meta, dict):
             self._take_meta(side, exchange, meta, found)
         if exchange.method == "tools/call":
             name = exchange.detail = params["name"]
             known = self.tools.known.get(name)
-            if "task" in params:
-                exchange.as_task = exchange.revision == "2025-11-25"
+            exchange.as_task = "task" in params and self._runs_tasks(exchange)
             if known is not None:
                 exchange.contract = known
                 if not contract.keeps_input(known, params):
@@ -90,7 +100,7 @@ class Memory:
             exchange.token = token
             side.tokens[token] = None
         declared = meta.get(CAPABILITIES_KEY)
-        if declared is not None and not handshake(exchange.revision):
+        if isinstance(declared, dict) and not handshake(exchange.revision):
             exchange.declared = frozenset(declared)
 
     def _take_details(self, side: Side, exchange: Exchange, params: dict[str, Any], found: Found) -> None:
@@ -99,12 +109,22 @@ class Memory:
             exchange.detail = True
             if len(cursor) > self.limits.cursor_bytes:
                 found.append(_too_long("/params/cursor", cursor, self.limits.cursor_bytes))
-        if exchange.revision == "2025-11-25":
-            exchange.as_task = "task" in params
-            if exchange.method.startswith("tasks/"):
-                exchange.detail = params.get("taskId")
+        exchange.as_task = "task" in params and self._runs_tasks(exchange)
+        if exchange.revision == "2025-11-25" and exchange.method.startswith("tasks/"):
+            exchange.detail = params.get("taskId")
         if side.party is Party.SERVER:
             found += self._check_features(exchange, params)
+
+    def _runs_tasks(self, exchange: Exchange) -> bool:
+        """Whether the receiver has said that it runs such a request as a task; otherwise it is to take no notice."""
+        path = _TASK_CAPABILITIES.get(exchange.method)
+        declared = self.sides[exchange.asker.other].capabilities
+        return (
+            exchange.revision == "2025-11-25"
+            and path is not None
+            and declared is not None
+            and has_capability(declared, path)
+        )
 
     def _check_features(self, exchange: Exchange, params: dict[str, Any]) -> list[Violation]:
         """Modes of sampling and elicitation that a client declares one by one."""
@@ -223,7 +243,7 @@ class Memory:
             return 0
         if exchange.method == "tasks/result":
             return self._check_payload(exchange, result, found)
-        if result.get("resultType") == "input_required":
+        if not handshake(exchange.revision) and result.get("resultType") == "input_required":
             found += _check_asked_back(exchange, result)
         elif exchange.contract is not None and not contract.keeps_output(exchange.contract, result):
             faults, more = contract.check_output(exchange.contract, result, exchange.revision, self.limits.violations)
@@ -325,7 +345,8 @@ class Memory:
         for party, side in self.sides.items():
             side.use(judge)
             side.undeclared = undeclared(party, judge.revision, declared)
-            if self.lifecycle.phase in {"operating", "stateless"} and "tools/call" not in side.undeclared:
+            settled = self.lifecycle.phase in {"operating", "stateless"}
+            if self._quick and settled and "tools/call" not in side.undeclared:
                 side.call = side.requests.get("tools/call")
 
     def _unknown_tool(self, name: str, revision: str) -> Violation:
@@ -347,9 +368,9 @@ def _check_asked_back(exchange: Exchange, result: dict[str, Any]) -> list[Violat
         return []
     wrong = []
     for key, request in _object(result.get("inputRequests")).items():
-        path = _INPUT_CAPABILITIES.get(request.get("method", ""))
+        path = _INPUT_CAPABILITIES.get(str(_object(request).get("method")))
         if path is not None and path not in exchange.declared:
-            wrong.append(_lacks(f"/result/inputRequests/{key[:100]}", Party.CLIENT, path, exchange.revision))
+            wrong.append(_lacks(f"/result/inputRequests/{escaped(key)}", Party.CLIENT, path, exchange.revision))
     return wrong
 
 
