@@ -48,7 +48,7 @@ class Memory:
         self.lifecycle = Lifecycle(revision, errata=errata)
         self.tools = Tools(limits.tools)
         self.sides = {party: Side(party, limits, self.lifecycle.judge) for party in Party}
-        self._tasks: dict[str, Exchange] = {}
+        self._tasks: dict[tuple[Party, str], Exchange] = {}
         self._noted: dict[str, Callable[[Side, Mapping[str, Any], Found, Judge], Exchange | None]] = {
             "notifications/initialized": self._initialized,
             "notifications/cancelled": self._cancelled,
@@ -253,7 +253,7 @@ class Memory:
 
     def _check_payload(self, exchange: Exchange, result: dict[str, Any], found: Found) -> int:
         """A task's payload is what the request that started it would have been answered with."""
-        started = self._tasks.get(exchange.detail)
+        started = self._tasks.get((exchange.asker, exchange.detail))
         if started is None:
             return 0
         definition: Definition = started.entry.result
@@ -290,7 +290,7 @@ class Memory:
             self._task_started(exchange, result)
             return
         if exchange.method == "tasks/result" and isinstance(exchange.detail, str):
-            self._task_ended(exchange.detail)
+            self._task_ended(exchange.asker, exchange.detail)
         effect = self._answered.get(exchange.method)
         if effect is not None:
             effect(exchange, result, found)
@@ -326,17 +326,17 @@ class Memory:
     def _task_started(self, exchange: Exchange, result: dict[str, Any]) -> None:
         ident = _object(result.get("task")).get("taskId")
         if isinstance(ident, str) and len(ident) <= self.limits.id_bytes:
-            self._tasks[ident] = exchange
+            self._tasks[exchange.asker, ident] = exchange
             # A task outlives the answer to the request that started it, and goes on telling its progress.
             if exchange.token is not None:
                 self.sides[exchange.asker].tokens[exchange.token] = None
             if len(self._tasks) > _MOST_TASKS:
-                self._task_ended(next(iter(self._tasks)))
+                self._task_ended(*next(iter(self._tasks)))
 
-    def _task_ended(self, ident: str) -> None:
-        exchange = self._tasks.pop(ident, None)
+    def _task_ended(self, asker: Party, ident: str) -> None:
+        exchange = self._tasks.pop((asker, ident), None)
         if exchange is not None:
-            self.sides[exchange.asker].forget_token(exchange)
+            self.sides[asker].forget_token(exchange)
 
     def _settle(self) -> None:
         """Gives both sides the revision in force, and works out what neither may use."""

@@ -60,8 +60,8 @@ def message_of(kind: str, value: Any) -> Message | None:
             return Notification(method, value.get("params"))
         case "result", {"result": result}:
             return Result(value.get("id"), result)
-        case "error", {"error": {"code": int(code), "message": str(message)} as error}:
-            return Error(value.get("id"), code, message, error.get("data"))
+        case "error", {"error": {"code": int(code) | float(code), "message": str(message)} as error}:
+            return Error(value.get("id"), int(code), message, error.get("data"))
         case "batch", list():
             return Batch(tuple(_entry(each) for each in value))
     return None
