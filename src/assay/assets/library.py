@@ -1,0 +1,264 @@
+"""
+Schema files that refer to each other, each made ready to judge by.
+
+The engine judges by one document. So every file gets an identifier of ours, references are rewritten to these, and a
+schema is compiled as one document with all files it leads to. Nothing is ever fetched, wherever the directory lies.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urldefrag, urljoin, urlsplit
+
+from assay.assets.files import File, name_of
+from assay.engine.admission import Refusal, compile_untrusted
+from assay.engine.compiled import Compiled
+from assay.engine.dialects import DRAFT_2020_12, Draft, draft_of, subschemas
+from assay.engine.pointers import from_fragment, looked_up
+
+# A name that can never be anybody's (RFC 2606).
+_OURS = "https://catalogue.invalid"
+
+_VERSION = re.compile(r"(?<![\w.])v?(\d+\.\d+\.\d+(?:-[0-9A-Za-z-]+(?:\.\d+)*)?)(?!\w|\.\d)")
+"""Three numbers, and perhaps a pre-release, that are no part of something longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaFile:
+    """A schema, as it lies in its file."""
+
+    name: str
+    version: str
+    file: File
+
+    @property
+    def path(self) -> str:
+        """As listings show it."""
+        return self.file.path
+
+
+def schema_file(file: File) -> SchemaFile:
+    """*file* as a schema, named by its file name."""
+    return SchemaFile(name_of(file.base), version_of(file.value), file)
+
+
+def version_of(schema: dict[str, Any]) -> str:
+    """What *schema* says its version is, in `version`, `x-schema-version` or the path of `$id`; else ""."""
+    for keyword in ("version", "x-schema-version"):
+        if isinstance(schema.get(keyword), str) and schema[keyword]:
+            return str(schema[keyword])
+    name = schema.get("$id")
+    found = _VERSION.search(_path(name)) if isinstance(name, str) else None
+    return found[1] if found else ""
+
+
+class Library:
+    """The schemas of one directory. Compiles each when it is first asked for, and keeps it."""
+
+    __slots__ = ("_by_name", "_compiled", "_shelf", "files")
+
+    files: tuple[SchemaFile, ...]
+    """By name, version and path."""
+
+    def __init__(self, files: Sequence[SchemaFile] = ()) -> None:
+        self.files = tuple(sorted(files, key=lambda one: (one.name, one.version, one.path)))
+        newest = sorted(self.files, key=lambda one: (_age(one.version), one.path))
+        self._by_name = {one.name: one for one in newest}
+        self._shelf: list[_Volume] | None = None
+        self._compiled: dict[str, Compiled | Refusal] = {}
+
+    def find(self, name: str) -> SchemaFile | None:
+        """The schema of that name; the newest if there are several."""
+        return self._by_name.get(name)
+
+    def judge(self, name: str) -> Compiled | Refusal | None:
+        """The schema *name* ready to judge by, why it is not, or None if there is none. Always the same object."""
+        file = self.find(name)
+        if file is None:
+            return None
+        if name not in self._compiled:
+            self._compiled[name] = self._compile(file)
+        return self._compiled[name]
+
+    def _compile(self, file: SchemaFile) -> Compiled | Refusal:
+        if self._shelf is None:
+            self._shelf = _shelved(self.files)
+        number = self.files.index(file)
+        bundle = _bundled(self._shelf, number)
+        usable = compile_untrusted(bundle)
+        if isinstance(usable, Refusal) and usable.rule == "contract/pattern":
+            # Look-around is legal in a pattern, and these schemas are the operator's own. Steps back are limited: the
+            # worst we know, `(?=a)a*a*a*a*b` against a megabyte of `a`, took 13 s to refuse and explain.
+            usable = compile_untrusted(bundle, backtracking=True)
+            if isinstance(usable, Refusal) and usable.rule == "contract/pattern":
+                return Refusal(usable.rule, usable.at, "a regular expression of modest size", usable.found)
+        return self._named(usable) if isinstance(usable, Refusal) else usable
+
+    def _named(self, refusal: Refusal) -> Refusal:
+        """*refusal* with the file in front of the pointer, instead of the place that file has in the bundle."""
+        keyword, _, rest = refusal.at.removeprefix("/").partition("/")
+        number, slash, below = rest.partition("/")
+        if keyword not in ("$defs", "definitions") or not number.isdecimal():
+            return refusal
+        at = f"{self.files[int(number)].path}#{slash}{below}"
+        return Refusal(refusal.rule, at, refusal.expected, refusal.found)
+
+
+@dataclass(slots=True)
+class _Volume:
+    """A copy of a schema file whose identifiers and references are ours."""
+
+    schema: dict[str, Any]
+    file: SchemaFile
+    draft: Draft
+    leads_to: set[int] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Resource:
+    """What has a URI of its own: a file, or a part of one that names itself."""
+
+    uri: str
+    """The one it has from us."""
+    base: str
+    """The one it had: what references in it are relative to."""
+    number: int
+    """The volume it is in."""
+    schema: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A subschema, and what it is a part of."""
+
+    schema: dict[str, Any]
+    resource: _Resource
+
+
+def _shelved(files: Sequence[SchemaFile]) -> list[_Volume]:
+    """A volume for every file, in their order."""
+    shelf = [_Volume(schema, one, draft_of(schema) or DRAFT_2020_12) for one in files for schema in [one.file.value]]
+    resources: dict[str, _Resource] = {}
+    places = [place for number in range(len(shelf)) for place in _surveyed(shelf[number], number, resources)]
+    _rewrite(shelf, places, resources)
+    return shelf
+
+
+def _surveyed(volume: _Volume, number: int, resources: dict[str, _Resource]) -> list[_Place]:
+    """The places of one volume; what names itself gets a name of ours, and is entered by the one it had."""
+    file = volume.file.file
+    # Beside a file that has no identifier, or a relative one, its path counts (specs/001 §8).
+    base = urldefrag(_joined(file.uri, _identifier(volume.schema, volume.draft))).url
+    root = _Resource(f"{_OURS}/{number}", base, number, volume.schema)
+    volume.schema[volume.draft.identifier] = root.uri
+    # Of two that have the same identifier the first is meant. By its path, each can be referred to.
+    resources.setdefault(base, root)
+    resources.setdefault(file.uri, root)
+    places = [_Place(volume.schema, root)]
+    for place in places:  # which grows meanwhile
+        for one in _inside(place, volume.draft):
+            name, sign, fragment = _identifier(one.schema, volume.draft).partition("#")
+            if not name:
+                places.append(one)
+                continue
+            base = _joined(place.resource.base, name)
+            inner = _Resource(f"{root.uri}/{len(places)}", base, number, one.schema)
+            one.schema[volume.draft.identifier] = inner.uri + sign + fragment
+            resources.setdefault(base, inner)
+            places.append(_Place(one.schema, inner))
+    return places
+
+
+def _rewrite(shelf: list[_Volume], places: list[_Place], resources: dict[str, _Resource]) -> None:
+    """Turns the references of all *places* into ours, as far as they lead to something here."""
+    seen = {id(place.schema) for place in places}
+    waiting = list(places)
+    for place in waiting:  # which grows meanwhile
+        volume = shelf[place.resource.number]
+        for keyword in sorted(volume.draft.references & place.schema.keys()):
+            written = place.schema[keyword]
+            if not isinstance(written, str):
+                continue
+            uri, sign, fragment = written.partition("#")
+            found = _found(uri, place.resource, volume, resources) if uri else place.resource
+            if found is None:
+                continue
+            if uri:
+                place.schema[keyword] = found.uri + sign + fragment
+                volume.leads_to.add(found.number)
+            # What only a reference makes a schema can itself refer.
+            target = looked_up(found.schema, from_fragment(fragment) or "")
+            if isinstance(target, dict):
+                waiting += _fresh(_Place(target, found), shelf[found.number].draft, seen)
+
+
+def _found(uri: str, resource: _Resource, volume: _Volume, resources: dict[str, _Resource]) -> _Resource | None:
+    """
+    What *uri*, written in *resource*, means: resolved by identifier (RFC 3986), else as a path beside the file.
+
+    The second is for files whose identifiers are not laid out like the directory.
+    """
+    return resources.get(_joined(resource.base, uri)) or resources.get(_joined(volume.file.file.uri, uri))
+
+
+def _joined(base: str, reference: str) -> str:
+    try:
+        return urljoin(base, reference)
+    except ValueError:
+        # Brackets where no address of a host can be, for one: leads nowhere.
+        return reference
+
+
+def _fresh(place: _Place, draft: Draft, seen: set[int]) -> list[_Place]:
+    """*place* and those inside it, without what was seen before."""
+    found: list[_Place] = []
+    waiting = [place]
+    for one in waiting:  # which grows meanwhile
+        if id(one.schema) not in seen:
+            seen.add(id(one.schema))
+            found.append(one)
+            waiting.extend(_inside(one, draft))
+    return found
+
+
+def _inside(place: _Place, draft: Draft) -> Iterator[_Place]:
+    """The subschemas right under *place*."""
+    for _, _, one in subschemas(place.schema, draft):
+        if isinstance(one, dict):
+            yield _Place(one, place.resource)
+
+
+def _identifier(schema: dict[str, Any], draft: Draft) -> str:
+    """What *schema* calls itself; beside a lone reference an identifier is ignored."""
+    name = schema.get(draft.identifier)
+    return name if isinstance(name, str) and not (draft.lone_reference and "$ref" in schema) else ""
+
+
+def _bundled(shelf: list[_Volume], number: int) -> dict[str, Any]:
+    """One document that judges by volume *number*, with all volumes that one leads to."""
+    reached = [number]
+    for one in reached:  # which grows meanwhile
+        reached += sorted(shelf[one].leads_to.difference(reached))
+    draft = shelf[number].draft
+    holder = "definitions" if draft.lone_reference else "$defs"
+    return {
+        "$schema": draft.uri,
+        "allOf": [{"$ref": f"{_OURS}/{number}"}],
+        holder: {str(one): shelf[one].schema for one in sorted(reached)},
+    }
+
+
+def _path(uri: str) -> str:
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return ""
+    return f"{parts.path}?{parts.query}"
+
+
+def _age(version: str) -> tuple[list[int], bool, str]:
+    """What versions are compared by: numbers as numbers, a pre-release before its release."""
+    head, dash, _ = version.partition("-")
+    numbers = [int(part) for part in head.removeprefix("v").split(".") if part.isascii() and part.isdecimal()]
+    return numbers, not dash, version

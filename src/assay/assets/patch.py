@@ -1,0 +1,92 @@
+"""
+The difference of two JSON values as a JSON Patch (RFC 6902) of `add`, `remove` and `replace`. No I/O.
+
+Objects are compared member by member, everything else is replaced whole (specs/001 §5). So no operation is ever inside
+what another one touches, and the patch is valid in any order.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from assay.engine.pointers import escaped
+
+Operation = dict[str, Any]
+
+POINTERS = 4 << 20
+"""
+Characters of all pointers together. One long key above many members would otherwise make a patch of gigabytes from a
+request of one megabyte; past this, the whole document is replaced, which is a correct patch too.
+"""
+
+_Way = tuple[Any, ...]
+"""How an object was come to: nothing for the whole, else the way to the one around it, and the key in that."""
+
+_ORDER = {"remove": 0, "add": 1, "replace": 2}
+
+
+def difference(base: Any, new: Any) -> list[Operation]:
+    """The patch that makes *new* of *base*, sorted by path; empty exactly if they are the same JSON."""
+    whole = [{"op": "replace", "path": "", "value": new}]
+    if not (isinstance(base, dict) and isinstance(new, dict)):
+        return [] if same(base, new) else whole
+    patch: list[Operation] = []
+    room = POINTERS
+    waiting: list[tuple[_Way, dict[str, Any], dict[str, Any]]] = [((), base, new)]
+    while waiting:
+        way, old, now = waiting.pop()
+        changes = list(_changes(old, now))
+        waiting += [((way, key), old[key], now[key]) for key, op in changes if op is None]
+        here = [(key, op) for key, op in changes if op is not None]
+        at = _pointer(way) if here else ""
+        for key, op in here:
+            place = f"{at}/{escaped(key)}"
+            room -= len(place)
+            if room < 0:
+                return whole
+            patch.append({"op": op, "path": place, **({} if op == "remove" else {"value": now[key]})})
+    return sorted(patch, key=lambda one: (one["path"], _ORDER[one["op"]]))
+
+
+def _changes(old: dict[str, Any], now: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
+    """The members that differ, in sorted order, and the operation for each: None where both have an object."""
+    for key in sorted(old.keys() | now.keys()):
+        if key not in now:
+            yield key, "remove"
+        elif key not in old:
+            yield key, "add"
+        elif isinstance(old[key], dict) and isinstance(now[key], dict):
+            yield key, None
+        elif not same(old[key], now[key]):
+            yield key, "replace"
+
+
+def _pointer(way: _Way) -> str:
+    """*way* written out. Done only where something differs: the ways into all that is the same may be gigabytes."""
+    steps: list[str] = []
+    while way:
+        way, key = way
+        steps.append(f"/{escaped(key)}")
+    return "".join(reversed(steps))
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are the same JSON: 1 is 1.0 but not true, and the order of members does not count."""
+    waiting = [(one, other)]
+    while waiting:
+        one, other = waiting.pop()
+        if isinstance(one, dict) and isinstance(other, dict):
+            if one.keys() != other.keys():
+                return False
+            waiting += [(value, other[key]) for key, value in one.items()]
+        elif isinstance(one, list) and isinstance(other, list):
+            if len(one) != len(other):
+                return False
+            waiting += zip(one, other, strict=True)
+        # bool is an int in Python, and 1 == True.
+        elif isinstance(one, bool) is not isinstance(other, bool) or _differ(one, other):
+            return False
+    return True
+
+
+def _differ(one: Any, other: Any) -> bool:
+    return isinstance(one, dict | list) or isinstance(other, dict | list) or bool(one != other)

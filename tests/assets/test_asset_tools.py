@@ -1,0 +1,243 @@
+"""The seven tools: their table, validation, and that the same question gets the same bytes."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from catalogues import BUNDLED, ROOT, answer, bundled, of_schemas, text_of, variables, written
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assay.assets.sources import Catalogue
+from assay.assets.tools import TOOLS
+from assay.contracts import assets as contracts
+
+NAMES = [
+    "list_schemas", "get_schema", "list_examples", "get_example", "validate_asset", "diff_assets", "populate_backend",
+]  # fmt: skip
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+# ── the table ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_tools_are_those_of_the_specification_in_its_order() -> None:
+    assert list(TOOLS) == NAMES == list(contracts.TOOLS)
+    for name, tool in TOOLS.items():
+        assert (tool.name, (tool.input, tool.output)) == (name, contracts.TOOLS[name])
+        assert tool.title
+        assert tool.description.endswith(".")
+        assert set(tool.annotations) == {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
+        assert tool.annotations["readOnlyHint"] is (name != "populate_backend")
+
+
+def test_importing_the_tools_loads_no_http_client() -> None:
+    script = "import sys, assay.assets.tools; print('httpx' in sys.modules, 'threading' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.startswith("False")
+
+
+# ── determinism (specs/001 §5) ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def questions(catalogue: Catalogue) -> list[tuple[str, dict[str, Any]]]:
+    names = [one.name for one in catalogue.schemas]
+    return [
+        ("list_schemas", {}),
+        ("list_examples", {}),
+        ("list_examples", {"component": "tone"}),
+        ("list_examples", {"component": "none"}),
+        *(("get_schema", {"name": name}) for name in (*names, "none")),
+        *(("get_example", {"path": one.path}) for one in catalogue.examples),
+        *(("validate_asset", {"asset": {"x": [1], "name": ""}, "schema": name}) for name in (*names, "none")),
+        ("diff_assets", {"base": {"a": 1, "b": [1], "c": {}}, "new": {"b": [2], "d": 1, "c": {"e": None}}}),
+        ("populate_backend", {"asset": {}}),
+    ]
+
+
+def test_the_same_question_gets_the_same_bytes() -> None:
+    """Also from another process, where strings hash differently: no set may decide an order."""
+    catalogue = bundled()
+    mine = [text_of(answer(catalogue, tool, **arguments)) for tool, arguments in questions(catalogue)]
+    again = bundled()
+    assert mine == [text_of(answer(again, tool, **arguments)) for tool, arguments in questions(again)]
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from catalogues import answer, bundled, text_of\nfrom test_asset_tools import questions\n"
+        "catalogue = bundled()\n"
+        "for tool, arguments in questions(catalogue): print(text_of(answer(catalogue, tool, **arguments)).decode())"
+    )
+    for seed in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-c", script, str(Path(__file__).parent)],
+            capture_output=True, check=True, timeout=60, env={"PYTHONHASHSEED": seed, "PYTHONUTF8": "1"},
+        )  # fmt: skip
+        assert done.stdout.splitlines() == mine
+
+
+# ── validation ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def errors_of(asset: Any, schema: str, catalogue: Catalogue | None = None) -> list[tuple[str, str]]:
+    result = answer(catalogue or bundled(), "validate_asset", asset=asset, schema=schema)
+    assert result["ok"] is (not result["errors"])
+    assert result.get("reason") == (None if result["ok"] else "validation_failed")
+    return [(error["path"], error["msg"]) for error in result["errors"]]
+
+
+ENVELOPE = {"attack": 0, "decay": 0, "sustain": 1, "release": 0}
+TONE = {"name": "t", "waveform": "sine", "frequency": 440, "envelope": ENVELOPE}
+NO_OTHER = "expected no property but `name`, `waveform`, `frequency` and 2 more"
+
+
+@pytest.mark.parametrize(
+    ("asset", "schema", "errors"),
+    [
+        (TONE, "tone", []),
+        ({**TONE, "frequency": 0}, "tone", [("/frequency", "expected a number, more than 0, found 0")]),
+        ({"name": "a", "tone": TONE}, "synesthetic-asset", []),
+        ({"name": "a", "tone": TONE}, "nested-synesthetic-asset", []),
+        ({"name": "a", "tone": TONE, "$schemaRef": "anything"}, "nested-synesthetic-asset", []),
+        ({**TONE, "$schemaRef": "jsonschema/shader.schema.json"}, "tone", []),
+        (
+            {"name": "a", "tone": {**TONE, "$schemaRef": "x"}},
+            "nested-synesthetic-asset",
+            [("/tone/$schemaRef", f"{NO_OTHER}, found the property `$schemaRef`")],
+        ),
+        ([], "tone", [("", "expected an object, found an empty array")]),
+        (TONE, "tome", [("", "unknown schema `tome`: did you mean `tone`?")]),
+        (TONE, "", [("", "unknown schema ``; see list_schemas")]),
+    ],
+)
+def test_what_an_asset_is_told(asset: Any, schema: str, errors: list[tuple[str, str]]) -> None:
+    assert errors_of(asset, schema) == errors
+
+
+def test_without_schemas_none_is_suggested(tmp_path: Path) -> None:
+    assert errors_of({}, "tone", Catalogue.read({}, tmp_path)) == [
+        ("", "unknown schema `tone`: there are no schemas here")
+    ]
+
+
+def test_a_schema_that_speaks_of_its_reference_is_heard(tmp_path: Path) -> None:
+    schema = {"properties": {"$schemaRef": {"const": "a"}}, "required": ["$schemaRef"]}
+    catalogue = of_schemas(tmp_path, {"a.schema.json": schema})
+    assert errors_of({"$schemaRef": "a"}, "a", catalogue) == []
+    assert [path for path, _ in errors_of({"$schemaRef": "b"}, "a", catalogue)] == ["/$schemaRef"]
+
+
+def test_errors_are_sorted_bounded_and_absolute(tmp_path: Path) -> None:
+    schema = {"additionalProperties": {"items": {"type": "number"}}}
+    catalogue = of_schemas(tmp_path, {"a.schema.json": schema})
+    asset = {key: ["x"] * 3 for key in ("b", "a/c", "a~c", "", "ä", "10", "9")}
+    found = errors_of(asset, "a", catalogue)
+    assert found == sorted(found)
+    assert ("/a~1c/0", 'expected a number, found the string "x"') in found
+    assert ("//2", 'expected a number, found the string "x"') in found
+    assert found[0] == ("", "1 more are not listed")
+    assert len(found) == 21
+
+
+def nested(levels: int, inner: Any = None) -> Any:
+    for _ in range(levels):
+        inner = [inner]
+    return inner
+
+
+@pytest.mark.parametrize(
+    ("asset", "told"),
+    [
+        (nested(128), None),
+        (nested(129), "at most 128 levels"),
+        (nested(100_000), "at most 128 levels"),
+        ({"a": nested(127)}, None),
+        ({"a": nested(128)}, "at most 128 levels"),
+        (2**200, None),
+        (nested(129, 2**200), "at most 128 levels"),
+        ({"\ud800": 1}, "that JSON cannot write"),
+        ("\udfff", "that JSON cannot write"),
+        ({1: 2}, "that JSON cannot write"),
+        ({"a": {1, 2}}, "that JSON cannot write"),
+        ({"__proto__": {"constructor": {"$ref": "#"}}, "": "", "\0": "\0", "~/": 1}, None),
+        ({str(number): number for number in range(100_000)}, None),
+        ("x" * 1_000_000, None),
+    ],
+)
+def test_odd_assets_are_judged_or_refused_but_raise_nothing(asset: Any, told: str | None, tmp_path: Path) -> None:
+    catalogue = of_schemas(tmp_path, {"any.schema.json": {}})
+    result = TOOLS["validate_asset"].call(catalogue, {"asset": asset, "schema": "any"})
+    assert result["ok"] is (told is None)
+    assert told is None or told in result["errors"][0]["msg"]
+    TOOLS["validate_asset"].call(bundled(), {"asset": asset, "schema": "synesthetic-asset"})
+
+
+@given(asset=json_values)
+def test_any_json_gets_a_verdict(asset: Any) -> None:
+    for name in ("synesthetic-asset", "nested-synesthetic-asset", "rule-bundle"):
+        answer(bundled_once(), "validate_asset", asset=asset, schema=name)
+
+
+_ONCE: list[Catalogue] = []
+
+
+def bundled_once() -> Catalogue:
+    if not _ONCE:
+        _ONCE.append(bundled())
+    return _ONCE[0]
+
+
+# ── examples and schemas ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("base", "asset", "schema"),
+    [
+        ("x.json", {"$schemaRef": "jsonschema/tone.schema.json"}, "tone"),
+        ("x.json", {"$schemaRef": "https://s.example/0.7.0/tone.schema.json#/x"}, "tone"),
+        ("x.json", {"$schemaRef": "tone"}, "tone"),
+        ("tone.json", {"$schemaRef": "jsonschema/unheard-of.json"}, "unheard-of"),
+        ("tone.json", {"$schemaRef": 1}, "tone"),
+        ("rule-bundle.small.json", {}, "rule-bundle"),
+        ("RuleBundle_Example.json", {}, "rule-bundle"),
+        ("Rule-Bundle_Example2.json", {}, "rule-bundle"),
+        ("SynestheticAsset_Example1.json", {}, "synesthetic-asset"),
+        ("ToneRow_Example.json", {}, "synesthetic-asset"),
+        ("_.json", {}, "synesthetic-asset"),
+        ("", [], "synesthetic-asset"),
+    ],
+)
+def test_the_schema_of_an_asset_is_the_one_it_names_or_is_named_after(base: str, asset: Any, schema: str) -> None:
+    assert bundled_once().schema_of(asset, base) == schema
+
+
+def test_an_example_is_validated_when_it_is_asked_for(tmp_path: Path) -> None:
+    written(tmp_path, {"tone.bad.json": {"name": 1}, "x.json": {"$schemaRef": "unheard-of"}, "tone.good.json": TONE})
+    catalogue = Catalogue.read({**variables(BUNDLED), "SYN_EXAMPLES_DIR": str(tmp_path)}, ROOT)
+    assert answer(catalogue, "get_example", path="tone.bad.json") == {
+        "ok": True, "example": {"name": 1}, "schema": "tone", "validated": False,
+    }  # fmt: skip
+    assert answer(catalogue, "get_example", path="tone.good.json")["validated"] is True
+    assert answer(catalogue, "get_example", path="x.json") == {
+        "ok": True, "example": {"$schemaRef": "unheard-of"}, "schema": "unheard-of", "validated": False,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("component", ["synesthetic-asset", "nested-synesthetic-asset"])
+def test_examples_are_listed_by_component(component: str) -> None:
+    rows = answer(bundled_once(), "list_examples", component=component)["examples"]
+    assert [row["component"] for row in rows] == ["synesthetic-asset"] * 2
+    assert answer(bundled_once(), "list_examples", component="all") == answer(bundled_once(), "list_examples")
+    assert answer(bundled_once(), "list_examples", component="none") == {"ok": True, "examples": []}
+
+
+def test_the_alias_is_a_name_of_the_canonical_schema() -> None:
+    canonical = answer(bundled_once(), "get_schema", name="synesthetic-asset")
+    assert answer(bundled_once(), "get_schema", name="nested-synesthetic-asset") == canonical
+    assert canonical["version"] == "1.0.0"
