@@ -16,12 +16,17 @@ def test_the_public_names_are_these() -> None:
         "JsonRpcServer",
         "JsonRpcValidator",
         "Party",
+        "ResponseEnvelope",
         "SchemaRegistry",
         "SchemaValidator",
+        "ToolError",
+        "UpgradeHint",
+        "UpgradeRequiredError",
         "ValidationError",
         "ValidationMiddleware",
         "Verdict",
         "Violation",
+        "envelop_tool_function",
     ]
     for name in assay.__all__:
         assert getattr(assay, name).__name__ == name

@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     from assay.faces.jsonrpc import JsonRpc, JsonRpcClient, JsonRpcServer, JsonRpcValidator
     from assay.faces.registry import SchemaRegistry
     from assay.faces.schema_validator import SchemaValidator, ValidationMiddleware
+    from assay.response import (
+        ResponseEnvelope,
+        ToolError,
+        UpgradeHint,
+        UpgradeRequiredError,
+        envelop_tool_function,
+    )
     from assay.verdict import Party, Verdict, Violation
 
 __version__ = "0.1.0"
@@ -27,12 +34,17 @@ __all__ = [
     "JsonRpcServer",
     "JsonRpcValidator",
     "Party",
+    "ResponseEnvelope",
     "SchemaRegistry",
     "SchemaValidator",
+    "ToolError",
+    "UpgradeHint",
+    "UpgradeRequiredError",
     "ValidationError",
     "ValidationMiddleware",
     "Verdict",
     "Violation",
+    "envelop_tool_function",
 ]
 
 _HOMES = {
@@ -44,12 +56,17 @@ _HOMES = {
     "JsonRpcServer": "faces.jsonrpc",
     "JsonRpcValidator": "faces.jsonrpc",
     "Party": "verdict",
+    "ResponseEnvelope": "response",
     "SchemaRegistry": "faces.registry",
     "SchemaValidator": "faces.schema_validator",
+    "ToolError": "response",
+    "UpgradeHint": "response",
+    "UpgradeRequiredError": "response",
     "ValidationError": "faces.exceptions",
     "ValidationMiddleware": "faces.schema_validator",
     "Verdict": "verdict",
     "Violation": "verdict",
+    "envelop_tool_function": "response",
 }
 
 
