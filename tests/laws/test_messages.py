@@ -1,0 +1,459 @@
+"""
+Every method of every revision, by every party that may send it: what fits the official definition passes, what breaks
+it is refused, and the fault is named where it is.
+"""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from generate import (
+    Break,
+    Node,
+    breaks,
+    broken,
+    fits,
+    fitting,
+    instances,
+    integers,
+    law,
+    least,
+    part_of,
+    pointer,
+    texts,
+)
+from hypothesis import assume, event, example, given
+from hypothesis import strategies as st
+from parties import (
+    CASES,
+    CLIENT,
+    META,
+    NOTIFICATIONS,
+    REQUESTS,
+    SERVER,
+    Case,
+    ask,
+    frame,
+    negotiated,
+    notification,
+    opened,
+    request,
+    result,
+    said,
+)
+
+from assay.conversation import Conversation
+from assay.lifecycle import CAPABILITIES_KEY
+from assay.spec.revisions import REVISIONS, handshake
+from assay.spec.schema import protocol_schema
+from assay.verdict import Verdict
+
+ids = st.one_of(texts, integers)
+"""What a request may be called."""
+
+every_case = pytest.mark.parametrize("case", CASES, ids=str)
+every_request = pytest.mark.parametrize("case", REQUESTS, ids=str)
+every_notification = pytest.mark.parametrize("case", NOTIFICATIONS, ids=str)
+
+
+# ── what is said, and the state it is said in ────────────────────────────────────────────────────────────────────────
+
+
+@st.composite
+def params_of(draw: st.DrawFn, case: Case) -> dict[str, Any]:
+    """Params that fit."""
+    return case.placed(draw(fitting(case.schema, case.params())))
+
+
+@st.composite
+def results_of(draw: st.DrawFn, case: Case) -> dict[str, Any]:
+    """A result that fits, and is the last word on the request."""
+    value: dict[str, Any] = draw(fitting(case.schema, _result_node(case)))
+    return _final(case, value)
+
+
+def _final(case: Case, value: dict[str, Any]) -> dict[str, Any]:
+    if case.method.name == "initialize":
+        return value | {"protocolVersion": case.revision}
+    return value if handshake(case.revision) else value | {"resultType": "complete"}
+
+
+def _result_node(case: Case) -> Node:
+    assert case.method.result is not None
+    return part_of(case.schema, case.method.result)
+
+
+def _result_fits(case: Case, value: Any) -> bool:
+    assert case.method.result is not None
+    return case.schema.validator(case.method.result).is_valid(value)
+
+
+def scene(case: Case, params: dict[str, Any] | None) -> Conversation:
+    """A conversation in which *case* may be said with *params*."""
+    match case.method.name:
+        case "initialize" | "server/discover":
+            return Conversation()
+        case "notifications/initialized":
+            return negotiated(case.revision)
+    conversation = opened(case.revision)
+    match case.method.name, params:
+        case "notifications/cancelled", {"requestId": ident}:
+            if handshake(case.revision) or case.sender is CLIENT:
+                said(conversation, case.sender, ask(case.revision, ident))
+            else:
+                # Without requests of its own, a server ends subscriptions of the client (2026-07-28).
+                listen = {"_meta": META, "notifications": {}}
+                said(conversation, CLIENT, request(ident, "subscriptions/listen", listen))
+        case "notifications/progress", {"progressToken": token}:
+            said(conversation, case.sender.other, ask(case.revision, "progressing", token))
+    return conversation
+
+
+def asked(case: Case, ident: str | int) -> Conversation:
+    """A conversation in which *case* has been asked, and waits for its answer."""
+    conversation = scene(case, None)
+    said(conversation, case.sender, request(ident, case.method.name, case.plain()))
+    return conversation
+
+
+# ── what fits passes ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def assert_passed(verdict: Verdict, said: bytes) -> None:
+    """Nothing at all is to be said of it, and it goes on as the very object that came in."""
+    assert verdict.violations == ()
+    assert verdict.accepted
+    assert verdict.onward is said
+    assert verdict.back is None
+
+
+@every_request
+@law(12)
+@given(data=st.data())
+def test_a_request_that_fits_its_definition_passes(case: Case, data: st.DataObject) -> None:
+    """Official schema; design.md: an accepted frame travels on as the very bytes that came in."""
+    params = data.draw(params_of(case)) if case.needs_params or data.draw(st.booleans()) else None
+    ident = data.draw(ids)
+    spoken = frame(request(ident, case.method.name, params), ascii_only=data.draw(st.booleans()))
+    conversation = scene(case, params)
+    verdict = conversation.hear(case.sender, spoken)
+    assert_passed(verdict, spoken)
+    assert (verdict.kind, verdict.method, verdict.revision) == ("request", case.method.name, case.revision)
+    assert [each.id for each in conversation.open_requests(case.sender)] == [ident]
+    assert conversation.open_requests(case.sender.other) == ()
+
+
+@every_notification
+@law(12)
+@given(data=st.data())
+def test_a_notification_that_fits_its_definition_passes(case: Case, data: st.DataObject) -> None:
+    """Official schema. What it refers to, a request or a progress token, is open when it comes."""
+    params = data.draw(params_of(case)) if case.needs_params or data.draw(st.booleans()) else None
+    spoken = frame(notification(case.method.name, params), spaced=data.draw(st.booleans()))
+    conversation = scene(case, params)
+    verdict = conversation.hear(case.sender, spoken)
+    assert_passed(verdict, spoken)
+    assert (verdict.kind, verdict.method, verdict.revision) == ("notification", case.method.name, case.revision)
+
+
+@every_request
+@law(12)
+@given(data=st.data())
+def test_a_result_that_fits_its_definition_passes(case: Case, data: st.DataObject) -> None:
+    """Official schema. A tool's own schemas are chance here: that one does not compile is reported, and no more."""
+    value, ident = data.draw(results_of(case)), data.draw(ids)
+    spoken = frame(result(ident, value), ascii_only=data.draw(st.booleans()))
+    conversation = asked(case, ident)
+    verdict = conversation.hear(case.sender.other, spoken)
+    if case.method.name == "tools/list":
+        assert all(each.rule.startswith("contract/") for each in verdict.violations)
+        assert verdict.accepted
+        assert verdict.onward is spoken
+    else:
+        assert_passed(verdict, spoken)
+    assert (verdict.kind, verdict.method, verdict.revision) == ("result", case.method.name, case.revision)
+    assert conversation.open_requests(case.sender) == ()
+
+
+# ── what does not is refused, and the place is named ─────────────────────────────────────────────────────────────────
+
+
+def assert_named(verdict: Verdict, fault: Break, prefix: str) -> bool:
+    """
+    One of the violations is where the fault is; whether it is exactly there.
+
+    Outside of unions nothing else is said. In a union nobody can know which branch was meant: the place is above the
+    fault or below it, and not above the union's value.
+    """
+    places = {each.at for each in verdict.violations}
+    at = prefix + fault.at
+    if fault.union is None:
+        assert places == {at}
+        return True
+    related = {place for place in places if _within(place, at) or _within(at, place)}
+    assert related, (places, at)
+    assert all(_within(place, prefix + fault.union) for place in places)
+    return at in places
+
+
+def _within(place: str, other: str) -> bool:
+    """Whether *place* is *other* or in it."""
+    return place == other or place.startswith(other + "/")
+
+
+@st.composite
+def broken_params(draw: st.DrawFn, case: Case) -> tuple[dict[str, Any], Break]:
+    """Params that fit, and the same with one fault."""
+    params = draw(params_of(case))
+    fault = draw(broken(case.schema, case.params(), params, case.takes))
+    assume(fault.what != "nothing")
+    return params, fault
+
+
+@st.composite
+def broken_results(draw: st.DrawFn, case: Case) -> Break:
+    """A result with one fault."""
+    fault = draw(
+        broken(case.schema, _result_node(case), draw(results_of(case)), lambda value: _result_fits(case, value))
+    )
+    assume(fault.what != "nothing")
+    return fault
+
+
+def assert_refused_params(case: Case, params: dict[str, Any], fault: Break, ident: str | int) -> bool:
+    """Params with a fault are refused, and a request gets its answer; whether the place named is exact."""
+    asks = case.method.kind == "request"
+    name = case.method.name
+    spoken = frame(request(ident, name, fault.value) if asks else notification(name, fault.value))
+    conversation = scene(case, params)
+    before = conversation.open_requests(case.sender)
+    verdict = conversation.hear(case.sender, spoken)
+    assert not verdict.accepted
+    assert verdict.onward is None
+    assert {each.rule for each in verdict.violations} == {"protocol/params"}
+    assert conversation.open_requests(case.sender) == before
+    if asks:
+        answer = _read(verdict.back)
+        assert (answer["id"], answer["error"]["code"]) == (ident, -32602)
+        assert [each["at"] for each in answer["error"]["data"]["violations"]] == [
+            each.at for each in verdict.violations
+        ]
+    else:
+        assert verdict.back is None
+    return assert_named(verdict, fault, "/params")
+
+
+def assert_refused_result(case: Case, fault: Break, ident: str | int) -> bool:
+    """A result with a fault fails the request that it answers; whether the place named is exact."""
+    conversation = asked(case, ident)
+    verdict = conversation.hear(case.sender.other, frame(result(ident, fault.value)))
+    assert not verdict.accepted
+    assert {each.rule for each in verdict.violations} == {"protocol/result"}
+    assert verdict.back is None
+    answer = _read(verdict.onward)
+    assert (answer["id"], answer["error"]["code"]) == (ident, -32010)
+    assert [each["at"] for each in answer["error"]["data"]["violations"]] == [each.at for each in verdict.violations]
+    assert conversation.open_requests(case.sender) == ()
+    return assert_named(verdict, fault, "/result")
+
+
+def _read(spoken: bytes | None) -> dict[str, Any]:
+    import json
+
+    assert spoken is not None
+    value: dict[str, Any] = json.loads(spoken)
+    assert value["jsonrpc"] == "2.0"
+    return value
+
+
+@every_case
+@law(12)
+@given(data=st.data())
+def test_params_with_a_fault_are_refused_where_it_is(case: Case, data: st.DataObject) -> None:
+    """Official schema; design.md: a request that is refused is answered, with the pointer in `error.data`."""
+    params, fault = data.draw(broken_params(case))
+    assert_refused_params(case, params, fault, data.draw(ids))
+
+
+@every_request
+@law(12)
+@given(data=st.data())
+def test_a_result_with_a_fault_is_refused_where_it_is(case: Case, data: st.DataObject) -> None:
+    """Official schema; design.md: a broken answer fails the open request, it is not answered back to the server."""
+    assert_refused_result(case, data.draw(broken_results(case)), data.draw(ids))
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.needs_params], ids=str)
+def test_params_that_are_left_out_are_missed(case: Case) -> None:
+    """Official schema: `params` is required there. The message lacks them, so the pointer is that of the message."""
+    asks = case.method.kind == "request"
+    spoken = frame(request(1, case.method.name) if asks else notification(case.method.name))
+    verdict = scene(case, None).hear(case.sender, spoken)
+    assert [(each.rule, each.at) for each in verdict.violations] == [("protocol/params", "")]
+    assert verdict.onward is None
+    assert (_read(verdict.back)["error"]["code"] == -32602) if asks else (verdict.back is None)
+
+
+# Measured over 12,000 faults, in params and results of all methods: 100 % outside of unions, 79 % within, 99 % in all.
+EXACT_IN_UNIONS = 0.65
+
+WITH_UNIONS = [
+    case
+    for case in CASES
+    if case.method.name
+    in {"tools/call", "prompts/get", "sampling/createMessage", "elicitation/create", "completion/complete"}
+]
+
+
+def test_most_faults_in_unions_are_named_exactly_too() -> None:
+    """Ours: outside of unions always (`assert_named`); within one mostly, or the pointer would be of no use."""
+    seen: Counter[tuple[bool, bool]] = Counter()
+
+    @law(300)
+    @given(data=st.data(), case=st.sampled_from(WITH_UNIONS), answer=st.booleans())
+    def collect(data: st.DataObject, case: Case, answer: bool) -> None:
+        if answer and case.method.kind == "request":
+            fault = data.draw(broken_results(case))
+            exact = assert_refused_result(case, fault, 1)
+        else:
+            params, fault = data.draw(broken_params(case))
+            exact = assert_refused_params(case, params, fault, 1)
+        seen[fault.union is not None, exact] += 1
+
+    collect()
+    within = seen[True, True] + seen[True, False]
+    assert within > 50
+    assert seen[True, True] / within >= EXACT_IN_UNIONS, seen
+    assert not seen[False, False]
+
+
+# ── answers that are not the last word ───────────────────────────────────────────────────────────────────────────────
+
+MAY_ASK_BACK = [
+    case
+    for case in REQUESTS
+    if case.revision == "2026-07-28" and case.method.name in {"tools/call", "prompts/get", "resources/read"}
+]
+
+
+def _asked_with_everything(case: Case) -> Conversation:
+    conversation = opened(case.revision)
+    params = (case.plain() or {}) | {"_meta": META}
+    said(conversation, case.sender, request(1, case.method.name, params))
+    return conversation
+
+
+@pytest.mark.parametrize("case", MAY_ASK_BACK, ids=str)
+@law(25)
+@given(data=st.data())
+def test_a_request_may_be_answered_by_asking_back(case: Case, data: st.DataObject) -> None:
+    """MCP 2026-07-28, basic: InputRequiredResult, for these three methods, by what the client has declared."""
+    node = part_of(case.schema, "InputRequiredResult")
+    value = data.draw(fitting(case.schema, node)) | {"resultType": "input_required"}
+    spoken = frame(result(1, value))
+    assert_passed(_asked_with_everything(case).hear(SERVER, spoken), spoken)
+
+    is_valid = case.schema.validator("InputRequiredResult").is_valid
+    fault = data.draw(broken(case.schema, node, value, is_valid))
+    # Without a resultType it asks for nothing: it is a result of the usual kind, and an incomplete one.
+    if fault.what in {"nothing", "no resultType"} or fault.at == "/resultType":
+        return
+    verdict = _asked_with_everything(case).hear(SERVER, frame(result(1, fault.value)))
+    assert _read(verdict.onward)["error"]["code"] == -32010
+    event(f"exact: {assert_named(verdict, fault, '/result')}")
+
+
+@law(25)
+@example(key="a/b~c", method="roots/list")
+@example(key="k" * 200, method="roots/list")
+@given(key=texts, method=st.sampled_from(["elicitation/create", "sampling/createMessage", "roots/list"]))
+def test_input_that_the_client_cannot_give_is_reported_where_it_is_asked_for(key: str, method: str) -> None:
+    """MCP 2026-07-28, basic: a server asks only for what `clientCapabilities` has. The key is a step of the pointer."""
+    schema = protocol_schema("2026-07-28")
+    definition = {"elicitation/create": "ElicitRequest", "sampling/createMessage": "CreateMessageRequest"}
+    asked_for = least(schema, part_of(schema, definition.get(method, "ListRootsRequest")))
+    conversation = opened("2026-07-28")
+    params = {"name": "any", "_meta": META | {CAPABILITIES_KEY: {}}}
+    said(conversation, CLIENT, request(1, "tools/call", params))
+    value = {"resultType": "input_required", "inputRequests": {key: asked_for}}
+    verdict = conversation.hear(SERVER, frame(result(1, value)))
+    at = pointer(("result", "inputRequests", key))
+    assert [(each.rule, each.at) for each in verdict.violations] == [("protocol/capability", at)]
+
+
+# What may be run as a task, who asks for it, and what comes of it in the end.
+TASKS = [
+    case
+    for case in REQUESTS
+    if case.revision == "2025-11-25"
+    and case.method.name in {"tools/call", "sampling/createMessage", "elicitation/create"}
+]
+
+
+@pytest.mark.parametrize("case", TASKS, ids=str)
+@law(25)
+@given(data=st.data())
+def test_a_task_is_started_and_its_payload_is_the_result_of_the_request(case: Case, data: st.DataObject) -> None:
+    """MCP 2025-11-25, basic/utilities/tasks: CreateTaskResult now, the result of the request from tasks/result."""
+    conversation = opened(case.revision)
+    params = (case.plain() or {}) | {"task": data.draw(fitting(case.schema, part_of(case.schema, "TaskMetadata")))}
+    said(conversation, case.sender, request(1, case.method.name, params))
+    started = data.draw(fitting(case.schema, part_of(case.schema, "CreateTaskResult")))
+    spoken = frame(result(1, started))
+    assert_passed(conversation.hear(case.sender.other, spoken), spoken)
+
+    fault = data.draw(broken_results(case))
+    task = {"taskId": started["task"]["taskId"]}
+    said(conversation, case.sender, request(2, "tasks/result", task))
+    verdict = conversation.hear(case.sender.other, frame(result(2, fault.value)))
+    assert _read(verdict.onward)["error"]["code"] == -32010
+    assert_named(verdict, fault, "/result")
+
+    said(conversation, case.sender, request(3, "tasks/result", task))
+    spoken = frame(result(3, data.draw(results_of(case))))
+    assert_passed(conversation.hear(case.sender.other, spoken), spoken)
+
+
+@pytest.mark.parametrize("case", TASKS, ids=str)
+def test_whoever_does_not_run_tasks_answers_as_if_none_was_asked_for(case: Case) -> None:
+    """
+    MCP 2025-11-25, basic/utilities/tasks: "Receivers that do not declare the task capability for a request type MUST
+    process requests of that type normally, ignoring any task-augmentation metadata if present."
+    """
+    conversation = opened(case.revision, without="tasks")
+    said(conversation, case.sender, request(1, case.method.name, (case.plain() or {}) | {"task": {}}))
+    spoken = frame(result(1, least(case.schema, _result_node(case))))
+    assert_passed(conversation.hear(case.sender.other, spoken), spoken)
+
+
+def test_a_member_called_task_means_nothing_where_tasks_cannot_be_asked_for() -> None:
+    """Official schema, 2025-11-25: only three requests have TaskAugmentedRequestParams; further members are allowed."""
+    refused = []
+    for case in REQUESTS:
+        if case.revision == "2025-11-25" and case not in TASKS:
+            conversation = scene(case, None)
+            said(conversation, case.sender, request(1, case.method.name, (case.plain() or {}) | {"task": {}}))
+            spoken = frame(result(1, _final(case, least(case.schema, _result_node(case)))))
+            if conversation.hear(case.sender.other, spoken).violations:
+                refused.append(str(case))
+    assert refused == []
+
+
+# ── the generator itself ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+@law(120)
+@given(data=st.data())
+def test_what_is_generated_fits_and_what_is_broken_does_not(revision: str, data: st.DataObject) -> None:
+    """Two judges, the engine and forty lines of ours, agree on both. Without this the laws above would prove little."""
+    schema = protocol_schema(revision)
+    definition = data.draw(st.sampled_from(schema.definitions))
+    value = data.draw(instances(schema, definition))
+    assert schema.validator(definition, formats=True).is_valid(value)
+    assert fits(schema, part_of(schema, definition), value)
+    fault = data.draw(breaks(schema, definition, value))
+    if fault.what != "nothing":
+        assert not schema.validator(definition).is_valid(fault.value)
+        assert not fits(schema, part_of(schema, definition), fault.value)
+        event(fault.what)
