@@ -6,7 +6,7 @@ are judged by the same code.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, cast
 
 from assay import render
 from assay.contracts.tools import Tools
@@ -14,7 +14,7 @@ from assay.ladder import contract, envelope, framing, syntax
 from assay.ladder.protocol import Judge
 from assay.lifecycle import CAPABILITIES_KEY, REVISION_KEY, named_revision
 from assay.limits import DEFAULT, Limits
-from assay.memory import Memory
+from assay.memory import ASKED_FOR, Memory
 from assay.rules import violation
 from assay.side import Id, Side, missing_capability
 from assay.spec.methods import revisions_of
@@ -152,7 +152,8 @@ class Conversation:
         side = self._client
         entry = side.call
         requests = side.open
-        if entry is None or ident in requests or len(requests) >= self._most_open:
+        # 0 may have been written -0, which the thorough way keeps.
+        if entry is None or not ident or ident in requests or len(requests) >= self._most_open:
             return None
         requests[ident] = exchange = Exchange()
         exchange.entry = entry
@@ -176,7 +177,8 @@ class Conversation:
         try:
             exchange = self._client.open[message["id"]]
             result = message["result"]
-            output = exchange.contract.output
+            known = exchange.contract
+            promised = known.output is not None
             if message["jsonrpc"] != "2.0" or len(message) != 3 or exchange.as_task:
                 return None
         except (KeyError, TypeError, AttributeError):
@@ -184,9 +186,9 @@ class Conversation:
         entry = exchange.entry
         if type(message["id"]) is not type(exchange.id) or not entry.result.is_valid(result):
             return None
-        if self._client.call is None or (self._client.stateless and result["resultType"] != "complete"):
+        if self._client.call is None or (entry.stateless and result["resultType"] != "complete"):
             return None
-        if output is not None and not contract.keeps_output(exchange.contract, result):
+        if promised and not contract.keeps_output(known, result):
             return None
         self._client.close(exchange, "answered")
         self._server.garbage = 0
@@ -207,9 +209,9 @@ class Conversation:
         if kind is None:
             return self._unusual(party, frame, value, facts, batched)
         if kind == "request":
-            return self._request(party, frame, value, facts, batched)
+            return self._request(party, frame, value, facts, batched, value["id"])
         if kind == "result":
-            return self._answer(party, frame, value, kind)
+            return self._answer(party, frame, value, kind, value["id"])
         return self._notification(party, frame, value)
 
     def _unusual(self, party: Party, frame: bytes, value: Any, facts: Facts, batched: bool) -> Verdict:
@@ -221,19 +223,24 @@ class Conversation:
             # JSON-RPC answers unreadable input with a null id, and before a revision is agreed nothing else is in
             # force.
             faults = tuple(each for each in faults if each.rule != "envelope/id")
+        ident = value.get("id") if isinstance(value, dict) else None
+        if not faults and isinstance(ident, float):
+            # 1.0 is 1; a number that only rounds to an integer is no id.
+            ident = render.exact_id(frame)
+            faults = () if ident is not None else (_no_whole_number(self._profile, revision),)
         if faults:
             return self._malformed(party, frame, kind, value, faults)
         if kind == "request":
-            return self._request(party, frame, value, facts, batched)
+            return self._request(party, frame, value, facts, batched, cast("Id", ident))
         if kind == "notification":
             return self._notification(party, frame, value)
-        return self._answer(party, frame, value, kind)
+        return self._answer(party, frame, value, kind, ident)
 
-    def _request(self, party: Party, frame: bytes, message: dict[str, Any], facts: Facts, batched: bool) -> Verdict:
+    def _request(
+        self, party: Party, frame: bytes, message: dict[str, Any], facts: Facts, batched: bool, ident: Id
+    ) -> Verdict:
         side = self._sides[party]
-        method, ident = message["method"], message["id"]
-        if type(ident) is float:
-            ident = render.exact_id(frame, ident)
+        method = message["method"]
         judge, early = self._memory.lifecycle.place_request(party, message, facts.revision)
         found = list(early)
         entry = judge.calls[party, "request"].get(method)
@@ -244,12 +251,12 @@ class Conversation:
         found += faults
         if ident in side.open or len(side.open) >= self._most_open:
             found.append(self._no_room(side, ident, judge.revision))
-        if method in side.undeclared:
+        if judge is side.judge and method in side.undeclared:
             found.append(self._undeclared(side, method, judge.revision))
         if batched and method == "initialize":
             found.append(_batched_initialize(judge.revision))
         exchange = Exchange.of(entry, ident)
-        if type(ident) is int and ident is not message["id"]:
+        if type(ident) is int and (ident is not message["id"] or ident == 0):
             exchange.spelling = render.id_token(frame, message["id"])
         if "params" in message and not _refused(found):
             more += self._memory.take_params(side, exchange, message["params"], found)
@@ -264,7 +271,8 @@ class Conversation:
         listed, more = self._listed(found, more)
         back = None
         if goes_on:
-            if side.open.setdefault(exchange.id, exchange) is exchange:
+            # Where nothing is enforced a party can ask more than we remember: then the answers are not known either.
+            if len(side.open) < self._most_open and side.open.setdefault(exchange.id, exchange) is exchange:
                 self._memory.asked(exchange, message)
         else:
             side.forget_token(exchange)
@@ -285,8 +293,9 @@ class Conversation:
         else:
             faults, more = judge.check_params(entry, message, self.limits.violations)
             found += faults
-        if method in side.undeclared:
+        if judge is side.judge and method in side.undeclared:
             found.append(self._undeclared(side, method, judge.revision))
+        found += self._memory.check_note(side, method, message.get("params", {}), judge)
         side.garbage = 0
         goes_on = not self._enforcing or not _refused(found)
         exchange = self._memory.noted(side, method, message.get("params", {}), found, judge) if goes_on else None
@@ -294,10 +303,7 @@ class Conversation:
         findings = Findings(listed, more, frame if goes_on else None) if found else None
         return verdict(party, frame, "notification", message, exchange, judge.revision, findings)
 
-    def _answer(self, party: Party, frame: bytes, message: dict[str, Any], kind: Kind) -> Verdict:
-        ident = message.get("id")
-        if type(ident) is float:
-            ident = render.exact_id(frame, ident)
+    def _answer(self, party: Party, frame: bytes, message: dict[str, Any], kind: Kind, ident: Id | None) -> Verdict:
         self._sides[party].garbage = 0
         if ident is None:
             # An error without an id: something could not be read. Nobody can say what it answers.
@@ -349,7 +355,7 @@ class Conversation:
         listed, more = self._listed(faults, 0)
         ident = render.usable_id(frame, value)
         exchange, onward, back = None, None, None
-        if kind in {"result", "error"}:
+        if kind in {"result", "error"} or (party is _SERVER and not _asks(value)):
             asker = self._sides[party.other]
             exchange = asker.open.get(ident) if ident is not None else None
             if exchange is not None:
@@ -476,8 +482,24 @@ def _quick_meta(exchange: Exchange, params: dict[str, Any]) -> bool:
         return False
     if meta.get(REVISION_KEY) != exchange.entry.revision or not exchange.entry.params.is_valid(params):
         return False
-    exchange.declared = frozenset(meta[CAPABILITIES_KEY])
+    exchange.declared = ASKED_FOR.intersection(meta[CAPABILITIES_KEY])
     return True
+
+
+def _asks(value: Any) -> bool:
+    """Whether a broken message of a server is still meant as a request: else nobody there waits for an answer."""
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("method"), str)
+        and "result" not in value
+        and "error" not in value
+    )
+
+
+def _no_whole_number(profile: envelope.Profile, revision: str | None) -> Violation:
+    return violation(
+        "envelope/id", "/id", expected=profile.id_words, found="a number that is not whole", revision=revision
+    )
 
 
 def _refused(found: Sequence[Violation]) -> bool:

@@ -59,6 +59,9 @@ class Lifecycle:
             return Place(self.judge, (self._again(),) if again else ())
         if party is Party.SERVER:
             return self._place_of_handshake(method)
+        if named is not None and named in REVISIONS and handshake(named):
+            # A revision that has a handshake, named where one without would name itself: it means nothing there.
+            named = None
         if named is not None or method == "server/discover" or (told is not None and not handshake(told)):
             return self._place_of_stateless(named if named is not None else told)
         if method == "initialize":
@@ -118,10 +121,8 @@ class Lifecycle:
         return judge(revision, errata=self._errata)
 
     def _place_of_stateless(self, named: str | None) -> Place:
-        revision = named or LATEST
+        revision = LATEST if named is None else named
         if revision in REVISIONS:
-            if handshake(revision):
-                return Place(self._judge_of(revision), (self._before_initialize("a request"),))
             return Place(self._judge_of(revision))
         wrong = violation(
             "protocol/unsupported-revision",

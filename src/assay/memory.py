@@ -28,6 +28,11 @@ _INPUT_CAPABILITIES: Final = {
     "roots/list": "roots",
 }
 
+_EXTENSIONS: Final = frozenset({"extensions", "experimental"})
+
+# All that is ever asked of what a request declares, and so all that is kept of it.
+ASKED_FOR: Final = frozenset(_INPUT_CAPABILITIES.values()) | _EXTENSIONS
+
 # What the receiver must have declared for a request to be run as a task (2025-11-25).
 _TASK_CAPABILITIES: Final = {
     "tools/call": "tasks.requests.tools.call",
@@ -76,11 +81,13 @@ class Memory:
         if isinstance(meta, dict):
             self._take_meta(side, exchange, meta, found)
         if exchange.method == "tools/call":
-            name = exchange.detail = params["name"]
+            name = params["name"]
+            exchange.detail = name[:100]
             known = self.tools.known.get(name)
             exchange.as_task = "task" in params and self._runs_tasks(exchange)
             if known is not None:
                 exchange.contract = known
+                found += contract.check_usable(known, exchange.revision)
                 if not contract.keeps_input(known, params):
                     faults, more = contract.check_input(known, params, exchange.revision, self.limits.violations)
                     found += faults
@@ -101,7 +108,7 @@ class Memory:
             side.tokens[token] = None
         declared = meta.get(CAPABILITIES_KEY)
         if isinstance(declared, dict) and not handshake(exchange.revision):
-            exchange.declared = frozenset(declared)
+            exchange.declared = ASKED_FOR.intersection(declared)
 
     def _take_details(self, side: Side, exchange: Exchange, params: dict[str, Any], found: Found) -> None:
         cursor = params.get("cursor")
@@ -143,6 +150,8 @@ class Memory:
     def asked(self, exchange: Exchange, message: dict[str, Any]) -> None:
         """A request has passed, at a time when it may decide the era."""
         if exchange.method == "initialize" and exchange.asker is Party.CLIENT:
+            if self.lifecycle.phase not in {"new", "stateless"}:
+                return
             self.lifecycle.initialize(message)
             self.sides[Party.CLIENT].capabilities = _object(_object(message.get("params")).get("capabilities"))
             self._settle()
@@ -163,6 +172,29 @@ class Memory:
 
     # ── notifications ────────────────────────────────────────────────────────────────────────────────────────────────
 
+    def check_note(self, side: Side, method: str, params: Mapping[str, Any], judge: Judge) -> list[Violation]:
+        """
+        What is wrong with a notification by what was said before, and stops it.
+
+        A server without requests of its own cancels what the client has asked; but only subscriptions may end that way,
+        any other request would never be answered.
+        """
+        if method != "notifications/cancelled" or side.party is Party.CLIENT or handshake(judge.revision):
+            return []
+        ident = _token(params.get("requestId"))
+        exchange = None if ident is None else self.sides[Party.CLIENT].open.get(ident)
+        if exchange is None or exchange.method == "subscriptions/listen":
+            return []
+        return [
+            violation(
+                "protocol/cancel-other",
+                "/params/requestId",
+                expected="the id of a subscription",
+                found=f"that of {exchange.method}",
+                revision=judge.revision,
+            )
+        ]
+
     def noted(self, side: Side, method: str, params: Mapping[str, Any], found: Found, judge: Judge) -> Exchange | None:
         """A notification has passed; the exchange that it concerns, if any."""
         effect = self._noted.get(method)
@@ -180,8 +212,9 @@ class Memory:
         if ident is None:
             return None
         if side.party is Party.SERVER and not handshake(judge.revision):
-            # Without requests of its own, a server cancels what the client has asked: it ends a subscription.
             side = self.sides[Party.CLIENT]
+            if ident in side.open and side.open[ident].method != "subscriptions/listen":
+                return side.open[ident]
         exchange = side.open.get(ident)
         if exchange is None:
             if ident not in side.settled:
@@ -225,7 +258,7 @@ class Memory:
             definition = judge.definition("InitializeResult")
             found += early
         elif exchange.as_task or judge.revision >= "2026-07-28":
-            found += judge.check_result_type(exchange.method, result)
+            found += self._check_result_type(exchange, result, judge)
             name = judge.result_definition(exchange.method, result, as_task=exchange.as_task)
             definition = judge.definition(name) if name is not None else definition
         if not definition.is_valid(result):
@@ -236,6 +269,23 @@ class Memory:
             if any(each.action == "refuse" for each in faults):
                 return more
         return self._check_promise(exchange, result, found)
+
+    def _check_result_type(self, exchange: Exchange, result: dict[str, Any], judge: Judge) -> list[Violation]:
+        """A type of result that the specification does not have may still be that of a declared extension."""
+        found = list(judge.check_result_type(exchange.method, result))
+        declared = exchange.declared or frozenset()
+        if not found or not (self.has_extensions({}) or declared & _EXTENSIONS):
+            return found
+        return [
+            violation(
+                "protocol/extension",
+                each.at,
+                expected="a result of the specification",
+                found=each.found,
+                revision=judge.revision,
+            )
+            for each in found
+        ]
 
     def _check_promise(self, exchange: Exchange, result: dict[str, Any], found: Found) -> int:
         """What goes beyond the schema: the tool's contract, the payload of a task, what may be asked back."""
@@ -282,17 +332,20 @@ class Memory:
     def answered(self, exchange: Exchange, message: dict[str, Any], found: Found) -> None:
         """An answer has passed."""
         if "error" in message:
-            if exchange.method == "initialize":
+            if exchange.method == "initialize" and self.lifecycle.phase == "initializing":
                 self.refused()
             return
         result = message["result"]
         if exchange.as_task:
             self._task_started(exchange, result)
             return
-        if exchange.method == "tasks/result" and isinstance(exchange.detail, str):
-            self._task_ended(exchange.asker, exchange.detail)
+        if exchange.method == "tasks/result":
+            # Over, but its payload may be fetched again, and is held to the same promise.
+            started = self._tasks.get((exchange.asker, exchange.detail))
+            if started is not None:
+                self.sides[exchange.asker].forget_token(started)
         effect = self._answered.get(exchange.method)
-        if effect is not None:
+        if effect is not None and exchange.asker is Party.CLIENT:
             effect(exchange, result, found)
 
     def refused(self) -> None:
@@ -302,6 +355,8 @@ class Memory:
         self._settle()
 
     def _negotiated(self, exchange: Exchange, result: dict[str, Any], found: Found) -> None:  # noqa: ARG002
+        if self.lifecycle.phase != "initializing":
+            return
         self.lifecycle.negotiated(self.lifecycle.place_initialize_result(result).judge)
         self.sides[Party.SERVER].capabilities = _object(result.get("capabilities"))
         self._settle()
@@ -326,6 +381,7 @@ class Memory:
     def _task_started(self, exchange: Exchange, result: dict[str, Any]) -> None:
         ident = _object(result.get("task")).get("taskId")
         if isinstance(ident, str) and len(ident) <= self.limits.id_bytes:
+            self._task_ended(exchange.asker, ident)
             self._tasks[exchange.asker, ident] = exchange
             # A task outlives the answer to the request that started it, and goes on telling its progress.
             if exchange.token is not None:

@@ -28,12 +28,25 @@ def id_token(frame: bytes, ident: object) -> bytes:
     return spelt.encode() if spelt is not None else orjson.dumps(ident)
 
 
-def exact_id(frame: bytes, ident: float) -> int:
-    """The whole number that *frame* has for an id which was read as a float."""
-    from decimal import Decimal  # noqa: PLC0415 - for numbers nobody uses as ids
+# Digits of a number that is an id. A UUID as a number has 39.
+_LONGEST_NUMBER = 100
+
+
+def exact_id(frame: bytes) -> int | None:
+    """The whole number that *frame* has for an id which was read as a float; None if it is none, to the last digit."""
+    from decimal import Decimal, InvalidOperation  # noqa: PLC0415 - for numbers nobody uses as ids
 
     spelt = _Spelling.of(frame)
-    return int(Decimal(spelt)) if spelt is not None else int(ident)
+    if spelt is None or len(spelt) > _LONGEST_NUMBER:
+        return None
+    try:
+        exact = Decimal(spelt)
+    except InvalidOperation:
+        return None
+    if not exact:
+        return 0
+    # A double goes up to 1e308, so neither of these is large.
+    return int(exact) if exact == exact.to_integral_value() else None
 
 
 class _Spelling(str):
@@ -53,8 +66,8 @@ class _Spelling(str):
 def usable_id(frame: bytes, value: Any) -> str | int | None:
     """The id that a broken message carries, if there is one that an answer could bear."""
     ident = value.get("id") if isinstance(value, dict) else None
-    if isinstance(ident, float) and ident.is_integer():
-        return exact_id(frame, ident)
+    if isinstance(ident, float):
+        return exact_id(frame)
     return ident if isinstance(ident, str | int) and not isinstance(ident, bool) else None
 
 
@@ -113,7 +126,7 @@ def refusal(
     error: dict[str, Any] = CanonicalError.to_jsonrpc_error(RULES[first.rule].code)
     data: dict[str, Any] = {"violations": [as_json(each) for each in violations]}
     if first.rule == "protocol/unsupported-revision":
-        data = {"requested": requested or "", "supported": list(REVISIONS), **data}
+        data = {"requested": (requested or "")[:100], "supported": list(REVISIONS), **data}
     return error_frame(ident, error, _counted(data, more), revision)
 
 

@@ -414,7 +414,7 @@ _ROWS: tuple[tuple[str, str, str, str, str, Action, str, str], ...] = (
         "A client does not know what to do with another one, unless an extension defines it.",
         _SCHEMA,
         'Send "complete" with a final result.',
-        _REPORT,
+        _REFUSE,
         "UPSTREAM_INVALID",
         '{"resultType":"partial"} in 2026-07-28',
     ),
@@ -437,6 +437,16 @@ _ROWS: tuple[tuple[str, str, str, str, str, Action, str, str], ...] = (
         _REPORT,
         "INVALID_PARAMS",
         '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":77}}',
+    ),
+    (
+        "protocol/cancel-other",
+        "A server cancels subscriptions only, where it has no requests of its own (2026-07-28).",
+        "Whoever asked would take the request for ended, and never see an answer.",
+        _CANCELLATION,
+        "Answer the request, with an error if it cannot be done.",
+        _REFUSE,
+        "INVALID_PARAMS",
+        '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}} while 1 is a tools/call',
     ),
     (
         "protocol/batched-initialize",
@@ -539,6 +549,16 @@ _ROWS: tuple[tuple[str, str, str, str, str, Action, str, str], ...] = (
         "a schema of a megabyte",
     ),
     (
+        "contract/unjudged",
+        "Arguments and structured content can be judged by the tool's schema in bounded time.",
+        "Some schemas look at each value thousands of times: on a large message that would take minutes.",
+        _OURS,
+        "Send less at once, or let the alternatives of the schema differ in a constant.",
+        _REFUSE,
+        "INVALID_TOOL_INPUT",
+        "half a million items, each judged by a thousand alternatives",
+    ),
+    (
         "contract/schema-cost",
         "Judging one path of an instance takes at most 50,000 steps.",
         "A kilobyte of nested anyOf can stall a JSON Schema engine for seconds.",
@@ -590,5 +610,18 @@ def violation(
     *detail* is added to the source: the definition of the schema, for one.
     """
     row = RULES[rule]
-    source = row.source.replace("{revision}", revision or "(every revision)") + (f": {detail}" if detail else "")
-    return Violation(rule, at, expected, found, source, hint or row.fix, row.action, schema_at)
+    source = row.source.replace("{revision}", revision or "(every revision)")
+    if detail:
+        source += f": {_cut(detail, 100)}"
+    where = None if schema_at is None else _cut(schema_at, _LONGEST)
+    return Violation(
+        rule, _cut(at, _LONGEST), _cut(expected, 400), _cut(found, 200), source, hint or row.fix, row.action, where
+    )
+
+
+# Characters of a pointer. Keys are the peer's: one of a megabyte, in twenty violations, would make an answer of twenty.
+_LONGEST: Final = 1000
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

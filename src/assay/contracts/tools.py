@@ -11,26 +11,60 @@ from typing import Any
 import orjson
 
 from assay.engine.admission import Refusal, compile_untrusted
-from assay.engine.compiled import Compiled
+from assay.engine.budget import affordable
+from assay.engine.compiled import PATTERN_SIZE, Compiled
 from assay.rules import violation
 from assay.verdict import Violation
 
 
 class Contract:
-    """A tool's name and its two schemas, ready to judge; None where there is none, or none that can be used."""
+    """
+    A tool's name and its two schemas, ready to judge; None where there is none, or none that can be used.
 
-    __slots__ = ("input", "name", "output", "valid_input")
+    `valid_input` and `valid_output` are the engine's own methods where that is safe, so that judging takes one step.
+    Until the schemas are compiled, and where judging could take too long, they say no: then a closer look is due.
+    """
 
-    def __init__(self, name: str, arguments: Compiled | None, output: Compiled | None) -> None:
+    __slots__ = ("_schemas", "input", "name", "output", "ready", "valid_input", "valid_output")
+
+    def __init__(self, name: str, input_schema: Any, output_schema: Any) -> None:
         self.name = name
-        self.input = arguments
-        self.output = output
-        self.valid_input: Callable[[Any], bool] = _anything if arguments is None else arguments.is_valid
-        """The engine's own method, so that judging a call takes one step."""
+        self.input: Compiled | None = None
+        self.output: Compiled | None = None
+        self.ready = False
+        self._schemas = {"inputSchema": input_schema, "outputSchema": output_schema}
+        self.valid_input: Callable[[Any], bool] = _nothing
+        self.valid_output: Callable[[Any], bool] = _nothing
+
+    def prepare(self) -> list[tuple[str, Refusal]]:
+        """Compiles both schemas, once; gives those that cannot be used, by member."""
+        if self.ready:
+            return []
+        self.ready = True
+        found = {member: _NONE if schema is _NONE else compiled(schema) for member, schema in self._schemas.items()}
+        self._schemas.clear()
+        self.input, self.output = (each if isinstance(each, Compiled) else None for each in found.values())
+        self.valid_input, self.valid_output = _validity(self.input), _validity(self.output)
+        return [(member, each) for member, each in found.items() if isinstance(each, Refusal)]
+
+
+_NONE: Any = object()
+
+
+def _validity(schema: Compiled | None) -> Callable[[Any], bool]:
+    if schema is None:
+        return _anything
+    if schema.always_affordable:
+        return schema.is_valid
+    return lambda instance: affordable(schema, instance) and schema.is_valid(instance)
 
 
 def _anything(_: Any) -> bool:
     return True
+
+
+def _nothing(_: Any) -> bool:
+    return False
 
 
 class Tools:
@@ -60,18 +94,23 @@ class Tools:
         if first:
             self._listed = set()
             self._overflowing = False
+        here: set[str] = set()
+        budget = _Budget()
         for index, tool in enumerate(page):
             # What is no tool at all breaks the schema of the result; here it is just not learned.
             if isinstance(tool, dict) and isinstance(tool.get("name"), str):
-                yield from self._learn_one(tool, f"/result/tools/{index}", outputs, revision)
+                yield from self._learn_one(tool, f"/result/tools/{index}", outputs, revision, here, budget)
         if last:
             for name in self.known.keys() - self._listed:
                 del self.known[name]
         self.complete = last and not self._overflowing
 
-    def _learn_one(self, tool: dict[str, Any], at: str, outputs: bool, revision: str) -> Iterator[Violation]:
+    def _learn_one(
+        self, tool: dict[str, Any], at: str, outputs: bool, revision: str, here: set[str], budget: "_Budget"
+    ) -> Iterator[Violation]:
         name = tool["name"]
-        if name in self._listed:
+        # Only within a page: one that is fetched again brings the same names, and what it says now counts.
+        if name in here:
             yield violation(
                 "contract/duplicate-tool",
                 f"{at}/name",
@@ -80,32 +119,55 @@ class Tools:
                 revision=revision,
             )
             return
-        if len(self._listed) >= self._limit:
+        here.add(name)
+        if name not in self.known and len(self.known) >= self._limit:
             self._overflowing = True
             return
         self._listed.add(name)
-        schemas: list[Compiled | None] = []
-        for member in ("inputSchema", "outputSchema"):
-            usable = compiled(tool[member]) if member in tool and (outputs or member == "inputSchema") else None
-            if isinstance(usable, Refusal):
-                yield _refused(usable, f"{at}/{member}", revision)
-                usable = None
-            schemas.append(usable)
-        self.known[name] = Contract(name, schemas[0], schemas[1])
+        output = tool.get("outputSchema", _NONE) if outputs else _NONE
+        contract = self.known[name] = Contract(name, tool.get("inputSchema", _NONE), output)
+        if budget.allows(tool):
+            for member, refusal in contract.prepare():
+                yield refused(refusal, f"{at}/{member}", revision)
 
     def changed(self) -> None:
         """The server says that its list has changed: what is known stays, until it is listed again."""
         self.complete = False
 
 
-def _refused(refusal: Refusal, at: str, revision: str) -> Violation:
-    return violation(refusal.rule, at + refusal.at, expected=refusal.expected, found=refusal.found, revision=revision)
+def refused(refusal: Refusal, at: str, revision: str, detail: str = "") -> Violation:
+    """A schema that cannot be used, as a violation; *detail* says where it stands, if that is not at *at*."""
+    place = at if detail else at + refusal.at
+    return violation(
+        refusal.rule, place, expected=refusal.expected, found=refusal.found, revision=revision, detail=detail
+    )
+
+
+class _Budget:
+    """
+    What of one page is compiled when it is listed; the rest when it is first called.
+
+    Real lists have up to 77 KB of schemas and ten patterns. A hostile one of a megabyte could take seconds and
+    gigabytes: a pattern of ten characters can compile to a megabyte.
+    """
+
+    __slots__ = ("_bytes", "_patterns")
+
+    def __init__(self) -> None:
+        self._bytes = 128 << 10
+        self._patterns = 64
+
+    def allows(self, tool: dict[str, Any]) -> bool:
+        text = orjson.dumps([tool.get("inputSchema"), tool.get("outputSchema")])
+        self._bytes -= len(text)
+        self._patterns -= text.count(b'"pattern')
+        return self._bytes >= 0 and self._patterns >= 0
 
 
 # Compiled schemas by their text: a server lists the same tools to every client, and again after every change. Bounded
-# by the text they were made from, which is what an upstream controls.
+# by the text they were made from, a pattern counting for what it may take at most.
 _CACHE: dict[bytes, Compiled | Refusal] = {}
-_CACHE_BYTES = 16 << 20
+_CACHE_BYTES = 64 << 20
 _cached_bytes = 0
 
 
@@ -120,9 +182,10 @@ def compiled(schema: Any) -> Compiled | Refusal:
     known = _CACHE.get(text)
     if known is None:
         known = compile_untrusted(schema)
-        if _cached_bytes + len(text) > _CACHE_BYTES:
+        cost = len(text) + text.count(b'"pattern') * PATTERN_SIZE
+        if _cached_bytes + cost > _CACHE_BYTES:
             _CACHE.clear()
             _cached_bytes = 0
         _CACHE[text] = known
-        _cached_bytes += len(text)
+        _cached_bytes += cost
     return known

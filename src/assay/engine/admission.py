@@ -19,8 +19,8 @@ __all__ = ["Refusal", "SchemaLimits", "admit", "compile_untrusted"]
 
 def admit(schema: Any, limits: SchemaLimits = SchemaLimits()) -> Refusal | None:  # noqa: B008  (frozen)
     """Why *schema* is not to be compiled, or None. Patterns and the metaschema are left to `compile_untrusted`."""
-    outline = _surveyed(schema, limits)
-    return outline if isinstance(outline, Refusal) else None
+    surveyed = _surveyed(schema, limits)
+    return surveyed if isinstance(surveyed, Refusal) else None
 
 
 def compile_untrusted(
@@ -36,14 +36,14 @@ def compile_untrusted(
     *backtracking* allows patterns with look-around and back-references; only for servers the operator trusts, since
     the engine for those is not linear.
     """
-    outline = _surveyed(schema, limits)
-    if isinstance(outline, Refusal):
-        return outline
+    surveyed = _surveyed(schema, limits)
+    if isinstance(surveyed, Refusal):
+        return surveyed
+    outline, width = surveyed
     size = min(PATTERN_SIZE, limits.patterns // max(1, _patterns(outline)))
     try:
-        return Compiled(
-            schema, "#", outline.draft, options(formats=formats, backtracking=backtracking, pattern_size=size)
-        )
+        settings = options(formats=formats, backtracking=backtracking, pattern_size=size)
+        return Compiled(schema, "#", outline.draft, settings, width=width)
     except Exception as error:
         return _refused(error)
     except BaseException as error:
@@ -77,12 +77,16 @@ def _refused(error: Exception) -> Refusal:
     return Refusal("contract/schema", at, "a schema that its draft allows", first[:80] or type(error).__name__)
 
 
-def _surveyed(schema: Any, limits: SchemaLimits) -> Outline | Refusal:
+def _surveyed(schema: Any, limits: SchemaLimits) -> tuple[Outline, int] | Refusal:
+    """What there is to *schema*, and how often it looks at one value at most; or why it is not to be compiled."""
     refusal = _check_size(schema, limits)
     if refusal is not None:
         return refusal
     outline = outlined(schema, limits.subschemas)
-    return outline if isinstance(outline, Refusal) else check_cost(outline, limits) or outline
+    if isinstance(outline, Refusal):
+        return outline
+    width = check_cost(outline, limits)
+    return width if isinstance(width, Refusal) else (outline, width)
 
 
 def _check_size(schema: Any, limits: SchemaLimits) -> Refusal | None:

@@ -85,14 +85,16 @@ class Branches:
         traits = self._judges.kept.get(place.at)
         if not isinstance(traits, Traits):
             traits = self._judges.kept[place.at] = Traits()
-            self._collect(place, traits, _NESTED)
+            self._collect(place, traits, _NESTED, set())
         return traits
 
-    def _collect(self, place: Place, traits: Traits, depth: int) -> None:
+    def _collect(self, place: Place, traits: Traits, depth: int, seen: set[str]) -> None:
         place = self._judges.settled(place)
         schema, outline = place.schema, self._judges.outline
-        if not isinstance(schema, dict) or outline is None or not depth:
+        # A place that is called in twice says nothing new: without this a chain of doubled references doubles the work.
+        if not isinstance(schema, dict) or outline is None or not depth or place.at in seen:
             return
+        seen.add(place.at)
         types = frozenset(types_of(schema)) or _types_of_values(_only_values(schema))
         if types:
             traits.types = types if traits.types is None else (traits.types & types) or types
@@ -107,7 +109,7 @@ class Branches:
         calls += [below for keyword, _, below in outline.inside(place) if keyword == "allOf"]
         for called in calls[:_NESTED]:
             if called is not None:
-                self._collect(called, traits, depth - 1)
+                self._collect(called, traits, depth - 1, seen)
 
     def _leaves(self, branches: Sequence[Place]) -> list[Place]:
         """The branches, with those that are only a choice themselves replaced by theirs."""

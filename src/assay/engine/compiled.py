@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
 
+from assay.engine.budget import LARGEST, STEPS, affordable
 from assay.engine.dialects import DRAFT_2020_12, Draft, Schema, draft_of
-from assay.engine.fault import Faults
+from assay.engine.fault import Fault, Faults
 from assay.engine.outline import UNNAMED, joined
 from assay.engine.pointers import from_fragment
 
@@ -32,7 +33,7 @@ class Compiled:
     exactly when `is_valid` says no.
     """
 
-    __slots__ = ("_judges", "_options", "at", "dialect", "is_valid", "schema")
+    __slots__ = ("_judges", "_options", "always_affordable", "at", "dialect", "is_valid", "schema", "width")
 
     is_valid: Callable[[Any], bool]
     schema: Schema
@@ -41,14 +42,20 @@ class Compiled:
     """What in the document is judged by, as a URI fragment: ``#`` for all of it."""
     dialect: str
     """The URI of the draft it is judged by."""
+    width: int
+    """How often at most the engine looks at one value of an instance."""
+    always_affordable: bool
+    """Whether no instance is too large for it."""
 
-    def __init__(self, schema: Schema, at: str, draft: Draft, options: Options) -> None:
+    def __init__(self, schema: Schema, at: str, draft: Draft, options: Options, *, width: int = 1) -> None:
         """Raises what the engine raises; schemas from outside go through `admission.compile_untrusted`."""
         self.schema = schema
         self.at = at
         self.dialect = draft.uri
         self._options = options
         self._judges: Judges | None = None
+        self.width = width
+        self.always_affordable = width * LARGEST <= STEPS
         self.is_valid = _validator(schema, at, draft, options).is_valid
 
     def faults(self, instance: Any, *, at: str = "", most: int = 20) -> Faults:
@@ -57,6 +64,9 @@ class Compiled:
 
         *at* is put in front of every pointer. Time and memory are bounded whatever the schema and the instance.
         """
+        if not affordable(self, instance):
+            wanted = "a value that can be judged in bounded time"
+            return Faults((Fault(at, "cost", wanted, "one that is too large for its schema", self.at or "#"),))
         if self.is_valid(instance):
             return Faults(())
         # Most schemas are never broken: what explaining needs is made when it is first needed, and kept.

@@ -9,7 +9,7 @@ loops instead of recursion, and a limit on the tables.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from assay.engine.growth import Table, Token, grown
+from assay.engine.growth import Table, Token, grown, widest
 from assay.engine.limits import Refusal, SchemaLimits
 from assay.engine.outline import Outline, Place
 
@@ -65,8 +65,8 @@ class _Whole:
     """How many times more than the chain alone would tell."""
 
 
-def check_cost(outline: Outline, limits: SchemaLimits) -> Refusal | None:
-    """Why judging by this schema could take too long, or never end; None if neither."""
+def check_cost(outline: Outline, limits: SchemaLimits) -> Refusal | int:
+    """Why judging by this schema could take too long, or never end; else how often it looks at one value at most."""
     goals = _goals(outline)
     nodes = {place.at: _node(outline, place, goals) for place in outline.order}
     nodes |= {mark: _Node([("", at) for at in places]) for mark, places in goals.items()}
@@ -82,8 +82,11 @@ def check_cost(outline: Outline, limits: SchemaLimits) -> Refusal | None:
         if room < 0 or whole.size > limits.cost:
             return _too_dear(at, limits)
         wholes[at] = whole
-    over = grown({at: (whole.size, whole.beyond) for at, whole in wholes.items()}, limits.cost)
-    return over if over is None else _too_dear(over, limits)
+    places = {at: (whole.size, whole.beyond) for at, whole in wholes.items()}
+    over = grown(places, limits.cost)
+    if over is not None:
+        return _too_dear(over, limits)
+    return widest(places, outline.order[0].at, limits.cost)
 
 
 def _node(outline: Outline, place: Place, goals: dict[str, list[str]]) -> _Node:

@@ -25,3 +25,7 @@ class Faults:
 
     listed: tuple[Fault, ...]
     more: int = 0
+
+    def distinct(self) -> list[Fault]:
+        """The faults listed, one for each thing that is wrong: two branches may ask for the same in one place."""
+        return list({(fault.at, fault.expected): fault for fault in reversed(self.listed)}.values())[::-1]

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from assay.contracts.tools import Contract
+from assay.contracts.tools import Contract, refused
+from assay.engine.budget import affordable
 from assay.engine.compiled import Compiled
 from assay.engine.fault import Faults
 from assay.rules import violation
@@ -21,7 +22,15 @@ def keeps_output(contract: Contract, result: dict[str, Any]) -> bool:
     """Whether a result keeps to the contract. A result that reports a failure (`isError`) owes nothing."""
     if contract.output is None or result.get("isError") is True:
         return True
-    return "structuredContent" in result and contract.output.is_valid(result["structuredContent"])
+    return "structuredContent" in result and contract.valid_output(result["structuredContent"])
+
+
+def check_usable(contract: Contract, revision: str) -> list[Violation]:
+    """Compiles a contract that has not been compiled yet; what of it cannot be used."""
+    return [
+        refused(refusal, "/params/name", revision, detail=f"{member} of {contract.name}")
+        for member, refusal in contract.prepare()
+    ]
 
 
 def check_input(contract: Contract, params: dict[str, Any], revision: str, most: int) -> tuple[list[Violation], int]:
@@ -47,21 +56,33 @@ def check_output(contract: Contract, result: dict[str, Any], revision: str, most
         )
         return [missing], 0
     content = result["structuredContent"]
-    return _explained(
-        "contract/output", contract.output, content, "/result/structuredContent", contract.name, revision, most
-    )
+    at = "/result/structuredContent"
+    return _explained("contract/output", contract.output, content, at, contract.name, revision, most)
 
 
 def _explained(
     rule: str, schema: Compiled, instance: Any, at: str, tool: str, revision: str, most: int
 ) -> tuple[list[Violation], int]:
+    if not affordable(schema, instance):
+        return [_unjudged(at, tool, revision)], 0
     faults = schema.faults(instance, at=at, most=most)
     member = "inputSchema" if rule == "contract/input" else "outputSchema"
     return list(_violations(rule, faults, f"{member} of {tool[:60]}", revision)), faults.more
 
 
+def _unjudged(at: str, tool: str, revision: str) -> Violation:
+    return violation(
+        "contract/unjudged",
+        at,
+        expected="a value that the schema can judge in bounded time",
+        found="one that is too large for it",
+        revision=revision,
+        detail=f"schema of {tool}",
+    )
+
+
 def _violations(rule: str, faults: Faults, detail: str, revision: str) -> Iterator[Violation]:
-    for fault in faults.listed:
+    for fault in faults.distinct():
         yield violation(
             rule,
             fault.at,

@@ -12,7 +12,7 @@ from assay.engine.compiled import Compiled, compile_schema
 from assay.engine.fault import Faults
 from assay.rules import violation
 from assay.spec.methods import Method, methods, revisions_of
-from assay.spec.revisions import REVISIONS
+from assay.spec.revisions import REVISIONS, handshake
 from assay.spec.schema import ProtocolSchema, protocol_schema
 from assay.verdict import Party, Violation
 
@@ -77,7 +77,7 @@ class Definition:
         return f"`assay schemas show {revision} {self.name}` prints what is wanted."
 
     def _violations(self, rule: str, faults: Faults, revision: str, hint: str | None) -> Iterator[Violation]:
-        for fault in faults.listed:
+        for fault in faults.distinct():
             yield violation(
                 rule,
                 fault.at,
@@ -93,13 +93,14 @@ class Definition:
 class Entry:
     """One method of one revision, as one party may use it."""
 
-    __slots__ = ("judge", "name", "params", "params_required", "party", "result", "revision")
+    __slots__ = ("judge", "name", "params", "params_required", "party", "result", "revision", "stateless")
 
     def __init__(self, party: Party, name: str, judge: "Judge", method: Method | None, schema: ProtocolSchema) -> None:
         self.party = party
         self.name = name
         self.judge = judge
         self.revision = judge.revision
+        self.stateless = not handshake(judge.revision)
         self.params_required = False
         self.params: Definition | None = None
         self.result: Definition | None = None
@@ -135,7 +136,8 @@ class Judge:
 
     def stranger(self, party: Party, name: str) -> Entry:
         """A method that this revision does not have, or not for *party*: nothing of it can be judged."""
-        return Entry(party, name, self, None, self._schema)
+        # Of the name only as much is kept as is needed to recognise it: it is the peer's, and may be a megabyte.
+        return Entry(party, name[:100], self, None, self._schema)
 
     def definition(self, name: str) -> Definition:
         """What judges a value by the definition *name*."""

@@ -5,6 +5,7 @@ Every accepted frame has exactly one reading: what other parsers would take diff
 surrogate pair, a number that overflows) is refused here, because the frame travels on verbatim.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import jiter
@@ -88,19 +89,21 @@ def _read_text(frame: bytes, depth: int) -> Any:
     seen = 0
     level = [value]
     while level:
-        depth -= 1
         below: list[Any] = []
+        nested = False
         for item in level:
             kind = type(item)
             if kind is dict:
                 below += item.values()
+                nested = True
             elif kind is list:
                 below += item
+                nested = True
             elif kind is float or (kind is int and not -(2**63) <= item < 2**63):
                 return _UNPROVED
+        depth -= nested
         seen += len(below)
-        # The scalars of the last level are no nesting: it is the containers that count.
-        if seen > _FEW or (depth < 0 and below):
+        if seen > _FEW or depth < 0:
             return _UNPROVED
         level = below
     return value
@@ -181,16 +184,35 @@ def _object_of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _find_repeated(value: Any) -> tuple[str, str] | None:
     """The pointer of the first repeated key, in document order, and the key."""
-    waiting: list[tuple[str, Any]] = [("", value)]
-    while waiting:
-        at, item = waiting.pop()
-        if isinstance(item, _Repeated):
-            return f"{at}/{escaped(item.key)}", item.key
-        if isinstance(item, dict):
-            waiting += [(f"{at}/{escaped(key)}", child) for key, child in reversed(item.items())]
-        elif isinstance(item, list):
-            waiting += [(f"{at}/{index}", item[index]) for index in range(len(item) - 1, -1, -1)]
+    path: list[str] = []
+    if isinstance(value, _Repeated):
+        return _pointer([value.key]), value.key
+    # Iterators rather than a list of what waits: only the path to where we are is kept, however wide the value is.
+    below = [_members(value)]
+    while below:
+        step, child = next(below[-1], (None, None))
+        if step is None:
+            below.pop()
+            del path[-1:]
+        elif isinstance(child, _Repeated):
+            return _pointer([*path, step, child.key]), child.key
+        elif isinstance(child, dict | list):
+            path.append(step)
+            below.append(_members(child))
     return None
+
+
+def _members(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        yield from value.items()
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            if isinstance(item, dict | list):
+                yield str(index), item
+
+
+def _pointer(steps: list[str]) -> str:
+    return "".join(f"/{escaped(step)}" for step in steps)
 
 
 def _why_not(frame: bytes, error: orjson.JSONDecodeError, depth: int) -> Violation:
