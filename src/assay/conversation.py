@@ -8,19 +8,16 @@ are judged by the same code.
 from collections.abc import Sequence
 from typing import Any, Final, Literal, NamedTuple, cast
 
-from assay import render
+from assay import objections, render
 from assay.contracts.tools import Tools
 from assay.ladder import contract, envelope, framing, syntax
 from assay.ladder.protocol import Judge
 from assay.lifecycle import CAPABILITIES_KEY, REVISION_KEY, named_revision
 from assay.limits import DEFAULT, Limits
 from assay.memory import ASKED_FOR, Memory
-from assay.rules import violation
-from assay.side import Id, Side, missing_capability
-from assay.spec.methods import revisions_of
+from assay.side import Id, Side
 from assay.verdict import Exchange, Findings, Kind, Party, Verdict, Violation, verdict
 
-_LATE: Final = "Answer sooner, or tell progress: the request was given up, and its error delivered, before this came."
 _CLIENT: Final = Party.CLIENT
 _SERVER: Final = Party.SERVER
 _read: Final = syntax.read
@@ -227,7 +224,7 @@ class Conversation:
         if not faults and isinstance(ident, float):
             # 1.0 is 1; a number that only rounds to an integer is no id.
             ident = render.exact_id(frame)
-            faults = () if ident is not None else (_no_whole_number(self._profile, revision),)
+            faults = () if ident is not None else (objections.no_whole_number(self._profile, revision),)
         if faults:
             return self._malformed(party, frame, kind, value, faults)
         if kind == "request":
@@ -250,11 +247,11 @@ class Conversation:
         faults, more = judge.check_params(entry, message, self.limits.violations)
         found += faults
         if ident in side.open or len(side.open) >= self._most_open:
-            found.append(self._no_room(side, ident, judge.revision))
+            found.append(objections.no_room(side, ident, self.limits, judge.revision))
         if judge is side.judge and method in side.undeclared:
-            found.append(self._undeclared(side, method, judge.revision))
+            found.append(objections.undeclared(self._sides, side.party, method, judge.revision))
         if batched and method == "initialize":
-            found.append(_batched_initialize(judge.revision))
+            found.append(objections.batched_initialize(judge.revision))
         exchange = Exchange.of(entry, ident)
         if type(ident) is int and (ident is not message["id"] or ident == 0):
             exchange.spelling = render.id_token(frame, message["id"])
@@ -294,7 +291,7 @@ class Conversation:
             faults, more = judge.check_params(entry, message, self.limits.violations)
             found += faults
         if judge is side.judge and method in side.undeclared:
-            found.append(self._undeclared(side, method, judge.revision))
+            found.append(objections.undeclared(self._sides, side.party, method, judge.revision))
         found += self._memory.check_note(side, method, message.get("params", {}), judge)
         side.garbage = 0
         goes_on = not self._enforcing or not _refused(found)
@@ -372,14 +369,7 @@ class Conversation:
         self, party: Party, frame: bytes, message: dict[str, Any], kind: Kind, exchange: Exchange | None
     ) -> Verdict:
         """An answer that nobody waits for: never delivered."""
-        wrong = violation(
-            "protocol/unsolicited" if exchange is None else "protocol/answered-twice",
-            "/id",
-            expected="the id of an open request",
-            found=render.shown_id(message["id"]) if exchange is None else f"that of a request already {exchange.state}",
-            revision=self.revision,
-            hint=_LATE if exchange is not None and exchange.state == "timed-out" else None,
-        )
+        wrong = objections.unsolicited(message["id"], exchange, self.revision)
         findings = Findings((wrong,), 0, None if self._enforcing else frame)
         return verdict(party, frame, kind, message, exchange, self.revision, findings)
 
@@ -390,9 +380,7 @@ class Conversation:
         asker.close(exchange, state)
         if exchange.method == "initialize":
             self._memory.refused()
-        wrong = violation(
-            "protocol/unanswered", expected=f"an answer to {exchange.method}", found="none", revision=exchange.revision
-        )
+        wrong = objections.unanswered(exchange)
         ident = exchange.spelling or syntax.write(exchange.id)
         onward = render.failure(ident, code, (wrong,), 0, exchange.revision)
         findings = Findings((wrong,), 0, onward)
@@ -423,56 +411,16 @@ class Conversation:
         return verdict(party, frame, "batch", values, None, self.revision, findings)
 
     def _no_batch(self, party: Party, frame: bytes, values: list[Any], allowed: bool) -> Verdict:
-        wrong = violation(
-            "envelope/batch",
-            expected=f"1 to {self.limits.batch_entries:,} messages" if allowed else "one message, not a batch",
-            found=f"an array of {len(values):,} items",
-            revision=self.revision,
-        )
+        wrong = objections.no_batch(len(values), self.limits, self.revision, allowed=allowed)
         refused = self._unreadable(party, frame, wrong)
         return verdict(party, frame, "batch", values, None, self.revision, refused.findings)
 
-    # ── single findings ──────────────────────────────────────────────────────────────────────────────────────────────
+    def _no_such_method(self, judge: Judge, party: Party, kind: Kind, message: dict[str, Any]) -> Violation:
+        return objections.no_such_method(judge, party, kind, message, self._memory.has_extensions(message))
 
     def _listed(self, found: Sequence[Violation], more: int) -> tuple[tuple[Violation, ...], int]:
         most = self.limits.violations
         return tuple(found[:most]), more + max(0, len(found) - most)
-
-    def _no_such_method(self, judge: Judge, party: Party, kind: Kind, message: dict[str, Any]) -> Violation:
-        wrong = judge.check_method(party, kind, message["method"])
-        beyond = wrong.rule == "protocol/method" and not revisions_of(message["method"])
-        if not beyond or not self._memory.has_extensions(message):
-            return wrong
-        return violation(
-            "protocol/extension",
-            "/method",
-            expected="a method of the specification",
-            found=wrong.found,
-            revision=judge.revision,
-        )
-
-    def _no_room(self, side: Side, ident: Id, revision: str) -> Violation:
-        if ident in side.open:
-            shown = render.shown_id(ident)
-            found = f"{shown}, which is still open for {side.open[ident].method}"
-            return violation("protocol/id-in-use", "/id", expected="an id of its own", found=found, revision=revision)
-        return violation(
-            "protocol/too-many-open",
-            expected=f"at most {self.limits.open_requests:,} open requests",
-            found="one more",
-            revision=revision,
-        )
-
-    def _undeclared(self, side: Side, method: str, revision: str) -> Violation:
-        declared = {party: each.capabilities for party, each in self._sides.items()}
-        owner, path = missing_capability(method, side.party, revision, declared) or (side.party, method)
-        return violation(
-            "protocol/capability",
-            "/method",
-            expected=f"the {owner}'s capability {path}",
-            found=f"{method}, although it was not declared",
-            revision=revision,
-        )
 
 
 def _quick_meta(exchange: Exchange, params: dict[str, Any]) -> bool:
@@ -496,17 +444,5 @@ def _asks(value: Any) -> bool:
     )
 
 
-def _no_whole_number(profile: envelope.Profile, revision: str | None) -> Violation:
-    return violation(
-        "envelope/id", "/id", expected=profile.id_words, found="a number that is not whole", revision=revision
-    )
-
-
 def _refused(found: Sequence[Violation]) -> bool:
     return any(each.action == "refuse" for each in found)
-
-
-def _batched_initialize(revision: str) -> Violation:
-    return violation(
-        "protocol/batched-initialize", "/method", expected="initialize alone", found="in a batch", revision=revision
-    )

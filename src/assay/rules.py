@@ -7,6 +7,7 @@ Every rule that is enforced, in one table: what it asks, where it comes from, wh
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from assay.engine.fault import Fault
 from assay.verdict import Action, Violation
 
 
@@ -616,6 +617,22 @@ def violation(
     where = None if schema_at is None else _cut(schema_at, _LONGEST)
     return Violation(
         rule, _cut(at, _LONGEST), _cut(expected, 400), _cut(found, 200), source, hint or row.fix, row.action, where
+    )
+
+
+def broken(
+    rule: str, fault: Fault, *, revision: str | None = None, detail: str = "", hint: str | None = None
+) -> Violation:
+    """A violation of *rule* by what the JSON Schema engine found."""
+    return violation(
+        rule,
+        fault.at,
+        expected=fault.expected,
+        found=fault.found,
+        revision=revision,
+        hint=hint,
+        schema_at=fault.schema_at,
+        detail=detail,
     )
 
 

@@ -19,7 +19,7 @@ from assay.faces import values
 from assay.faces.exceptions import ValidationError
 from assay.ladder import envelope, syntax
 from assay.limits import DEFAULT
-from assay.rules import violation
+from assay.rules import broken
 from assay.verdict import Violation
 
 Direction = Literal["input", "output"]
@@ -71,17 +71,7 @@ class RecordSchema:
 
     def _check(self, schema: Compiled, member: Direction, value: Any, at: str) -> tuple[list[Violation], int]:
         faults = schema.faults(value, at=at)
-        found = [
-            violation(
-                f"contract/{member}",
-                each.at,
-                expected=each.expected,
-                found=each.found,
-                schema_at=each.schema_at,
-                detail=f"{member} of {self._tool}",
-            )
-            for each in faults.listed
-        ]
+        found = [broken(f"contract/{member}", each, detail=f"{member} of {self._tool}") for each in faults.listed]
         return found, faults.more
 
 

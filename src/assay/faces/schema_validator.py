@@ -17,7 +17,7 @@ from assay.ladder import envelope, framing, syntax
 from assay.ladder.envelope import kind_of
 from assay.ladder.protocol import judge
 from assay.limits import DEFAULT
-from assay.rules import violation
+from assay.rules import broken, violation
 from assay.spec.methods import methods
 from assay.spec.schema import protocol_schema, suggestion
 from assay.verdict import Party, Violation
@@ -110,16 +110,8 @@ class SchemaValidator:
         return found[: DEFAULT.violations], more + max(0, len(found) - DEFAULT.violations)
 
     def _violation(self, message_type: str, name: str, fault: Fault) -> Violation:
-        return violation(
-            "protocol/method" if fault.at == "/method" else self._rule(message_type),
-            fault.at,
-            expected=fault.expected,
-            found=fault.found,
-            revision=self.revision,
-            schema_at=fault.schema_at,
-            detail=name,
-            hint=self._hint(name),
-        )
+        rule = "protocol/method" if fault.at == "/method" else self._rule(message_type)
+        return broken(rule, fault, revision=self.revision, detail=name, hint=self._hint(name))
 
     def knows(self, message_type: str) -> bool:
         """Whether there is a definition for *message_type*."""

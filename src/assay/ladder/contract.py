@@ -7,7 +7,7 @@ from assay.contracts.tools import Contract, refused
 from assay.engine.budget import affordable
 from assay.engine.compiled import Compiled
 from assay.engine.fault import Faults
-from assay.rules import violation
+from assay.rules import broken, violation
 from assay.verdict import Violation
 
 _NO_ARGUMENTS: dict[str, Any] = {}
@@ -83,16 +83,8 @@ def _unjudged(at: str, tool: str, revision: str) -> Violation:
 
 def _violations(rule: str, faults: Faults, detail: str, revision: str) -> Iterator[Violation]:
     for fault in faults.distinct():
-        yield violation(
-            rule,
-            fault.at,
-            expected=fault.expected,
-            found=fault.found,
-            revision=revision,
-            schema_at=fault.schema_at,
-            detail=detail,
-            hint=_slip(fault.keyword, fault.expected, fault.found),
-        )
+        slip = _slip(fault.keyword, fault.expected, fault.found)
+        yield broken(rule, fault, revision=revision, detail=detail, hint=slip)
 
 
 def _slip(keyword: str, expected: str, found: str) -> str | None:

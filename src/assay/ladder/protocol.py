@@ -10,7 +10,7 @@ from typing import Any
 
 from assay.engine.compiled import Compiled, compile_schema
 from assay.engine.fault import Faults
-from assay.rules import violation
+from assay.rules import broken, violation
 from assay.spec.methods import Method, methods, revisions_of
 from assay.spec.revisions import REVISIONS, handshake
 from assay.spec.schema import ProtocolSchema, protocol_schema
@@ -78,16 +78,7 @@ class Definition:
 
     def _violations(self, rule: str, faults: Faults, revision: str, hint: str | None) -> Iterator[Violation]:
         for fault in faults.distinct():
-            yield violation(
-                rule,
-                fault.at,
-                expected=fault.expected,
-                found=fault.found,
-                revision=revision,
-                schema_at=fault.schema_at,
-                detail=self.name,
-                hint=hint,
-            )
+            yield broken(rule, fault, revision=revision, detail=self.name, hint=hint)
 
 
 class Entry:

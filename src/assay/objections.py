@@ -1,0 +1,102 @@
+"""
+What stands against a message by what was said before: an id in use, a capability not declared, an answer to nothing.
+
+Each function words one violation; whether it applies is for the conversation to see. No state of its own.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from assay.ladder.envelope import Profile
+from assay.ladder.protocol import Judge
+from assay.limits import Limits
+from assay.render import shown_id
+from assay.rules import violation
+from assay.side import Id, Side, missing_capability
+from assay.spec.methods import revisions_of
+from assay.verdict import Exchange, Kind, Party, Violation
+
+_LATE: Final = "Answer sooner, or tell progress: the request was given up, and its error delivered, before this came."
+
+
+def no_such_method(judge: Judge, party: Party, kind: Kind, message: dict[str, Any], extensions: bool) -> Violation:
+    """A method that *party* may not send; with *extensions* declared, one beyond the specification is only reported."""
+    wrong = judge.check_method(party, kind, message["method"])
+    if not extensions or wrong.rule != "protocol/method" or revisions_of(message["method"]):
+        return wrong
+    return violation(
+        "protocol/extension",
+        "/method",
+        expected="a method of the specification",
+        found=wrong.found,
+        revision=judge.revision,
+    )
+
+
+def no_room(side: Side, ident: Id, limits: Limits, revision: str) -> Violation:
+    """A request with the id of another one that is open, or one too many."""
+    if ident in side.open:
+        found = f"{shown_id(ident)}, which is still open for {side.open[ident].method}"
+        return violation("protocol/id-in-use", "/id", expected="an id of its own", found=found, revision=revision)
+    return violation(
+        "protocol/too-many-open",
+        expected=f"at most {limits.open_requests:,} open requests",
+        found="one more",
+        revision=revision,
+    )
+
+
+def undeclared(sides: Mapping[Party, Side], party: Party, method: str, revision: str) -> Violation:
+    """A method of a capability that was not declared."""
+    declared = {each: side.capabilities for each, side in sides.items()}
+    owner, path = missing_capability(method, party, revision, declared) or (party, method)
+    return violation(
+        "protocol/capability",
+        "/method",
+        expected=f"the {owner}'s capability {path}",
+        found=f"{method}, although it was not declared",
+        revision=revision,
+    )
+
+
+def batched_initialize(revision: str) -> Violation:
+    """The handshake inside a batch."""
+    return violation(
+        "protocol/batched-initialize", "/method", expected="initialize alone", found="in a batch", revision=revision
+    )
+
+
+def no_batch(entries: int, limits: Limits, revision: str | None, *, allowed: bool) -> Violation:
+    """An array where none may be, or of a length that none may have."""
+    return violation(
+        "envelope/batch",
+        expected=f"1 to {limits.batch_entries:,} messages" if allowed else "one message, not a batch",
+        found=f"an array of {entries:,} items",
+        revision=revision,
+    )
+
+
+def no_whole_number(profile: Profile, revision: str | None) -> Violation:
+    """An id that only rounds to an integer."""
+    return violation(
+        "envelope/id", "/id", expected=profile.id_words, found="a number that is not whole", revision=revision
+    )
+
+
+def unsolicited(ident: Any, exchange: Exchange | None, revision: str | None) -> Violation:
+    """An answer that nobody waits for; *exchange* is the request that it comes too late for, if there was one."""
+    return violation(
+        "protocol/unsolicited" if exchange is None else "protocol/answered-twice",
+        "/id",
+        expected="the id of an open request",
+        found=shown_id(ident) if exchange is None else f"that of a request already {exchange.state}",
+        revision=revision,
+        hint=_LATE if exchange is not None and exchange.state == "timed-out" else None,
+    )
+
+
+def unanswered(exchange: Exchange) -> Violation:
+    """A request that never got its answer."""
+    return violation(
+        "protocol/unanswered", expected=f"an answer to {exchange.method}", found="none", revision=exchange.revision
+    )
