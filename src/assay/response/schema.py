@@ -44,7 +44,8 @@ def envelope(data: Mapping[str, Any] | bool) -> dict[str, Any]:
             "duration_ms": {"type": "number", "minimum": 0},
             "error": {"anyOf": [_error(), {"type": "null"}]},
             "upgrade_hints": {"type": "array", "items": _hint()},
-            "data": True,
+            # Anything; not `true`, because MCP wants each property of an outputSchema to be an object.
+            "data": {},
         },
         "required": list(REQUIRED),
         "additionalProperties": False,

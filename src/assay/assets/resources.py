@@ -1,0 +1,84 @@
+"""Schemas and examples as MCP resources, ``resource://schemas/<name>`` and ``resource://examples/<path>``."""
+
+from typing import Any, Final
+from urllib.parse import quote, unquote
+
+import orjson
+
+from assay.assets.sources import Catalogue
+
+SCHEMAS: Final = "resource://schemas/"
+EXAMPLES: Final = "resource://examples/"
+
+Listing = dict[str, Any]
+
+_TEMPLATES: Final[list[Listing]] = [
+    {
+        "uriTemplate": SCHEMAS + "{name}",
+        "name": "schema",
+        "title": "A schema",
+        "description": "A JSON Schema of the catalogue, by its name.",
+        "mimeType": "application/schema+json",
+    },
+    {
+        "uriTemplate": EXAMPLES + "{+path}",
+        "name": "example",
+        "title": "An example",
+        "description": "An example asset, by its path: as list_examples gives it, or below the examples directory.",
+        "mimeType": "application/json",
+    },
+]
+
+
+class Resources:
+    """The resources of a catalogue, which never changes: everything is worked out once."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        names = dict.fromkeys(one.name for one in catalogue.schemas)
+        self._names = {
+            SCHEMAS + "{name}": ("name", list(names)),
+            EXAMPLES + "{+path}": ("path", [one.file.inside for one in catalogue.examples]),
+        }
+        self._listed = [
+            _entry(SCHEMAS + quote(name, safe=""), name, f"The JSON Schema {name}", "application/schema+json")
+            for name in names
+        ] + [
+            _entry(
+                EXAMPLES + quote(one.file.inside), one.file.inside, f"An example of {one.schema}", "application/json"
+            )
+            for one in catalogue.examples
+        ]
+
+    def listed(self) -> list[Listing]:
+        """Every resource: schemas by name, then examples by component and path."""
+        return self._listed
+
+    def templates(self) -> list[Listing]:
+        """How the address of a resource is made."""
+        return _TEMPLATES
+
+    def read(self, uri: str) -> Listing | None:
+        """The contents of *uri*; None if there is no such resource. Only the catalogue is looked into, no directory."""
+        if uri.startswith(SCHEMAS):
+            schema = self._catalogue.schema(unquote(uri.removeprefix(SCHEMAS)))
+            return None if schema is None else _contents(uri, "application/schema+json", schema.file.value)
+        if uri.startswith(EXAMPLES):
+            example = self._catalogue.example(unquote(uri.removeprefix(EXAMPLES)))
+            return None if example is None else _contents(uri, "application/json", example.file.value)
+        return None
+
+    def completions(self, template: str, argument: str, begun: str) -> list[str] | None:
+        """What *argument* of *template* can be, going on from *begun*; None for one that there is not."""
+        known = self._names.get(template)
+        if known is None or known[0] != argument:
+            return None
+        return [value for value in known[1] if value.casefold().startswith(begun.casefold())]
+
+
+def _entry(uri: str, name: str, description: str, kind: str) -> Listing:
+    return {"uri": uri, "name": name, "description": description, "mimeType": kind}
+
+
+def _contents(uri: str, kind: str, value: Any) -> Listing:
+    return {"uri": uri, "mimeType": kind, "text": orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()}
