@@ -8,7 +8,7 @@ neither. No I/O; nothing is fetched.
 from typing import Any
 
 from assay.engine.compiled import PATTERN_SIZE, Compiled, options
-from assay.engine.cost import check_cost
+from assay.engine.cost import Measure, check_cost
 from assay.engine.limits import Refusal, SchemaLimits
 from assay.engine.outline import Outline, outlined
 from assay.engine.pointers import escaped
@@ -39,11 +39,11 @@ def compile_untrusted(
     surveyed = _surveyed(schema, limits)
     if isinstance(surveyed, Refusal):
         return surveyed
-    outline, width = surveyed
+    outline, measure = surveyed
     size = min(PATTERN_SIZE, limits.patterns // max(1, _patterns(outline)))
     try:
         settings = options(formats=formats, backtracking=backtracking, pattern_size=size)
-        return Compiled(schema, "#", outline.draft, settings, width=width)
+        return Compiled(schema, "#", outline.draft, settings, width=measure.width, effort=measure.effort)
     except Exception as error:
         return _refused(error)
     except BaseException as error:
@@ -77,20 +77,20 @@ def _refused(error: Exception) -> Refusal:
     return Refusal("contract/schema", at, "a schema that its draft allows", first[:80] or type(error).__name__)
 
 
-def _surveyed(schema: Any, limits: SchemaLimits) -> tuple[Outline, int] | Refusal:
-    """What there is to *schema*, and how often it looks at one value at most; or why it is not to be compiled."""
-    refusal = _check_size(schema, limits)
-    if refusal is not None:
-        return refusal
+def _surveyed(schema: Any, limits: SchemaLimits) -> tuple[Outline, Measure] | Refusal:
+    """What there is to *schema*, and what it costs to judge by; or why it is not to be compiled."""
+    length = _measured(schema, limits)
+    if isinstance(length, Refusal):
+        return length
     outline = outlined(schema, limits.subschemas)
     if isinstance(outline, Refusal):
         return outline
-    width = check_cost(outline, limits)
-    return width if isinstance(width, Refusal) else (outline, width)
+    measure = check_cost(outline, limits, length)
+    return measure if isinstance(measure, Refusal) else (outline, measure)
 
 
-def _check_size(schema: Any, limits: SchemaLimits) -> Refusal | None:
-    """Refuses what is too deep or too long. Nesting comes first: all that follows may rely on it."""
+def _measured(schema: Any, limits: SchemaLimits) -> int | Refusal:
+    """The bytes of *schema*, or that it is too deep or too long. Nesting comes first: all else may rely on it."""
     if not isinstance(schema, dict | bool):
         return Refusal("contract/schema", "", "a schema: an object or a boolean", "something else")
     level: list[Any] = [schema]
@@ -105,7 +105,8 @@ def _check_size(schema: Any, limits: SchemaLimits) -> Refusal | None:
             break
     if level:
         return Refusal("contract/schema-size", "", f"at most {limits.levels} levels", "more")
-    return _too_long(limits) if _length(schema) > limits.size else None
+    length = _length(schema)
+    return int(length) if length <= limits.size else _too_long(limits)
 
 
 def _inside(value: Any) -> list[Any]:

@@ -16,6 +16,12 @@ from assay.engine.wording import found, kinds, listed, name, one_of, types_of, w
 _NESTED = 8
 """References and `allOf` followed to learn what a branch is; deeper ones decide nothing in practice."""
 
+_PROPERTIES = 512
+"""Properties looked at to learn what a branch is. The largest object we know of has under 200."""
+
+_VALUES = 64
+"""Values a property may have and still tell one branch from another."""
+
 _BRANCHES = 64
 """Branches looked at where a branch is itself a choice. The largest choice of the official schema has 17."""
 
@@ -32,6 +38,8 @@ class Traits:
     """Properties that may have only these scalars: what tells one kind of object from another."""
     required: list[str] = field(default_factory=list)
     """Properties it needs."""
+    looked: int = 0
+    """Properties looked at for all this."""
 
 
 class Branches:
@@ -98,10 +106,11 @@ class Branches:
         types = frozenset(types_of(schema)) or _types_of_values(_only_values(schema))
         if types:
             traits.types = types if traits.types is None else (traits.types & types) or types
-        for key, property_schema in _items(schema.get("properties")):
+        for key, property_schema in _items(schema.get("properties"))[: _PROPERTIES - traits.looked]:
+            traits.looked += 1
             below = outline.below(place, "properties", key)
             values = _only_values(self._judges.settled(below).schema if below is not None else property_schema)
-            if values and not any(isinstance(value, dict | list) for value in values):
+            if 0 < len(values) <= _VALUES and not any(isinstance(value, dict | list) for value in values):
                 traits.fixed.setdefault(key, values)
         needs = schema.get("required")
         traits.required += [key for key in needs if isinstance(key, str)] if isinstance(needs, list) else []

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
 
-from assay.engine.budget import LARGEST, STEPS, affordable
+from assay.engine.budget import affordable, is_narrow
 from assay.engine.dialects import DRAFT_2020_12, Draft, Schema, draft_of
 from assay.engine.fault import Fault, Faults
 from assay.engine.outline import UNNAMED, joined
@@ -33,7 +33,7 @@ class Compiled:
     exactly when `is_valid` says no.
     """
 
-    __slots__ = ("_judges", "_options", "always_affordable", "at", "dialect", "is_valid", "schema", "width")
+    __slots__ = ("_judges", "_options", "always_affordable", "at", "dialect", "effort", "is_valid", "schema", "width")
 
     is_valid: Callable[[Any], bool]
     schema: Schema
@@ -43,11 +43,15 @@ class Compiled:
     dialect: str
     """The URI of the draft it is judged by."""
     width: int
-    """How often at most the engine looks at one value of an instance."""
+    """The most steps of the engine that any one value of an instance can take; 1 for schemas we trust."""
     always_affordable: bool
-    """Whether no instance is too large for it."""
+    """Whether no frame of the default size can cost too much to be judged: then `affordable` need not be asked."""
+    effort: int
+    """What admission took, in entries looked at (about 0.2 µs each): for whoever has to account for it."""
 
-    def __init__(self, schema: Schema, at: str, draft: Draft, options: Options, *, width: int = 1) -> None:
+    def __init__(
+        self, schema: Schema, at: str, draft: Draft, options: Options, *, width: int = 1, effort: int = 0
+    ) -> None:
         """Raises what the engine raises; schemas from outside go through `admission.compile_untrusted`."""
         self.schema = schema
         self.at = at
@@ -55,7 +59,8 @@ class Compiled:
         self._options = options
         self._judges: Judges | None = None
         self.width = width
-        self.always_affordable = width * LARGEST <= STEPS
+        self.always_affordable = is_narrow(width)
+        self.effort = effort
         self.is_valid = _validator(schema, at, draft, options).is_valid
 
     def faults(self, instance: Any, *, at: str = "", most: int = 20) -> Faults:
@@ -75,7 +80,7 @@ class Compiled:
 
         if self._judges is None:
             self._judges = Judges(self.schema, from_fragment(self.at[1:]) or "", self._options)
-        return explained(self._judges, instance, at=at, most=most)
+        return explained(self._judges, instance, at=at, most=most, width=self.width)
 
 
 def compile_schema(schema: Schema, *, at: str = "#", formats: bool = False, backtracking: bool = False) -> Compiled:

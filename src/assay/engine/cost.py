@@ -9,15 +9,23 @@ loops instead of recursion, and a limit on the tables.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from assay.engine.growth import Table, Token, grown, widest
+from assay.engine.growth import ANY_ITEM, ANY_PROPERTY, Reach, Table, Token, Work, grown
 from assay.engine.limits import Refusal, SchemaLimits
 from assay.engine.outline import Outline, Place
+from assay.engine.prices import UNIQUE, at_each_key, at_value
 
-ANY_PROPERTY = -1
-ANY_ITEM = -2
+WORK, WORK_PER_BYTE = 5_000, 4
+"""Entries of tables that may be looked at to find out what a schema costs, and as many more for each byte of it: about
+0.2 µs each. The official schemas need under one for each ten bytes."""
 
-_TABLE = 100_000
-"""Entries of all merged tables together. The official schema needs about 500."""
+_EACH_KEY = "!key"
+_EACH_INSIDE = "!inside"
+# What no subschema stands for but the engine does nonetheless: looking at a key, and going through whatever is inside
+# a value. Both count for the width only, not along a path. No pointer begins so.
+_TACIT = {
+    _EACH_KEY: Reach(0, 1, {}),
+    _EACH_INSIDE: Reach(0, UNIQUE, {ANY_PROPERTY: {_EACH_INSIDE: 1}, ANY_ITEM: {_EACH_INSIDE: 1}}),
+}
 
 _UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")
 _IN_PLACE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"})
@@ -50,6 +58,18 @@ class _Node:
     """The `unevaluated*` keywords it has, and the places under them."""
     contains: str = ""
     """The place under `contains`, if there is one."""
+    weight: int = 1
+    """The engine's steps for its keywords that hold no subschema."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What a schema was found to cost."""
+
+    width: int
+    """The most steps of the engine that any one value of an instance can take, at one place of it."""
+    effort: int
+    """Entries looked at to find that out."""
 
 
 @dataclass(slots=True)
@@ -57,6 +77,7 @@ class _Whole:
     """What one place asks for together with all those it calls in at the same value."""
 
     size: int
+    weight: int
     chain: int
     beyond: Table
     again: bool
@@ -65,8 +86,8 @@ class _Whole:
     """How many times more than the chain alone would tell."""
 
 
-def check_cost(outline: Outline, limits: SchemaLimits) -> Refusal | int:
-    """Why judging by this schema could take too long, or never end; else how often it looks at one value at most."""
+def check_cost(outline: Outline, limits: SchemaLimits, length: int) -> Measure | Refusal:
+    """What judging by this schema of *length* bytes costs, or why that could take too long, or never end."""
     goals = _goals(outline)
     nodes = {place.at: _node(outline, place, goals) for place in outline.order}
     nodes |= {mark: _Node([("", at) for at in places]) for mark, places in goals.items()}
@@ -74,19 +95,20 @@ def check_cost(outline: Outline, limits: SchemaLimits) -> Refusal | int:
     if isinstance(order, Refusal):
         return order
     wholes: dict[str, _Whole] = {}
-    room = _TABLE
+    most = WORK + WORK_PER_BYTE * length
+    work = Work(most)
     for at in order:
-        whole, room = _whole(nodes[at], wholes, room)
+        whole = _whole(nodes[at], wholes, work)
         if whole.chain > limits.chain:
-            return Refusal("contract/schema-cost", _shown(at), f"at most {limits.chain} subschemas in a chain", "more")
-        if room < 0 or whole.size > limits.cost:
-            return _too_dear(at, limits)
+            expected = f"at most {limits.chain} subschemas in a chain"
+            return Refusal("contract/schema-cost", _shown(at), expected, "more", most - work.left)
+        if work.left < 0 or whole.size > limits.cost:
+            return _too_dear(at, limits, most - work.left)
         wholes[at] = whole
-    places = {at: (whole.size, whole.beyond) for at, whole in wholes.items()}
-    over = grown(places, limits.cost)
-    if over is not None:
-        return _too_dear(over, limits)
-    return widest(places, outline.order[0].at, limits.cost)
+    reaches = {at: Reach(whole.size, whole.weight, whole.beyond) for at, whole in wholes.items()}
+    width = grown(_TACIT | reaches, limits.cost, work)
+    effort = most - work.left
+    return Measure(width, effort) if isinstance(width, int) else _too_dear(width, limits, effort)
 
 
 def _node(outline: Outline, place: Place, goals: dict[str, list[str]]) -> _Node:
@@ -96,6 +118,12 @@ def _node(outline: Outline, place: Place, goals: dict[str, list[str]]) -> _Node:
     node.here.extend(_referred(outline, place, goals))
     if outline.draft.lone_reference and "$ref" in place.schema:
         return node
+    node.weight = at_value(place.schema)
+    each = at_each_key(place.schema)
+    if each:
+        node.beyond[ANY_PROPERTY] = {_EACH_KEY: each}
+    if place.schema.get("uniqueItems") is True:
+        node.beyond[ANY_ITEM] = {_EACH_INSIDE: 1}
     for keyword, key, below in outline.inside(place):
         if keyword in _IN_PLACE:
             node.here.append((keyword, below.at))
@@ -167,19 +195,22 @@ def _innermost_first(nodes: dict[str, _Node]) -> list[str] | Refusal:
     return order
 
 
-def _whole(node: _Node, wholes: dict[str, _Whole], room: int) -> tuple[_Whole, int]:
-    """*node* with all it calls in, and how much *room* is left for tables."""
+def _whole(node: _Node, wholes: dict[str, _Whole], work: Work) -> _Whole:
+    """*node* with all it calls in."""
     called = [(keyword, wholes[at]) for keyword, at in node.here]
+    work.left -= len(called)
     size = 1 + sum(whole.size for _, whole in called)
+    weight = node.weight + sum(whole.weight for _, whole in called)
     chain = max((whole.chain + 1 for _, whole in called), default=0)
     again = any(keyword in _JUDGED_AGAIN or whole.again for keyword, whole in called)
     extra = max(bool(node.unevaluated), bool(node.contains), *(whole.extra for _, whole in called), 0)
     times = [_times(node, whole, again) for _, whole in called]
     parts = [(_own(node, max(times, default=1)), 1)]
     parts += [(whole.beyond, count) for (_, whole), count in zip(called, times, strict=True)]
-    beyond, room = _merged([part for part in parts if part[0]], room)
+    beyond = _merged([part for part in parts if part[0]], work)
     # `unevaluated*` asks again what every place in the closure covered; chains of it multiply (2.5 a link, measured).
-    return _Whole(size * 4 if node.unevaluated else size, chain, beyond, again or bool(node.unevaluated), extra), room
+    fold = 4 if node.unevaluated else 1
+    return _Whole(size * fold, weight * fold, chain, beyond, again or bool(node.unevaluated), extra)
 
 
 def _times(node: _Node, whole: _Whole, again: bool) -> int:
@@ -209,29 +240,29 @@ def _own(node: _Node, times: int) -> Table:
     return {token: {at: count * twice.get(at, 1) for at, count in row.items()} for token, row in node.beyond.items()}
 
 
-def _merged(parts: list[tuple[Table, int]], room: int) -> tuple[Table, int]:
+def _merged(parts: list[tuple[Table, int]], work: Work) -> Table:
     """The sum of tables, each taken some number of times. A table that stands alone is shared, not copied."""
     if not parts:
-        return _NOTHING, room
+        return _NOTHING
     if len(parts) == 1 and parts[0][1] == 1:
-        return parts[0][0], room
+        return parts[0][0]
     merged: Table = {}
     for table, times in parts:
         for token, row in table.items():
-            room -= len(row)
+            work.left -= 1 + len(row)
             into = merged.setdefault(token, {})
             for at, count in row.items():
                 into[at] = into.get(at, 0) + count * times
-        if room < 0:
+        if work.left < 0:
             break
-    return merged, room
+    return merged
 
 
-def _too_dear(at: str, limits: SchemaLimits) -> Refusal:
+def _too_dear(at: str, limits: SchemaLimits, effort: int) -> Refusal:
     expected = f"at most {limits.cost:,} subschemas to judge along one path of a value"
-    return Refusal("contract/schema-cost", _shown(at), expected, "more")
+    return Refusal("contract/schema-cost", _shown(at), expected, "more", effort)
 
 
 def _shown(at: str) -> str:
     """*at* as a pointer: the mark of dynamic references is none, and stands for the whole schema."""
-    return "" if at.startswith("#") else at
+    return at if at.startswith("/") else ""

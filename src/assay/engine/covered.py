@@ -16,12 +16,15 @@ def covered_names(walk: "Walk", place: Place, value: dict[str, Any]) -> set[str]
     """The properties of *value* that *place* and what it calls in speak of."""
     names: set[str] = set()
     for schema in _applied(walk, place, value):
+        walk.steps -= len(value) // 256
         if "additionalProperties" in schema or (schema is not place.schema and "unevaluatedProperties" in schema):
             return set(value)
         properties = schema.get("properties")
         names.update(key for key in value if isinstance(properties, dict) and key in properties)
         for pattern in schema.get("patternProperties") or ():
             walk.steps -= 1 + len(value) // 32
+            if walk.steps <= 0:
+                return set(value)  # not known: then nothing is blamed
             names.update(filter(walk.judges.pattern(pattern), value))
     return names
 
@@ -51,6 +54,9 @@ def _contained(walk: "Walk", place: Place, value: list[Any]) -> Iterator[int]:
         if sought is not None:
             fits, _ = walk.judges.of(sought)
             walk.steps -= 1 + len(value) // 32
+            if walk.steps <= 0:
+                yield from range(len(value))  # not known: then nothing is blamed
+                return
             yield from (number for number, item in enumerate(value) if fits(item))
 
 

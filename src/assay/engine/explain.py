@@ -25,6 +25,10 @@ NODES_PER_STEP = 2_048
 """Values inside a value that one question may visit before it counts as another: the engine visited about
 80 in a µs, under a small schema."""
 
+WIDE = 8
+"""Steps of the engine on one value from which on the values inside a value count more than once: then an explanation
+takes some 2 s at the very most. Ordinary schemas have a width of 2 to 60."""
+
 COMPILED_PER_STEP = 8
 """Subschemas compiled in the time of a step (4 µs each)."""
 
@@ -47,11 +51,13 @@ class Spot:
     """JSON Pointer of the value."""
 
 
-def explained(judges: Judges, instance: Any, *, at: str = "", most: int = 20, steps: int = STEPS) -> Faults:
+def explained(
+    judges: Judges, instance: Any, *, at: str = "", most: int = 20, steps: int = STEPS, width: int = 1
+) -> Faults:
     """The faults of *instance*, which is known not to fit: at least one, however small the budget."""
     if judges.root is None:
         return Faults((Fault(at, "$schema", "a value that fits the schema", found(instance), "#"),))
-    walk = Walk(judges, most, steps, weights(instance))
+    walk = Walk(judges, most, steps, weights(instance, 1 + width // WIDE))
     walk.into(judges.root, instance, at)
     return Faults(tuple(walk.listed), walk.more)
 

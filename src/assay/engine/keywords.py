@@ -65,6 +65,8 @@ def _speaking(walk: "Walk", spot: "Spot", key: str) -> list[Place]:
     places = [walk.outline.below(spot.place, "properties", key)] if key in _names_of(spot.schema, "properties") else []
     for pattern in _names_of(spot.schema, "patternProperties"):
         walk.steps -= 1
+        if walk.steps <= 0:
+            break
         if walk.judges.pattern(pattern)(key):
             places.append(walk.outline.below(spot.place, "patternProperties", pattern))
     return [place for place in places if place is not None]

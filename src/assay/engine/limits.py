@@ -1,6 +1,6 @@
 """How much of a schema from outside we take on, and what we say of one we do not. No judging here."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +32,5 @@ class Refusal:
     """JSON Pointer into the schema."""
     expected: str
     found: str
+    effort: int = field(default=0, compare=False)
+    """Entries looked at to find that out, where that was what it took: for whoever has to account for it."""
