@@ -76,6 +76,10 @@ class Methods:
             raise MethodError(-32601, "Method not found", {"method": method[:100]})
         return known(params, revision)
 
+    def bare(self, tool: Tool, arguments: Params) -> Result:
+        """What *tool* gives, without an envelope: the answer of specs/001."""
+        return tool.call(self._catalogue, arguments)
+
     def tools(self, revision: str) -> list[Result]:
         """The tools as *revision* lists them, in the order of the specification."""
         if revision not in self._tools:

@@ -19,13 +19,14 @@ what do you want to do?
   see everything that is enforced                  assay rules
   look something up in the protocol                assay schemas show REVISION DEFINITION
   see what changed between two revisions           assay schemas diff OLD NEW
+  serve schemas, examples and asset tools          assay serve
 """
 
 
 def parser() -> argparse.ArgumentParser:
     """The whole command line."""
     from assay import __version__
-    from assay.cli import check, rules, schemas
+    from assay.cli import check, rules, schemas, serve
 
     top = argparse.ArgumentParser(
         prog="assay",
@@ -35,6 +36,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"assay {__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    serve.add_parser(commands)
     check.add_parser(commands)
     rules.add_parsers(commands)
     schemas.add_parser(commands)
