@@ -126,8 +126,8 @@ class Conversation:
 
     # ── the quick look ───────────────────────────────────────────────────────────────────────────────────────────────
     #
-    # Calls of tools and their results are most of all traffic, and most of them are good. These two say so in a tenth
-    # of the time, or say nothing: then the thorough way decides. What they accept it accepts too; a test holds them
+    # Calls of tools and their results are most of all traffic, and most of them are good. These two say so in half
+    # the time, or say nothing: then the thorough way decides. What they accept it accepts too; a test holds them
     # together.
 
     def _quick_call(self, frame: bytes, message: dict[str, Any]) -> Verdict | None:
@@ -395,7 +395,7 @@ class Conversation:
         Entries are messages of their own: under enforcement the good ones go on, as they were spelt, without the
         others.
         """
-        allowed = self.revision == "2025-03-26" and self._profile is not envelope.STRICT
+        allowed = self.revision == "2025-03-26" and self._profile.batches
         if not allowed or not 0 < len(values) <= self.limits.batch_entries:
             return self._no_batch(party, frame, values, allowed)
         parts = tuple(

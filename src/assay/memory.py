@@ -88,11 +88,10 @@ class Memory:
             if known is not None:
                 exchange.contract = known
                 found += contract.check_usable(known, exchange.revision)
-                if not contract.keeps_input(known, params):
-                    faults, more = contract.check_input(known, params, exchange.revision, self.limits.violations)
-                    found += faults
-                    return more
-            elif self.tools.complete:
+                faults, more = contract.check_input(known, params, exchange.revision, self.limits.violations)
+                found += faults
+                return more
+            if self.tools.complete:
                 found.append(self._unknown_tool(name, exchange.revision))
         elif params:
             self._take_details(side, exchange, params, found)
@@ -295,7 +294,7 @@ class Memory:
             return self._check_payload(exchange, result, found)
         if not handshake(exchange.revision) and result.get("resultType") == "input_required":
             found += _check_asked_back(exchange, result)
-        elif exchange.contract is not None and not contract.keeps_output(exchange.contract, result):
+        elif exchange.contract is not None:
             faults, more = contract.check_output(exchange.contract, result, exchange.revision, self.limits.violations)
             found += faults
             return more
@@ -403,7 +402,7 @@ class Memory:
             side.undeclared = undeclared(party, judge.revision, declared)
             settled = self.lifecycle.phase in {"operating", "stateless"}
             if self._quick and settled and "tools/call" not in side.undeclared:
-                side.call = side.requests.get("tools/call")
+                side.call = judge.calls[party, "request"].get("tools/call")
 
     def _unknown_tool(self, name: str, revision: str) -> Violation:
         from difflib import get_close_matches  # noqa: PLC0415 - only where somebody is mistaken

@@ -16,7 +16,7 @@ class Side:
     """One party, as far as it has been heard."""
 
     __slots__ = (
-        "_most_settled", "call", "capabilities", "garbage", "judge", "open", "party", "requests", "settled",
+        "_most_settled", "call", "capabilities", "garbage", "judge", "open", "party", "settled",
         "stateless", "tokens", "undeclared",
     )  # fmt: skip
 
@@ -42,7 +42,6 @@ class Side:
     def use(self, judge: Judge) -> None:
         """From now on this party speaks the revision of *judge*."""
         self.judge = judge
-        self.requests: Mapping[str, Entry] = judge.calls[self.party, "request"]
         self.stateless = not handshake(judge.revision)
         self.call = None
 

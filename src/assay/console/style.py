@@ -45,11 +45,3 @@ def _wants_colours(stream: TextIO, environment: Mapping[str, str]) -> bool:
     if environment.get("FORCE_COLOR"):
         return True
     return stream.isatty() and environment.get("TERM") != "dumb"
-
-
-def columns(rows: list[tuple[str, ...]], gap: int = 2) -> list[str]:
-    """*rows* as lines with their cells one below the other; the last column may be as long as it likes."""
-    widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]) - 1)] if rows else []
-    return [
-        "".join(cell.ljust(width + gap) for cell, width in zip(row, widths, strict=False)) + row[-1] for row in rows
-    ]

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from assay.contracts.tools import Contract, refused
-from assay.engine.budget import affordable
 from assay.engine.compiled import Compiled
 from assay.engine.fault import Faults
 from assay.rules import broken, violation
 from assay.verdict import Violation
 
 _NO_ARGUMENTS: dict[str, Any] = {}
+_UNJUDGED = {"cost": "contract/unjudged"}
 
 
 def keeps_input(contract: Contract, params: dict[str, Any]) -> bool:
@@ -63,28 +63,16 @@ def check_output(contract: Contract, result: dict[str, Any], revision: str, most
 def _explained(
     rule: str, schema: Compiled, instance: Any, at: str, tool: str, revision: str, most: int
 ) -> tuple[list[Violation], int]:
-    if not affordable(schema, instance):
-        return [_unjudged(at, tool, revision)], 0
     faults = schema.faults(instance, at=at, most=most)
     member = "inputSchema" if rule == "contract/input" else "outputSchema"
     return list(_violations(rule, faults, f"{member} of {tool[:60]}", revision)), faults.more
 
 
-def _unjudged(at: str, tool: str, revision: str) -> Violation:
-    return violation(
-        "contract/unjudged",
-        at,
-        expected="a value that the schema can judge in bounded time",
-        found="one that is too large for it",
-        revision=revision,
-        detail=f"schema of {tool}",
-    )
-
-
 def _violations(rule: str, faults: Faults, detail: str, revision: str) -> Iterator[Violation]:
     for fault in faults.distinct():
         slip = _slip(fault.keyword, fault.expected, fault.found)
-        yield broken(rule, fault, revision=revision, detail=detail, hint=slip)
+        # What is too large for its schema was not looked at, so nothing is known of it but that.
+        yield broken(_UNJUDGED.get(fault.keyword, rule), fault, revision=revision, detail=detail, hint=slip)
 
 
 def _slip(keyword: str, expected: str, found: str) -> str | None:

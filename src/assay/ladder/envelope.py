@@ -22,7 +22,7 @@ class Profile(NamedTuple):
     array_params: bool
     params_required: bool
     batches: bool
-    """Whether batches may be sent at all; under ``mcp`` the revision decides."""
+    """Whether batches may be sent; under ``mcp``, where the revision has them."""
     id_words: str
     uuid_ids: bool = False
     """Whether a string counts as an id only if it is a UUID."""
@@ -36,7 +36,7 @@ class Profile(NamedTuple):
 JSONRPC = Profile("jsonrpc", (str, int, float, type(None)), True, False, True, "a string, a number or null")
 """Plain JSON-RPC 2.0, as specs/002 has it."""
 
-MCP = Profile("mcp", (str, int), False, False, False, "a string or an integer")
+MCP = Profile("mcp", (str, int), False, False, True, "a string or an integer")
 """What the official schema and specs/003 ask for."""
 
 STRICT = Profile("strict", (str,), False, True, False, "a string")
