@@ -1,0 +1,205 @@
+"""How a conversation opens, in both eras, and what may be said when."""
+
+from typing import Any
+
+import pytest
+
+from assay.spec.revisions import REVISIONS, handshake
+from assay.verdict import Party
+from talk import (
+    Talk,
+    answer,
+    error,
+    frame_of,
+    good,
+    replacement,
+    request,
+    result,
+    rules,
+)
+
+HANDSHAKE = [revision for revision in REVISIONS if handshake(revision)]
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
+}
+
+
+def stateless(ident: Any, method: str, **params: Any) -> dict[str, Any]:
+    return request(ident, method, {"_meta": META, **params})
+
+
+# ── opening ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("revision", HANDSHAKE)
+def test_the_handshake_settles_the_revision(revision: str) -> None:
+    talk = Talk()
+    assert talk.conversation.revision is None
+    assert talk.opened(revision).conversation.revision == revision
+
+
+def test_the_server_decides_the_revision() -> None:
+    """MCP basic/lifecycle, version negotiation: the server answers with one that it supports."""
+    talk = Talk()
+    info = {"name": "a", "version": "1"}
+    talk.client(request(1, "initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}))
+    good(talk.server(result(1, {"protocolVersion": "2024-11-05", "capabilities": {}, "serverInfo": info})))
+    assert talk.conversation.revision == "2024-11-05"
+
+
+@pytest.mark.parametrize(
+    ("answered", "judged_by"),
+    [("2025-05-05", "2025-03-26"), ("1.0", "2024-11-05"), ("2026-07-28", "2025-11-25"), ("draft", "2025-11-25")],
+)
+def test_a_revision_without_a_handshake_we_know_is_reported_and_the_nearest_taken(
+    answered: str, judged_by: str
+) -> None:
+    talk = Talk()
+    info = {"name": "a", "version": "1"}
+    talk.client(request(1, "initialize", {"protocolVersion": answered, "capabilities": {}, "clientInfo": info}))
+    verdict = talk.server(result(1, {"protocolVersion": answered, "capabilities": {}, "serverInfo": info}))
+    assert rules(verdict) == ["protocol/unknown-revision"]
+    assert verdict.accepted
+    assert talk.conversation.revision == judged_by
+
+
+def test_a_request_before_initialize_is_refused_and_answered() -> None:
+    verdict = Talk().client(request(1, "tools/list"))
+    assert rules(verdict) == ["protocol/before-initialize"]
+    assert verdict.onward is None
+    assert answer(verdict)["id"] == 1
+    assert answer(verdict)["error"]["code"] == -32600
+
+
+@pytest.mark.parametrize("party", list(Party))
+def test_ping_may_come_at_any_time_in_the_handshake_revisions(party: Party) -> None:
+    talk = Talk()
+    good(talk.conversation.hear(party, frame_of(request(1, "ping"))))
+
+
+def test_requests_before_initialized_are_reported_only() -> None:
+    """A SHOULD NOT of the specification: told, not refused."""
+    talk = Talk()
+    info = {"name": "a", "version": "1"}
+    talk.client(request(1, "initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}))
+    verdict = talk.client(request(2, "tools/list"))
+    assert rules(verdict) == ["protocol/before-initialized"]
+    assert verdict.onward is verdict.frame
+
+
+def test_a_second_initialize_is_refused() -> None:
+    talk = Talk().opened()
+    info = {"name": "a", "version": "1"}
+    verdict = talk.client(
+        request(9, "initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info})
+    )
+    assert rules(verdict) == ["protocol/initialize-again"]
+
+
+def test_a_refused_initialize_may_be_tried_again() -> None:
+    talk = Talk()
+    info = {"name": "a", "version": "1"}
+    opening = request(1, "initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info})
+    talk.client(opening)
+    good(talk.server(error(1, -32603)))
+    good(talk.client({**opening, "id": 2}))
+
+
+def test_a_refused_discover_may_be_followed_by_initialize() -> None:
+    """How a client of both eras finds out which one a server speaks."""
+    talk = Talk()
+    good(talk.client(stateless(1, "server/discover")))
+    good(talk.server(error(1, -32601, "Method not found")))
+    assert talk.opened("2025-06-18").conversation.revision == "2025-06-18"
+
+
+# ── the stateless era ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_request_that_names_its_revision_needs_no_handshake() -> None:
+    talk = Talk()
+    good(talk.client(stateless(1, "tools/list")))
+    assert talk.conversation.revision == "2026-07-28"
+
+
+@pytest.mark.parametrize(
+    ("message", "code", "rule"),
+    [
+        pytest.param(request(1, "server/discover"), -32602, "protocol/params", id="discover-without-meta"),
+        pytest.param(request(1, "server/discover", {}), -32602, "protocol/params", id="discover-with-empty-params"),
+        pytest.param(
+            request(1, "server/discover", {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}),
+            -32602,
+            "protocol/params",
+            id="without-client-capabilities",
+        ),
+        pytest.param(stateless(1, "initialize"), -32601, "protocol/method", id="initialize-is-gone"),
+        pytest.param(stateless(1, "ping"), -32601, "protocol/method", id="ping-is-gone"),
+        pytest.param(stateless(1, "unknown/method"), -32601, "protocol/method", id="unknown-method"),
+        pytest.param(
+            stateless(1, "tools/call", name="a", inputResponses={"user_name": 12345}),
+            -32602,
+            "protocol/params",
+            id="input-responses-of-the-wrong-shape",
+        ),
+    ],
+)
+def test_what_the_stateless_revision_refuses(message: dict[str, Any], code: int, rule: str) -> None:
+    """The requests of the official conformance suite that break the schema, and the answers it wants."""
+    verdict = Talk().client(message)
+    assert rule in rules(verdict)
+    assert answer(verdict)["error"]["code"] == code
+    assert answer(verdict)["id"] == 1
+
+
+def test_an_unknown_revision_is_answered_with_those_there_are() -> None:
+    meta = {**META, "io.modelcontextprotocol/protocolVersion": "2030-01-01"}
+    verdict = Talk().client(request(1, "tools/list", {"_meta": meta}))
+    assert rules(verdict)[0] == "protocol/unsupported-revision"
+    refused = answer(verdict)["error"]
+    assert refused["code"] == -32022
+    assert refused["data"]["requested"] == "2030-01-01"
+    assert refused["data"]["supported"] == list(REVISIONS)
+
+
+def test_a_result_may_ask_for_input_the_client_can_give() -> None:
+    talk = Talk()
+    good(talk.client(stateless(1, "tools/call", name="a", arguments={})))
+    asks = {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": _form()}}
+    good(talk.server(result(1, {"resultType": "input_required", "inputRequests": {"name": asks}})))
+
+
+def test_a_result_that_asks_for_what_the_client_cannot_give_is_reported() -> None:
+    talk = Talk()
+    good(talk.client(stateless(1, "tools/call", name="a", arguments={})))
+    asks = {"method": "roots/list"}
+    verdict = talk.server(result(1, {"resultType": "input_required", "inputRequests": {"r": asks}}))
+    assert rules(verdict) == ["protocol/capability"]
+    assert verdict.violations[0].at == "/result/inputRequests/r"
+
+
+def test_lists_cannot_ask_back() -> None:
+    talk = Talk()
+    good(talk.client(stateless(1, "prompts/list")))
+    verdict = talk.server(result(1, {"resultType": "input_required"}))
+    assert rules(verdict) == ["protocol/result-type"]
+
+
+def test_a_server_sends_no_requests_in_the_stateless_revision() -> None:
+    talk = Talk()
+    good(talk.client(stateless(1, "tools/list")))
+    verdict = talk.server(request(1, "sampling/createMessage", {"messages": [], "maxTokens": 1}))
+    assert rules(verdict) == ["protocol/method"]
+
+
+def test_an_error_with_a_defined_code_carries_its_data() -> None:
+    talk = Talk()
+    good(talk.client(stateless(1, "tools/list")))
+    verdict = talk.server(error(1, -32022))
+    assert rules(verdict) == ["protocol/error"]
+    assert replacement(verdict)["id"] == 1
+
+
+def _form() -> dict[str, Any]:
+    return {"type": "object", "properties": {"name": {"type": "string"}}}

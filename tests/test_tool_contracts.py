@@ -1,0 +1,196 @@
+"""Tools as a server lists them, and calls and results held to what they promise."""
+
+from typing import Any
+
+import pytest
+
+from talk import (
+    ALL_SERVER,
+    SEARCH,
+    Talk,
+    answer,
+    call,
+    error,
+    good,
+    notification,
+    replacement,
+    request,
+    result,
+    rules,
+)
+
+TEXT = {"content": [{"type": "text", "text": "x"}]}
+
+
+# ── tools and their contracts ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_arguments_are_held_to_the_tools_schema() -> None:
+    talk = Talk().opened().listed(SEARCH)
+    good(talk.client(call(1, "search", {"words": "a", "limit": 3})))
+    verdict = talk.client(call(2, "search", {"words": "a", "limit": "3"}))
+    [wrong] = verdict.violations
+    assert (wrong.rule, wrong.at) == ("contract/input", "/params/arguments/limit")
+    assert wrong.schema_at == "#/properties/limit/type"
+    assert "not as text" in wrong.hint
+    assert verdict.onward is None
+
+
+def test_absent_arguments_are_an_empty_object() -> None:
+    talk = Talk().opened().listed(SEARCH)
+    verdict = talk.client(request(1, "tools/call", {"name": "search"}))
+    assert [each.at for each in verdict.violations] == ["/params/arguments"]
+
+
+@pytest.mark.parametrize(("revision", "as_result"), [("2025-06-18", False), ("2025-11-25", True)])
+def test_arguments_that_break_the_contract_are_answered_as_the_revision_wants(revision: str, as_result: bool) -> None:
+    """From 2025-11-25 on a tool error, so that a model can mend its call; -32602 before."""
+    refused = answer(Talk().opened(revision).listed(SEARCH).client(call(1, "search", {})))
+    assert refused["id"] == 1
+    if as_result:
+        assert refused["result"]["isError"] is True
+        assert "/params/arguments" in refused["result"]["content"][0]["text"]
+    else:
+        assert refused["error"]["code"] == -32602
+        assert refused["error"]["data"]["violations"][0]["rule"] == "contract/input"
+
+
+@pytest.mark.parametrize(
+    ("answered", "at"),
+    [
+        pytest.param({"structuredContent": {"hits": "3"}}, "/result/structuredContent/hits", id="wrong-type"),
+        pytest.param({"structuredContent": {}}, "/result/structuredContent", id="property-missing"),
+        pytest.param({}, "/result", id="no-structured-content"),
+    ],
+)
+def test_a_result_that_breaks_the_contract_fails_the_call(answered: dict[str, Any], at: str) -> None:
+    talk = Talk().opened().listed(SEARCH)
+    good(talk.client(call(1, "search", {"words": "a"})))
+    verdict = talk.server(result(1, {**TEXT, **answered}))
+    assert [(each.rule, each.at) for each in verdict.violations] == [("contract/output", at)]
+    failed = replacement(verdict)
+    assert failed["id"] == 1
+    assert failed["error"]["data"]["violations"][0]["at"] == at
+
+
+@pytest.mark.parametrize(
+    ("revision", "answered"),
+    [
+        pytest.param("2025-11-25", {"structuredContent": {"hits": 3}}, id="good"),
+        pytest.param("2025-11-25", {"isError": True}, id="failed-results-owe-nothing"),
+        pytest.param("2025-03-26", {}, id="before-output-schemas-there-was-no-promise"),
+    ],
+)
+def test_results_that_keep_the_contract_pass(revision: str, answered: dict[str, Any]) -> None:
+    talk = Talk().opened(revision).listed(SEARCH)
+    good(talk.client(call(1, "search", {"words": "a"})))
+    good(talk.server(result(1, {**TEXT, **answered})))
+
+
+def test_an_open_call_keeps_the_contract_it_started_with() -> None:
+    talk = Talk().opened().listed(SEARCH)
+    good(talk.client(call(1, "search", {"words": "a"})))
+    talk.listed({"name": "search", "inputSchema": {"type": "object"}})
+    assert rules(talk.server(result(1, TEXT))) == ["contract/output"]
+    good(talk.client(call(2, "search", {})))
+    good(talk.server(result(2, TEXT)))
+
+
+def test_a_list_of_several_pages_is_learned_whole() -> None:
+    talk = Talk().opened()
+    other = {"name": "other", "inputSchema": {"type": "object", "required": ["x"]}}
+    good(talk.client(request(1, "tools/list")))
+    good(talk.server(result(1, {"tools": [SEARCH], "nextCursor": "2"})))
+    good(talk.client(call(2, "other", {})))
+    good(talk.client(request(3, "tools/list", {"cursor": "2"})))
+    good(talk.server(result(3, {"tools": [other]})))
+    assert rules(talk.client(call(4, "other", {}))) == ["contract/input"]
+    assert rules(talk.client(call(5, "search", {}))) == ["contract/input"]
+    assert rules(talk.client(call(6, "third", {}))) == ["contract/unknown-tool"]
+
+
+def test_a_tool_that_is_no_longer_listed_is_forgotten() -> None:
+    talk = Talk().opened().listed(SEARCH).listed()
+    assert rules(talk.client(call(1, "search", {}))) == ["contract/unknown-tool"]
+
+
+def test_an_unknown_tool_is_only_reported_while_the_list_is_known_to_be_whole() -> None:
+    talk = Talk().opened().listed(SEARCH)
+    verdict = talk.client(call(1, "serach", {}))
+    assert rules(verdict) == ["contract/unknown-tool"]
+    assert "search" in verdict.violations[0].expected
+    assert verdict.onward is verdict.frame
+    good(talk.server(notification("notifications/tools/list_changed")))
+    good(talk.client(call(2, "serach", {})))
+
+
+def test_an_unknown_tool_is_answered_with_invalid_params() -> None:
+    talk = Talk().opened().listed(SEARCH)
+    talk.client(call(1, "nope", {}))
+    assert rules(talk.server(error(1, -32601))) == ["protocol/error-code"]
+    talk.client(call(2, "nope", {}))
+    good(talk.server(error(2, -32602)))
+
+
+@pytest.mark.parametrize(
+    ("schema", "rule"),
+    [
+        ({"type": "object", "properties": {"a": {"type": "strnig"}}}, "contract/schema"),
+        ({"type": "object", "properties": {"a": {"$ref": "https://example.com/a.json"}}}, "contract/remote-ref"),
+        ({"type": "object", "$schema": "https://example.com/mine"}, "contract/unknown-dialect"),
+        ({"type": "object", "properties": {"a": {"pattern": "(?=a)b"}}}, "contract/pattern"),
+        ({"type": "object", "allOf": [{"$ref": "#"}]}, "contract/schema-cycle"),
+    ],
+)
+def test_a_schema_that_cannot_be_used_is_named_and_its_tool_not_judged(schema: dict[str, Any], rule: str) -> None:
+    talk = Talk().opened()
+    good(talk.client(request("list", "tools/list")))
+    verdict = talk.server(result("list", {"tools": [SEARCH, {"name": "odd", "inputSchema": schema}]}))
+    assert rules(verdict) == [rule]
+    assert verdict.violations[0].at.startswith("/result/tools/1/inputSchema")
+    assert verdict.onward is verdict.frame
+    good(talk.client(call(1, "odd", {"a": 1})))
+    assert rules(talk.client(call(2, "search", {}))) == ["contract/input"]
+
+
+def test_the_draft_that_a_schema_names_is_honoured() -> None:
+    """`items` as an array is a tuple in draft-07, and no schema in 2020-12."""
+    pair = {"type": "array", "items": [{"type": "string"}, {"type": "integer"}]}
+    old = {"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "properties": {"pair": pair}}
+    talk = Talk().opened().listed({"name": "old", "inputSchema": old})
+    good(talk.client(call(1, "old", {"pair": ["a", 1]})))
+    verdict = talk.client(call(2, "old", {"pair": ["a", "b"]}))
+    assert [each.at for each in verdict.violations] == ["/params/arguments/pair/1"]
+    new = {"type": "object", "properties": {"pair": {"type": "array", "prefixItems": pair["items"]}}}
+    talk.listed({"name": "new", "inputSchema": new})
+    assert rules(talk.client(call(3, "new", {"pair": ["a", "b"]}))) == ["contract/input"]
+
+
+def test_two_tools_of_one_name_are_named() -> None:
+    talk = Talk().opened()
+    good(talk.client(request(1, "tools/list")))
+    verdict = talk.server(result(1, {"tools": [SEARCH, SEARCH]}))
+    assert [(each.rule, each.at) for each in verdict.violations] == [
+        ("contract/duplicate-tool", "/result/tools/1/name")
+    ]
+
+
+@pytest.mark.parametrize("key", ["__proto__", "constructor", "$ref"])
+def test_keys_with_a_meaning_elsewhere_are_plain_data(key: str) -> None:
+    talk = Talk().opened().listed({"name": "any", "inputSchema": {"type": "object"}})
+    good(talk.client(call(1, "any", {key: "#/nowhere"})))
+
+
+# ── tasks (2025-11-25) ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_call_made_as_a_task_is_answered_by_the_task_and_its_payload_held_to_the_contract() -> None:
+    capabilities = {**ALL_SERVER, "tasks": {"requests": {"tools": {"call": {}}}}}
+    talk = Talk().opened(server=capabilities).listed(SEARCH)
+    params = {"name": "search", "arguments": {"words": "a"}, "task": {"ttl": 1}}
+    good(talk.client(request(1, "tools/call", params)))
+    task = {"taskId": "t", "status": "working", "createdAt": "now", "lastUpdatedAt": "now", "ttl": None}
+    good(talk.server(result(1, {"task": task})))
+    good(talk.client(request(2, "tasks/result", {"taskId": "t"})))
+    verdict = talk.server(result(2, {**TEXT, "structuredContent": {"hits": "many"}}))
+    assert [each.at for each in verdict.violations] == ["/result/structuredContent/hits"]
