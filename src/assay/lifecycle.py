@@ -60,6 +60,8 @@ class Lifecycle:
         if party is Party.SERVER:
             return self._place_of_handshake(method)
         if named is not None and named in REVISIONS and handshake(named):
+            if method == "server/discover" or (self.phase == "stateless" and method != "initialize"):
+                return self._unsupported(named)
             # A revision that has a handshake, named where one without would name itself: it means nothing there.
             named = None
         if named is not None or method == "server/discover" or (told is not None and not handshake(told)):
@@ -122,8 +124,10 @@ class Lifecycle:
 
     def _place_of_stateless(self, named: str | None) -> Place:
         revision = LATEST if named is None else named
-        if revision in REVISIONS:
-            return Place(self._judge_of(revision))
+        return Place(self._judge_of(revision)) if revision in REVISIONS else self._unsupported(revision)
+
+    def _unsupported(self, revision: str) -> Place:
+        """A request that names a revision which nobody can speak without a handshake, or at all."""
         wrong = violation(
             "protocol/unsupported-revision",
             f"/params/_meta/{REVISION_KEY.replace('/', '~1')}",

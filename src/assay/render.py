@@ -137,9 +137,10 @@ def failure(ident: bytes | None, code: str, violations: Sequence[Violation], mor
     return error_frame(ident, error, _counted(data, more), revision)
 
 
-def error_frame(ident: bytes | None, error: dict[str, Any], data: dict[str, Any], revision: str | None) -> bytes:
+def error_frame(ident: bytes | None, error: dict[str, Any], data: dict[str, Any] | None, revision: str | None) -> bytes:
     """An error response as a frame."""
-    return _frame(ident, b'"error":' + orjson.dumps({**error, "data": data}), revision)
+    whole = {**error, "data": data} if data else error
+    return _frame(ident, b'"error":' + orjson.dumps(whole), revision)
 
 
 def as_json(violation: Violation) -> dict[str, str]:

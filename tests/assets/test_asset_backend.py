@@ -305,10 +305,25 @@ def test_without_a_url_there_is_no_backend(environ: dict[str, str]) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("url", ["b.example", "ftp://b.example", "http://", "http://[b", "http://b:port", "file:///x"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "b.example",
+        "ftp://b.example",
+        "http://",
+        "http://[b",
+        "http://b:port",
+        "file:///x",
+        "http://b/?a=1",
+        "http://b/#c",
+    ],
+)
 def test_a_url_that_is_none_is_an_operators_mistake(url: str) -> None:
     result = answer(bundled(SYN_BACKEND_URL=url), "populate_backend", asset=ASSET)
-    assert (result["reason"], result["detail"]) == ("unsupported", "SYN_BACKEND_URL is no http or https URL")
+    assert (result["reason"], result["detail"]) == (
+        "unsupported",
+        "SYN_BACKEND_URL is no http or https URL, or has a query or a fragment",
+    )
 
 
 def test_a_password_in_the_url_is_used_but_never_told() -> None:

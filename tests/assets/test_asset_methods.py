@@ -36,7 +36,7 @@ def server(catalogue: Catalogue) -> Methods:
 
 def answered(server: Methods, method: str, params: dict[str, Any], revision: str) -> Any:
     """The result as it goes over the wire, after it was held to its definition."""
-    result = orjson.loads(orjson.dumps(server.answer(method, params, revision)))
+    result = orjson.loads(server.answer(method, params, revision))
     definition = methods_of(revision)[method].result
     assert definition is not None
     faults = protocol_schema(revision).validator(definition, formats=True).faults(result)
@@ -147,7 +147,7 @@ def test_a_resource_that_is_not_there_is_named_in_the_error(server: Methods, rev
     """-32002 in the handshake revisions, -32602 from 2026-07-28 on; never an empty list of contents."""
     with pytest.raises(MethodError) as caught:
         server.answer("resources/read", {"uri": uri}, revision)
-    assert caught.value.code == (-32002 if handshake(revision) else -32602)
+    assert caught.value.error()["code"] == (-32002 if handshake(revision) else -32602)
     assert caught.value.data == {"uri": uri}
 
 
@@ -176,13 +176,13 @@ def test_names_and_paths_are_completed(server: Methods, revision: str) -> None:
 def test_what_cannot_be_answered_is_invalid_params(server: Methods, method: str, params: dict[str, Any]) -> None:
     with pytest.raises(MethodError) as caught:
         server.answer(method, params, "2025-11-25")
-    assert caught.value.code == -32602
+    assert caught.value.error()["code"] == -32602
 
 
 def test_a_method_that_is_not_there_is_said_to_be_so(server: Methods) -> None:
     with pytest.raises(MethodError) as caught:
         server.answer("prompts/list", {}, "2025-11-25")
-    assert caught.value.code == -32601
+    assert caught.value.error()["code"] == -32601
 
 
 def test_long_lists_come_in_pages(tmp_path: Path) -> None:

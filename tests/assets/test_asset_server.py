@@ -46,7 +46,7 @@ def server(methods: Methods) -> AssetServer:
 
 def said(server: AssetServer, message: Any) -> list[Any]:
     frame = message if isinstance(message, bytes) else orjson.dumps({"jsonrpc": "2.0", **message})
-    return [orjson.loads(each) for each in server.hear(frame)]
+    return [orjson.loads(each) for each in server.respond(frame)]
 
 
 def opened(server: AssetServer, revision: str) -> AssetServer:
@@ -62,14 +62,14 @@ def opened(server: AssetServer, revision: str) -> AssetServer:
 
 @pytest.mark.parametrize("ident", [b"1", b'"a"', b"1.5", b"1e2", b"-0"])
 def test_a_bare_method_is_answered_with_its_bare_result_and_its_id(server: AssetServer, ident: bytes) -> None:
-    [answer] = server.hear(b'{"jsonrpc":"2.0","id":' + ident + b',"method":"list_schemas","params":{}}')
+    [answer] = server.respond(b'{"jsonrpc":"2.0","id":' + ident + b',"method":"list_schemas","params":{}}')
     assert answer.startswith(b'{"jsonrpc":"2.0","id":' + ident + b',"result":{"ok":true,"schemas":[')
     assert b"\n" not in answer
 
 
 def test_the_same_request_gets_the_same_bytes(methods: Methods) -> None:
     frame = b'{"jsonrpc":"2.0","id":1,"method":"list_examples"}'
-    assert list(AssetServer(methods).hear(frame)) == list(AssetServer(methods).hear(frame))
+    assert list(AssetServer(methods).respond(frame)) == list(AssetServer(methods).respond(frame))
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_bad_input_gets_one_clear_answer_and_the_next_line_is_served(
 
 @pytest.mark.parametrize("frame", [b"", b"  \r", b'{"jsonrpc":"2.0","method":"list_schemas"}'])
 def test_blank_lines_and_notifications_are_not_answered(server: AssetServer, frame: bytes) -> None:
-    assert list(server.hear(frame)) == []
+    assert list(server.respond(frame)) == []
 
 
 # ── MCP ──────────────────────────────────────────────────────────────────────────────────────────────────────────────

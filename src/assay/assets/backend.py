@@ -66,7 +66,13 @@ class Backend:
     def is_usable(self) -> bool:
         """Whether the URL is one that can be posted to."""
         parts = _split(self.url)
-        return parts is not None and parts.scheme in ("http", "https") and bool(parts.hostname)
+        return (
+            parts is not None
+            and parts.scheme in ("http", "https")
+            and bool(parts.hostname)
+            # The path of the assets comes behind it.
+            and not (parts.query or parts.fragment)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +90,7 @@ def store(backend: Backend | None, body: bytes) -> Result:
     if backend is None:
         return unsupported("SYN_BACKEND_URL is not set")
     if not backend.is_usable():
-        return unsupported("SYN_BACKEND_URL is no http or https URL")
+        return unsupported("SYN_BACKEND_URL is no http or https URL, or has a query or a fragment")
     try:
         answer = _posted(backend, body)
     except ImportError:

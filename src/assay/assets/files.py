@@ -41,7 +41,7 @@ class File:
     @property
     def value(self) -> dict[str, Any]:
         """The object, a new one each time."""
-        value: dict[str, Any] = orjson.loads(self.text)
+        value: dict[str, Any] = syntax.read_exactly(self.text, orjson.loads(self.text))
         return value
 
     @property
@@ -110,12 +110,12 @@ def _read(directory: str, shown: str, inside: str, log: Log) -> File | None:
         log(f"{path}: skipped, {error.strerror or type(error).__name__}")
         return None
     value = syntax.read(content) if isinstance(content, bytes) else content
-    if not isinstance(value, dict):
+    if isinstance(content, str) or not isinstance(value, dict):
         log(f"{path}: skipped, {_why(value)}")
         return None
     # Where the file stands by name, not where a link leads: references are written for the names.
     uri = Path(os.path.abspath(os.path.join(directory, inside))).as_uri()
-    return File(path, inside, uri, orjson.dumps(value))
+    return File(path, inside, uri, syntax.write(syntax.read_exactly(content, value)))
 
 
 def _content(path: str) -> bytes | str:

@@ -10,11 +10,16 @@ from typing import Any, Final
 import orjson
 
 from assay import __version__
+from assay.assets import backend
+from assay.assets.answers import Answers
 from assay.assets.resources import Resources
 from assay.assets.sources import Catalogue
 from assay.assets.tools import TOOLS, Tool
-from assay.response import Enveloper, ResponseEnvelope, Tiers
+from assay.errors import CanonicalError
+from assay.response import TIERS, Enveloper, ResponseEnvelope, Tiers, ToolError
+from assay.response.enveloper import REQUEST_IDS, Text
 from assay.spec.revisions import REVISIONS, handshake
+from assay.verdict import Violation
 
 PAGE: Final = 100
 """Entries of a list in one answer: a page of 100 resources is about 15 KB."""
@@ -27,21 +32,23 @@ INSTRUCTIONS: Final = (
     "example with get_example; check what you write with validate_asset before you store it with populate_backend."
 )
 
-_INVALID_PARAMS: Final = -32602
-_RESOURCE_NOT_FOUND: Final = -32002
-
 Params = Mapping[str, Any]
 Result = dict[str, Any]
 
 
 class MethodError(Exception):
-    """A request that is right by the schema, and cannot be answered."""
+    """A request that is right by the schema, and cannot be answered; *code* is a canonical one."""
 
-    def __init__(self, code: int, message: str, data: Mapping[str, Any] | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, code: str, message: str | None = None, data: Mapping[str, Any] | None = None) -> None:
+        super().__init__(code, message)
         self.code = code
         self.message = message
-        self.data = data
+        self.data = dict(data) if data else None
+
+    def error(self) -> dict[str, Any]:
+        """Code and message as JSON-RPC has them."""
+        error: dict[str, Any] = CanonicalError.to_jsonrpc_error(self.code)
+        return {**error, "message": self.message} if self.message else error
 
 
 class Methods:
@@ -51,34 +58,51 @@ class Methods:
         self._catalogue = catalogue
         self._resources = Resources(catalogue)
         self._tiers = tiers or Tiers({})
-        self._tier = tier
+        self.tier = tier
+        """The tier of whoever is not known to be in another."""
         self._envelopers = {
             name: Enveloper(name, __version__, parameters=tuple(tool.input["properties"]))
             for name, tool in TOOLS.items()
         }
+        self._answers = Answers(catalogue)
+        self._free = frozenset(name for name in TOOLS if self._tiers.allows(name, TIERS[0]))
         self._tools: dict[str, list[Result]] = {}
         self._table: dict[str, Callable[[Params, str], Result]] = {
             "initialize": self._initialize,
             "ping": lambda _, __: {},
             "server/discover": self._discover,
             "tools/list": self._list_tools,
-            "tools/call": self._call_tool,
             "resources/list": self._list_resources,
             "resources/templates/list": self._list_templates,
             "resources/read": self._read_resource,
             "completion/complete": self._complete,
         }
 
-    def answer(self, method: str, params: Params, revision: str) -> Result:
-        """The result of *method*; raises `MethodError`."""
+    def answer(self, method: str, params: Params, revision: str, tier: str | None = None) -> bytes:
+        """The result of *method* for a caller in *tier*, as JSON text; raises `MethodError`."""
+        if method == "tools/call":
+            return self._call_tool(params, revision, tier or self.tier)
         known = self._table.get(method)
         if known is None:
-            raise MethodError(-32601, "Method not found", {"method": method[:100]})
-        return known(params, revision)
+            raise MethodError("METHOD_NOT_FOUND", None, {"method": method[:100]})
+        return orjson.dumps(known(params, revision))
 
-    def bare(self, tool: Tool, arguments: Params) -> Result:
-        """What *tool* gives, without an envelope: the answer of specs/001."""
-        return tool.call(self._catalogue, arguments)
+    def bare(self, name: str, arguments: Params, tier: str | None = None) -> bytes:
+        """What the tool *name* gives, without an envelope, as JSON text: the answer of specs/001."""
+        tool = TOOLS.get(name)
+        if tool is None:
+            return orjson.dumps(backend.unsupported("tool not implemented"))
+        if name not in self._free and not self._tiers.allows(name, tier or self.tier):
+            return orjson.dumps(backend.unsupported(f"{name} needs the {self._tiers.needed(name)} tier"))
+        return self._answers.to(tool, arguments).text
+
+    def refused(self, name: str, params: Params, wrong: Sequence[Violation], revision: str, tier: str) -> bytes:
+        """The result of a call whose arguments break the tool's contract: a failure in an envelope, as JSON text."""
+        # Without what was found there: nothing that the caller sent in belongs into an error (specs/004).
+        details = [{"at": each.at, "expected": each.expected, "rule": each.rule, "hint": each.hint} for each in wrong]
+        error = ToolError("The arguments break the tool's inputSchema.", "invalid_argument", {"violations": details})
+        text = self._envelopers[name].failed(error, tier=tier, request_id=_correlation(params.get("_meta")))
+        return _tool_result(text, orjson.dumps(text.decode())[1:-1], False, revision)
 
     def tools(self, revision: str) -> list[Result]:
         """The tools as *revision* lists them, in the order of the specification."""
@@ -112,23 +136,24 @@ class Methods:
     def _list_tools(self, params: Params, revision: str) -> Result:
         return _page("tools", self.tools(revision), params, revision)
 
-    def _call_tool(self, params: Params, revision: str) -> Result:
+    def _call_tool(self, params: Params, revision: str, tier: str) -> bytes:
         name = params["name"]
         tool = TOOLS.get(name)
         if tool is None:
-            raise MethodError(_INVALID_PARAMS, f"Unknown tool: {name[:100]}")
+            raise MethodError("UNKNOWN_TOOL", f"Unknown tool: {name[:100]}")
         arguments = params.get("arguments", {})
-        envelope = self._envelopers[name].run(
-            lambda: self._run(tool, arguments),
-            tier=self._tier,
-            request_id=_correlation(params),
+        written = self._envelopers[name].write(
+            lambda: self._run(tool, arguments, tier),
+            tier=tier,
+            request_id=_correlation(params["_meta"]) if "_meta" in params else None,
             arguments=arguments,
         )
-        return _tool_result(envelope, revision)
+        return _tool_result(*written, revision)
 
-    def _run(self, tool: Tool, arguments: Params) -> Result:
-        self._tiers.check(tool.name, tool.name, self._tier)
-        return tool.call(self._catalogue, arguments)
+    def _run(self, tool: Tool, arguments: Params, tier: str) -> Text:
+        if tool.name not in self._free:
+            self._tiers.check(tool.name, tool.name, tier)
+        return self._answers.to(tool, arguments)
 
     # ── resources ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -142,17 +167,17 @@ class Methods:
         uri = params["uri"]
         found = self._resources.read(uri)
         if found is None:
-            code = _RESOURCE_NOT_FOUND if handshake(revision) else _INVALID_PARAMS
+            code = "RESOURCE_NOT_FOUND" if handshake(revision) else "INVALID_PARAMS"
             raise MethodError(code, "Resource not found", {"uri": uri[:1000]})
         return {"contents": [found], **_kept(revision)}
 
     def _complete(self, params: Params, revision: str) -> Result:
         reference, argument = params["ref"], params["argument"]
         if reference["type"] != "ref/resource":
-            raise MethodError(_INVALID_PARAMS, "There are no prompts to complete")
+            raise MethodError("INVALID_PARAMS", "There are no prompts to complete")
         values = self._resources.completions(reference["uri"], argument["name"], argument["value"])
         if values is None:
-            raise MethodError(_INVALID_PARAMS, "No such template or argument", {"uri": reference["uri"][:1000]})
+            raise MethodError("INVALID_PARAMS", "No such template or argument", {"uri": reference["uri"][:1000]})
         completion = {"values": values[:100], "total": len(values), "hasMore": len(values) > 100}
         return {"completion": completion, **_typed(revision)}
 
@@ -180,20 +205,22 @@ def _listed(tool: Tool, revision: str) -> Result:
     return shown
 
 
-def _tool_result(envelope: ResponseEnvelope, revision: str) -> Result:
+def _tool_result(envelope: bytes, quoted: bytes, good: bool, revision: str) -> bytes:
     """The envelope as text, for every client, and as structured content where the revision has it."""
-    text = envelope.to_json()
-    result: Result = {"content": [{"type": "text", "text": text.decode()}], "isError": envelope.error is not None}
-    if revision >= "2025-06-18":
-        result["structuredContent"] = orjson.Fragment(text)
-    return {**result, **_typed(revision)}
+    structured = b',"structuredContent":%b' % envelope if revision >= "2025-06-18" else b""
+    ending = b',"isError":false' if good else b',"isError":true'
+    if not handshake(revision):
+        ending += b',"resultType":"complete"'
+    return b'{"content":[{"type":"text","text":"%b"}]%b%b}' % (quoted, structured, ending)
 
 
-def _correlation(params: Params) -> str | None:
-    """The request id that the caller gives in `_meta`, if it does."""
-    meta = params.get("_meta") or {}
-    given = meta.get("request_id", meta.get("requestId"))
-    return given if isinstance(given, str) and 0 < len(given) <= 200 else None
+def _correlation(meta: Any) -> str | None:
+    """The request id that the caller gives in `_meta`, if it does: one that can stand in a line of a log."""
+    for name in REQUEST_IDS if isinstance(meta, dict) else ():
+        given = meta.get(name)
+        if isinstance(given, str) and 0 < len(given) <= 200 and given.isprintable():
+            return given
+    return None
 
 
 def _page(member: str, entries: Sequence[Result], params: Params, revision: str) -> Result:
@@ -201,7 +228,7 @@ def _page(member: str, entries: Sequence[Result], params: Params, revision: str)
     cursor = params.get("cursor", "0")
     begin = int(cursor) if cursor.isascii() and cursor.isdigit() and len(cursor) < 10 else -1
     if begin < 0 or begin > len(entries):
-        raise MethodError(_INVALID_PARAMS, "Invalid cursor", {"cursor": cursor[:100]})
+        raise MethodError("INVALID_PARAMS", "Invalid cursor", {"cursor": cursor[:100]})
     result: Result = {member: list(entries[begin : begin + PAGE]), **_kept(revision)}
     if begin + PAGE < len(entries):
         result["nextCursor"] = str(begin + PAGE)

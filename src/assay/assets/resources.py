@@ -1,9 +1,8 @@
 """Schemas and examples as MCP resources, ``resource://schemas/<name>`` and ``resource://examples/<path>``."""
 
+import json
 from typing import Any, Final
 from urllib.parse import quote, unquote
-
-import orjson
 
 from assay.assets.sources import Catalogue
 
@@ -81,4 +80,4 @@ def _entry(uri: str, name: str, description: str, kind: str) -> Listing:
 
 
 def _contents(uri: str, kind: str, value: Any) -> Listing:
-    return {"uri": uri, "mimeType": kind, "text": orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()}
+    return {"uri": uri, "mimeType": kind, "text": json.dumps(value, indent=2, ensure_ascii=False)}

@@ -1,27 +1,29 @@
 """
-The asset server: a frame in, frames out. No I/O but that of `populate_backend`, no transport.
+The asset server: a frame in, frames out. No I/O but that of `populate_backend`, no transport, no clock.
 
 Two doors. A connection that opens an MCP conversation (`initialize`, or a revision in `_meta`) is MCP's, and is judged
-in both directions like any other. One that has not is specs/001's: the seven tools as bare methods, one line a request,
-one line an answer, and a method that is no tool is `unsupported`.
+like any other. One that has not is specs/001's: the seven tools as bare methods, one line a request, one line an
+answer, and a method that is no tool is `unsupported`.
+
+Hearing and answering are apart: an edge may hear the next frame while a slow request is still being answered.
 """
 
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 import orjson
 
 from assay import render
 from assay.assets.methods import MethodError, Methods
 from assay.assets.tools import TOOLS
-from assay.conversation import Conversation
-from assay.engine.compiled import compile_schema
-from assay.ladder import envelope, framing, syntax
+from assay.contracts.tools import Contract
+from assay.conversation import NO_FACTS, Conversation, Facts
+from assay.ladder import contract, envelope, framing, syntax
+from assay.lifecycle import REVISION_KEY
 from assay.limits import DEFAULT, Limits
-from assay.rules import broken
+from assay.rules import RULES
 from assay.spec.methods import revisions_of
-from assay.spec.revisions import LATEST
-from assay.verdict import Party, Verdict, Violation
+from assay.verdict import Findings, Kind, Party, Verdict, Violation, verdict
 
 TOO_LARGE: Final = {
     "ok": False,
@@ -32,106 +34,227 @@ TOO_LARGE: Final = {
 
 UNSUPPORTED: Final = {"ok": False, "reason": "unsupported", "detail": "tool not implemented"}
 
-_CONTRACTS: Final = {name: compile_schema(tool.input) for name, tool in TOOLS.items()}
+_SHORT: Final = 4096
+"""Bytes of a frame that is judged and answered in well under a millisecond, whatever is in it."""
+
+_CONTRACTS: Final = {name: Contract.of_input(name, tool.input) for name, tool in TOOLS.items()}
+"""What our tools take, the same in every revision and for every connection. Compiled when first used."""
 
 # specs/001 takes any number for an id; all else of the envelope is MCP's.
 _BARE: Final = envelope.MCP._replace(id_types=(str, int, float), id_words="a string or a number")
+
+# These compare or store what they are given.
+_EXACT: Final = frozenset({"diff_assets", "populate_backend"})
+
+# What these answer is held to our contracts when it is made, and is known to the conversation already.
+_VOUCHED: Final = frozenset({"tools/call", "tools/list"})
+
+
+class Turn(NamedTuple):
+    """What comes of one frame."""
+
+    verdict: Verdict
+    said: Sequence[bytes] = ()
+    """To be sent at once: refusals and acknowledgements."""
+    asked: Sequence[Verdict] = ()
+    """Requests that were let through, and are to be answered."""
+    code: str | None = None
+    """The canonical error of a frame that was refused."""
+
+    def frames(self, answers: Sequence[bytes]) -> Sequence[bytes]:
+        """All that is sent, now that there are *answers*: to a batch, one array."""
+        if self.verdict.kind != "batch":
+            return (*self.said, *answers)
+        together = render.array([*self.said, *answers])
+        return () if together is None else (together,)
+
+
+Answer = tuple[bytes, str | None]
+"""The answer to a request, and the canonical error that it is, if it is one."""
 
 
 class AssetServer:
     """One connection to the asset server."""
 
-    def __init__(self, methods: Methods, *, limits: Limits = DEFAULT) -> None:
+    def __init__(self, methods: Methods, *, limits: Limits = DEFAULT, tier: str | None = None) -> None:
         self._methods = methods
         self._limits = limits
+        self._tier = tier or methods.tier
         self._conversation = Conversation(limits=limits)
-        self._teach(LATEST)
+        self._unopened = True
+        # Our own tools need not be listed to be known: calls are held to their contracts from the first one on.
+        self._conversation.tools.adopt(_CONTRACTS)
 
-    def hear(self, frame: bytes) -> Iterator[bytes]:
+    def respond(self, frame: bytes) -> Sequence[bytes]:
         """What is to be sent for *frame*, in order."""
-        answer = self._bare(frame) if self._conversation.revision is None else None
-        if answer is None:
-            yield from self._mcp(frame)
-        elif answer:
-            yield answer
+        turn = self.hear(frame)
+        if not turn.asked:
+            return turn.said
+        if turn.verdict.findings is None:
+            [request] = turn.asked
+            return (self.settle(request, self.answer(request)),)
+        return turn.frames([self.settle(each, self.answer(each)) for each in turn.asked])
 
-    # ── the bare door ────────────────────────────────────────────────────────────────────────────────────────────────
+    def may_take_long(self, frame: bytes) -> bool:
+        """Whether *frame* could keep us so long that what was answered before it should be sent first."""
+        return len(frame) > _SHORT or b"populate_backend" in frame
 
-    def _bare(self, frame: bytes) -> bytes | None:
-        """The answer of the bare door, empty where none is due; None for a frame that is MCP's."""
-        if framing.check(frame, self._limits.frame_bytes):
-            return _result(b"null", TOO_LARGE)
-        value = syntax.read(frame, self._limits.depth)
-        if isinstance(value, Violation):
-            return b"" if framing.is_blank(frame) else render.refusal(None, (value,), 0, None)
-        method = value.get("method") if isinstance(value, dict) else None
-        if isinstance(method, str) and method not in TOOLS and revisions_of(method):
-            return None
-        faults = tuple(envelope.check_call(value, _BARE, id_limit=self._limits.id_bytes))
-        if faults:
-            token = None if render.usable_id(frame, value) is None else render.id_token(frame, value["id"])
-            return render.refusal(token, faults[: self._limits.violations], 0, None)
-        if "id" not in value:
-            return b""
-        return self._call(render.id_token(frame, value["id"]), value["method"], value.get("params", {}))
+    def hear(self, frame: bytes, facts: Facts = NO_FACTS) -> Turn:
+        """The verdict on *frame*, and what is due for it."""
+        if self._unopened and facts.revision is None:
+            turn = self._bare(frame)
+            if turn is not None:
+                return turn
+        heard = self._conversation.hear(Party.CLIENT, frame, facts)
+        if self._unopened:
+            self._unopened = self._conversation.revision is None
+        if heard.findings is None:
+            return self._let_through(heard) if heard.kind == "request" else Turn(heard)
+        parts = heard.parts or (heard,)
+        turns = [self._let_through(each) for each in parts if each.kind == "request" and each.onward is not None]
+        refusals = [back for each in parts if (back := self._refusal(each)) is not None]
+        if heard.back is not None and not refusals:
+            refusals = [heard.back]
+        said = [*refusals, *(each for turn in turns for each in turn.said)]
+        return Turn(heard, said, [each for turn in turns for each in turn.asked], _code(heard))
 
-    def _call(self, token: bytes, method: str, params: dict[str, Any]) -> bytes:
-        tool = TOOLS.get(method)
-        if tool is None:
-            return _result(token, UNSUPPORTED)
-        contract = _CONTRACTS[method]
-        if contract.is_valid(params):
-            return _result(token, self._methods.bare(tool, params))
-        faults = contract.faults(params, at="/params", most=self._limits.violations)
-        wrong = [broken("contract/input", each, detail=f"input of {method}") for each in faults.distinct()]
-        return render.failure(token, "INVALID_TOOL_INPUT", wrong, faults.more, None)
+    def answer(self, request: Verdict) -> Answer:
+        """The answer to *request*, whatever happens. Leaves the conversation alone: any thread may do this."""
+        message, exchange = request.value, request.exchange
+        token = render.id_token(request.frame, message["id"])
+        method, params = message["method"], message.get("params", {})
+        if (params.get("name") if exchange else method) in _EXACT:
+            params = syntax.read_exactly(request.frame, message)["params"]
+        try:
+            if exchange is None:
+                return _result(token, self._methods.bare(method, params, self._tier)), None
+            return _result(token, self._methods.answer(method, params, exchange.entry.revision, self._tier)), None
+        except MethodError as failure:
+            return render.error_frame(token, failure.error(), failure.data, None), failure.code
+        except Exception as error:  # a mistake of ours, and no reason to fail the next request
+            import logging  # noqa: PLC0415 - not needed where nothing fails
+
+            logging.getLogger("assay").exception("%s failed", method, exc_info=error)
+            return render.failure(token, "INTERNAL_ERROR", (), 0, None), "INTERNAL_ERROR"
+
+    def settle(self, request: Verdict, answer: Answer) -> bytes:
+        """What is to be sent for *answer*. What is no result of a tool is judged like an answer of any other server."""
+        exchange, frame = request.exchange, answer[0]
+        if exchange is None:
+            return frame
+        if exchange.entry.name in _VOUCHED or len(frame) > self._limits.frame_bytes:
+            # The limit is for what others send: a schema of ours may be longer.
+            self._conversation.vouch(exchange, frame)
+            return frame
+        return self._conversation.hear(Party.SERVER, frame).onward or frame
+
+    def end(self) -> Sequence[bytes]:
+        """What is to be said when the server ends: that nothing more comes of what is listened to."""
+        waiting = self._conversation.open_requests(Party.CLIENT)
+        listening = [each for each in waiting if each.method == "subscriptions/listen"]
+        return [
+            self._conversation.hear(Party.SERVER, _result(token, orjson.dumps(_ended(token)))).onward or b""
+            for token in (each.spelling or orjson.dumps(each.id) for each in listening)
+        ]
 
     # ── MCP ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _mcp(self, frame: bytes) -> Iterator[bytes]:
-        verdict = self._conversation.hear(Party.CLIENT, frame)
-        if verdict.back is not None:
-            yield verdict.back
-        for part in verdict.parts or (verdict,):
-            if part.kind == "request" and part.onward is not None:
-                yield from self._answered(part)
-
-    def _answered(self, verdict: Verdict) -> Iterator[bytes]:
-        """The answer to a request that was let through, judged like one of any other server."""
-        revision = verdict.revision or ""
-        method, params = verdict.value["method"], verdict.value.get("params", {})
-        token = render.id_token(verdict.frame, verdict.value["id"])
-        if method == "subscriptions/listen":
+    def _let_through(self, heard: Verdict) -> Turn:
+        message = heard.value
+        if message["method"] == "subscriptions/listen":
             # Nothing changes while the server runs: it is acknowledged, and stays open until the client has enough.
-            yield self._said(_acknowledged(verdict.value["id"]))
-            return
-        try:
-            answer = _result(token, self._methods.answer(method, params, revision))
-        except MethodError as failure:
-            data = {"data": failure.data} if failure.data else {}
-            error = {"code": failure.code, "message": failure.message, **data}
-            answer = b'{"jsonrpc":"2.0","id":' + token + b',"error":' + orjson.dumps(error) + b"}"
-        yield self._said(answer)
-        if method == "initialize" and self._conversation.revision is not None:
-            self._teach(self._conversation.revision)
+            acknowledged = _acknowledged(render.id_token(heard.frame, message["id"]))
+            return Turn(heard, (self._conversation.hear(Party.SERVER, acknowledged).onward or b"",))
+        return Turn(heard, (), (heard,))
 
-    def _said(self, frame: bytes) -> bytes:
-        """*frame*, if it keeps to the protocol; the error in its place if we do not."""
-        return self._conversation.hear(Party.SERVER, frame).onward or b""
+    def _refusal(self, heard: Verdict) -> bytes | None:
+        """What a refused message gets. All that a tool answers is an envelope (specs/004), this too."""
+        exchange = heard.exchange
+        if heard.back is None or exchange is None or exchange.revision < "2025-11-25":
+            return heard.back
+        tool = exchange.tool
+        if tool is None or tool not in TOOLS:
+            return heard.back
+        wrong = [each for each in heard.violations if each.action == "refuse"]
+        if any(each.rule != "contract/input" for each in wrong):
+            return heard.back
+        params = heard.value["params"]
+        result = self._methods.refused(tool, params, wrong, exchange.revision, self._tier)
+        return _result(render.id_token(heard.frame, heard.value["id"]), result)
 
-    def _teach(self, revision: str) -> None:
-        """Our own tools need not be listed to be known: calls are held to their contracts from the first one on."""
-        tools = self._methods.tools(revision)
-        outputs = revision >= "2025-06-18"
-        wrong = list(self._conversation.tools.learn(tools, first=True, last=True, outputs=outputs, revision=revision))
-        assert not wrong, wrong  # noqa: S101 - our own schemas, the same for every connection
+    # ── the bare door ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _bare(self, frame: bytes) -> Turn | None:
+        """What comes of a frame on the bare door; None for one that is MCP's."""
+        large = framing.check(frame, self._limits.frame_bytes)
+        if large is not None:
+            return _refused(frame, "unreadable", None, (large,), _result(b"null", orjson.dumps(TOO_LARGE)))
+        value = syntax.read(frame, self._limits.depth)
+        if isinstance(value, Violation):
+            if framing.is_blank(frame):
+                return Turn(verdict(Party.CLIENT, frame, "blank", None, None, None, Findings(())))
+            return _refused(frame, "unreadable", None, (value,))
+        if isinstance(value, dict) and _is_mcp(value):
+            return None
+        kind = envelope.classify(value, envelope.MCP, self._limits.id_bytes)
+        if kind not in ("request", "notification"):
+            faults = tuple(envelope.check_call(value, _BARE, id_limit=self._limits.id_bytes))
+            if faults:
+                return _refused(frame, "unreadable", value, faults[: self._limits.violations])
+        if "id" not in value:
+            return Turn(verdict(Party.CLIENT, frame, "notification", value, None, None))
+        return self._bare_request(frame, value)
+
+    def _bare_request(self, frame: bytes, message: dict[str, Any]) -> Turn:
+        method, params = message["method"], message.get("params", {})
+        known = _CONTRACTS.get(method)
+        if known is not None and not known.valid_input(params):
+            wrong, more = contract.check_bare_input(known, params, self._limits.violations)
+            if wrong:
+                return _refused(frame, "request", message, tuple(wrong), more=more)
+        heard = verdict(Party.CLIENT, frame, "request", message, None, None)
+        return Turn(heard, (), (heard,))
 
 
-def _result(token: bytes, result: dict[str, Any]) -> bytes:
-    return b'{"jsonrpc":"2.0","id":' + token + b',"result":' + orjson.dumps(result) + b"}"
+def _is_mcp(message: dict[str, Any]) -> bool:
+    """Whether *message* opens an MCP conversation, or means to be part of one."""
+    method, params = message.get("method"), message.get("params")
+    if isinstance(method, str) and method not in TOOLS and revisions_of(method):
+        return True
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    return isinstance(meta, dict) and REVISION_KEY in meta
 
 
-def _acknowledged(ident: Any) -> bytes:
-    params = {"_meta": {"io.modelcontextprotocol/subscriptionId": ident}, "notifications": {}}
+def _refused(
+    frame: bytes, kind: Kind, value: Any, wrong: tuple[Violation, ...], back: bytes | None = None, more: int = 0
+) -> Turn:
+    """A frame that the bare door does not take."""
+    if back is None:
+        ident = value.get("id") if isinstance(value, dict) else None
+        usable = isinstance(ident, str | int | float) and not isinstance(ident, bool)
+        back = render.refusal(render.id_token(frame, ident) if usable else None, wrong, more, None)
+    heard = verdict(Party.CLIENT, frame, kind, value, None, None, Findings(wrong, more, None, back))
+    return Turn(heard, (back,), (), _code(heard))
+
+
+def _code(heard: Verdict) -> str | None:
+    """The canonical error of a refused frame."""
+    return next((RULES[each.rule].code for each in heard.violations if each.action == "refuse"), None)
+
+
+def _result(token: bytes, result: bytes) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (token, result)
+
+
+def _subscription(token: bytes) -> dict[str, Any]:
+    return {"io.modelcontextprotocol/subscriptionId": orjson.Fragment(token)}
+
+
+def _acknowledged(token: bytes) -> bytes:
+    params = {"_meta": _subscription(token), "notifications": {}}
     method = "notifications/subscriptions/acknowledged"
     return orjson.dumps({"jsonrpc": "2.0", "method": method, "params": params})
+
+
+def _ended(token: bytes) -> dict[str, Any]:
+    return {"resultType": "complete", "_meta": _subscription(token)}

@@ -17,6 +17,9 @@ from assay.contracts import assets as contracts
 
 Result = dict[str, Any]
 
+VALID: Mapping[str, Any] = MappingProxyType({"ok": True, "errors": []})
+"""What is said of an asset that fits."""
+
 EVERYTHING = "all"
 """The component that stands for every component."""
 
@@ -59,7 +62,7 @@ def get_example(catalogue: Catalogue, path: str) -> Result:
 def validate_asset(catalogue: Catalogue, asset: Any, schema: str) -> Result:
     """Whether *asset* fits *schema*; a schema that is unknown or unusable is an error like any other."""
     errors = validation.check(catalogue, asset, schema)
-    return _invalid(errors) if errors else {"ok": True, "errors": []}
+    return _invalid(errors) if errors else dict(VALID)
 
 
 def diff_assets(_: Catalogue, base: Any, new: Any) -> Result:
@@ -104,10 +107,12 @@ class Tool:
     input: contracts.Schema
     output: contracts.Schema
     function: Callable[..., Result]
+    """What does it, for arguments that were read from a frame: `call` takes any."""
 
     def call(self, catalogue: Catalogue, arguments: Mapping[str, Any]) -> Result:
-        """The tool's result for *arguments*, which fit `input`."""
-        return self.function(catalogue, **arguments)
+        """The tool's result for *arguments*, which fit `input`, wherever they come from."""
+        errors = validation.check_json(arguments["asset"]) if "asset" in arguments else []
+        return _invalid(errors) if errors else self.function(catalogue, **arguments)
 
 
 _READS: Mapping[str, bool] = MappingProxyType(

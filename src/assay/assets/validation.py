@@ -19,14 +19,18 @@ _DEEPEST_DUMP = 254
 
 
 def check(catalogue: Catalogue, asset: Any, schema: str) -> list[Error]:
-    """What is wrong with *asset* by *schema*, sorted by path and message; nothing if it fits. Raises nothing."""
+    """
+    What is wrong with *asset* by *schema*, sorted by path and message; nothing if it fits. Raises nothing.
+
+    The asset is one that `check_json` has nothing against.
+    """
     judge = catalogue.judge(schema)
     if not isinstance(judge, Compiled):
         return [_error("", _no_judge(catalogue, schema, judge))]
-    wrong = check_json(asset)
-    if wrong:
-        return wrong
-    return _errors(judge.faults(_without_reference(asset, catalogue, schema), most=DEFAULT.violations))
+    judged = _without_reference(asset, catalogue, schema)
+    if judge.always_affordable and judge.is_valid(judged):
+        return []
+    return _errors(judge.faults(judged, most=DEFAULT.violations))
 
 
 def check_json(asset: Any) -> list[Error]:
@@ -35,6 +39,8 @@ def check_json(asset: Any) -> list[Error]:
 
     The engine overflows its stack, and ends the process, on values that are nested some thousand deep.
     """
+    if _plainly_json(asset):
+        return []
     wrapped = asset
     for _ in range(_DEEPEST_DUMP - DEFAULT.depth):
         wrapped = [wrapped]
@@ -45,6 +51,15 @@ def check_json(asset: Any) -> list[Error]:
         found = _why_not(asset)
         return [_error("", found)] if found else []
     return []
+
+
+def _plainly_json(asset: Any) -> bool:
+    """Whether *asset* can be written and has too few brackets to be too deep: true of nearly all."""
+    try:
+        text = orjson.dumps(asset)
+    except orjson.JSONEncodeError:
+        return False
+    return len(text) <= 2 * DEFAULT.depth or text.count(b"{") + text.count(b"[") <= DEFAULT.depth
 
 
 def _why_not(asset: Any) -> str:

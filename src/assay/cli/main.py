@@ -20,13 +20,14 @@ what do you want to do?
   look something up in the protocol                assay schemas show REVISION DEFINITION
   see what changed between two revisions           assay schemas diff OLD NEW
   serve schemas, examples and asset tools          assay serve
+  see whether asset files fit their schemas        assay validate PATH
 """
 
 
 def parser() -> argparse.ArgumentParser:
     """The whole command line."""
     from assay import __version__
-    from assay.cli import check, rules, schemas, serve
+    from assay.cli import check, rules, schemas, serve, validate
 
     top = argparse.ArgumentParser(
         prog="assay",
@@ -37,6 +38,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"assay {__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     serve.add_parser(commands)
+    validate.add_parser(commands)
     check.add_parser(commands)
     rules.add_parsers(commands)
     schemas.add_parser(commands)
@@ -60,7 +62,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
+    except Exception as error:
+        if not _is_slip(error):
+            raise
+        print(f"assay: {error}", file=sys.stderr)
+        return 2
     return status
+
+
+def _is_slip(error: Exception) -> bool:
+    """Whether *error* is about what an operator configured, and says so itself; any other is a mistake of ours."""
+    from assay.settings import SettingsError
+
+    return isinstance(error, SettingsError)
 
 
 if __name__ == "__main__":

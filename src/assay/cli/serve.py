@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _EPILOG = """\
-Where schemas and examples come from: SYN_SCHEMAS_DIR and SYN_EXAMPLES_DIR, else libs/synesthetic-schemas below the
-working directory. SYN_BACKEND_URL enables populate_backend. MCP_READY_FILE (default /tmp/mcp.ready) is there while the
-server is ready.
+Schemas and examples are those of the options, else of SYN_SCHEMAS_DIR and SYN_EXAMPLES_DIR, else of
+libs/synesthetic-schemas below the working directory. SYN_BACKEND_URL enables populate_backend.
+MCP_READY_FILE (default /tmp/mcp.ready) is there while the server is ready.
+
+Exit status: 0 the input ended or a signal came, 2 something is configured wrongly.
 """
 
 
@@ -29,27 +31,93 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument(
+        "--schemas", metavar="DIR", type=directory, help="where the schemas are; wins over SYN_SCHEMAS_DIR"
+    )
+    parser.add_argument(
+        "--examples", metavar="DIR", type=directory, help="where the examples are; wins over SYN_EXAMPLES_DIR"
+    )
+    add_settings(parser)
     parser.set_defaults(run=run)
 
 
-def run(_: argparse.Namespace) -> int:
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Give *parser* the options that every command with settings has."""
+    parser.add_argument("--config", metavar="FILE", help="settings from FILE, not from assay.toml or pyproject.toml")
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="one setting, such as limits.depth=64; wins over the file and the environment; can be repeated",
+    )
+
+
+def directory(name: str) -> str:
+    """*name*, for an option that must name a directory."""
+    if not os.path.isdir(name):
+        raise argparse.ArgumentTypeError(f"{name}: no such directory")
+    return name
+
+
+def run(args: argparse.Namespace) -> int:
     """Serve until the input ends or a signal comes."""
     from assay.assets.methods import Methods
     from assay.assets.server import AssetServer
     from assay.assets.sources import Catalogue
     from assay.edges.stdio import StandardStreams
-    from assay.limits import DEFAULT
+    from assay.response import Tiers
+    from assay.settings import load
 
-    methods = Methods(Catalogue.read(os.environ, os.getcwd(), log=_log))
-    streams = StandardStreams(AssetServer(methods).hear, limit=DEFAULT.frame_bytes)
-    with _ready_file(os.environ.get("MCP_READY_FILE") or "/tmp/mcp.ready"):  # noqa: S108 - specs/001 names it
+    _open_standard_streams()
+    settings = load(os.environ, os.curdir, file=args.config, flags=args.set, log=_log)
+    catalogue = Catalogue.read({**os.environ, **_sources(args)}, os.curdir, log=_log)
+    methods = Methods(catalogue, tiers=Tiers(settings.tiers.features), tier=settings.tiers.tier)
+    server = AssetServer(methods, limits=settings.limits)
+    streams = StandardStreams(
+        server.respond, limit=settings.limits.frame_bytes, may_take_long=server.may_take_long, end=server.end
+    )
+    _leave_what_lasts()
+    ready_file = os.environ.get("MCP_READY_FILE") or "/tmp/mcp.ready"  # noqa: S108 - specs/001 names it
+    with streams, _ready_file(ready_file):
         _log("mcp:ready mode=stdio")
         streams.serve()
     return 0
 
 
+def _open_standard_streams() -> None:
+    """Makes up for standard streams that whoever started us has closed: else the next file opened would be one."""
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+
+
+def _leave_what_lasts() -> None:
+    """
+    Tells the collector of cycles to leave alone what is there for good, and to look less often.
+
+    Messages have no cycles, and go when their last reference does; looking for some took a tenth of the time.
+    """
+    import gc
+
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+
+
+def _sources(args: argparse.Namespace) -> dict[str, str]:
+    """The variables of specs/001 that the options stand for."""
+    given = {"SYN_SCHEMAS_DIR": args.schemas, "SYN_EXAMPLES_DIR": args.examples}
+    return {name: value for name, value in given.items() if value is not None}
+
+
 def _log(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    """One line to stderr; if nobody takes it, it is lost and the service goes on."""
+    if sys.stderr is not None:
+        with suppress(OSError, ValueError):
+            print(line, file=sys.stderr, flush=True)
 
 
 @contextmanager

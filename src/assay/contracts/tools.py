@@ -36,6 +36,11 @@ class Contract:
         self.valid_input: Callable[[Any], bool] = _nothing
         self.valid_output: Callable[[Any], bool] = _nothing
 
+    @classmethod
+    def of_input(cls, name: str, schema: Any) -> "Contract":
+        """The contract of a tool that promises nothing, or whose results are held to their promise elsewhere."""
+        return cls(name, schema, _NONE)
+
     def prepare(self) -> list[tuple[str, Refusal]]:
         """Compiles both schemas, once; gives those that cannot be used, by member."""
         if self.ready:
@@ -129,6 +134,12 @@ class Tools:
         if budget.allows(tool):
             for member, refusal in contract.prepare():
                 yield refused(refusal, f"{at}/{member}", revision)
+
+    def adopt(self, contracts: dict[str, Contract]) -> None:
+        """Takes over what is known of all tools without their having been listed: where they are our own."""
+        self.known.update(contracts)
+        self._listed = set(contracts)
+        self.complete = True
 
     def changed(self) -> None:
         """The server says that its list has changed: what is known stays, until it is listed again."""

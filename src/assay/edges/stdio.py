@@ -1,20 +1,25 @@
 """
 Standard input and output: one frame a line, requests answered one after the other, in order.
 
-The only code that waits for them. On SIGINT or SIGTERM the request in hand is finished and answered, then it is over.
+The only code that waits for them. On SIGINT or SIGTERM the request in hand is finished and answered, then it is over;
+on a second one, or if that takes too long, it is over at once.
 """
 
 import os
 import select
 import signal
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from types import FrameType
-from typing import Final
+from typing import Final, Self
 
 from assay.ladder.framing import Splitter, write
 
 _CHUNK: Final = 1 << 16
-"""Bytes read at once: what a pipe holds on Linux."""
+"""Bytes read or written at once: what a pipe holds on Linux."""
+
+GRACE: Final = 20.0
+"""Seconds from a signal to the end at the latest: a backend has 15, a client that does not read has the rest."""
 
 _STOPPING: Final = (signal.SIGINT, signal.SIGTERM)
 
@@ -24,37 +29,62 @@ class Stopped(Exception):  # noqa: N818 - not an error: somebody wants us to end
 
 
 class StandardStreams:
-    """Reads frames from one descriptor and writes answers to another, until the end of the stream or a signal."""
+    """
+    Reads frames from one descriptor and writes answers to another, until the end of the stream or a signal.
 
-    def __init__(self, hear: Callable[[bytes], Iterable[bytes]], *, limit: int, source: int = 0, sink: int = 1) -> None:
+    Frames that arrive together are answered together, in one write: a system call takes about as long as a verdict.
+    Before a frame of which *may_take_long* says so, what is due is written first; *end* gives what is said at the end.
+    """
+
+    def __init__(
+        self,
+        hear: Callable[[bytes], Iterable[bytes]],
+        *,
+        limit: int,
+        may_take_long: Callable[[bytes], bool] = lambda _: True,
+        end: Callable[[], Iterable[bytes]] = lambda: (),
+        source: int = 0,
+        sink: int = 1,
+    ) -> None:
         self._hear = hear
+        self._may_take_long = may_take_long
+        self._end = end
         self._splitter = Splitter(limit)
         self._source = source
         self._sink = sink
+        self._due: list[bytes] = []
+        self._due_bytes = 0
         self._stopping = False
+
+    def __enter__(self) -> Self:
+        """From now on a signal ends the service, not the process: to be entered before anybody is told of it."""
+        # A signal that comes just before we wait must not be missed: the interpreter writes it into this pipe.
+        self._wake, self._waker = os.pipe()
+        os.set_blocking(self._waker, False)
+        self._before_wakeup = signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
+        self._before = [(each, signal.signal(each, self._stop)) for each in (*_STOPPING, signal.SIGALRM)]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for each, handler in self._before:
+            signal.signal(each, handler)
+        signal.set_wakeup_fd(self._before_wakeup)
+        os.close(self._wake)
+        os.close(self._waker)
 
     def serve(self) -> None:
         """Returns when the input ends, when nobody reads the output any more, or after a signal."""
-        # A signal that comes just before we wait must not be missed: the interpreter writes it into this pipe.
-        wake, waker = os.pipe()
-        os.set_blocking(waker, False)
-        before = [(each, signal.signal(each, self._stop)) for each in _STOPPING]
-        previous = signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
-        try:
-            self._loop(wake)
-        except (Stopped, BrokenPipeError):
-            pass
-        finally:
-            signal.set_wakeup_fd(previous)
-            for each, handler in before:
-                signal.signal(each, handler)
-            os.close(wake)
-            os.close(waker)
+        with suppress(Stopped, BrokenPipeError):
+            self._loop()
+        with suppress(Stopped, BrokenPipeError):
+            self._due += map(write, self._end())
+            self._flush()
 
-    def _loop(self, wake: int) -> None:
-        while True:
-            ready, _, _ = select.select([self._source, wake], [], [])
-            if wake in ready or self._stopping:
+    def _loop(self) -> None:
+        while not self._stopping:
+            ready, _, _ = select.select([self._source, self._wake], [], [])
+            if self._wake in ready or self._stopping:
                 return
             chunk = os.read(self._source, _CHUNK)
             for frame in self._splitter.feed(chunk):
@@ -63,18 +93,35 @@ class StandardStreams:
                 last = self._splitter.end()
                 if last is not None:
                     self._answer(last)
+            self._flush()
+            if not chunk:
                 return
 
     def _answer(self, frame: bytes) -> None:
+        if self._due and self._may_take_long(frame):
+            self._flush()
         for answer in self._hear(frame):
-            self._write(write(answer))
+            self._due.append(write(answer))
+            self._due_bytes += len(answer)
+        if self._due_bytes >= _CHUNK or self._stopping:
+            self._flush()
         if self._stopping:
             raise Stopped
 
-    def _write(self, data: bytes) -> None:
-        rest = memoryview(data)
+    def _flush(self) -> None:
+        """Writes what is due."""
+        rest = memoryview(b"".join(self._due))
+        self._due.clear()
+        self._due_bytes = 0
         while rest:
-            rest = rest[os.write(self._sink, rest) :]
+            try:
+                rest = rest[os.write(self._sink, rest) :]
+            except BlockingIOError:
+                # Whoever started us has made the pipe so: wait until there is room.
+                select.select([], [self._sink], [])
 
     def _stop(self, _: int, __: FrameType | None) -> None:
+        if self._stopping:
+            raise Stopped
         self._stopping = True
+        signal.setitimer(signal.ITIMER_REAL, GRACE)

@@ -41,6 +41,14 @@ def check_input(contract: Contract, params: dict[str, Any], revision: str, most:
     return _explained("contract/input", contract.input, arguments, "/params/arguments", contract.name, revision, most)
 
 
+def check_bare_input(contract: Contract, params: dict[str, Any], most: int) -> tuple[list[Violation], int]:
+    """The same where the params of a request are the arguments of a tool (specs/001)."""
+    contract.prepare()
+    if contract.input is None or contract.valid_input(params):
+        return [], 0
+    return _explained("contract/input", contract.input, params, "/params", contract.name, None, most)
+
+
 def check_output(contract: Contract, result: dict[str, Any], revision: str, most: int) -> tuple[list[Violation], int]:
     """What is wrong with the structured content of a result, and at least how much more."""
     if contract.output is None or keeps_output(contract, result):
@@ -61,14 +69,14 @@ def check_output(contract: Contract, result: dict[str, Any], revision: str, most
 
 
 def _explained(
-    rule: str, schema: Compiled, instance: Any, at: str, tool: str, revision: str, most: int
+    rule: str, schema: Compiled, instance: Any, at: str, tool: str, revision: str | None, most: int
 ) -> tuple[list[Violation], int]:
     faults = schema.faults(instance, at=at, most=most)
     member = "inputSchema" if rule == "contract/input" else "outputSchema"
     return list(_violations(rule, faults, f"{member} of {tool[:60]}", revision)), faults.more
 
 
-def _violations(rule: str, faults: Faults, detail: str, revision: str) -> Iterator[Violation]:
+def _violations(rule: str, faults: Faults, detail: str, revision: str | None) -> Iterator[Violation]:
     for fault in faults.distinct():
         slip = _slip(fault.keyword, fault.expected, fault.found)
         # What is too large for its schema was not looked at, so nothing is known of it but that.

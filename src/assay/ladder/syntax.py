@@ -5,6 +5,7 @@ Every accepted frame has exactly one reading: what other parsers would take diff
 surrogate pair, a number that overflows) is refused here, because the frame travels on verbatim.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -57,9 +58,35 @@ def read(frame: bytes, depth: int = DEFAULT.depth) -> Any | Violation:
     return _repeated_key(frame) or value
 
 
+_LONG_INTEGER = re.compile(rb"[0-9]{19}")
+
+
+def read_exactly(frame: bytes, value: Any) -> Any:
+    """
+    The value in *frame*, which was read as *value*, with every integer to the last digit.
+
+    `read` has doubles for integers beyond 64 bits, as most peers do. Whoever stores or compares values needs this.
+    """
+    # Written again as it came, it has lost nothing; and without such an integer it has lost none.
+    if _dumps(value) == frame or _LONG_INTEGER.search(frame) is None:
+        return value
+    import json  # noqa: PLC0415 - as below
+
+    try:
+        return json.loads(frame)
+    except ValueError:
+        # Python reads no integer of more than 4,300 digits.
+        return value
+
+
 def write(value: Any) -> bytes:
-    """The compact frame for *value*, on one line."""
-    return _dumps(value)
+    """The compact frame for *value*, on one line; integers to the last digit, however long."""
+    try:
+        return _dumps(value)
+    except orjson.JSONEncodeError:
+        import json  # noqa: PLC0415 - as below
+
+        return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 _UNPROVED: Any = object()

@@ -4,17 +4,23 @@ Puts what a tool gives, or how it fails, into an envelope.
 Runs a plain function where it stands: no threads. Clock and ids are given to it, so that a run can be repeated exactly.
 """
 
+import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from functools import wraps
+from itertools import count
+from os import urandom
 from os.path import basename
 from time import perf_counter
 from typing import Any, Final, NamedTuple, ParamSpec
+
+import orjson
 
 from assay.response.codes import ENVELOPE, ERROR_CODES, TIERS
 from assay.response.discretion import Heard, heard
 from assay.response.failures import discreet, hints_in, raised, reported
 from assay.response.model import ResponseEnvelope, ToolError, UpgradeHint, check_text, check_word, sealed
+from assay.response.text import written
 from assay.response.tiers import UpgradeRequiredError
 
 P = ParamSpec("P")
@@ -23,14 +29,44 @@ _NO_JSON: Final = ToolError("The tool gave a result that is not JSON.", "interna
 _NO_TIER: Final = ToolError(ERROR_CODES["internal_error"], "internal_error")
 _JSON: Final = (dict, list, str, int, float)
 _SENT: Final = (*_JSON, Mapping, tuple, set, frozenset, bytes, bytearray)
-_IDS: Final = ("request_id", "requestId", "correlation_id", "correlationId")
+
+
+def _both(text: bytes) -> tuple[bytes, bytes]:
+    """JSON *text*, and how it is written inside a string."""
+    return text, orjson.dumps(text.decode())[1:-1]
+
+
+_REST, _QUOTED_REST = _both(b',"error":null,"upgrade_hints":[],"data":')
+REQUEST_IDS: Final = ("request_id", "requestId", "correlation_id", "correlationId")
 
 
 def fresh_id() -> str:
-    """A request id that nobody else has."""
-    from uuid import uuid4  # noqa: PLC0415 - not needed where the caller gives an id
+    """
+    A request id that nobody else has, written like a UUID: 32 hexadecimal digits.
 
-    return uuid4().hex
+    The first half is drawn once in a process, the rest counts: that takes a tenth of the time of a UUID. No secret.
+    """
+    return f"{_ids.mine}{next(_ids.count):015x}"
+
+
+class _Ids:
+    """What makes the ids of this process its own."""
+
+    __slots__ = ("count", "mine")
+
+    def __init__(self) -> None:
+        self.draw()
+
+    def draw(self) -> None:
+        drawn = urandom(8).hex()
+        # Version 4, random, in the places where a UUID says so.
+        self.mine = f"{drawn[:12]}4{drawn[12:15]}8"
+        self.count = count()
+
+
+_ids: Final = _Ids()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_ids.draw)
 
 
 class Enveloper:
@@ -40,7 +76,7 @@ class Enveloper:
     *parameters* are the names of the tool's parameters, which an error may mention. *clock* gives seconds.
     """
 
-    __slots__ = ("_capabilities", "_clock", "_new_id", "_parameters", "tool_id", "tool_version")
+    __slots__ = ("_capabilities", "_clock", "_heads", "_middle", "_new_id", "_parameters", "tool_id", "tool_version")
 
     def __init__(
         self,
@@ -61,6 +97,10 @@ class Enveloper:
         self._parameters = frozenset(parameters)
         self._clock = clock
         self._new_id = new_id
+        # An envelope as JSON text begins with what is the same in all calls of a tier.
+        named = orjson.dumps({"tool_version": tool_version, "tool_id": tool_id})[1:-1]
+        self._heads = {tier: _both(b'{"tier":"%b",%b,"request_id":"' % (tier.encode(), named)) for tier in TIERS}
+        self._middle = _both(b'","capabilities":%b,"duration_ms":' % orjson.dumps(list(self._capabilities)))
 
     def run(
         self, call: Callable[[], Any], *, tier: str, request_id: str | None = None, arguments: Any = None
@@ -92,6 +132,44 @@ class Enveloper:
         except Exception as error:
             return self._failed(error, begun)
         return self._answered(given, begun)
+
+    def write(
+        self, call: Callable[[], "Text"], *, tier: str, request_id: str | None = None, arguments: Any = None
+    ) -> tuple[bytes, bytes, bool]:
+        """
+        The envelope of *call* as JSON text, as that text inside a string of JSON, and whether the call went well.
+
+        What `run` and `to_json` would give, for a server that needs no more: no model is made of a call that goes well,
+        which takes a third of the time. *call* leaves *arguments* as they are.
+        """
+        if tier not in self._heads:
+            check_word("tier", tier, TIERS)
+        if request_id is None:
+            request_id = self._new_id()
+        started = self._clock()
+        try:
+            data, text, quoted = call()
+        except Exception as error:
+            envelope = self._failed(error, _Call(tier, request_id, heard(arguments, self._parameters), started))
+            return (*_both(envelope.to_json()), False)
+        if data.get("ok") is False or data.get("success") is False:
+            envelope = self._answered(data, _Call(tier, request_id, heard(arguments, self._parameters), started))
+            return (*_both(envelope.to_json()), False)
+        ident = quoted_ident = request_id.encode()
+        if not ident.isalnum():
+            ident = orjson.dumps(request_id)[1:-1]
+            quoted_ident = orjson.dumps(ident.decode())[1:-1]
+        lasted = b"%.3f" % max(0.0, (self._clock() - started) * 1000)
+        (head, quoted_head), (middle, quoted_middle) = self._heads[tier], self._middle
+        return (
+            b"".join((head, ident, middle, lasted, _REST, text, b"}")),
+            b"".join((quoted_head, quoted_ident, quoted_middle, lasted, _QUOTED_REST, quoted, b"}")),
+            True,
+        )
+
+    def failed(self, error: ToolError, *, tier: str, request_id: str | None = None) -> bytes:
+        """The envelope of a call that was not made because of *error*, as JSON text."""
+        return self._sealed(self._begun(tier, request_id, None), error).to_json()
 
     def without_tier(self, request_id: str | None = None) -> ResponseEnvelope:
         """The answer where the caller's tier could not be found out: nothing was run."""
@@ -126,19 +204,36 @@ class Enveloper:
     def _sealed(
         self, call: "_Call", error: ToolError | None, hints: tuple[UpgradeHint, ...] = (), data: Any = None
     ) -> ResponseEnvelope:
-        # A clock that was set back must not make an envelope that breaks the contract. It tells microseconds at best.
-        lasted = max(0.0, round((self._clock() - call.started) * 1000, 3))
         return sealed(
             call.tier,
             self.tool_version,
             self.tool_id,
             call.request_id,
             self._capabilities,
-            lasted,
+            self._lasted(call.started),
             error,
             hints,
             data,
         )
+
+    def _lasted(self, started: float) -> float:
+        """Milliseconds, at most to the microsecond. A clock that was set back must not break the contract."""
+        return max(0.0, round((self._clock() - started) * 1000, 3))
+
+
+class Text(NamedTuple):
+    """What a tool gives, already written."""
+
+    value: dict[str, Any]
+    text: bytes
+    """As JSON."""
+    quoted: bytes
+    """That text inside a string of JSON, without the quotes around it."""
+
+    @classmethod
+    def of(cls, value: dict[str, Any]) -> "Text":
+        """*value*, written; raises `TypeError` or `ValueError` if it is no JSON."""
+        return cls(value, *_both(written("data", value)))
 
 
 class _Call(NamedTuple):
@@ -218,7 +313,7 @@ def _tier(getter: Callable[[], str], tool_id: str) -> str | None:
 
 def _id_in(ctx: Any) -> str | None:
     """The request id that *ctx* has, by any of its names, as a key or as an attribute."""
-    for name in _IDS if ctx is not None else ():
+    for name in REQUEST_IDS if ctx is not None else ():
         try:
             found = _id(ctx.get(name) if isinstance(ctx, Mapping) else getattr(ctx, name, None))
         except Exception:  # a context outside of a request raises what it likes

@@ -1,0 +1,183 @@
+"""``assay validate``: see whether asset files fit their schemas."""
+
+# ruff: noqa: PLC0415  each command imports only what it needs: `assay --help` needs none of it
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from assay.cli.serve import add_settings, directory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from assay.assets.sources import Catalogue
+    from assay.limits import Limits
+    from assay.verdict import Violation
+
+_EPILOG = """\
+One file gives one line of JSON:
+  {"ok":true,"errors":[]}
+  {"ok":false,"reason":"validation_failed","errors":[{"path":"/gain","msg":"expected a number"}]}
+Several files, and those of a directory, give one line each, with the name as "file".
+
+An asset is judged by --schema, else by the schema that its $schemaRef names, else by the one that
+its file is named after, else by synesthetic-asset. The schemas are those of --schemas, else of
+SYN_SCHEMAS_DIR, else of libs/synesthetic-schemas/jsonschema below the working directory.
+A file has at most 1 MiB, as a request has; the setting limits.frame_bytes changes that.
+
+Exit status: 0 all are valid, 1 one is not, 2 one could not be read or is no JSON.
+"""
+
+_STATUS: Final = {"validation_failed": 1, "io_error": 2, "parse_error": 2}
+"""The exit status by the reason of a result (specs/001 §10); without a reason all is well."""
+
+_PLACED: Final = frozenset({"syntax/json", "syntax/number", "syntax/surrogate"})
+"""The rules about one place in the text."""
+
+Result = dict[str, Any]
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register ``validate``."""
+    parser = subparsers.add_parser(
+        "validate",
+        help="see whether asset files fit their schemas",
+        description="See whether asset files fit their schemas; the result is JSON.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "paths",
+        metavar="PATH",
+        nargs="+",
+        help="an asset; a directory, for every .json file below it; - for standard input",
+    )
+    parser.add_argument("--schema", metavar="NAME", help="judge by this schema, whatever the files say")
+    parser.add_argument(
+        "--schemas", metavar="DIR", type=directory, help="where the schemas are; wins over SYN_SCHEMAS_DIR"
+    )
+    add_settings(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Validate the files; the worst of their exit statuses."""
+    import orjson
+
+    from assay.settings import load
+
+    limits = load(os.environ, os.getcwd(), file=args.config, flags=args.set, log=_say).limits
+    catalogue = _catalogue(args.schemas)
+    alone = len(args.paths) == 1 and not _is_directory(args.paths[0])
+    worst = 0
+    for name, failure in _files(args.paths):
+        result = failure or _validated(catalogue, name, args.schema, limits)
+        worst = max(worst, _STATUS.get(result.get("reason", ""), 0))
+        named = result if alone else {"file": os.fsencode(name).decode(errors="replace"), **result}
+        sys.stdout.buffer.write(orjson.dumps(named) + b"\n")
+        # Each at once, so that what stderr says about a file stands beside it.
+        sys.stdout.buffer.flush()
+    return worst
+
+
+def _catalogue(given: str | None) -> Catalogue:
+    """The schemas that `assay serve` would have, without the examples."""
+    from assay.assets.files import read_directory
+    from assay.assets.library import Library, schema_file
+    from assay.assets.sources import SUBMODULE, Catalogue
+
+    place = given or os.environ.get("SYN_SCHEMAS_DIR") or f"{SUBMODULE}/jsonschema"
+    library = Library([schema_file(file) for file in read_directory(place, os.getcwd(), _say)])
+    if not library.files:
+        _say("there are no schemas: name their directory with --schemas or SYN_SCHEMAS_DIR")
+    return Catalogue(library)
+
+
+def _files(paths: list[str]) -> Iterator[tuple[str, Result | None]]:
+    """Every file that *paths* name, those of a directory sorted, with the failure where there is none to be had."""
+    for path in paths:
+        if not _is_directory(path):
+            yield path, None
+            continue
+        failures: list[OSError] = []
+        names = sorted(_below(path, failures))
+        yield from ((name, None) for name in names)
+        yield from ((str(error.filename), _failed("io_error", str(error.filename), error)) for error in failures)
+        if not names and not failures:
+            yield path, _failed("io_error", path, "no .json file in it")
+
+
+def _is_directory(path: str) -> bool:
+    return path != "-" and os.path.isdir(path)
+
+
+def _below(path: str, failures: list[OSError]) -> Iterator[str]:
+    """The files that a listing would have, too: nothing in directories named _… or .…, no pipes and devices."""
+    for folder, folders, names in os.walk(path, onerror=failures.append):
+        folders[:] = [name for name in folders if not name.startswith(("_", "."))]
+        whole = (os.path.join(folder, name) for name in names if name.endswith(".json") and not name.startswith("."))
+        yield from (name for name in whole if os.path.isfile(name) or os.path.islink(name))
+
+
+def _validated(catalogue: Catalogue, name: str, schema: str | None, limits: Limits) -> Result:
+    """What `validate_asset` says of a file, or why it could not be asked."""
+    from assay.assets.tools import validate_asset
+    from assay.ladder import syntax
+    from assay.verdict import Violation
+
+    try:
+        with open(0 if name == "-" else name, "rb", closefd=name != "-") as file:
+            content = file.read(limits.frame_bytes + 1)
+    except OSError as error:
+        return _failed("io_error", name, error)
+    if len(content) > limits.frame_bytes:
+        return _too_large(name, limits)
+    asset = syntax.read(content, limits.depth)
+    if isinstance(asset, Violation):
+        return _unreadable(name, content, asset)
+    base = "" if name == "-" else os.path.basename(name)
+    return validate_asset(catalogue, asset, schema or catalogue.schema_of(asset, base))
+
+
+def _too_large(name: str, limits: Limits) -> Result:
+    """What specs/001 §6 says of a request of that size: not valid, and never parsed."""
+    from assay.assets.server import TOO_LARGE
+
+    _say(f"{_shown(name)}: longer than {limits.frame_bytes:,} bytes")
+    return dict(TOO_LARGE)
+
+
+def _unreadable(name: str, content: bytes, why: Violation) -> Result:
+    place = _place(content) if why.rule in _PLACED else ""
+    return _failed("parse_error", name, f"expected {why.expected}, found {why.found}{place}", why.at)
+
+
+def _place(content: bytes) -> str:
+    """Where in the lines of *content* it stops being JSON: a file has lines, other than a frame."""
+    import orjson
+
+    try:
+        orjson.loads(content)
+    except orjson.JSONDecodeError as error:
+        return f" (line {error.lineno}, column {error.colno})"
+    return ""
+
+
+def _failed(reason: str, name: str, why: OSError | str, at: str = "") -> Result:
+    """The result for what is no asset at all, told on stderr as well."""
+    said = why if isinstance(why, str) else why.strerror or type(why).__name__
+    _say(f"{_shown(name)}: {at + ': ' if at else ''}{said}")
+    return {"ok": False, "reason": reason, "errors": [{"path": at, "msg": said}]}
+
+
+def _shown(name: str) -> str:
+    """A file's name, with nothing in it that a terminal would act upon."""
+    return name if name.isprintable() else ascii(name)
+
+
+def _say(line: str) -> None:
+    print(f"assay validate: {line}", file=sys.stderr)
