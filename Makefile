@@ -1,11 +1,23 @@
-# Two commands: `make run` and `make test`. Each does all of its own set-up, in .venv.
+# Two commands: `make run` and `make test`. Each does all of its own set-up, in .venv; tests have more in .venvs.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# pip's version check would ask the network for nothing we need.
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PIP := $(BIN)/python -m pip
+# pip's version check would ask the network for nothing we need. Errors are shown, warnings are not.
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_QUIET := 2
 
-.PHONY: run test bench docs clean
+# What tests look at from outside: an environment made as specs/001 says, one with the official SDK, and the official
+# TypeScript client.
+SPECS := .venvs/specs
+SDK := .venvs/sdk
+BENCH := .venvs/bench
+NODE_MODULES := tests/clients/node_modules
+COMPAT := compat/pyproject.toml compat/assay_mcp_compat.pth $(wildcard compat/src/mcp/*.py)
+# Empty where there is no npm, or no Node.js that the client runs on.
+NPM = $(shell node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' 2>/dev/null && command -v npm)
+
+.PHONY: run test set-up installed bench docs clean
 .DEFAULT_GOAL := run
 
 $(BIN)/python:
@@ -21,9 +33,32 @@ $(VENV)/.test: pyproject.toml | $(BIN)/python
 	$(PIP) install -e '.[test]'
 	@touch $@ $(VENV)/.run
 
-$(VENV)/.bench: pyproject.toml | $(BIN)/python
-	$(PIP) install -e '.[bench]'
-	@touch $@ $(VENV)/.run
+# Apart from the rest: the peers bring the official SDK along.
+$(BENCH)/.done: pyproject.toml | $(BIN)/python
+	$(PYTHON) -m venv --without-pip $(BENCH)
+	$(PIP) --python $(BENCH)/bin/python install -e '.[bench]'
+	@touch $@
+
+$(SPECS)/bin/python: | $(BIN)/python
+	$(PYTHON) -m venv $(SPECS)
+
+$(SPECS)/.done: requirements.txt pyproject.toml $(COMPAT) | $(SPECS)/bin/python
+	. $(SPECS)/bin/activate && pip install -r requirements.txt && pip install -e .
+	@touch $@
+
+# Little of what is installed there is ever imported. For this option of pip, 0 means yes: do not compile.
+$(SPECS)/.done $(SDK)/.done: export PIP_NO_COMPILE := 0
+
+# The SDK comes first: a test shows that what is installed after it leaves it alone.
+$(SDK)/.done: pyproject.toml $(COMPAT) | $(BIN)/python
+	$(PYTHON) -m venv --without-pip $(SDK)
+	$(PIP) --python $(SDK)/bin/python install 'mcp>=2'
+	$(PIP) --python $(SDK)/bin/python install . ./compat
+	@touch $@
+
+$(NODE_MODULES)/.done: tests/clients/package.json
+	npm --prefix tests/clients install --no-package-lock --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
 
 run: $(VENV)/.run  ## judge a bundled sample conversation and show the verdicts
 	@printf '%s\n' 'A recorded conversation between a client and a server, judged message by message:' ''
@@ -33,17 +68,25 @@ run: $(VENV)/.run  ## judge a bundled sample conversation and show the verdicts
 	  '  $(BIN)/assay rules                       everything that is enforced' \
 	  '  $(BIN)/assay check YOUR-RECORDING.jsonl  one {"dir": "c2s" or "s2c", "msg": "…"} a line'
 
-test: $(VENV)/.test  ## lint, types and all tests
+# Side by side: one waits for the network while another unpacks.
+set-up:
+	@$(MAKE) --no-print-directory -j4 installed
+
+installed: $(VENV)/.test $(SPECS)/.done $(SDK)/.done $(if $(NPM),$(NODE_MODULES)/.done)
+	@:
+
+test: set-up  ## lint, types and all tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy compat
 	$(BIN)/python -m pytest
 
-bench: $(VENV)/.bench  ## the cost of a verdict beside its peers
-	$(BIN)/python bench/run.py
+bench: $(BENCH)/.done  ## the cost of a verdict, and of the asset server, beside their peers
+	$(BENCH)/bin/python bench/run.py
 
 docs: $(VENV)/.run  ## regenerate the generated pages
 	$(BIN)/python -m assay.cli.pages docs
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venvs .cache $(NODE_MODULES) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
