@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from typing import Any, Final, Literal, NamedTuple, cast
 
 from assay import objections, render
-from assay.contracts.tools import Tools
+from assay.contracts.headers import ParamHeaders
+from assay.contracts.tools import Contract, Tools
 from assay.ladder import contract, envelope, framing, syntax
+from assay.ladder.headers import Headers, check_headers, keeps_headers
 from assay.ladder.protocol import Judge
 from assay.lifecycle import CAPABILITIES_KEY, REVISION_KEY, named_revision
 from assay.limits import DEFAULT, Limits
@@ -29,6 +31,8 @@ class Facts(NamedTuple):
     transport: Literal["stdio", "http"] = "stdio"
     revision: str | None = None
     """The revision that a header names, over HTTP."""
+    headers: Headers | None = None
+    """The headers of a request of its own, by name in lower case, over HTTP."""
 
 
 NO_FACTS = Facts()
@@ -94,6 +98,8 @@ class Conversation:
             return self._unreadable(party, frame, framing.check(frame, self._frame_bytes))
         value = _read(frame, self._depth)
         if type(value) is dict:
+            if facts.headers is not None and not self._keeps_headers(value, facts.headers):
+                return self._message(party, frame, value, facts)
             quick = self._quick_call if party is _CLIENT else self._quick_result
             return quick(frame, value) or self._message(party, frame, value, facts)
         if type(value) is Violation:
@@ -216,6 +222,18 @@ class Conversation:
         made.findings = None
         return made
 
+    def _keeps_headers(self, message: dict[str, Any], headers: Headers) -> bool:
+        known = self._called(message)
+        if known is not None and not known.ready:
+            return False
+        return keeps_headers(message, headers, self._memory.lifecycle.judge.revision, _repeated(known))
+
+    def _called(self, message: dict[str, Any]) -> Contract | None:
+        """The contract of the tool that is called, if it is known."""
+        params = message.get("params")
+        name = params.get("name") if type(params) is dict else None
+        return self._contracts.get(name) if type(name) is str else None
+
     # ── one message ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _message(self, party: Party, frame: bytes, value: Any, facts: Facts, batched: bool = False) -> Verdict:
@@ -226,7 +244,7 @@ class Conversation:
             return self._request(party, frame, value, facts, batched, value["id"])
         if kind == "result":
             return self._answer(party, frame, value, kind, value["id"])
-        return self._notification(party, frame, value)
+        return self._notification(party, frame, value, facts)
 
     def _unusual(self, party: Party, frame: bytes, value: Any, facts: Facts, batched: bool) -> Verdict:
         """What the quick look did not settle: errors, ids such as 1.0, and everything that is wrong."""
@@ -247,7 +265,7 @@ class Conversation:
         if kind == "request":
             return self._request(party, frame, value, facts, batched, cast("Id", ident))
         if kind == "notification":
-            return self._notification(party, frame, value)
+            return self._notification(party, frame, value, facts)
         return self._answer(party, frame, value, kind, ident)
 
     def _request(
@@ -261,6 +279,12 @@ class Conversation:
         if entry is None:
             found.append(self._no_such_method(judge, party, "request", message))
             entry = judge.stranger(party, method)
+        if facts.headers is not None:
+            # Before all else: a body that names another revision than its header is refused for that.
+            known = self._called(message) if method == "tools/call" else None
+            unusable = contract.check_usable(known, judge.revision) if known is not None else []
+            wrong = list(check_headers(message, facts.headers, judge.revision, _repeated(known)))
+            found = wrong + [each for each in found if each not in wrong] + unusable
         faults, more = judge.check_params(entry, message, self.limits.violations)
         found += faults
         if ident in side.open or len(side.open) >= self._most_open:
@@ -275,10 +299,17 @@ class Conversation:
         if "params" in message and not _refused(found):
             more += self._memory.take_params(side, exchange, message["params"], found)
         side.garbage = 0
-        return self._heard_request(side, frame, message, exchange, found, more)
+        return self._heard_request(side, frame, message, exchange, found, more, facts.revision)
 
     def _heard_request(
-        self, side: Side, frame: bytes, message: dict[str, Any], exchange: Exchange, found: list[Violation], more: int
+        self,
+        side: Side,
+        frame: bytes,
+        message: dict[str, Any],
+        exchange: Exchange,
+        found: list[Violation],
+        more: int,
+        told: str | None,
     ) -> Verdict:
         """A request goes on unless it is refused and refusals are enforced."""
         goes_on = not self._enforcing or not _refused(found)
@@ -291,15 +322,18 @@ class Conversation:
         else:
             side.forget_token(exchange)
             ident = render.id_token(frame, message["id"])
-            back = render.refusal(ident, listed, more, exchange.revision, requested=named_revision(message))
+            requested = named_revision(message) or told
+            back = render.refusal(ident, listed, more, exchange.revision, requested=requested)
         findings = Findings(listed, more, frame if goes_on else None, back) if found else None
         return verdict(side.party, frame, "request", message, exchange, exchange.revision, findings)
 
-    def _notification(self, party: Party, frame: bytes, message: dict[str, Any]) -> Verdict:
+    def _notification(self, party: Party, frame: bytes, message: dict[str, Any], facts: Facts) -> Verdict:
         side = self._sides[party]
         method = message["method"]
         judge, early = self._memory.lifecycle.place_notification(method)
         found = list(early)
+        if facts.headers is not None:
+            found += check_headers(message, facts.headers, judge.revision)
         more = 0
         entry = judge.calls[party, "notification"].get(method)
         if entry is None:
@@ -438,6 +472,11 @@ class Conversation:
     def _listed(self, found: Sequence[Violation], more: int) -> tuple[tuple[Violation, ...], int]:
         most = self.limits.violations
         return tuple(found[:most]), more + max(0, len(found) - most)
+
+
+def _repeated(known: Contract | None) -> ParamHeaders:
+    """The headers that repeat arguments of a tool."""
+    return () if known is None else known.headers
 
 
 def _quick_meta(exchange: Exchange, params: dict[str, Any]) -> bool:

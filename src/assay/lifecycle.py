@@ -64,7 +64,8 @@ class Lifecycle:
                 return self._unsupported(named)
             # A revision that has a handshake, named where one without would name itself: it means nothing there.
             named = None
-        if named is not None or method == "server/discover" or (told is not None and not handshake(told)):
+        stateless = told is not None and (told not in REVISIONS or not handshake(told))
+        if named is not None or method == "server/discover" or stateless:
             return self._place_of_stateless(named if named is not None else told)
         if method == "initialize":
             return self._place_of_initialize(message)

@@ -42,6 +42,7 @@ _SCHEMA = "MCP {revision}, schema"
 _TOOLS = "MCP {revision}, server/tools"
 _CANCELLATION = "MCP {revision}, basic/utilities/cancellation"
 _PROGRESS = "MCP {revision}, basic/utilities/progress"
+_HTTP = "MCP {revision}, basic/transports/streamable-http"
 _OURS = "ours"
 
 _REFUSE: Final = "refuse"
@@ -470,6 +471,36 @@ _ROWS: tuple[tuple[str, str, str, str, str, Action, str, str], ...] = (
         "the server's output ends while tools/call is open",
     ),
     (
+        "protocol/header-missing",
+        "Over HTTP a request of 2026-07-28 repeats its revision, its method, its name and marked arguments in headers.",
+        "Proxies route and limit by the headers; a request without them passes them unseen.",
+        _HTTP,
+        "Send MCP-Protocol-Version and Mcp-Method with every request, Mcp-Name and Mcp-Param-… where they apply.",
+        _REFUSE,
+        "HEADER_MISMATCH",
+        "a POST of tools/call without Mcp-Name",
+    ),
+    (
+        "protocol/header-mismatch",
+        "A header says what the body says, once.",
+        "A proxy would let one thing through by the header, and the server do another by the body.",
+        _HTTP,
+        "Take the headers from the message as it is sent; ask tools/list which arguments are marked with x-mcp-header.",
+        _REFUSE,
+        "HEADER_MISMATCH",
+        'Mcp-Name: search, with {"name":"delete"} in the params',
+    ),
+    (
+        "protocol/header-encoding",
+        "A header is visible ASCII; what is not is sent in Base64, between =?base64? and ?=.",
+        "Other characters are dropped, changed or read as another header on the way.",
+        _HTTP,
+        "Encode the value as UTF-8, then as Base64 with its padding; the two markers are in lower case.",
+        _REFUSE,
+        "HEADER_MISMATCH",
+        "Mcp-Param-City: =?base64?SGVsbG8?=",
+    ),
+    (
         "contract/input",
         "The arguments of a call keep to the tool's inputSchema.",
         "The tool would fail, or do something else than was meant.",
@@ -578,6 +609,16 @@ _ROWS: tuple[tuple[str, str, str, str, str, Action, str, str], ...] = (
         _QUARANTINE,
         "UPSTREAM_INVALID",
         '{"$ref":"#"}',
+    ),
+    (
+        "contract/header",
+        "An x-mcp-header is the name of a header, on a string, integer or boolean property, and no other has it.",
+        "Clients over HTTP leave the whole tool out of the list, most of them without a word.",
+        f"{_HTTP}; {_TOOLS}",
+        "Mark plain properties only, not those within items, anyOf or $defs; give a fraction the type string.",
+        _QUARANTINE,
+        "UPSTREAM_INVALID",
+        '{"type":"number","x-mcp-header":"Limit"}',
     ),
     (
         "contract/pattern",

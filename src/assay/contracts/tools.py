@@ -10,10 +10,12 @@ from typing import Any
 
 import orjson
 
+from assay.contracts.headers import ParamHeaders, param_headers
 from assay.engine.admission import Refusal, compile_untrusted
 from assay.engine.budget import affordable
 from assay.engine.compiled import PATTERN_SIZE, Compiled
 from assay.rules import violation
+from assay.spec.revisions import handshake
 from assay.verdict import Violation
 
 
@@ -25,12 +27,14 @@ class Contract:
     Until the schemas are compiled, and where judging could take too long, they say no: then a closer look is due.
     """
 
-    __slots__ = ("_schemas", "input", "name", "output", "ready", "valid_input", "valid_output")
+    __slots__ = ("_schemas", "headers", "input", "name", "output", "ready", "valid_input", "valid_output")
 
     def __init__(self, name: str, input_schema: Any, output_schema: Any) -> None:
         self.name = name
         self.input: Compiled | None = None
         self.output: Compiled | None = None
+        self.headers: ParamHeaders = ()
+        """The headers that repeat arguments, over HTTP."""
         self.ready = False
         self._schemas = {"inputSchema": input_schema, "outputSchema": output_schema}
         self.valid_input: Callable[[Any], bool] = _nothing
@@ -47,10 +51,16 @@ class Contract:
             return []
         self.ready = True
         found = {member: _NONE if schema is _NONE else compiled(schema) for member, schema in self._schemas.items()}
+        repeated = param_headers(self._schemas["inputSchema"])
         self._schemas.clear()
+        if isinstance(repeated, tuple):
+            self.headers = repeated
         self.input, self.output = (each if isinstance(each, Compiled) else None for each in found.values())
         self.valid_input, self.valid_output = _validity(self.input), _validity(self.output)
-        return [(member, each) for member, each in found.items() if isinstance(each, Refusal)]
+        refused = [(member, each) for member, each in found.items() if isinstance(each, Refusal)]
+        if isinstance(repeated, list):
+            refused += [("inputSchema", each) for each in repeated]
+        return refused
 
 
 _NONE: Any = object()
@@ -133,7 +143,8 @@ class Tools:
         contract = self.known[name] = Contract(name, tool.get("inputSchema", _NONE), output)
         if budget.allows(tool):
             for member, refusal in contract.prepare():
-                yield refused(refusal, f"{at}/{member}", revision)
+                if concerns(refusal, revision):
+                    yield refused(refusal, f"{at}/{member}", revision)
 
     def adopt(self, contracts: dict[str, Contract]) -> None:
         """Takes over what is known of all tools without their having been listed: where they are our own."""
@@ -144,6 +155,11 @@ class Tools:
     def changed(self) -> None:
         """The server says that its list has changed: what is known stays, until it is listed again."""
         self.complete = False
+
+
+def concerns(refusal: Refusal, revision: str) -> bool:
+    """Whether *refusal* is one in *revision*: before 2026-07-28 no header repeats anything."""
+    return refusal.rule != "contract/header" or not handshake(revision)
 
 
 def refused(refusal: Refusal, at: str, revision: str, detail: str = "") -> Violation:

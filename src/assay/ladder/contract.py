@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from assay.contracts.tools import Contract, refused
+from assay.contracts.tools import Contract, concerns, refused
 from assay.engine.compiled import Compiled
 from assay.engine.fault import Faults
 from assay.rules import broken, violation
@@ -30,6 +30,7 @@ def check_usable(contract: Contract, revision: str) -> list[Violation]:
     return [
         refused(refusal, "/params/name", revision, detail=f"{member} of {contract.name}")
         for member, refusal in contract.prepare()
+        if concerns(refusal, revision)
     ]
 
 

@@ -1,0 +1,737 @@
+"""What a request says in its headers, held against what it says in its body."""
+
+import base64
+import tracemalloc
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assay import lifecycle
+from assay.contracts.headers import ParamHeader, ParamHeaders, param_headers
+from assay.engine.limits import Refusal
+from assay.errors import CanonicalError
+from assay.ladder.headers import (
+    Headers,
+    check_headers,
+    check_version,
+    decode,
+    encode,
+    keeps_headers,
+)
+from assay.rules import RULES
+from assay.spec.revisions import LATEST, REVISIONS, handshake
+from assay.verdict import Party
+
+law = settings(max_examples=300, deadline=None, derandomize=True)
+
+KEY = "io.modelcontextprotocol/protocolVersion"
+META = {KEY: "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+REVISION_AT = "/params/_meta/io.modelcontextprotocol~1protocolVersion"
+VERSION, METHOD, NAME = b"mcp-protocol-version", b"mcp-method", b"mcp-name"
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "region": {"type": "string", "x-mcp-header": "Region"},
+        "limit": {"type": "integer", "x-mcp-header": "Limit"},
+        "dry": {"type": "boolean", "x-mcp-header": "Dry-Run"},
+        "query": {"type": "string"},
+        "where": {"type": "object", "properties": {"a/b": {"type": "string", "x-mcp-header": "Tenant"}}},
+    },
+}
+
+
+Sent = dict[bytes, bytes | tuple[bytes, ...]]
+
+
+def known(schema: Any) -> ParamHeaders:
+    found = param_headers(schema)
+    assert isinstance(found, tuple)
+    return found
+
+
+PARAMS = known(SCHEMA)
+
+
+def request(method: str, /, *, meta: Any = META, **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
+
+
+def call(**arguments: Any) -> dict[str, Any]:
+    return request("tools/call", name="run", arguments=arguments)
+
+
+def sent(method: str, name: str | None = None, /, **params: bytes) -> Sent:
+    """The headers of a request that is well made; *params* by the names of their headers."""
+    headers: Sent = {VERSION: b"2026-07-28", METHOD: method.encode()}
+    if name is not None:
+        headers[NAME] = name.encode()
+    return headers | {f"mcp-param-{key.replace('_', '-')}".encode(): value for key, value in params.items()}
+
+
+def broken(message: dict[str, Any], headers: Headers, revision: str = LATEST) -> list[tuple[str, str]]:
+    """The rules that are broken, without their rung, and where."""
+    found = list(check_headers(message, headers, revision, PARAMS))
+    assert not (found and keeps_headers(message, headers, revision, PARAMS))
+    assert all(RULES[each.rule].rung == "protocol" and each.action == "refuse" for each in found)
+    return [(each.rule.removeprefix("protocol/"), each.at) for each in found]
+
+
+# ── values ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("value", "header"),
+    [
+        pytest.param("us-west1", b"us-west1", id="plain"),
+        pytest.param("Hello, 世界", b"=?base64?SGVsbG8sIOS4lueVjA==?=", id="not-ascii"),
+        pytest.param(" padded ", b"=?base64?IHBhZGRlZCA=?=", id="padded"),
+        pytest.param("line1\nline2", b"=?base64?bGluZTEKbGluZTI=?=", id="newline"),
+        pytest.param("=?base64?literal?=", b"=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?=", id="looks-encoded"),
+        pytest.param("two words", b"two words", id="space-inside"),
+        pytest.param("a\tb", b"=?base64?YQli?=", id="tab-inside"),
+        pytest.param("", b"=?base64??=", id="empty"),
+        pytest.param("=?base64?open", b"=?base64?open", id="prefix-only"),
+        pytest.param("shut?=", b"shut?=", id="suffix-only"),
+        pytest.param("=?BASE64?YQ==?=", b"=?BASE64?YQ==?=", id="upper-case-is-no-marker"),
+    ],
+)
+def test_a_value_is_encoded_where_a_header_cannot_carry_it(value: str, header: bytes) -> None:
+    """The first five are the specification's own examples."""
+    assert encode(value) == header
+    assert decode(header) == value
+
+
+@pytest.mark.parametrize(
+    ("header", "value"),
+    [
+        pytest.param(b"  us-west1\t ", "us-west1", id="white-space-around"),
+        pytest.param(b" =?base64?SGVsbG8=?= ", "Hello", id="white-space-around-markers"),
+        pytest.param(b"=?base64?dXMtd2VzdDE=?=", "us-west1", id="encoded-without-need"),
+        pytest.param(b"a\tb", "a\tb", id="tab-inside"),
+        pytest.param(b"", "", id="empty"),
+        pytest.param(b"=?base64?=", "=?base64?=", id="markers-overlap"),
+        pytest.param(b"=?base64?SGVsbG8?=", None, id="no-padding"),
+        pytest.param(b"=?base64?SGVsbG8==?=", None, id="too-much-padding"),
+        pytest.param(b"=?base64?SGVs!!!bG8=?=", None, id="no-base64"),
+        pytest.param(b"=?base64?SGVs bG8=?=", None, id="white-space-inside"),
+        pytest.param(b"=?base64?SGVsbG9=?=", None, id="loose-bits"),
+        pytest.param(b"=?base64?-_-_?=", None, id="url-alphabet"),
+        pytest.param(b"=?base64?/w==?=", None, id="no-utf8"),
+        pytest.param(b"=?base64?7aCA?=", None, id="half-a-surrogate-pair"),
+        pytest.param("café".encode(), None, id="raw-utf8"),
+        pytest.param(b"caf\xe9", None, id="latin-1"),
+        pytest.param(b"a\x00b", None, id="nul"),
+        pytest.param(b"a\r\nX-Evil: 1", None, id="line-break"),
+        pytest.param(b"\x7f", None, id="delete"),
+    ],
+)
+def test_a_header_is_read_only_as_the_specification_spells_it(header: bytes, value: str | None) -> None:
+    assert decode(header) == value
+
+
+def test_what_is_no_text_cannot_be_decoded() -> None:
+    assert decode(encode("\ud800")) is None
+
+
+@law
+@given(st.text() | st.text("=?base64 \t\n"))
+def test_decoding_undoes_encoding(value: str) -> None:
+    header = encode(value)
+    assert decode(header) == value
+    assert all(0x20 <= each < 0x7F for each in header)
+    assert header == header.strip()
+
+
+@law
+@given(st.binary(max_size=40), st.booleans())
+def test_whatever_comes_is_read_or_refused(header: bytes, marked: bool) -> None:
+    value = decode(b"=?base64?" + header + b"?=" if marked else header)
+    assert value is None or decode(encode(value)) == value
+
+
+# ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+LIST = request("tools/list")
+READ = request("resources/read", uri="file:///a b")
+US = call(region="us")
+
+GOOD = [
+    pytest.param(LIST, sent("tools/list"), id="list"),
+    pytest.param(LIST, sent("tools/list") | {NAME: b"any"}, id="name-where-none-is-asked"),
+    pytest.param(LIST, sent("tools/list", region=b"us"), id="param-where-no-tool-is-called"),
+    pytest.param(READ, sent("resources/read", "file:///a b"), id="uri"),
+    pytest.param(request("prompts/get", name="p"), sent("prompts/get", "p"), id="prompt"),
+    pytest.param(request("prompts/get", name="é"), sent("prompts/get") | {NAME: b"=?base64?w6k=?="}, id="encoded-name"),
+    pytest.param(call(), sent("tools/call", "run"), id="no-arguments"),
+    pytest.param(request("tools/call", name="run"), sent("tools/call", "run"), id="arguments-left-out"),
+    pytest.param(call(region=None), sent("tools/call", "run"), id="null"),
+    pytest.param(call(query="x"), sent("tools/call", "run", query=b"y", other=b"z"), id="unknown-param-headers"),
+    pytest.param(US, sent("tools/call", "run", region=b"us"), id="string"),
+    pytest.param(US, sent("tools/call", "run", region=b"=?base64?dXM=?="), id="encoded-without-need"),
+    pytest.param(US, sent("tools/call", "  run  ", region=b" us\t"), id="white-space-around"),
+    pytest.param(call(region=""), sent("tools/call", "run", region=b""), id="empty"),
+    pytest.param(call(limit=-7), sent("tools/call", "run", limit=b"-7"), id="integer"),
+    pytest.param(call(limit=42), sent("tools/call", "run", limit=b"42.0"), id="integer-as-decimal"),
+    pytest.param(call(limit=42.0), sent("tools/call", "run", limit=b"42"), id="decimal-as-integer"),
+    pytest.param(call(limit=0), sent("tools/call", "run", limit=b"-0"), id="minus-nought"),
+    pytest.param(call(limit=2**53 - 1), sent("tools/call", "run", limit=b"9007199254740991"), id="largest"),
+    pytest.param(call(dry=False), sent("tools/call", "run", dry_run=b"false"), id="boolean"),
+    pytest.param(call(where={"a/b": "t"}), sent("tools/call", "run", tenant=b"t"), id="nested"),
+    pytest.param(call(where="no object"), sent("tools/call", "run"), id="nothing-to-descend-into"),
+    pytest.param(call(region=["us"]), sent("tools/call", "run"), id="array-for-a-string"),
+    # What is wrong with these is told by other rules; here it only must not hurt.
+    pytest.param(request("tools/call", name=5), sent("tools/call"), id="name-is-no-string"),
+    pytest.param(request("tools/call"), sent("tools/call", "run"), id="no-name"),
+    pytest.param(request("tools/call", name="run", arguments=[1]), sent("tools/call", "run"), id="no-object"),
+    pytest.param(request("tools/list", meta=None), sent("tools/list"), id="no-meta"),
+    pytest.param(request("tools/list", meta={KEY: 5}), sent("tools/list"), id="revision-is-no-string"),
+    pytest.param({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, sent("tools/list"), id="no-params"),
+    pytest.param(request("x/y"), sent("x/y"), id="unknown-method"),
+]
+
+
+@pytest.mark.parametrize(("message", "headers"), GOOD)
+def test_headers_that_say_what_the_body_says_are_good(message: dict[str, Any], headers: Headers) -> None:
+    assert broken(message, headers) == []
+
+
+BAD = [
+    pytest.param(LIST, {}, [("header-missing", REVISION_AT), ("header-missing", "/method")], id="no-headers"),
+    pytest.param(LIST, {METHOD: b"tools/list"}, [("header-missing", REVISION_AT)], id="no-version"),
+    pytest.param(
+        request("tools/list", meta={}),
+        {METHOD: b"tools/list"},
+        [("header-missing", REVISION_AT)],
+        id="no-version-anywhere",
+    ),
+    pytest.param(LIST, {VERSION: b"2026-07-28"}, [("header-missing", "/method")], id="no-method"),
+    pytest.param(LIST, sent("prompts/list"), [("header-mismatch", "/method")], id="other-method"),
+    pytest.param(LIST, sent("TOOLS/LIST"), [("header-mismatch", "/method")], id="method-in-upper-case"),
+    pytest.param(LIST, sent("tools/list, tools/list"), [("header-mismatch", "/method")], id="method-joined"),
+    pytest.param(
+        LIST, sent("=?base64?dG9vbHMvbGlzdA==?="), [("header-mismatch", "/method")], id="method-is-never-encoded"
+    ),
+    pytest.param(request("é"), sent("é"), [("header-encoding", "/method")], id="method-in-raw-utf8"),
+    pytest.param(
+        LIST,
+        sent("tools/list") | {METHOD: (b"tools/list", b"tools/list")},
+        [("header-mismatch", "/method")],
+        id="method-twice",
+    ),
+    pytest.param(US, sent("tools/call", region=b"us"), [("header-missing", "/params/name")], id="no-name"),
+    pytest.param(US, sent("tools/call", "Run", region=b"us"), [("header-mismatch", "/params/name")], id="name-in-case"),
+    pytest.param(
+        US,
+        sent("tools/call", region=b"us") | {NAME: (b"run", b"run")},
+        [("header-mismatch", "/params/name")],
+        id="name-twice",
+    ),
+    pytest.param(
+        US,
+        sent("tools/call", "=?base64?cnVu?", region=b"us"),
+        [("header-mismatch", "/params/name")],
+        id="name-half-marked",
+    ),
+    pytest.param(
+        US,
+        sent("tools/call", "=?base64?cnV?=", region=b"us"),
+        [("header-encoding", "/params/name")],
+        id="name-badly-encoded",
+    ),
+    pytest.param(READ, sent("resources/read", "file:///a%20b"), [("header-mismatch", "/params/uri")], id="other-uri"),
+    pytest.param(
+        request("prompts/get", name="é"), sent("prompts/get", "é"), [("header-encoding", "/params/name")], id="raw-utf8"
+    ),
+    pytest.param(
+        request("prompts/get", name=" p "),
+        sent("prompts/get", " p "),
+        [("header-mismatch", "/params/name")],
+        id="padded-but-not-encoded",
+    ),
+    pytest.param(US, sent("tools/call", "run"), [("header-missing", "/params/arguments/region")], id="no-param"),
+    pytest.param(
+        US, sent("tools/call", "run", region=b"eu"), [("header-mismatch", "/params/arguments/region")], id="other-param"
+    ),
+    pytest.param(
+        US,
+        sent("tools/call", "run") | {b"mcp-param-region": (b"us", b"eu")},
+        [("header-mismatch", "/params/arguments/region")],
+        id="param-twice",
+    ),
+    pytest.param(
+        call(),
+        sent("tools/call", "run", region=b"us"),
+        [("header-mismatch", "/params/arguments/region")],
+        id="param-of-nothing",
+    ),
+    pytest.param(
+        call(region=None),
+        sent("tools/call", "run", region=b"null"),
+        [("header-mismatch", "/params/arguments/region")],
+        id="param-of-null",
+    ),
+    pytest.param(
+        call(),
+        sent("tools/call", "run") | {b"mcp-param-region": (b"\xff", b"")},
+        [("header-mismatch", "/params/arguments/region")],
+        id="two-params-of-nothing",
+    ),
+    pytest.param(
+        call(region=["us"]),
+        sent("tools/call", "run", region=b'["us"]'),
+        [("header-mismatch", "/params/arguments/region")],
+        id="param-of-an-array",
+    ),
+    pytest.param(
+        call(limit=1.5),
+        sent("tools/call", "run", limit=b"1.5"),
+        [("header-mismatch", "/params/arguments/limit")],
+        id="param-of-a-fraction",
+    ),
+    pytest.param(
+        call(where={"a/b": "t"}),
+        sent("tools/call", "run", tenant=b"u"),
+        [("header-mismatch", "/params/arguments/where/a~1b")],
+        id="nested",
+    ),
+    pytest.param(
+        call(region="us", limit=3),
+        sent("tools/call", "walk", region=b"eu"),
+        [
+            ("header-mismatch", "/params/name"),
+            ("header-mismatch", "/params/arguments/region"),
+            ("header-missing", "/params/arguments/limit"),
+        ],
+        id="all-of-them",
+    ),
+]
+
+
+@pytest.mark.parametrize(("message", "headers", "faults"), BAD)
+def test_headers_that_say_something_else_are_refused(
+    message: dict[str, Any], headers: Headers, faults: list[tuple[str, str]]
+) -> None:
+    assert broken(message, headers) == faults
+
+
+@pytest.mark.parametrize(
+    ("value", "header", "rule"),
+    [
+        (42, b"43", "header-mismatch"),
+        (42, b"4.2e1", "header-mismatch"),
+        (42, b"42.00001", "header-mismatch"),
+        (42, b"42.", "header-mismatch"),
+        (42, b"+42", "header-mismatch"),
+        (42, b"0x2a", "header-mismatch"),
+        (42, b"4_2", "header-mismatch"),
+        (42, b"", "header-mismatch"),
+        (42, b"-", "header-mismatch"),
+        (42, b"4 2", "header-mismatch"),
+        (42, b"=?base64?2aTZog==?=", "header-mismatch"),  # 42 in Arabic digits, which `int` would take
+        (42, b"9" * 100_000, "header-mismatch"),
+        (9007199254740991, b"9007199254740990.6", "header-mismatch"),
+        (1, b"true", "header-mismatch"),
+        (2**53, b"9007199254740992", "header-encoding"),
+        (-(2**53), None, "header-encoding"),
+        (1e300, b"1", "header-encoding"),
+    ],
+)
+def test_integers_are_compared_as_numbers(value: float, header: bytes | None, rule: str) -> None:
+    """The specification allows none beyond 2^53-1: there a reader in JavaScript has another number."""
+    headers = sent("tools/call", "run") if header is None else sent("tools/call", "run", limit=header)
+    assert broken(call(limit=value), headers) == [(rule, "/params/arguments/limit")]
+
+
+@pytest.mark.parametrize("header", [b"True", b"1", b"yes", b"false"])
+def test_a_boolean_is_true_or_false_in_lower_case(header: bytes) -> None:
+    assert broken(call(dry=True), sent("tools/call", "run", dry_run=header)) == [
+        ("header-mismatch", "/params/arguments/dry")
+    ]
+
+
+def test_a_violation_names_the_header_and_quotes_little() -> None:
+    headers = sent("tools/call", "x" * 5000, region=b"\x1b[2J\xff")
+    name, region = check_headers(call(region="us"), headers, LATEST, PARAMS)
+    assert str(name) == (
+        '/params/name: expected the header Mcp-Name to say "run", as the body does, '
+        f'found "{"x" * 40}…" [protocol/header-mismatch]'
+    )
+    assert region.expected == "the header Mcp-Param-Region in visible ASCII, or UTF-8 as =?base64?…?="
+    assert region.found == '"\\u001b[2Jÿ"'
+    assert region.source == "MCP 2026-07-28, basic/transports/streamable-http"
+
+
+@pytest.mark.parametrize("rule", ["header-missing", "header-mismatch", "header-encoding"])
+def test_all_of_it_is_the_error_that_the_specification_defines(rule: str) -> None:
+    code = RULES[f"protocol/{rule}"].code
+    assert (CanonicalError.to_jsonrpc_error(code)["code"], CanonicalError.to_http_status(code)) == (-32020, 400)
+
+
+def test_without_a_tool_its_param_headers_are_not_judged() -> None:
+    headers = sent("tools/call", "run", region=b"eu")
+    assert not list(check_headers(call(region="us"), headers, LATEST))
+    assert not list(check_headers(call(region="us"), headers, LATEST, ()))
+
+
+@pytest.mark.parametrize(
+    ("headers", "faults"),
+    [
+        ({}, []),
+        ({METHOD: b"notifications/cancelled"}, []),
+        ({METHOD: b"notifications/other"}, [("header-mismatch", "/method")]),
+        ({METHOD: (b"a", b"b")}, [("header-mismatch", "/method")]),
+        ({VERSION: b"2026-07-28"}, []),
+        ({VERSION: b"2030-01-01"}, [("unsupported-revision", REVISION_AT)]),
+        ({NAME: b"run", b"mcp-param-region": b"us"}, []),
+    ],
+)
+def test_of_a_notification_only_the_headers_that_are_there_are_judged(
+    headers: Headers, faults: list[tuple[str, str]]
+) -> None:
+    """Which it has to have is not defined by 2026-07-28."""
+    message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+    assert broken(message, headers) == faults
+
+
+@pytest.mark.parametrize("revision", [each for each in REVISIONS if handshake(each)])
+def test_before_2026_07_28_only_the_revision_is_judged(revision: str) -> None:
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "run"}}
+    assert broken(message, {}, revision) == []
+    assert broken(message, {VERSION: revision.encode(), METHOD: b"x", NAME: b"y"}, revision) == []
+    assert broken(message, {VERSION: b"1.0"}, revision) == [("unsupported-revision", REVISION_AT)]
+
+
+# ── the revision ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("header", "named", "rule"),
+    [
+        (None, None, None),
+        (None, "2026-07-28", "header-missing"),
+        (None, "2030-01-01", "header-missing"),
+        # A revision with a handshake, named where one without would name itself, means nothing there.
+        (None, "2025-11-25", None),
+        (b"2025-06-18", "2025-11-25", None),
+        (b"2025-11-25", None, None),
+        (b"2025-11-25", "2025-11-25", None),
+        (b"2026-07-28", None, None),
+        (b"2026-07-28", "2026-07-28", None),
+        (b" 2026-07-28 ", "2026-07-28", None),
+        (b"2025-11-25", "2026-07-28", "header-mismatch"),
+        (b"2026-07-28", "2025-11-25", "header-mismatch"),
+        (b"2026-07-28", "2030-01-01", "header-mismatch"),
+        (b"2030-01-01", "2026-07-28", "header-mismatch"),
+        (b"2030-01-01", "2031-01-01", "header-mismatch"),
+        (b"2030-01-01", None, "unsupported-revision"),
+        (b"2030-01-01", "2030-01-01", "unsupported-revision"),
+        (b"1999-01-01", None, "unsupported-revision"),
+        (b"", None, "unsupported-revision"),
+        (b"2026-07-28\xff", None, "header-encoding"),
+        (b"=?base64?MjAyNi0wNy0yOA==?=", "2026-07-28", "header-mismatch"),
+        ((b"2026-07-28", b"2026-07-28"), "2026-07-28", "header-mismatch"),
+        ((b"2025-11-25", b"2026-07-28"), None, "header-mismatch"),
+    ],
+)
+def test_header_and_body_name_one_revision_that_is_known(
+    header: bytes | tuple[bytes, ...] | None, named: str | None, rule: str | None
+) -> None:
+    """That they disagree comes before whether one of them is known."""
+    message = request("tools/list", meta={} if named is None else {KEY: named})
+    found = check_version(message, {} if header is None else {VERSION: header})
+    assert (found and found.rule) == (rule and f"protocol/{rule}")
+    assert found is None or found.at == REVISION_AT
+
+
+def test_a_revision_that_body_and_header_name_is_one_violation() -> None:
+    """The conversation finds it in the body: it can tell that this is the same one."""
+    message = request("tools/list", meta={KEY: "2030-01-01"})
+    _, (body,) = lifecycle.Lifecycle().place_request(Party.CLIENT, message, None)
+    assert check_version(message, {VERSION: b"2030-01-01"}) == body
+    assert lifecycle.REVISION_KEY == KEY
+
+
+# ── laws ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def spelt(value: str | int) -> bytes:
+    """A value as a header, written without the code under test."""
+    if not isinstance(value, str):
+        return str(value).lower().encode()
+    plain = value.isascii() and value.isprintable() and value.strip() == value
+    if plain and value and not (value.startswith("=?base64?") and value.endswith("?=")):
+        return value.encode()
+    return b"=?base64?" + base64.b64encode(value.encode()) + b"?="
+
+
+texts = st.sampled_from(["", " ", "a", " a ", "=", "=?base64?YQ==?=", "=?base64?", "é", "\n", "\t", "1"]) | st.text(
+    max_size=9
+)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(texts, below, max_size=3),
+    max_leaves=8,
+)
+
+arguments = st.fixed_dictionaries(
+    {},
+    optional={
+        "region": st.none() | texts,
+        "limit": st.none() | st.integers(-(2**53) + 1, 2**53 - 1),
+        "dry": st.none() | st.booleans(),
+        "query": texts,
+        "where": st.fixed_dictionaries({}, optional={"a/b": st.none() | texts}),
+    },
+)
+
+
+@st.composite
+def made(draw: st.DrawFn) -> tuple[dict[str, Any], Sent]:
+    """A request, and the headers that belong to it."""
+    method = draw(st.sampled_from(["tools/list", "server/discover", "tools/call", "prompts/get", "resources/read"]))
+    headers: Sent = {VERSION: b"2026-07-28", METHOD: method.encode()}
+    if method in {"tools/list", "server/discover"}:
+        return request(method), headers
+    name = draw(texts)
+    headers[NAME] = spelt(name)
+    if method != "tools/call":
+        return request(method, **{"uri" if method == "resources/read" else "name": name}), headers
+    given_arguments = draw(arguments)
+    for param in PARAMS:
+        value: Any = given_arguments
+        for key in param.path:
+            value = value.get(key) if value is not None else None
+        if value is not None:
+            headers[param.field] = spelt(value)
+    return request(method, name=name, arguments=given_arguments), headers
+
+
+@law
+@given(made())
+def test_the_right_headers_are_never_refused(
+    of: tuple[dict[str, Any], Sent],
+) -> None:
+    message, headers = of
+    assert keeps_headers(message, headers, LATEST, PARAMS)
+    assert not list(check_headers(message, headers, LATEST, PARAMS))
+
+
+@law
+@given(made(), st.data())
+def test_one_wrong_header_is_one_violation(of: tuple[dict[str, Any], Sent], data: st.DataObject) -> None:
+    message, headers = of
+    expected = dict(headers)
+    for param in PARAMS if message["method"] == "tools/call" else ():
+        # What must not be there can be wrong too.
+        expected.setdefault(param.field, b"")
+    field = data.draw(st.sampled_from(sorted(expected)))
+    value = expected[field]
+    assert isinstance(value, bytes)
+    ways: dict[str, bytes | tuple[bytes, ...] | None] = {
+        "longer": spelt((decode(value) or "") + "x"),
+        "raw": b"\xff" + value,
+        "broken": b"=?base64?!?=",
+        "twice": (value, value),
+        "gone": None,
+    }
+    way = data.draw(st.sampled_from([each for each in ways if each != "gone" or field in headers]))
+    changed = {**headers, field: ways[way]}
+    wrong: Headers = {key: each for key, each in changed.items() if each is not None}
+    assert not keeps_headers(message, wrong, LATEST, PARAMS)
+    found = list(check_headers(message, wrong, LATEST, PARAMS))
+    assert len(found) == 1
+    assert RULES[found[0].rule].code == "HEADER_MISMATCH"
+
+
+@law
+@given(
+    st.fixed_dictionaries(
+        {"method": st.sampled_from(["tools/call", "prompts/get", "resources/read", "tools/list"]) | texts},
+        optional={
+            "id": st.just(1),
+            "params": st.fixed_dictionaries(
+                {},
+                optional={"name": values, "uri": values, "arguments": arguments | values, "_meta": values},
+            ),
+        },
+    ),
+    st.dictionaries(
+        st.sampled_from([VERSION, METHOD, NAME, *(param.field for param in PARAMS)]),
+        st.binary(max_size=12) | st.just(b"tools/call") | st.tuples(st.binary(max_size=3), st.binary(max_size=3)),
+    ),
+    st.sampled_from(REVISIONS),
+)
+def test_nothing_that_comes_raises_and_the_quick_look_agrees(
+    message: dict[str, Any], headers: Headers, revision: str
+) -> None:
+    found = list(check_headers(message, headers, revision, PARAMS))
+    assert not found or not keeps_headers(message, headers, revision, PARAMS)
+
+
+# ── definitions ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_marked_properties_are_found_with_the_path_to_them() -> None:
+    assert known(SCHEMA) == (
+        ParamHeader(b"mcp-param-region", "Mcp-Param-Region", ("region",)),
+        ParamHeader(b"mcp-param-limit", "Mcp-Param-Limit", ("limit",)),
+        ParamHeader(b"mcp-param-dry-run", "Mcp-Param-Dry-Run", ("dry",)),
+        ParamHeader(b"mcp-param-tenant", "Mcp-Param-Tenant", ("where", "a/b")),
+    )
+
+
+def properties(**schemas: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": schemas}
+
+
+MARKED = {"type": "string", "x-mcp-header": "A"}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        pytest.param({"type": "object"}, id="no-properties"),
+        pytest.param(properties(a={"type": "string"}, b=True), id="nothing-marked"),
+        pytest.param({"properties": {"x-mcp-header": {"type": "string"}}}, id="a-property-of-that-name"),
+        pytest.param(properties(a={"type": "object", "default": MARKED, "examples": [MARKED]}), id="in-a-value"),
+        pytest.param(properties(a={"const": MARKED}, b={"enum": [MARKED]}), id="in-a-constant"),
+        pytest.param({"properties": [MARKED][:0]}, id="no-object"),
+        pytest.param(True, id="boolean"),
+        pytest.param(None, id="none"),
+    ],
+)
+def test_a_schema_without_the_annotation_marks_nothing(schema: Any) -> None:
+    assert param_headers(schema) == ()
+
+
+def test_every_character_of_a_token_may_be_in_the_name() -> None:
+    every = "!#$%&'*+-.^_`|~09AZaz"
+    (param,) = known(properties(a=MARKED | {"x-mcp-header": every}))
+    assert (param.field, param.name) == (b"mcp-param-" + every.lower().encode(), f"Mcp-Param-{every}")
+
+
+@pytest.mark.parametrize(
+    ("schema", "at"),
+    [
+        pytest.param(MARKED | {"type": "object"}, "", id="root"),
+        pytest.param(properties(a={"type": "array", "items": MARKED}), "/properties/a/items", id="items"),
+        pytest.param(properties(a={"prefixItems": [True, MARKED]}), "/properties/a/prefixItems/1", id="prefixItems"),
+        pytest.param(properties(a={"items": [MARKED]}), "/properties/a/items/0", id="items-of-an-older-draft"),
+        pytest.param(properties(a={"anyOf": [{}, MARKED]}), "/properties/a/anyOf/1", id="anyOf"),
+        pytest.param({"oneOf": [properties(a=MARKED)]}, "/oneOf/0/properties/a", id="oneOf"),
+        pytest.param({"allOf": [properties(a=MARKED)]}, "/allOf/0/properties/a", id="allOf"),
+        pytest.param({"not": properties(a=MARKED)}, "/not/properties/a", id="not"),
+        pytest.param({"if": {}, "then": properties(a=MARKED)}, "/then/properties/a", id="then"),
+        pytest.param({"$defs": {"A": MARKED}}, "/$defs/A", id="defs"),
+        pytest.param({"definitions": {"A": MARKED}}, "/definitions/A", id="definitions"),
+        pytest.param({"patternProperties": {"^a": MARKED}}, "/patternProperties/^a", id="patternProperties"),
+        pytest.param({"additionalProperties": MARKED}, "/additionalProperties", id="additionalProperties"),
+        pytest.param({"dependentSchemas": {"a": properties(b=MARKED)}}, "/dependentSchemas/a/properties/b", id="dep"),
+        pytest.param(properties(**{"a/b~c": {"not": MARKED}}), "/properties/a~1b~0c/not", id="escaped"),
+        pytest.param(properties(a=MARKED | {"x-mcp-header": ""}), "/properties/a", id="empty"),
+        pytest.param(properties(a=MARKED | {"x-mcp-header": "a b"}), "/properties/a", id="space"),
+        pytest.param(properties(a=MARKED | {"x-mcp-header": "a:b"}), "/properties/a", id="colon"),
+        pytest.param(properties(a=MARKED | {"x-mcp-header": "é"}), "/properties/a", id="not-ascii"),
+        pytest.param(properties(a=MARKED | {"x-mcp-header": "a\r\nX: 1"}), "/properties/a", id="line-break"),
+        pytest.param(properties(a=MARKED | {"x-mcp-header": 5}), "/properties/a", id="number-for-a-name"),
+        pytest.param(properties(a=MARKED | {"x-mcp-header": None}), "/properties/a", id="null-for-a-name"),
+        pytest.param(properties(a=MARKED | {"x-mcp-header": ["A"]}), "/properties/a", id="array-for-a-name"),
+        pytest.param(properties(a=MARKED | {"type": "number"}), "/properties/a", id="number"),
+        pytest.param(properties(a=MARKED | {"type": "object"}), "/properties/a", id="object"),
+        pytest.param(properties(a=MARKED | {"type": ["string", "null"]}), "/properties/a", id="two-types"),
+        pytest.param(properties(a={"x-mcp-header": "A"}), "/properties/a", id="no-type"),
+        pytest.param(properties(a=MARKED, b=MARKED | {"x-mcp-header": "a"}), "/properties/b", id="same-but-for-case"),
+        pytest.param(properties(a=MARKED, b=properties(c=MARKED)), "/properties/b/properties/c", id="same-below"),
+    ],
+)
+def test_an_annotation_that_clients_must_reject_is_a_fault(schema: Any, at: str) -> None:
+    found = param_headers(schema)
+    assert isinstance(found, list)
+    assert [(each.rule, each.at) for each in found] == [("contract/header", f"{at}/x-mcp-header")]
+    assert RULES["contract/header"].action == "quarantine"
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected", "has"),
+    [
+        (MARKED | {"type": "number"}, "a property of the type string, integer or boolean", 'the type "number"'),
+        ({"x-mcp-header": "A"}, "a property of the type string, integer or boolean", "no type"),
+        ({"items": MARKED}, "x-mcp-header where `properties` alone leads to", "it under `items`"),
+        (
+            MARKED | {"x-mcp-header": "a b"},
+            "the name of a header, of letters, digits and !#$%&'*+-.^_`|~",
+            'the string "a b"',
+        ),
+    ],
+)
+def test_a_fault_says_what_is_wrong(schema: Any, expected: str, has: str) -> None:
+    (found,) = param_headers(properties(a=schema))
+    assert isinstance(found, Refusal)
+    assert (found.expected, found.found) == (expected, has)
+
+
+def test_all_faults_of_a_schema_are_told_within_bounds() -> None:
+    bad = MARKED | {"type": "number"}
+    assert len(param_headers(properties(a=bad, b=bad, c=MARKED))) == 2
+    assert len(param_headers(properties(**{f"p{number}": bad for number in range(1000)}))) == 20
+
+
+def test_more_marked_properties_than_any_server_takes_headers_are_a_fault() -> None:
+    def marked(number: int) -> dict[str, Any]:
+        return properties(**{f"p{each}": MARKED | {"x-mcp-header": f"H{each}"} for each in range(number)})
+
+    assert len(known(marked(100))) == 100
+    (fault,) = param_headers(marked(101))
+    assert isinstance(fault, Refusal)
+    assert (fault.rule, fault.at) == ("contract/header", "")
+
+
+def nested(levels: int, inside: Any) -> Any:
+    for _ in range(levels):
+        inside = properties(a=inside)
+    return inside
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        pytest.param(properties(**{str(each): {} for each in range(100_000)}, last=MARKED), id="wide"),
+        pytest.param({"anyOf": [MARKED] * 100_000}, id="all-of-them-wrong"),
+        pytest.param(properties(**{"k" * 500_000: properties(**{str(n): MARKED for n in range(4000)})}), id="long-key"),
+        pytest.param({"$defs": {"k" * 500_000: {"anyOf": [MARKED] * 4000}}}, id="long-name"),
+        pytest.param(nested(100_000, MARKED), id="deep"),
+        pytest.param(MARKED | {"x-mcp-header": "a b" * 300_000}, id="long-header"),
+        pytest.param(properties(a=MARKED | {"type": 10**5000}), id="long-number"),
+    ],
+)
+def test_a_hostile_schema_is_refused_at_little_cost(schema: Any) -> None:
+    tracemalloc.start()
+    found = param_headers(schema)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert isinstance(found, list)
+    assert 1 <= len(found) <= 20
+    assert peak < 64 << 20
+
+
+schemas = st.recursive(
+    st.just(MARKED) | values,
+    lambda below: st.dictionaries(
+        st.sampled_from(["properties", "items", "anyOf", "$defs", "not", "type", "x-mcp-header", "default", "a"]),
+        below | st.lists(below, max_size=3) | st.dictionaries(texts, below, max_size=3),
+        max_size=4,
+    ),
+    max_leaves=12,
+)
+
+
+@law
+@given(schemas)
+def test_whatever_a_schema_is_its_headers_are_found_or_refused(schema: Any) -> None:
+    found = param_headers({"type": "object", "properties": {"a": schema, "last": MARKED}})
+    assert found
+    if isinstance(found, tuple):
+        assert found[-1].path == ("last",)
