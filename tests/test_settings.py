@@ -17,13 +17,19 @@ import pytest
 
 from assay.limits import Limits
 from assay.settings import (
+    ANY,
     RESERVED,
+    ApiKey,
+    Auth,
+    Jwt,
     Settings,
     SettingsError,
     TierSettings,
     known,
     load,
     load_as,
+    moment,
+    secret,
     table,
     variable,
     word,
@@ -32,6 +38,7 @@ from assay.settings import (
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
 SECONDS = 60
+SECTIONS = ", ".join(sorted(each.name for each in fields(Settings)))
 
 
 def loaded(directory: Path, toml: str | bytes = "", /, *flags: str, **environ: str) -> Settings:
@@ -137,7 +144,7 @@ def test_every_setting_has_a_variable_of_its_own() -> None:
         ("[limits]\nframe_byte = 1", "limits.frame_byte: unknown key; did you mean frame_bytes?"),
         ("[limit]\ndepth = 1", "limit: unknown key; did you mean limits?"),
         ("depth = 1", "depth: unknown key; did you mean limits.depth?"),
-        ("zzz = 1", "zzz: unknown key; there are limits, tiers"),
+        ("zzz = 1", f"zzz: unknown key; there are {SECTIONS}"),
         ('[tiers.features]\npopulate = "pro"', "tiers.features.populate: unknown key; did you mean populate_backend?"),
         ('"li\\nmits" = 1', "'li\\nmits': unknown key; did you mean limits?"),
         ("limits = 3", "limits: expected a table, found 3"),
@@ -195,7 +202,7 @@ def test_a_slip_in_a_variable_is_told_with_its_name(tmp_path: Path, name: str, t
         ("limits=1", "--set limits: expected one of its keys, such as limits.frame_bytes"),
         ("limits.depth.x=1", "--set limits.depth.x: unknown key"),
         ("limits.depth=x", '--set limits.depth: expected an integer, found the string "x"'),
-        ("=1", "--set : unknown key; there are limits, tiers"),
+        ("=1", f"--set : unknown key; there are {SECTIONS}"),
     ],
 )
 def test_a_slip_in_an_option_is_told_with_its_key(tmp_path: Path, flag: str, line: str) -> None:
@@ -275,6 +282,217 @@ def test_a_switch_in_a_variable_is_true_or_false(tmp_path: Path, text: str) -> N
         housed(tmp_path, ASSAY_DOOR_OPEN=text)
 
 
+# ── tables in tables ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """What there is to say about one guest."""
+
+    secret: str = secret()
+    room: str | None = word(None, lambda: ("attic", "cellar"))
+    until: str | None = moment()
+    likes: Mapping[str, int] = table()
+
+    def __post_init__(self) -> None:
+        if not self.secret:
+            raise ValueError("a guest needs a secret")
+        if self.secret == "friend":  # noqa: S105
+            raise ValueError("that is no secret")
+
+
+@dataclass(frozen=True, slots=True)
+class Bell:
+    tune: str = "ding"
+    tones: tuple[str, ...] = word(("c",), lambda: ("c", "d", "e"))
+
+    def __post_init__(self) -> None:
+        if self.tune == "dong" and len(self.tones) < 2:
+            raise ValueError("dong takes two tones")
+
+
+@dataclass(frozen=True, slots=True)
+class Hall:
+    """A section with sections of its own: one that is always there, one that is not, and any number by name."""
+
+    lamp: Bell = field(default_factory=Bell)
+    bell: Bell | None = None
+    guests: Mapping[str, Guest] = table()
+
+
+@dataclass(frozen=True, slots=True)
+class Manor:
+    hall: Hall | None = None
+
+
+def hosted(directory: Path, toml: str = "", /, *flags: str, **environ: str) -> Hall | None:
+    (directory / "assay.toml").write_text(toml)
+    return load_as(Manor, environ, directory, flags=flags).hall
+
+
+def refused(directory: Path, toml: str = "", /, *flags: str, **environ: str) -> str:
+    with pytest.raises(SettingsError) as caught:
+        hosted(directory, toml, *flags, **environ)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("toml", "hall"),
+    [
+        ("", None),
+        ("[hall]", Hall()),
+        ("[hall.guests]", Hall()),
+        ("[hall.lamp]", Hall()),
+        ("[hall.bell]", Hall(bell=Bell())),
+        ('[hall.bell]\ntune = "dong"\ntones = ["d", "e"]', Hall(bell=Bell("dong", ("d", "e")))),
+        ('[hall.lamp]\ntune = "hum"', Hall(lamp=Bell("hum"))),
+        (
+            '[hall.guests.ann]\nsecret = "x"\nlikes.tea = 1\n[hall.guests."b.c"]\nsecret = "y"\nroom = "attic"',
+            Hall(guests={"ann": Guest("x", likes={"tea": 1}), "b.c": Guest("y", "attic")}),
+        ),
+    ],
+)
+def test_a_section_that_may_be_none_is_made_by_its_table(tmp_path: Path, toml: str, hall: Hall | None) -> None:
+    """Also by one with nothing in it: what there is to say about that, the dataclass says."""
+    assert hosted(tmp_path, toml) == hall
+
+
+def test_tables_by_name_can_be_completed_by_options(tmp_path: Path) -> None:
+    found = hosted(
+        tmp_path, '[hall.guests.ann]\nsecret = "x"', "hall.guests.ann.room=cellar", "hall.guests.bob.secret=y"
+    )
+    assert found == Hall(guests={"ann": Guest("x", "cellar"), "bob": Guest("y")})
+
+
+@pytest.mark.parametrize("written", ['"2027-01-02"', "2027-01-02", "2027-01-02T00:00:00"])
+def test_a_date_may_be_quoted_or_not(tmp_path: Path, written: str) -> None:
+    found = hosted(tmp_path, f'[hall.guests.ann]\nsecret = "x"\nuntil = {written}')
+    assert found is not None
+    assert found.guests["ann"].until == "2027-01-02T00:00:00"
+
+
+@pytest.mark.parametrize(
+    ("toml", "line"),
+    [
+        ("[hall.guests.ann]", "hall.guests.ann: a guest needs a secret"),
+        ('[hall.guests.ann]\nroom = "attic"', "hall.guests.ann: a guest needs a secret"),
+        ('[hall.guests.ann]\nsecret = "friend"', "hall.guests.ann.secret: that is no secret"),
+        (
+            '[hall.guests.ann]\nsecret = "x"\n[hall.guests.bob]\nsecret = "friend"',
+            "hall.guests.bob.secret: that is no secret",
+        ),
+        ('[hall.guests.ann]\nsecert = "x"', "hall.guests.ann.secert: unknown key; did you mean secret?"),
+        ('[hall.guests.ann]\nzzz = "x"', "hall.guests.ann.zzz: unknown key; there are likes, room, secret, until"),
+        ('[hall.guests.ann]\nsecret = "x"\nroom = "atic"', 'expected one of attic, cellar, found the string "atic"'),
+        ('[hall.guests.ann]\nsecret = "x"\nuntil = "late"', "expected a date such as 2027-01-01, found the string"),
+        ('[hall.guests.ann]\nsecret = "x"\nuntil = 12:00:00', "expected a date such as 2027-01-01, found the time"),
+        ("[hall.guests.ann]\nlikes.tea = true", "hall.guests.ann.likes.tea: expected an integer, found true"),
+        ("[hall.gusts.ann]", "hall.gusts: unknown key; did you mean guests?"),
+        ('[hall]\nsecret = "x"', "hall.secret: unknown key; did you mean hall.guests.NAME.secret?"),
+        ("[hall.bell]\ntnue = 1", "hall.bell.tnue: unknown key; did you mean tune or tones?"),
+        ("[hall]\nbell = 1", "hall.bell: expected a table, found 1"),
+        ('[hall.bell]\ntones = ["x"]', "expected an array of strings, each one of c, d, e, found the string"),
+        ('[hall.bell]\ntune = "dong"', "hall.bell.tune: dong takes two tones"),
+        ('hall = "x"', "hall: expected a table, found a string"),
+    ],
+)
+def test_a_slip_in_a_table_of_a_table_is_told_with_its_place(tmp_path: Path, toml: str, line: str) -> None:
+    said = refused(tmp_path, toml)
+    assert said.startswith("assay.toml: hall")
+    assert line in said
+
+
+@pytest.mark.parametrize(
+    ("toml", "flags", "environ"),
+    [
+        ("[hall.guests.ann]\nsecret = 5555", (), {}),
+        ('[hall.guests.ann]\nsecret = ["5555"]', (), {}),
+        ('[hall.guests]\nann = "5555"', (), {}),
+        ('[hall]\nguests = "5555"', (), {}),
+        ('[hall]\nguests = ["5555"]', (), {}),
+        ('hall = "5555"', (), {}),
+        ("", ("hall.guests.ann=5555",), {}),
+        ("", (), {"ASSAY_HALL_GUESTS_ANN_SECRET": "5555"}),
+    ],
+)
+def test_a_secret_in_the_wrong_place_is_not_repeated(
+    tmp_path: Path, toml: str, flags: tuple[str, ...], environ: dict[str, str]
+) -> None:
+    assert "5555" not in refused(tmp_path, toml, *flags, **environ)
+
+
+def test_names_of_an_operator_have_no_variables(tmp_path: Path) -> None:
+    said = refused(tmp_path, ASSAY_HALL_GUESTS_ANN_SECRET="x")  # noqa: S106
+    assert said == "ASSAY_HALL_GUESTS_ANN_SECRET: hall.guests.NAME.secret has no variable; it goes into a file"
+    assert hosted(tmp_path, ASSAY_HALL_BELL_TUNE="dang") == Hall(bell=Bell("dang"))
+
+
+# ── who may come in ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+HASH = f"sha256:{'0a' * 32}"
+
+
+@pytest.mark.parametrize(
+    ("toml", "line"),
+    [
+        ("[auth]", "auth: there is no key and no jwt, so nobody could come in; without [auth], everyone can"),
+        ("[auth.keys]", "auth: there is no key and no jwt, so nobody could come in; without [auth], everyone can"),
+        ("[auth.keys.ci]", "auth.keys.ci: a key needs a hash; `assay keys new` makes both"),
+        (
+            '[auth.keys.ci]\nhash = "assay_5555"',
+            "a key has no place here, only its hash, which `assay keys hash` prints",
+        ),
+        (f'[auth.keys.ci]\nhash = "{HASH[:-1]}"', 'auth.keys.ci.hash: expected "sha256:" and 64 hexadecimal digits'),
+        ('[auth.keys]\nci = "assay_5555"', "auth.keys.ci: expected a table, found a string"),
+        (f'[auth.keys."a\\tb"]\nhash = "{HASH}"', "the name of a key has 1 to 64 characters, all of them printable"),
+        ("[auth.jwt]", "auth.jwt: jwt needs jwks, the file or URL with the keys that tokens are signed with"),
+        ('[auth.jwt]\njwks = "x"', "jwt needs audience, whom tokens are meant for, such as the URL of this server"),
+        ('[auth.jwt]\njwks = "http://a.example"', "auth.jwt.jwks: jwks is an https URL: over http, anybody on the way"),
+        ('[auth.jwt]\njwks = "http://127.0.0.1.a.example"', "auth.jwt.jwks: jwks is an https URL"),
+        ('[auth.jwt]\njwks = "http://localhost.a.example"', "auth.jwt.jwks: jwks is an https URL"),
+        ('[auth.jwt]\njwks = "https://u:5555@a.example"', "auth.jwt.jwks: jwks is a URL without name and password"),
+        ('[auth.jwt]\njwks = "ftp://a.example"', "auth.jwt.jwks: jwks is a file or an https URL"),
+        ('[auth.jwt]\njwks = "https://"', "auth.jwt.jwks: jwks is a file or an https URL"),
+        ('[auth.jwt]\njwks = "https://[::1"', "auth.jwt.jwks: jwks is no URL"),
+        ('[auth.jwt]\njwks = "https://a:99999/"', "auth.jwt.jwks: jwks is no URL"),
+        ('[auth.jwt]\nalgorithms = ["HS256"]', "auth.jwt.algorithms: expected an array of strings, each one of RS256"),
+        ('[auth.jwt]\nalgorithms = ["none"]', "auth.jwt.algorithms: expected an array of strings, each one of RS256"),
+        ("[auth.jwt]\nalgorithms = []", "auth.jwt.algorithms: algorithms needs at least one"),
+        ("[auth.jwt]\nleeway = 301", "auth.jwt.leeway: leeway is at least 0 and at most 300 seconds"),
+        ("[auth.jwt]\nleeway = -1", "auth.jwt.leeway: leeway is at least 0 and at most 300 seconds"),
+        ('[auth.jwt]\nrequired_scopes = ["a b"]', "auth.jwt.required_scopes: a scope has no spaces"),
+        ("[auth.jwt]\nrequired_scopes = ['a\"']", "auth.jwt.required_scopes: a scope has no spaces"),
+        ('[auth.jwt.tiers]\ngold = "por"', "auth.jwt.tiers.gold: expected one of community, pro, enterprise"),
+    ],
+)
+def test_a_slip_about_who_may_come_in_stops_everything(tmp_path: Path, toml: str, line: str) -> None:
+    """An empty section, too: who removes the last key does not mean to open the door."""
+    said = objection(tmp_path, toml)
+    assert line in said
+    assert "5555" not in said
+
+
+def test_two_holders_cannot_have_one_key(tmp_path: Path) -> None:
+    toml = f'[auth.keys.a]\nhash = "{HASH}"\n[auth.keys.b]\nhash = "{HASH.replace("a", "A")}"'
+    assert objection(tmp_path, toml.replace("shA", "sha")) == "[auth]: the keys a and b have the same hash"
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.8.9.1", "[::1]", "LOCALHOST"])
+def test_keys_may_come_over_http_from_this_machine(tmp_path: Path, host: str) -> None:
+    toml = f'[auth.jwt]\njwks = "http://{host}:8080/keys"\naudience = ["x"]'
+    assert loaded(tmp_path, toml).auth == Auth(jwt=Jwt(jwks=f"http://{host}:8080/keys", audience=("x",)))
+
+
+def test_the_section_says_who_may_come_in(tmp_path: Path) -> None:
+    toml = (
+        f'[auth.keys.ci]\nhash = "{HASH}"\ntier = "pro"\nexpires = 2027-01-01\n'
+        '[auth.jwt]\njwks = "keys.json"\naudience = []\n[auth.jwt.tiers]\ngold = "pro"\n'
+    )
+    assert loaded(tmp_path, toml, ASSAY_AUTH_JWT_LEEWAY="5").auth == Auth(
+        {"ci": ApiKey(HASH, "pro", "2027-01-01T00:00:00")}, Jwt("keys.json", (), tiers={"gold": "pro"}, leeway=5)
+    )
+
+
 # ── the page ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -284,8 +502,8 @@ def test_every_setting_is_on_the_page_with_its_default_and_its_variable() -> Non
         if path[0] == "limits":
             assert f"| `{'.'.join(path)}` | {getattr(defaults, path[1]):,} |" in PAGE
         else:
-            assert f"`{'.'.join(path)}`" in PAGE
-            assert f"`{variable(path)}`" in PAGE
+            assert f"`{'.'.join(path).replace(ANY, 'NAME')}`" in PAGE
+            assert ANY in path or f"`{variable(path)}`" in PAGE
 
 
 def test_every_sample_on_the_page_is_read(tmp_path: Path) -> None:

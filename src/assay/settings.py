@@ -1,12 +1,14 @@
 """
 The configuration of everything: one TOML file, environment variables, options of the command line; the later wins.
 
-A section is a frozen dataclass, all of whose fields have defaults, and a field of `Settings`. What may be written in a
-file, which variables there are, what is checked and what is said about a slip all follow from the dataclasses. Reads
-that one file and nothing else; knows no command.
+A section is a frozen dataclass, all of whose fields have defaults, and a field of `Settings`. Its fields can be such
+dataclasses in turn, or tables of them by names that the operator chooses; one that may be None is made if its table is
+there, however empty. What may be written in a file, which variables there are, what is checked and what is said about a
+slip all follow from the dataclasses. Reads that one file and nothing else; knows no command.
 """
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from itertools import chain
@@ -14,6 +16,7 @@ from math import isfinite
 from types import MappingProxyType, UnionType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar, get_args, get_origin
 
+from assay.edges.http.section import Http
 from assay.limits import Limits
 
 if TYPE_CHECKING:
@@ -57,14 +60,24 @@ def _tools() -> Sequence[str]:
 # ── the sections ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def word(default: str, words: Callable[[], Sequence[str]]) -> Any:
-    """A field that is one of *words*."""
+def word(default: str | tuple[str, ...] | None, words: Callable[[], Sequence[str]]) -> Any:
+    """A field that is one of *words*, or an array of them."""
     return field(default=default, metadata={"words": words})
 
 
 def table(*, keys: Callable[[], Sequence[str]] | None = None, words: Callable[[], Sequence[str]] | None = None) -> Any:
     """A field that is a table, empty by default. Without *keys* it takes any, without *words* any value of its type."""
     return field(default_factory=dict, metadata={"keys": keys, "words": words})
+
+
+def secret() -> Any:
+    """A field whose value no message repeats: what is wrong with it may be that it is a secret."""
+    return field(default="", repr=False, metadata={"secret": True})
+
+
+def moment() -> Any:
+    """A field that is a date, or a date and time, as text (ISO 8601)."""
+    return field(default=None, metadata={"kind": lambda: _MOMENT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +91,190 @@ class TierSettings:
     """The least tier that has a feature; one that is not listed is in all of them."""
 
 
+ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+"""What tokens may be signed with. Not ``none``, and no HS256: who can check its signatures can make them."""
+
+_HASH: Final = re.compile(r"sha256:[0-9A-Fa-f]{64}")
+
+_SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
+"""RFC 6749 §3.3. A scope goes into a header, between quotation marks."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """A key that lets its holder in, by the name of its table."""
+
+    hash: str = secret()
+    """``sha256:`` and the digest of the key in hexadecimal."""
+
+    tier: str | None = word(None, _tiers)
+    """The tier of its holder; if there is none, that of callers of whom nothing else is known."""
+
+    expires: str | None = moment()
+    """From when on it lets nobody in; UTC unless it says otherwise."""
+
+    def __post_init__(self) -> None:
+        if not self.hash:
+            raise ValueError("a key needs a hash; `assay keys new` makes both")
+        if not _HASH.fullmatch(self.hash):
+            raise ValueError(
+                'expected "sha256:" and 64 hexadecimal digits; '
+                "a key has no place here, only its hash, which `assay keys hash` prints"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Jwt:
+    """Tokens that somebody else signs."""
+
+    jwks: str = ""
+    """The public keys they are signed with, a JSON Web Key Set: a file, or an https URL (http on this machine only)."""
+
+    audience: tuple[str, ...] | None = None
+    """One of these must be in ``aud``. An empty array says that tokens for anybody will do."""
+
+    issuer: str | None = None
+    """What ``iss`` must be. If it is a URL, clients without a token are sent there."""
+
+    algorithms: tuple[str, ...] = word(("RS256", "ES256", "EdDSA"), lambda: ALGORITHMS)
+    """What they may be signed with. The default is what the common issuers use, one for each kind of key."""
+
+    required_scopes: tuple[str, ...] = ()
+    """What a token must allow (``scope`` or ``scp``), all of it."""
+
+    principal_claim: str = "sub"
+    """The claim that says who it is."""
+
+    tier_claim: str = "tier"
+    """The claim that ``tiers`` looks up; a string, or an array of them, of which the highest tier counts."""
+
+    tiers: Mapping[str, str] = table(words=_tiers)
+    """The tier for each value of that claim. A value that is not listed gives nothing."""
+
+    leeway: int = 30
+    """Seconds by which the issuer's clock may differ from ours; five minutes at most (RFC 7519 §4.1.4: a few)."""
+
+    require_exp: bool = True
+    """Whether a token without an end is refused."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.leeway <= 300:
+            raise ValueError("leeway is at least 0 and at most 300 seconds")
+        if not self.algorithms:
+            raise ValueError("algorithms needs at least one")
+        if not all(_SCOPE.fullmatch(scope) for scope in self.required_scopes):
+            raise ValueError("a scope has no spaces, quotation marks, backslashes, and nothing beyond ASCII")
+        if "://" in self.jwks:
+            _check_address(self.jwks)
+        if not self.jwks:
+            raise ValueError("jwt needs jwks, the file or URL with the keys that tokens are signed with")
+        if self.audience is None:
+            raise ValueError("jwt needs audience, whom tokens are meant for, such as the URL of this server")
+
+
+def _check_address(url: str) -> None:
+    """Raises `ValueError` for a URL that keys should not come from. Says nothing of what is in it."""
+    from urllib.parse import urlsplit  # noqa: PLC0415 - not needed where nothing is configured
+
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        raise ValueError("jwks is no URL") from None
+    if parts.scheme not in ("https", "http") or not host or parts.fragment:
+        raise ValueError("jwks is a file or an https URL")
+    if "@" in parts.netloc:
+        raise ValueError("jwks is a URL without name and password")
+    if parts.scheme == "http" and not (host in ("localhost", "::1") or re.fullmatch(r"127(\.\d{1,3}){3}", host)):
+        raise ValueError("jwks is an https URL: over http, anybody on the way could put in keys of their own")
+
+
+@dataclass(frozen=True, slots=True)
+class Auth:
+    """Who is let in over HTTP: holders of a key, of a token, or of either. Without the section, everyone."""
+
+    keys: Mapping[str, ApiKey] = table()
+    """The keys, by the names of those who hold them."""
+
+    jwt: Jwt | None = None
+    """Which tokens are good, if any."""
+
+    def __post_init__(self) -> None:
+        holders: dict[str, str] = {}
+        for name, key in self.keys.items():
+            if not (0 < len(name) <= 64 and name.isprintable()):
+                raise ValueError("the name of a key has 1 to 64 characters, all of them printable")
+            if holders.setdefault(key.hash.lower(), name) != name:
+                raise ValueError(f"the keys {holders[key.hash.lower()]} and {name} have the same hash")
+        # Who removes the last key does not mean to open the door.
+        if not self.keys and self.jwt is None:
+            raise ValueError("there is no key and no jwt, so nobody could come in; without [auth], everyone can")
+
+
+@dataclass(frozen=True, slots=True)
+class JournalSettings:
+    """Where verdicts are written down, and what of a message is."""
+
+    directory: str = "runs/mcp_server/envelope_validation"
+    """Below it there is a file for each run (specs/000); ``off`` for no journal."""
+
+    keep: int = 50
+    """Runs that are left when a new one begins; those that are still written are never removed."""
+
+    payloads: bool = False
+    """Whether the frames are written too, without what looks like a secret."""
+
+    redact: tuple[str, ...] = ()
+    """Regular expressions of what else is a secret: the name of a member, or something in a string."""
+
+    def __post_init__(self) -> None:
+        if not self.directory:
+            raise ValueError("a journal needs a directory; off is for none")
+        if self.keep < 1:
+            raise ValueError("at least 1 run is kept")
+        if self.redact:
+            from assay.journal.redaction import Redactor  # noqa: PLC0415 - most have no patterns of their own
+
+            Redactor(self.redact)
+
+
+_COLLECTOR: Final = re.compile(r"https?://[^\s/?#@]+(/[^\s?#]*)?", re.IGNORECASE)
+_HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE: Final = re.compile(r"([\x21-\x7e]([\x20-\x7e\t]*[\x21-\x7e])?)?")
+
+
+@dataclass(frozen=True, slots=True)
+class TelemetrySettings:
+    """Where spans and durations of requests go. What is not set here is as the ``OTEL_*`` variables say."""
+
+    endpoint: str = ""
+    """The collector, such as ``http://localhost:4318``; ``/v1/traces`` and ``/v1/metrics`` are put behind it."""
+
+    service_name: str = ""
+    """What this server is called there; ``assay`` if nothing else says."""
+
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Headers of every request to the collector, such as a key that it wants."""
+
+    def __post_init__(self) -> None:
+        # Neither says what was found: it may be a secret.
+        if self.endpoint and not _COLLECTOR.fullmatch(self.endpoint):
+            raise ValueError("endpoint is an http or https URL, without name and password, query and fragment")
+        for name, value in self.headers.items():
+            if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+                raise ValueError("a header has a name without spaces, and printable ASCII as its value")
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Every section. A new one is a line here."""
 
     limits: Limits = field(default_factory=Limits)
     tiers: TierSettings = field(default_factory=TierSettings)
+    journal: JournalSettings = field(default_factory=JournalSettings)
+    http: Http = field(default_factory=Http)
+    auth: Auth | None = None
+    telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
 
 
 # ── what a value may be ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -120,6 +311,14 @@ def _strings(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _iso(value: Any) -> str:
+    from datetime import datetime  # noqa: PLC0415 - only who has a date needs it
+
+    # TOML has dates of its own, and people quote them all the same.
+    text = value if type(value) is str else getattr(value, "isoformat", str)()
+    return datetime.fromisoformat(text).isoformat()
+
+
 def _switch(text: str) -> bool:
     if text.lower() not in _SWITCHES:
         raise ValueError
@@ -136,24 +335,30 @@ _KINDS: Final[Mapping[Any, Kind]] = {
     tuple[str, ...]: Kind("an array of strings", lambda text: [one.strip() for one in text.split(",")], _strings),
 }
 
+_MOMENT: Final = Kind("a date such as 2027-01-01", str, _iso)
+
 
 class Setting(NamedTuple):
     """One setting: what it takes, and its only values if they are words of a list."""
 
     kind: Kind
     words: tuple[str, ...] = ()
+    secret: bool = False
 
     @property
     def expected(self) -> str:
         """What it takes, in words."""
-        return f"one of {', '.join(self.words)}" if self.words else self.kind.noun
+        choice = f"one of {', '.join(self.words)}"
+        if self.kind is _KINDS[tuple[str, ...]]:
+            return f"{self.kind.noun}, each {choice}" if self.words else self.kind.noun
+        return choice if self.words else self.kind.noun
 
 
 Path = tuple[str, ...]
 """Section and key, as in ``("limits", "depth")``."""
 
 ANY: Final = "*"
-"""The last part of the path of a table that takes any key."""
+"""Stands in a path for whatever key a table is given."""
 
 Rows = Mapping[Path, Setting]
 
@@ -166,18 +371,33 @@ def known(section: "type[DataclassInstance]") -> dict[Path, Setting]:
 
 
 def _rows(kind: Any, metadata: Mapping[str, Any]) -> dict[Path, Setting]:
+    kind = _when_given(kind)
     if is_dataclass(kind) and isinstance(kind, type):
         return known(kind)
-    words = metadata.get("words")
-    allowed = tuple(words()) if words else ()
     if get_origin(kind) is Mapping:
         keys = metadata.get("keys")
-        setting = Setting(_KINDS[get_args(kind)[1]], allowed)
-        return {(key,): setting for key in (keys() if keys else [ANY])}
-    if isinstance(kind, UnionType):
-        # None is what a setting is before it is given; TOML has no word for it.
-        kind = next(one for one in get_args(kind) if one is not type(None))
-    return {(): Setting(_KINDS[kind], allowed)}
+        below = _rows(get_args(kind)[1], {**metadata, "keys": None})
+        return {(key, *path): setting for key in (keys() if keys else [ANY]) for path, setting in below.items()}
+    words, special = metadata.get("words"), metadata.get("kind")
+    setting = Setting(
+        special() if special else _KINDS[kind], tuple(words()) if words else (), metadata.get("secret", False)
+    )
+    return {(): setting}
+
+
+def _when_given(kind: Any) -> Any:
+    """*kind* without None, which is what a setting is before it is given; TOML has no word for it."""
+    return next(one for one in get_args(kind) if one is not type(None)) if isinstance(kind, UnionType) else kind
+
+
+def _fits(row: Path, path: Path) -> bool:
+    """Whether *row* begins like *path*, or with `ANY` in its place."""
+    return len(row) >= len(path) and all(one in (ANY, part) for one, part in zip(row, path, strict=False))
+
+
+def _setting(rows: Rows, path: Path) -> Setting | None:
+    exact = rows.get(path)
+    return exact or next((rows[each] for each in rows if len(each) == len(path) and _fits(each, path)), None)
 
 
 def variable(path: Path) -> str:
@@ -288,14 +508,16 @@ def _parsed(name: str, content: bytes) -> _Found:
 def _in_table(rows: Rows, given: Any, place: str, above: Path) -> Iterator[_Given]:
     """The settings of a table, at any depth."""
     if not isinstance(given, dict):
-        _object_to((place + _dotted(above)).rstrip("."), "a table", given)
+        quiet = bool(above) and any(setting.secret for each, setting in rows.items() if _fits(each, above))
+        _object_to((place + _dotted(above)).rstrip("."), "a table", given, quiet=quiet)
     for key, value in given.items():
         path = (*above, key)
-        setting = rows.get(path) or rows.get((*above, ANY))
+        setting, where = _setting(rows, path), place + _dotted(path)
         if setting is not None:
-            where = place + _dotted(path)
             yield _Given(path, _taken(setting, value, where), where)
-        elif any(each[: len(path)] == path for each in rows):
+        elif any(_fits(each, path) for each in rows):
+            # That the table is there may mean something, even if nothing is in it.
+            yield _Given(path, None, where)
             yield from _in_table(rows, value, place, path)
         else:
             raise SettingsError(f"{place}{_dotted(path)}: unknown key{_remedy(rows, path)}")
@@ -316,6 +538,9 @@ def _in_variables(rows: Rows, variables: Mapping[str, str], log: Log) -> Iterato
             yield _Given(path, _read(rows[path], variables[name], name), name)
             continue
         unknown = f"{name}: unknown setting{_near(name, names)}"
+        free = next((each for each in rows if ANY in each and name.startswith(variable((*_named(each), "")))), None)
+        if free is not None:
+            raise SettingsError(f"{name}: {_dotted(free)} has no variable; it goes into a file")
         if name.startswith(sections):
             raise SettingsError(unknown)
         log(f"{unknown} (ignored)")
@@ -328,9 +553,9 @@ def _in_flags(rows: Rows, flags: Sequence[str]) -> Iterator[_Given]:
         place = f"--set {_dotted(path)}"
         if not sign:
             raise SettingsError(f"{place}: expected SECTION.KEY=VALUE")
-        setting = rows.get(path) or rows.get((*path[:-1], ANY))
+        setting = _setting(rows, path)
         if setting is None:
-            below = next((each for each in rows if each[: len(path)] == path), None)
+            below = next((each for each in rows if _fits(each, path)), None)
             raise SettingsError(
                 f"{place}: expected one of its keys, such as {_dotted(below)}"
                 if below
@@ -344,7 +569,7 @@ def _read(setting: Setting, text: str, place: str) -> Any:
     try:
         value = setting.kind.parsed(text)
     except ValueError:
-        _object_to(place, setting.expected, text)
+        _object_to(place, setting.expected, text, quiet=setting.secret)
     return _taken(setting, value, place)
 
 
@@ -352,9 +577,10 @@ def _taken(setting: Setting, value: Any, place: str) -> Any:
     try:
         taken = setting.kind.taken(value)
     except ValueError:
-        _object_to(place, setting.expected, value)
-    if setting.words and taken not in setting.words:
-        _object_to(place, setting.expected, value, _near(str(taken), setting.words))
+        _object_to(place, setting.expected, value, quiet=setting.secret)
+    for one in taken if isinstance(taken, tuple) else (taken,):
+        if setting.words and one not in setting.words:
+            _object_to(place, setting.expected, one, _near(str(one), setting.words))
     return taken
 
 
@@ -380,21 +606,29 @@ def _refusal(kind: type[Section], values: Mapping[Path, Any]) -> str:
 def _built(kind: type[Section], values: Mapping[Path, Any]) -> Section:
     given: dict[str, Any] = {}
     for one in fields(kind):
-        below = {path[1:]: value for path, value in values.items() if path[0] == one.name}
-        if () in below:
-            given[one.name] = below[()]
-        elif is_dataclass(one.type) and isinstance(one.type, type):
-            given[one.name] = _built(one.type, below)
-        elif below:
-            given[one.name] = MappingProxyType({path[0]: value for path, value in below.items()})
+        below = {path[1:]: value for path, value in values.items() if path[:1] == (one.name,)}
+        if below or is_dataclass(one.type):
+            given[one.name] = _value(_when_given(one.type), below)
     return kind(**given)
+
+
+def _value(kind: Any, values: Mapping[Path, Any]) -> Any:
+    """What *values*, which are those of one field, make together."""
+    if is_dataclass(kind) and isinstance(kind, type):
+        return _built(kind, values)
+    if get_origin(kind) is not Mapping:
+        return values[()]
+    names = dict.fromkeys(path[0] for path in values if path)
+    each = {name: {path[1:]: value for path, value in values.items() if path[:1] == (name,)} for name in names}
+    return MappingProxyType({name: _value(get_args(kind)[1], below) for name, below in each.items()})
 
 
 # ── words ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _object_to(place: str, expected: str, value: Any, near: str = "") -> NoReturn:
-    raise SettingsError(f"{place}: expected {expected}, found {_shown(value)}{near}")
+def _object_to(place: str, expected: str, value: Any, near: str = "", *, quiet: bool = False) -> NoReturn:
+    found = ("a string" if isinstance(value, str) else "something else") if quiet else _shown(value)
+    raise SettingsError(f"{place}: expected {expected}, found {found}{near}")
 
 
 def _shown(value: Any) -> str:
@@ -406,15 +640,20 @@ def _shown(value: Any) -> str:
 
 
 def _dotted(path: Path) -> str:
-    """*path* as it is written, on one line whatever is in it."""
-    name = ".".join(path)
+    """*path* as it is written, on one line whatever is in it; a free name in it is shown as such."""
+    name = ".".join("NAME" if part == ANY else part for part in path)
     return name if name.isprintable() else ascii(name)
+
+
+def _named(path: Path) -> Path:
+    """*path* up to the first name that is free."""
+    return path[: path.index(ANY)]
 
 
 def _remedy(rows: Rows, path: Path) -> str:
     """What *path* was probably meant to be: a key beside it, the same key elsewhere, else all that there are."""
     level = len(path) - 1
-    beside = sorted({each[level] for each in rows if len(each) > level and each[:level] == path[:level]} - {ANY})
+    beside = sorted({each[level] for each in rows if len(each) > level and _fits(each, path[:level])} - {ANY})
     elsewhere = [_dotted(each) for each in rows if each[-1] == path[-1]]
     near = _near(path[-1], beside) or (f"; did you mean {elsewhere[0]}?" if elsewhere else "")
     return near or (f"; there are {', '.join(beside)}" if beside else "")

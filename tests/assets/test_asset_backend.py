@@ -14,11 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asking import call, opened, request, said
 from catalogues import ROOT, answer, bundled
 
 from assay.assets import backend
 from assay.assets.backend import Backend
+from assay.assets.methods import Methods
+from assay.assets.server import AssetServer
 from assay.assets.sources import Catalogue
+from assay.spec.revisions import REVISIONS
 
 httpx = pytest.importorskip("httpx", reason="populate_backend needs httpx")
 
@@ -91,6 +95,22 @@ def test_nothing_invalid_is_sent_unless_told_to(tmp_path: Path) -> None:
             "ok": False, "reason": "backend_error", "status": 422, "detail": "an asset is an object",
         }  # fmt: skip
         assert [asset for _, asset in rows(database)] == [{"name": "x"}]
+
+
+@pytest.mark.parametrize("revision", ["", *REVISIONS])
+def test_integers_are_stored_to_the_last_digit(tmp_path: Path, revision: str) -> None:
+    """From a frame to the database, through either door: what was sent is what is kept."""
+    asset = {"name": "n", "numbers": [2**63, 2**64, 2**70 + 1, -(2**70) - 1, 10**300 + 1]}
+    arguments = {"asset": asset, "validate_first": False}
+    message = call(1, "populate_backend", arguments, revision)
+    database = tmp_path / "assets.db"
+    with reference_backend(database) as address:
+        methods = Methods(bundled(SYN_BACKEND_URL=address))
+        server = opened(methods, revision) if revision else AssetServer(methods)
+        [found] = said(server, message if revision else request(1, "populate_backend", arguments))
+    result = found["result"]
+    stored = json.loads(result["content"][0]["text"])["data"] if revision else result
+    assert rows(database) == [(stored["asset_id"], asset)]
 
 
 def test_another_path_is_posted_to_if_a_variable_says_so(tmp_path: Path) -> None:

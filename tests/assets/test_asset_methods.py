@@ -181,7 +181,7 @@ def test_what_cannot_be_answered_is_invalid_params(server: Methods, method: str,
 
 def test_a_method_that_is_not_there_is_said_to_be_so(server: Methods) -> None:
     with pytest.raises(MethodError) as caught:
-        server.answer("prompts/list", {}, "2025-11-25")
+        server.answer("logging/setLevel", {}, "2025-11-25")
     assert caught.value.error()["code"] == -32601
 
 

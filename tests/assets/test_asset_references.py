@@ -1,5 +1,6 @@
 """References between schema files: resolved from the files, wherever they lie; never fetched."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,116 @@ def test_a_reference_leads_to_the_other_file(main: Any, other: Any, folder: str,
     assert answer(catalogue, "get_schema", name="main")["schema"] == main
 
 
+INNER = "https://s.example/inner"
+TO_S = {"$ref": "#/definitions/s"}
+
+
+@pytest.mark.parametrize("draft", ["04", "06", "07"])
+@pytest.mark.parametrize(
+    ("main", "other"),
+    [
+        pytest.param({"$ref": "#/definitions/x", "definitions": {"x": pointing("#/definitions/s")}}, {}, id="alone"),
+        pytest.param(
+            {"$ref": "#/definitions/x", "definitions": {"x": pointing("#/definitions/s")}, "properties": {"x": False}},
+            {},
+            id="what-is-beside-it-is-ignored",
+        ),
+        pytest.param(
+            {"$ref": "#/items/a~1b%20c", "items": {"a/b c": pointing("#/definitions/s")}}, {}, id="into-what-is-ignored"
+        ),
+        pytest.param({"$ref": "#x", "definitions": {"x": {"$id": "#x", **pointing("#s")}}}, {}, id="by-a-name"),
+        pytest.param(
+            {"$ref": "#/definitions/x", "definitions": {"x": pointing(INNER), "i": {"$id": INNER, **STRING}}},
+            {},
+            id="by-an-identifier-inside",
+        ),
+        pytest.param(
+            {
+                "$ref": INNER,
+                "definitions": {"i": {"$id": INNER, **pointing("#/definitions/j"), "definitions": {"j": STRING}}},
+            },
+            {},
+            id="pointers-below-an-identifier",
+        ),
+        pytest.param(
+            {"$ref": "#/definitions/x", "definitions": {"x": pointing("#/definitions/s", items={"$ref": "#"})}},
+            {},
+            id="that-comes-back",
+        ),
+        pytest.param(pointing("other.schema.json"), TO_S, id="to-it"),
+        pytest.param(pointing("other.schema.json#"), TO_S, id="to-its-root"),
+        pytest.param(pointing("other.schema.json#/definitions/s"), TO_S, id="to-what-it-defines"),
+        pytest.param(
+            pointing("other.schema.json#t"), {**TO_S, "definitions": {"t": {"$id": "#t", **STRING}}}, id="to-its-names"
+        ),
+        pytest.param(
+            pointing(INNER), {**TO_S, "definitions": {"t": {"$id": INNER, **STRING}}}, id="to-identifiers-in-it"
+        ),
+        pytest.param({"$ref": "other.schema.json"}, pointing("#/definitions/s"), id="from-it"),
+        pytest.param(
+            {"$ref": "other.schema.json#/definitions/x"},
+            {"definitions": {"x": pointing("#/definitions/s")}},
+            id="from-it-to-what-is-defined",
+        ),
+        pytest.param(
+            {"$ref": "#/definitions/x", "definitions": {"x": pointing("other.schema.json")}}, TO_S, id="from-one-to-one"
+        ),
+        pytest.param(
+            {"$ref": "other.schema.json"},
+            {"$ref": "main.schema.json#/definitions/x"},
+            id="there-and-back",
+        ),
+        pytest.param(
+            {"$id": "https://s.example/deep/", "$ref": "other.schema.json"},
+            {"$id": "https://s.example/flat/", **pointing("#/definitions/s")},
+            id="its-identifier-is-ignored",
+        ),
+    ],
+)  # fmt: skip
+def test_up_to_draft_7_a_root_can_be_a_reference(main: Any, other: Any, draft: str, tmp_path: Path) -> None:
+    """Draft 7, "$ref": all other properties are ignored, the identifier too. Generators write such files."""
+    usual = {"s": {"$id": "#s", **STRING}, "x": pointing("#/definitions/s")}
+    files = {
+        f"{name}.schema.json": in_draft(draft, {**file, "definitions": {**usual, **file.get("definitions", {})}})
+        for name, file in (("main", main), ("other", other))
+    }
+    catalogue = of_schemas(tmp_path, files)
+    assert answer(catalogue, "validate_asset", asset={"x": "text"}, schema="main") == {"ok": True, "errors": []}
+    assert answer(catalogue, "validate_asset", asset={"x": 1}, schema="main") == {
+        "ok": False,
+        "reason": "validation_failed",
+        "errors": [{"path": "/x", "msg": "expected a string, found 1"}],
+    }
+    assert answer(catalogue, "get_schema", name="main")["schema"] == files["main.schema.json"]
+
+
+def in_draft(draft: str, schema: Any) -> Any:
+    """*schema*, which is one of draft 7, as an older *draft* spells it."""
+    text = json.dumps({"$schema": f"http://json-schema.org/draft-{draft}/schema#", **schema})
+    return json.loads(text.replace('"$id"', '"id"').replace("false", '{"not": {}}') if draft == "04" else text)
+
+
+@pytest.mark.parametrize(
+    ("schema", "told"),
+    [
+        pytest.param({"$ref": "#/definitions/x"}, "something that is there, found #/definitions/x at", id="dangling"),
+        pytest.param({"$ref": "x.json"}, "a reference inside the schema, found x.json at", id="missing"),
+        pytest.param({"$ref": "good.json#/none"}, "something that is there, found good.json#/none at", id="elsewhere"),
+        pytest.param({"$ref": "#"}, "found a circle through `$ref` at", id="circle"),
+        pytest.param(
+            {"$ref": "#/definitions/x", "definitions": {"x": {"pattern": "("}}}, "a regular expression", id="pattern"
+        ),
+    ],
+)
+def test_a_root_that_refers_to_nothing_is_told_of_as_it_was_written(schema: Any, told: str, tmp_path: Path) -> None:
+    catalogue = of_schemas(tmp_path, {"bad.json": in_draft("07", schema), "good.json": in_draft("07", STRING)})
+    [error] = answer(catalogue, "validate_asset", asset={}, schema="bad")["errors"]
+    assert told in error["msg"]
+    assert " at jsonschema/bad.json#" in error["msg"]
+    assert "/definitions/file" not in error["msg"]
+    assert "catalogue.invalid" not in error["msg"]
+
+
 @pytest.mark.parametrize(
     ("schema", "told"),
     [
@@ -96,6 +207,9 @@ def test_a_reference_leads_to_the_other_file(main: Any, other: Any, folder: str,
         pytest.param(pointing("file:///etc/passwd"), "a reference inside the schema", id="file"),
         pytest.param(pointing("missing.json"), "found missing.json at jsonschema/bad.schema.json#/prop", id="missing"),
         pytest.param(pointing("#/$defs/none"), "something that is there", id="dangling"),
+        pytest.param(
+            pointing("good.schema.json#/$defs/no"), "found good.schema.json#/$defs/no at", id="dangling-elsewhere"
+        ),
         pytest.param(pointing("http://[broken"), "a reference inside the schema", id="no-uri"),
         pytest.param({"type": "strnig"}, "what the draft allows", id="no-schema"),
         pytest.param({"$schema": "https://example.org/mine"}, "a known draft", id="dialect"),
@@ -110,6 +224,15 @@ def test_a_schema_that_cannot_be_used_is_said_to_be_so(schema: Any, told: str, t
     assert errors[0]["msg"].startswith("schema `bad` cannot be used: ")
     assert told in errors[0]["msg"]
     assert answer(catalogue, "validate_asset", asset="text", schema="good")["ok"] is True
+
+
+def test_the_place_of_a_fault_is_that_in_the_file(tmp_path: Path) -> None:
+    """In a definition called `file`, as we call the one that a file is wrapped in."""
+    faulty = {"definitions": {"file": pointing("nowhere.json")}}
+    for name, schema in (("plain", faulty), ("wrapped", {**faulty, "$ref": "#/definitions/file"})):
+        catalogue = of_schemas(tmp_path / name, {"a.json": in_draft("07", schema)})
+        [error] = answer(catalogue, "validate_asset", asset={}, schema="a")["errors"]
+        assert error["msg"].endswith("found nowhere.json at jsonschema/a.json#/definitions/file/properties/x/$ref")
 
 
 def test_look_around_in_a_pattern_is_allowed_to_the_operator(tmp_path: Path) -> None:
@@ -182,3 +305,12 @@ def test_what_is_wrong_in_a_nested_asset_is_pointed_at(reference: Path) -> None:
     asset["tone"]["synth"] = None
     errors = answer(catalogue, "validate_asset", asset=asset, schema="nested-synesthetic-asset")["errors"]
     assert [error["path"] for error in errors] == ["/shader/uniforms/0", "/tone/synth"]
+
+
+@pytest.mark.parametrize("draft", ["http://json-schema.org/draft-07/schema#", D2020])
+def test_a_schemaref_that_is_asked_for_behind_a_root_reference_is_judged(draft: str, tmp_path: Path) -> None:
+    inner = {"required": ["$schemaRef"], "properties": {"$schemaRef": STRING}, "additionalProperties": False}
+    schema = {"$schema": draft, "$ref": "#/definitions/x", "definitions": {"x": inner}}
+    catalogue = of_schemas(tmp_path, {"a.schema.json": schema})
+    asset = {"$schemaRef": "jsonschema/a.schema.json"}
+    assert answer(catalogue, "validate_asset", asset=asset, schema="a") == {"ok": True, "errors": []}

@@ -1,42 +1,43 @@
-"""The asset server's two doors, and the process that opens them."""
+"""The asset server's two doors: a frame in, frames out."""
 
-import os
-import select
-import signal
-import subprocess
-import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
+import json
 from typing import Any
 
-import orjson
 import pytest
+from asking import (
+    SUBSCRIPTION,
+    answer,
+    bundled_methods,
+    call,
+    cancelled,
+    frame_of,
+    meta,
+    opened,
+    opening,
+    request,
+    said,
+)
+from catalogues import variables, written
 
 from assay.assets.methods import Methods
 from assay.assets.server import AssetServer
 from assay.assets.sources import Catalogue
+from assay.conversation import Conversation
 from assay.limits import Limits
-from assay.spec.revisions import REVISIONS, handshake
+from assay.response import ResponseEnvelope, Tiers
+from assay.response.enveloper import REQUEST_IDS
+from assay.spec.revisions import LATEST, REVISIONS, handshake
+from assay.verdict import Party
 
-ROOT = Path(__file__).parents[2]
-BUNDLED = {
-    "SYN_SCHEMAS_DIR": str(ROOT / "examples" / "catalogue" / "jsonschema"),
-    "SYN_EXAMPLES_DIR": str(ROOT / "examples" / "catalogue" / "examples"),
-}
-SECONDS = 30
-META = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
 TOO_LARGE = {"ok": False, "reason": "validation_failed", "errors": [{"path": "", "msg": "payload_too_large"}]}
+MEBIBYTE = 1 << 20
+
+every_revision = pytest.mark.parametrize("revision", REVISIONS)
 
 
 @pytest.fixture(scope="module")
 def methods() -> Methods:
-    return Methods(Catalogue.read(BUNDLED, ROOT))
+    return bundled_methods()
 
 
 @pytest.fixture
@@ -44,23 +45,10 @@ def server(methods: Methods) -> AssetServer:
     return AssetServer(methods)
 
 
-def said(server: AssetServer, message: Any) -> list[Any]:
-    frame = message if isinstance(message, bytes) else orjson.dumps({"jsonrpc": "2.0", **message})
-    return [orjson.loads(each) for each in server.respond(frame)]
-
-
-def opened(server: AssetServer, revision: str) -> AssetServer:
-    params = {"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
-    [answer] = said(server, {"id": 0, "method": "initialize", "params": params})
-    assert answer["result"]["protocolVersion"] == revision
-    assert said(server, {"method": "notifications/initialized"}) == []
-    return server
-
-
 # ── the bare door (specs/001) ────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("ident", [b"1", b'"a"', b"1.5", b"1e2", b"-0"])
+@pytest.mark.parametrize("ident", [b"1", b'"a"', b"1.5", b"1e2", b"-0", b"1180591620717411303424"])
 def test_a_bare_method_is_answered_with_its_bare_result_and_its_id(server: AssetServer, ident: bytes) -> None:
     [answer] = server.respond(b'{"jsonrpc":"2.0","id":' + ident + b',"method":"list_schemas","params":{}}')
     assert answer.startswith(b'{"jsonrpc":"2.0","id":' + ident + b',"result":{"ok":true,"schemas":[')
@@ -97,7 +85,7 @@ def test_bad_input_gets_one_clear_answer_and_the_next_line_is_served(
     assert found["id"] == answer["id"]
     assert found.get("result") == answer.get("result")
     assert found.get("error", {}).get("code") == answer.get("error")
-    assert said(server, {"id": 2, "method": "list_schemas"})[0]["result"]["ok"]
+    assert said(server, request(2, "list_schemas"))[0]["result"]["ok"]
 
 
 @pytest.mark.parametrize("frame", [b"", b"  \r", b'{"jsonrpc":"2.0","method":"list_schemas"}'])
@@ -105,164 +93,374 @@ def test_blank_lines_and_notifications_are_not_answered(server: AssetServer, fra
     assert list(server.respond(frame)) == []
 
 
-# ── MCP ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── opening an MCP conversation ──────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("revision", [each for each in REVISIONS if handshake(each)])
-def test_a_client_of_the_handshake_era_is_served(server: AssetServer, revision: str) -> None:
-    opened(server, revision)
-    [tools] = said(server, {"id": 1, "method": "tools/list"})
-    assert len(tools["result"]["tools"]) == 7
-    [called] = said(server, {"id": 2, "method": "tools/call", "params": {"name": "list_schemas", "arguments": {}}})
-    assert called["result"]["isError"] is False
-    [unknown] = said(server, {"id": 3, "method": "list_schemas"})
-    assert unknown["error"]["code"] == -32601
+def test_a_client_of_the_handshake_era_is_served(methods: Methods, revision: str) -> None:
+    server = opened(methods, revision)
+    assert len(answer(server, request(1, "tools/list"))["result"]["tools"]) == 7
+    assert answer(server, call(2, "list_schemas", {}))["result"]["isError"] is False
+    assert answer(server, request(3, "list_schemas"))["error"]["code"] == -32601
 
 
 def test_a_client_of_the_stateless_era_is_served(server: AssetServer) -> None:
-    [found] = said(server, {"id": 1, "method": "server/discover", "params": {"_meta": META}})
-    assert "2026-07-28" in found["result"]["supportedVersions"]
-    params = {"_meta": META, "name": "list_schemas", "arguments": {}}
-    [called] = said(server, {"id": 2, "method": "tools/call", "params": params})
-    assert called["result"]["resultType"] == "complete"
-    listen = {"_meta": META, "notifications": {"toolsListChanged": True}}
-    [acknowledged] = said(server, {"id": 3, "method": "subscriptions/listen", "params": listen})
-    assert acknowledged["method"] == "notifications/subscriptions/acknowledged"
-    assert said(server, {"method": "notifications/cancelled", "params": {"requestId": 3}}) == []
+    assert LATEST in answer(server, request(1, "server/discover", revision=LATEST))["result"]["supportedVersions"]
+    assert answer(server, call(2, "list_schemas", {}, LATEST))["result"]["resultType"] == "complete"
 
 
-@pytest.mark.parametrize(("revision", "code"), [("2025-06-18", -32602), ("2025-11-25", None)])
-def test_arguments_are_held_to_the_contract_before_the_tool_sees_them(
-    server: AssetServer, revision: str, code: int | None
+@pytest.mark.parametrize(
+    ("method", "revision", "code"),
+    [
+        pytest.param("render", LATEST, -32601, id="unknown-method"),
+        pytest.param("list_schemas", LATEST, -32601, id="bare-method"),
+        pytest.param("tools/list", "2030-01-01", -32022, id="unknown-revision"),
+        pytest.param("render", "2030-01-01", -32022, id="unknown-method-of-an-unknown-revision"),
+        pytest.param("list_schemas", "2030-01-01", -32022, id="bare-method-of-an-unknown-revision"),
+        pytest.param("server/discover", "2030-01-01", -32022, id="discovery-of-an-unknown-revision"),
+        *(
+            pytest.param("server/discover", each, -32022, id=f"discovery-of-{each}")
+            for each in REVISIONS
+            if handshake(each)
+        ),
+    ],
+)
+def test_a_first_request_that_names_a_revision_is_mcps(
+    server: AssetServer, method: str, revision: str, code: int
 ) -> None:
-    opened(server, revision)
-    [answer] = said(server, {"id": 1, "method": "tools/call", "params": {"name": "get_schema", "arguments": {}}})
-    assert answer.get("error", {}).get("code") == code
-    assert code is not None or answer["result"]["isError"] is True
+    """2026-07-28, basic/versioning: -32022 tells which revisions there are. A refused client can still fall back."""
+    error = answer(server, request(1, method, {"_meta": meta(revision)}))["error"]
+    assert error["code"] == code
+    if code == -32022:
+        assert error["data"]["supported"] == list(REVISIONS)
+        assert error["data"]["requested"] == revision
+    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
+    assert answer(server, request(2, "initialize", params))["result"]["protocolVersion"] == "2025-11-25"
 
 
-def test_an_unknown_tool_is_invalid_params(server: AssetServer) -> None:
-    opened(server, "2025-11-25")
-    [answer] = said(server, {"id": 1, "method": "tools/call", "params": {"name": "nope", "arguments": {}}})
-    assert answer["error"]["code"] == -32602
+@pytest.mark.parametrize("revision", ["2025-11-25", "2024-11-05"])
+def test_once_stateless_a_request_cannot_name_a_revision_with_a_handshake(server: AssetServer, revision: str) -> None:
+    assert "result" in answer(server, request(1, "tools/list", revision=LATEST))
+    error = answer(server, request(2, "tools/list", {"_meta": meta(revision)}))["error"]
+    assert error["code"] == -32022
+    assert error["data"]["supported"] == list(REVISIONS)
+    assert "result" in answer(server, request(3, "tools/list", revision=LATEST))
 
 
-# ── the process ──────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── batches (2025-03-26) ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@contextmanager
-def process(tmp_path: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
-    env = {**os.environ, **BUNDLED, "MCP_READY_FILE": str(tmp_path / "ready"), **environment}
-    with subprocess.Popen(
-        [sys.executable, "-m", "assay", "serve"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=env,
-    ) as running:
-        try:
-            assert running.stderr is not None
-            assert line(running.stderr) == b"mcp:ready mode=stdio\n"
-            yield running
-        finally:
-            running.kill()
+def test_a_batch_is_answered_by_one_array(methods: Methods) -> None:
+    """JSON-RPC, "Batch": results and errors together, in any order, nothing for notifications."""
+    server = opened(methods, "2025-03-26")
+    batch = [
+        request(1, "tools/list"),
+        cancelled("none"),
+        request("b", "render"),
+        call(3, "get_schema", {}),
+        call(4, "get_schema", {"name": "nope"}),
+        {"id": 5},
+        request(6, "ping"),
+    ]
+    [answers] = said(server, batch)
+    assert isinstance(answers, list)
+    found = {each["id"]: each.get("error", {}).get("code") for each in answers}
+    assert found == {1: None, "b": -32601, 3: -32602, 4: None, 5: -32600, 6: None}
+    assert len(answers) == len(found)
+    # Every id has been answered, and can be used again.
+    assert sorted(str(each["id"]) for each in said(server, batch)[0]) == ["1", "3", "4", "5", "6", "b"]
 
 
-def line(stream: Any) -> bytes:
-    """The next line of *stream*, within bounded time."""
-    assert select.select([stream], [], [], SECONDS)[0], "nothing came"
-    return bytes(stream.readline())
+def test_a_batch_that_is_refused_whole_is_answered_by_one_error(methods: Methods) -> None:
+    [found] = said(opened(methods, "2025-03-26"), b"[]")
+    assert found["error"]["code"] == -32600
 
 
-def ask(running: subprocess.Popen[bytes], method: str, params: Any = None) -> None:
-    assert running.stdin is not None
-    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params or {}}
-    running.stdin.write(orjson.dumps(message) + b"\n")
-    running.stdin.flush()
+def test_a_batch_of_notifications_gets_nothing(methods: Methods) -> None:
+    server = opened(methods, "2025-03-26")
+    assert said(server, [cancelled("none"), cancelled("none")]) == []
 
 
-def test_the_ready_file_is_there_while_the_server_is(tmp_path: Path) -> None:
-    with process(tmp_path) as running:
-        pid, _, stamp = (tmp_path / "ready").read_text().partition(" ")
-        assert int(pid) == running.pid
-        assert stamp.endswith("\n")
-        assert "T" in stamp
-        ask(running, "list_schemas")
-        assert b'"ok":true' in line(running.stdout)
-        assert running.stdin is not None
-        running.stdin.close()
-        assert running.wait(SECONDS) == 0
-        assert not (tmp_path / "ready").exists()
+@pytest.mark.parametrize("revision", [each for each in REVISIONS if each != "2025-03-26"])
+def test_other_revisions_have_no_batches(methods: Methods, revision: str) -> None:
+    server = opened(methods, revision)
+    said(server, request(1, "tools/list", revision=revision))
+    [found] = said(server, [request(2, "tools/list", revision=revision)])
+    assert found["error"]["code"] == -32600
 
 
-@pytest.mark.parametrize("wanted", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_an_idle_server_cleanly(tmp_path: Path, wanted: signal.Signals) -> None:
-    with process(tmp_path) as running:
-        ask(running, "list_schemas")
-        line(running.stdout)
-        running.send_signal(wanted)
-        assert running.wait(SECONDS) == 0
-        assert not (tmp_path / "ready").exists()
+# ── subscriptions (2026-07-28) ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_signal_lets_the_request_in_hand_finish(tmp_path: Path) -> None:
-    """A backend that does not answer until the signal has been sent."""
-    asked, signalled = threading.Event(), threading.Event()
-
-    class Slow(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            asked.set()
-            signalled.wait(SECONDS)
-            self.send_response(201)
-            self.end_headers()
-            self.wfile.write(b'{"id":"stored"}')
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Slow) as backend:
-        thread = threading.Thread(target=backend.handle_request)
-        thread.start()
-        with process(tmp_path, SYN_BACKEND_URL=f"http://127.0.0.1:{backend.server_port}") as running:
-            ask(running, "populate_backend", {"asset": {}, "validate_first": False})
-            assert asked.wait(SECONDS)
-            running.send_signal(signal.SIGTERM)
-            signalled.set()
-            assert b'"asset_id":"stored"' in line(running.stdout)
-            assert running.wait(SECONDS) == 0
-        thread.join(SECONDS)
-    assert not (tmp_path / "ready").exists()
+def listen(ident: bytes) -> bytes:
+    params = {"_meta": meta(), "notifications": {"toolsListChanged": True, "resourcesListChanged": True}}
+    return b'{"jsonrpc":"2.0","id":%b,"method":"subscriptions/listen","params":%b}' % (ident, frame_of(params))
 
 
-def test_a_mebibyte_is_served_and_one_byte_more_is_not(tmp_path: Path) -> None:
-    begin, end = b'{"jsonrpc":"2.0","id":1,"method":"diff_assets","params":{"base":"', b'","new":1}}'
-    fill = (1 << 20) - len(begin) - len(end)
-    with process(tmp_path) as running:
-        assert running.stdin is not None
-        for extra, expected in ((0, b'"ok":true'), (1, b"payload_too_large")):
-            running.stdin.write(begin + b"x" * (fill + extra) + end + b"\n")
-            running.stdin.flush()
-            assert expected in line(running.stdout)
+@pytest.mark.parametrize("ident", [b"1", b'"a"', b"1e2", b"1.0", b"0", b"-0", b"1180591620717411303424", b'"\\u00e9"'])
+def test_a_subscription_is_acknowledged_and_ended_by_its_id_as_it_was_spelt(server: AssetServer, ident: bytes) -> None:
+    """2026-07-28, subscriptions: what comes of one carries the id of the request, the result too."""
+    spelt = '"é"'.encode() if ident == b'"\\u00e9"' else ident  # strings have many spellings, and one meaning
+    subscription = b'{"io.modelcontextprotocol/subscriptionId":%b}' % spelt
+    assert list(server.respond(listen(ident))) == [
+        b'{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged",'
+        b'"params":{"_meta":%b,"notifications":{}}}' % subscription
+    ]
+    assert list(server.end()) == [
+        b'{"jsonrpc":"2.0","id":%b,"result":{"resultType":"complete","_meta":%b}}' % (spelt, subscription)
+    ]
+    assert list(server.end()) == []
 
 
-def test_a_hundred_mebibytes_without_a_newline_keep_memory_flat(tmp_path: Path) -> None:
-    with process(tmp_path) as running:
-        assert running.stdin is not None
-        ask(running, "list_schemas")
-        line(running.stdout)
-        before = resident(running.pid)
-        for _ in range(100):
-            running.stdin.write(b"x" * (1 << 20))
-        running.stdin.write(b"\n")
-        ask(running, "list_schemas")
-        assert b"payload_too_large" in line(running.stdout)
-        assert b'"ok":true' in line(running.stdout)
-        assert resident(running.pid) - before < 8 << 20
+def test_at_the_end_every_open_subscription_gets_its_result_and_a_cancelled_one_none(server: AssetServer) -> None:
+    for ident in (b"1", b'"b"', b"3", b"4"):
+        server.respond(listen(ident))
+    assert said(server, cancelled("b")) == []
+    assert said(server, cancelled(4)) == []
+    assert answer(server, call("b", "list_schemas", {}, LATEST))["result"]["isError"] is False
+    ended = [json.loads(each) for each in server.end()]
+    assert [each["id"] for each in ended] == [1, 3]
+    assert [each["result"]["_meta"][SUBSCRIPTION] for each in ended] == [1, 3]
 
 
-def resident(pid: int) -> int:
-    """Bytes of memory that a process holds."""
-    status = Path(f"/proc/{pid}/statm")
-    if not status.exists():
-        pytest.skip("no /proc here to read the memory of a process from")
-    return int(status.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+def test_the_end_says_nothing_where_nobody_listens(methods: Methods) -> None:
+    for server in (AssetServer(methods), opened(methods, "2025-11-25")):
+        said(server, request(1, "list_schemas"))
+        assert list(server.end()) == []
+
+
+# ── calls ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_unknown_tool_is_invalid_params(methods: Methods) -> None:
+    found = answer(opened(methods, "2025-11-25"), call(1, "nope", {}))
+    assert found["error"]["code"] == -32602
+
+
+SENT = "hunter2-hunter2"
+BROKEN: list[Any] = [
+    pytest.param("get_schema", {"name": {"text": SENT}}, "/name", "a string", id="type"),
+    pytest.param("get_schema", {}, "", "the property `name`", id="missing"),
+    pytest.param("list_examples", {"component": None}, "/component", "a string", id="null"),
+    pytest.param("validate_asset", {"asset": SENT, "schema": [SENT]}, "/schema", "a string", id="array"),
+    pytest.param(
+        "populate_backend", {"asset": {SENT: SENT}, "validate_first": SENT}, "/validate_first", "a boolean",
+        id="text",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("tool", "arguments", "at", "expected"), BROKEN)
+@pytest.mark.parametrize("revision", [each for each in REVISIONS if each >= "2025-11-25"])
+def test_arguments_that_break_the_contract_are_a_failure_in_an_envelope(
+    methods: Methods, tool: str, arguments: Any, at: str, expected: str, revision: str
+) -> None:
+    """2025-11-25, server/tools: a result, so that a model can mend it; specs/004: nothing of what was sent in."""
+    message = call(1, tool, arguments, revision, request_id="theirs")
+    server = opened(methods, revision)
+    [frame] = server.respond(frame_of(message))
+    result = json.loads(frame)["result"]
+    assert result["isError"] is True
+    envelope = result["structuredContent"]
+    assert json.loads(result["content"][0]["text"]) == envelope
+    assert ResponseEnvelope.from_dict(envelope).tool_id == tool
+    assert envelope["request_id"] == "theirs"
+    assert envelope["data"] is None
+    assert envelope["error"]["error_code"] == "invalid_argument"
+    [broken] = envelope["error"]["error_details"]["violations"]
+    assert broken.keys() == {"at", "expected", "rule", "hint"}
+    assert broken["at"] == f"/params/arguments{at}"
+    assert broken["expected"].startswith(expected)
+    assert broken["rule"] == "contract/input"
+    assert broken["hint"]
+    assert SENT.encode() not in frame
+    judge = Conversation(revision=revision)
+    assert judge.hear(Party.CLIENT, frame_of(message)).violations == ()
+    assert judge.hear(Party.SERVER, frame).violations == ()
+    # The id has been answered.
+    assert answer(server, call(1, "list_schemas", {}, revision))["result"]["isError"] is False
+
+
+@pytest.mark.parametrize(("tool", "arguments", "at", "expected"), BROKEN)
+@pytest.mark.parametrize("revision", [each for each in REVISIONS if each < "2025-11-25"])
+def test_before_2025_11_25_arguments_that_break_the_contract_are_invalid_params(
+    methods: Methods, tool: str, arguments: Any, at: str, expected: str, revision: str
+) -> None:
+    error = answer(opened(methods, revision), call(1, tool, arguments))["error"]
+    assert error["code"] == -32602
+    [broken] = error["data"]["violations"]
+    assert broken["at"] == f"/params/arguments{at}"
+    assert broken["expected"].startswith(expected)
+
+
+@pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", LATEST])
+def test_a_tool_above_the_callers_tier_is_refused_with_a_hint(revision: str) -> None:
+    methods = bundled_methods(tiers=Tiers({"populate_backend": "pro"}))
+    message = call(1, "populate_backend", {"asset": {}}, revision)
+    result = answer(opened(methods, revision), message)["result"]
+    assert result["isError"] is True
+    envelope = result["structuredContent"]
+    assert envelope["error"]["error_code"] == "upgrade_required"
+    assert [(each["feature"], each["tier"]) for each in envelope["upgrade_hints"]] == [("populate_backend", "pro")]
+    assert envelope["data"] is None
+    for tier in ("pro", "enterprise"):
+        allowed = answer(opened(methods, revision, tier=tier), message)["result"]["structuredContent"]
+        assert (allowed["tier"], allowed["data"]["detail"]) == (tier, "SYN_BACKEND_URL is not set")
+    assert answer(opened(methods, revision), call(1, "list_schemas", {}, revision))["result"]["isError"] is False
+
+
+def test_on_the_bare_door_a_tool_above_the_tier_is_unsupported() -> None:
+    """specs/001 has no other word for it."""
+    methods = bundled_methods(tiers=Tiers({"populate_backend": "pro"}))
+    message = request(1, "populate_backend", {"asset": {}})
+    refused = {"ok": False, "reason": "unsupported", "detail": "populate_backend needs the pro tier"}
+    assert answer(AssetServer(methods), message)["result"] == refused
+    for tier in ("pro", "enterprise"):
+        detail = answer(AssetServer(methods, tier=tier), message)["result"]["detail"]
+        assert detail == "SYN_BACKEND_URL is not set"
+
+
+@pytest.mark.parametrize("name", REQUEST_IDS)
+@pytest.mark.parametrize("arguments", [{"name": "tone"}, {"name": "nope"}, {}])
+@pytest.mark.parametrize("revision", ["2025-11-25", LATEST])
+def test_a_request_id_in_meta_is_kept(methods: Methods, name: str, arguments: Any, revision: str) -> None:
+    """specs/004: caller-provided or server-generated. In good answers, failures and refusals alike."""
+    theirs = 'a-1 "é" \\'
+    found = answer(opened(methods, revision), call(1, "get_schema", arguments, revision, **{name: theirs}))
+    assert found["result"]["structuredContent"]["request_id"] == theirs
+    assert json.loads(found["result"]["content"][0]["text"])["request_id"] == theirs
+
+
+@pytest.mark.parametrize(
+    "ident",
+    ["", "a\nb", "\x00", "\x1b[2J", "a\u202eb", "\u2028", "x" * 201, 5, None, True, ["a"], {"a": "b"}],
+    ids=ascii,
+)
+@pytest.mark.parametrize("arguments", [{"name": "tone"}, {}])
+def test_a_request_id_that_cannot_stand_in_a_log_is_ignored(methods: Methods, ident: Any, arguments: Any) -> None:
+    """Ours: a line of a log must not be forged. Another id beside it counts; else there is one of the server's."""
+    server = opened(methods, "2025-11-25")
+    found = answer(server, call(1, "get_schema", arguments, request_id=ident))
+    made = found["result"]["structuredContent"]["request_id"]
+    assert len(made) == 32
+    assert made.isalnum()
+    found = answer(server, call(1, "get_schema", arguments, request_id=ident, correlationId="next"))
+    assert found["result"]["structuredContent"]["request_id"] == "next"
+
+
+# ── long answers ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory: pytest.TempPathFactory) -> Methods:
+    """A catalogue with one schema of 1.2 MB."""
+    directory = tmp_path_factory.mktemp("long")
+    written(directory, {"jsonschema/long.schema.json": {"description": "x" * 1_200_000}})
+    return Methods(Catalogue.read(variables(directory), directory))
+
+
+@every_revision
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        pytest.param("resources/read", {"uri": "resource://schemas/long"}, id="resource"),
+        pytest.param("tools/call", {"name": "get_schema", "arguments": {"name": "long"}}, id="schema"),
+        pytest.param(
+            "tools/call", {"name": "diff_assets", "arguments": {"base": "", "new": "x" * 600_000}}, id="patch"
+        ),
+    ],
+)
+def test_an_answer_may_be_longer_than_a_request(long: Methods, method: str, params: Any, revision: str) -> None:
+    """specs/001 §3 limits requests; and the id is free again afterwards."""
+    server = opened(long, revision)
+    for _ in range(2):
+        [frame] = server.respond(frame_of(request(1, method, params, revision)))
+        result = json.loads(frame)["result"]
+        assert b"x" * 600_000 in frame
+        assert len(frame) > MEBIBYTE or (method == "tools/call" and revision < "2025-06-18")
+        assert result.get("isError", False) is False
+
+
+@pytest.mark.parametrize(
+    ("method", "params"), [("get_schema", {"name": "long"}), ("diff_assets", {"base": "", "new": "x" * 1_000_000})]
+)
+def test_a_bare_answer_may_be_longer_than_a_request(long: Methods, method: str, params: Any) -> None:
+    server = AssetServer(long)
+    for _ in range(2):
+        [frame] = server.respond(frame_of(request(1, method, params)))
+        assert len(frame) >= 1_000_000
+        assert json.loads(frame)["result"]["ok"] is True
+
+
+# ── long numbers ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+NUMBERS = [2**63, 2**64 - 1, 2**64, 2**70 + 1, -(2**63) - 1, -(2**70) - 1, 10**300 + 1]
+
+
+@pytest.fixture(scope="module")
+def exact(tmp_path_factory: pytest.TempPathFactory) -> Methods:
+    """A catalogue whose files have integers beyond 64 bits."""
+    directory = tmp_path_factory.mktemp("exact")
+    written(directory, {"jsonschema/n.schema.json": {"enum": NUMBERS}, "examples/n.json": {"numbers": NUMBERS}})
+    return Methods(Catalogue.read(variables(directory), directory))
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_patch_has_integers_to_the_last_digit(exact: Methods, number: int) -> None:
+    """As doubles, each of these would be the same as its neighbour."""
+    arguments = {"base": {"a": number, "b": 1}, "new": {"a": number + 1, "b": [number]}}
+    patch = [
+        {"op": "replace", "path": "/a", "value": number + 1},
+        {"op": "replace", "path": "/b", "value": [number]},
+    ]
+    assert answer(AssetServer(exact), request(1, "diff_assets", arguments))["result"]["patch"] == patch
+    for revision in REVISIONS:
+        result = answer(opened(exact, revision), call(1, "diff_assets", arguments, revision))["result"]
+        assert json.loads(result["content"][0]["text"])["data"]["patch"] == patch
+        if revision >= "2025-06-18":
+            assert result["structuredContent"]["data"]["patch"] == patch
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "uri", "member", "value"),
+    [
+        ("get_schema", {"name": "n"}, "resource://schemas/n", "schema", {"enum": NUMBERS}),
+        ("get_example", {"path": "n.json"}, "resource://examples/n.json", "example", {"numbers": NUMBERS}),
+    ],
+)
+def test_files_are_served_with_integers_to_the_last_digit(
+    exact: Methods, tool: str, arguments: Any, uri: str, member: str, value: Any
+) -> None:
+    assert answer(AssetServer(exact), request(1, tool, arguments))["result"][member] == value
+    for revision in REVISIONS:
+        server = opened(exact, revision)
+        result = answer(server, call(1, tool, arguments, revision))["result"]
+        assert json.loads(result["content"][0]["text"])["data"][member] == value
+        [contents] = answer(server, request(2, "resources/read", {"uri": uri}, revision))["result"]["contents"]
+        assert json.loads(contents["text"]) == value
+
+
+@pytest.mark.parametrize(
+    ("frame", "code"),
+    [(b"{", -32700), (b"x" * (MEBIBYTE + 1), -32600), (frame_of(request(1, "list_schemas")), None)],
+    ids=["garbage", "too-large", "bare"],
+)
+@pytest.mark.parametrize("revision", ["2025-11-25", LATEST])
+def test_the_bare_door_is_closed_as_soon_as_the_opening_is_answered(
+    server: AssetServer, frame: bytes, code: int | None, revision: str
+) -> None:
+    first = opening(revision)[0] if handshake(revision) else request(0, "server/discover", {}, revision)
+    assert "result" in answer(server, first)
+    found = answer(server, frame)
+    assert "error" in found
+    if code is not None:
+        assert found["error"]["code"] == code
+        assert "id" not in found
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", LATEST])
+def test_the_name_of_an_unknown_argument_is_not_repeated_either(methods: Methods, revision: str) -> None:
+    arguments = {"name": "tone", "import os; os.system('true')": 1}
+    [frame] = opened(methods, revision).respond(frame_of(call(1, "get_schema", arguments, revision)))
+    assert b"invalid_argument" in frame
+    assert b"os.system" not in frame

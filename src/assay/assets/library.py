@@ -85,33 +85,32 @@ class Library:
         if self._shelf is None:
             self._shelf = _shelved(self.files)
         number = self.files.index(file)
-        bundle = _bundled(self._shelf, number)
+        shelf = self._shelf
+        bundle = _bundled(shelf, number)
         usable = compile_untrusted(bundle)
         if isinstance(usable, Refusal) and usable.rule == "contract/pattern":
             # Look-around is legal in a pattern, and these schemas are the operator's own. Steps back are limited: the
             # worst we know, `(?=a)a*a*a*a*b` against a megabyte of `a`, took 13 s to refuse and explain.
             usable = compile_untrusted(bundle, backtracking=True)
             if isinstance(usable, Refusal) and usable.rule == "contract/pattern":
-                return Refusal(usable.rule, usable.at, "a regular expression of modest size", usable.found)
-        return self._named(usable) if isinstance(usable, Refusal) else usable
-
-    def _named(self, refusal: Refusal) -> Refusal:
-        """*refusal* with the file in front of the pointer, instead of the place that file has in the bundle."""
-        keyword, _, rest = refusal.at.removeprefix("/").partition("/")
-        number, slash, below = rest.partition("/")
-        if keyword not in ("$defs", "definitions") or not number.isdecimal():
-            return refusal
-        at = f"{self.files[int(number)].path}#{slash}{below}"
-        return Refusal(refusal.rule, at, refusal.expected, refusal.found)
+                usable = Refusal(usable.rule, usable.at, "a regular expression of modest size", usable.found)
+        return _as_written(usable, shelf) if isinstance(usable, Refusal) else usable
 
 
 @dataclass(slots=True)
 class _Volume:
-    """A copy of a schema file whose identifiers and references are ours."""
+    """
+    A copy of a schema file whose identifiers and references are ours.
+
+    Up to draft 7 a file whose root is a reference can have no identifier: whatever stands beside `$ref` is ignored.
+    Such a file is wrapped in a schema that can. It stays whole, because pointers lead into what is ignored, too.
+    """
 
     schema: dict[str, Any]
     file: SchemaFile
     draft: Draft
+    at: str = ""
+    """Where the file is in `schema`: at its root, unless it is wrapped."""
     leads_to: set[int] = field(default_factory=set)
 
 
@@ -126,6 +125,13 @@ class _Resource:
     number: int
     """The volume it is in."""
     schema: dict[str, Any]
+    """As it lies in its file."""
+    at: str = ""
+    """Where that is, below what has the URI."""
+
+    def reference(self, fragment: str) -> str:
+        """What leads to *fragment* of it from anywhere."""
+        return f"{self.uri}#{self.at if fragment[:1] in ('', '/') else ''}{fragment}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +156,11 @@ def _surveyed(volume: _Volume, number: int, resources: dict[str, _Resource]) -> 
     file = volume.file.file
     # Beside a file that has no identifier, or a relative one, its path counts (specs/001 §8).
     base = urldefrag(_joined(file.uri, _identifier(volume.schema, volume.draft))).url
-    root = _Resource(f"{_OURS}/{number}", base, number, volume.schema)
-    volume.schema[volume.draft.identifier] = root.uri
+    root = _entered(volume, number, base)
     # Of two that have the same identifier the first is meant. By its path, each can be referred to.
     resources.setdefault(base, root)
     resources.setdefault(file.uri, root)
-    places = [_Place(volume.schema, root)]
+    places = [_Place(root.schema, root)]
     for place in places:  # which grows meanwhile
         for one in _inside(place, volume.draft):
             name, sign, fragment = _identifier(one.schema, volume.draft).partition("#")
@@ -170,6 +175,16 @@ def _surveyed(volume: _Volume, number: int, resources: dict[str, _Resource]) -> 
     return places
 
 
+def _entered(volume: _Volume, number: int, base: str) -> _Resource:
+    """The resource that a whole file is, after its volume got a name of ours."""
+    schema, draft, uri = volume.schema, volume.draft, f"{_OURS}/{number}"
+    if draft.lone_reference and "$ref" in schema:
+        volume.at = "/definitions/file"
+        volume.schema = {"allOf": [{"$ref": f"#{volume.at}"}], "definitions": {"file": schema}}
+    volume.schema[draft.identifier] = uri
+    return _Resource(uri, base, number, schema, volume.at)
+
+
 def _rewrite(shelf: list[_Volume], places: list[_Place], resources: dict[str, _Resource]) -> None:
     """Turns the references of all *places* into ours, as far as they lead to something here."""
     seen = {id(place.schema) for place in places}
@@ -180,12 +195,12 @@ def _rewrite(shelf: list[_Volume], places: list[_Place], resources: dict[str, _R
             written = place.schema[keyword]
             if not isinstance(written, str):
                 continue
-            uri, sign, fragment = written.partition("#")
+            uri, _, fragment = written.partition("#")
             found = _found(uri, place.resource, volume, resources) if uri else place.resource
             if found is None:
                 continue
-            if uri:
-                place.schema[keyword] = found.uri + sign + fragment
+            if uri or found.at:
+                place.schema[keyword] = found.reference(fragment)
                 volume.leads_to.add(found.number)
             # What only a reference makes a schema can itself refer.
             target = looked_up(found.schema, from_fragment(fragment) or "")
@@ -247,6 +262,19 @@ def _bundled(shelf: list[_Volume], number: int) -> dict[str, Any]:
         "allOf": [{"$ref": f"{_OURS}/{number}"}],
         holder: {str(one): shelf[one].schema for one in sorted(reached)},
     }
+
+
+def _as_written(refusal: Refusal, shelf: list[_Volume]) -> Refusal:
+    """*refusal* as the files have it, without the places and identifiers that the bundle has given them."""
+    keyword, _, rest = refusal.at.removeprefix("/").partition("/")
+    number, slash, below = rest.partition("/")
+    if keyword not in ("$defs", "definitions") or not number.isdecimal():
+        return refusal
+    volume = shelf[int(number)]
+    at = (slash + below).removeprefix(volume.at)
+    written = looked_up(volume.file.file.value, at)
+    found = written[:60] if refusal.found.startswith(_OURS) and isinstance(written, str) else refusal.found
+    return Refusal(refusal.rule, f"{volume.file.path}#{at}", refusal.expected, found)
 
 
 def _path(uri: str) -> str:

@@ -4,7 +4,8 @@ The asset server's answers to MCP's methods, in every revision. No frames, no id
 Params have been judged already. What cannot be answered is a `MethodError`, with the code that the revision wants.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from time import perf_counter
 from typing import Any, Final
 
 import orjson
@@ -12,6 +13,7 @@ import orjson
 from assay import __version__
 from assay.assets import backend
 from assay.assets.answers import Answers
+from assay.assets.prompts import Prompts
 from assay.assets.resources import Resources
 from assay.assets.sources import Catalogue
 from assay.assets.tools import TOOLS, Tool
@@ -54,14 +56,22 @@ class MethodError(Exception):
 class Methods:
     """What the asset server knows how to answer."""
 
-    def __init__(self, catalogue: Catalogue, *, tiers: Tiers | None = None, tier: str = "community") -> None:
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        *,
+        tiers: Tiers | None = None,
+        tier: str = "community",
+        clock: Callable[[], float] = perf_counter,
+    ) -> None:
         self._catalogue = catalogue
         self._resources = Resources(catalogue)
+        self._prompts = Prompts(catalogue, self._resources)
         self._tiers = tiers or Tiers({})
         self.tier = tier
         """The tier of whoever is not known to be in another."""
         self._envelopers = {
-            name: Enveloper(name, __version__, parameters=tuple(tool.input["properties"]))
+            name: Enveloper(name, __version__, parameters=tuple(tool.input["properties"]), clock=clock)
             for name, tool in TOOLS.items()
         }
         self._answers = Answers(catalogue)
@@ -75,13 +85,17 @@ class Methods:
             "resources/list": self._list_resources,
             "resources/templates/list": self._list_templates,
             "resources/read": self._read_resource,
+            "prompts/list": self._list_prompts,
+            "prompts/get": self._get_prompt,
             "completion/complete": self._complete,
         }
 
-    def answer(self, method: str, params: Params, revision: str, tier: str | None = None) -> bytes:
+    def answer(
+        self, method: str, params: Params, revision: str, tier: str | None = None, request_id: str | None = None
+    ) -> bytes:
         """The result of *method* for a caller in *tier*, as JSON text; raises `MethodError`."""
         if method == "tools/call":
-            return self._call_tool(params, revision, tier or self.tier)
+            return self._call_tool(params, revision, tier or self.tier, request_id)
         known = self._table.get(method)
         if known is None:
             raise MethodError("METHOD_NOT_FOUND", None, {"method": method[:100]})
@@ -96,12 +110,26 @@ class Methods:
             return orjson.dumps(backend.unsupported(f"{name} needs the {self._tiers.needed(name)} tier"))
         return self._answers.to(tool, arguments).text
 
-    def refused(self, name: str, params: Params, wrong: Sequence[Violation], revision: str, tier: str) -> bytes:
+    def refused(
+        self,
+        name: str,
+        params: Params,
+        wrong: Sequence[Violation],
+        revision: str,
+        tier: str,
+        request_id: str | None = None,
+    ) -> bytes:
         """The result of a call whose arguments break the tool's contract: a failure in an envelope, as JSON text."""
         # Without what was found there: nothing that the caller sent in belongs into an error (specs/004).
-        details = [{"at": each.at, "expected": each.expected, "rule": each.rule, "hint": each.hint} for each in wrong]
+        known = TOOLS[name].input["properties"]
+        details = [
+            {"at": _ours(each.at, known), "expected": each.expected, "rule": each.rule, "hint": each.hint}
+            for each in wrong
+        ]
         error = ToolError("The arguments break the tool's inputSchema.", "invalid_argument", {"violations": details})
-        text = self._envelopers[name].failed(error, tier=tier, request_id=_correlation(params.get("_meta")))
+        text = self._envelopers[name].failed(
+            error, tier=tier, request_id=_correlation(params.get("_meta")) or request_id
+        )
         return _tool_result(text, orjson.dumps(text.decode())[1:-1], False, revision)
 
     def tools(self, revision: str) -> list[Result]:
@@ -136,7 +164,7 @@ class Methods:
     def _list_tools(self, params: Params, revision: str) -> Result:
         return _page("tools", self.tools(revision), params, revision)
 
-    def _call_tool(self, params: Params, revision: str, tier: str) -> bytes:
+    def _call_tool(self, params: Params, revision: str, tier: str, request_id: str | None) -> bytes:
         name = params["name"]
         tool = TOOLS.get(name)
         if tool is None:
@@ -145,7 +173,7 @@ class Methods:
         written = self._envelopers[name].write(
             lambda: self._run(tool, arguments, tier),
             tier=tier,
-            request_id=_correlation(params["_meta"]) if "_meta" in params else None,
+            request_id=(_correlation(params["_meta"]) if "_meta" in params else None) or request_id,
             arguments=arguments,
         )
         return _tool_result(*written, revision)
@@ -171,20 +199,38 @@ class Methods:
             raise MethodError(code, "Resource not found", {"uri": uri[:1000]})
         return {"contents": [found], **_kept(revision)}
 
+    # ── prompts ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _list_prompts(self, params: Params, revision: str) -> Result:
+        return _page("prompts", self._prompts.listed(revision >= "2025-06-18"), params, revision)
+
+    def _get_prompt(self, params: Params, revision: str) -> Result:
+        filled = self._prompts.filled(params["name"], params.get("arguments", {}))
+        if isinstance(filled, str):
+            raise MethodError("INVALID_PARAMS", filled, {"name": params["name"][:100]})
+        return {**filled, **_typed(revision)}
+
     def _complete(self, params: Params, revision: str) -> Result:
         reference, argument = params["ref"], params["argument"]
-        if reference["type"] != "ref/resource":
-            raise MethodError("INVALID_PARAMS", "There are no prompts to complete")
-        values = self._resources.completions(reference["uri"], argument["name"], argument["value"])
+        resource = reference["type"] == "ref/resource"
+        source = self._resources.completions if resource else self._prompts.completions
+        named = reference["uri" if resource else "name"]
+        values = source(named, argument["name"], argument["value"])
         if values is None:
-            raise MethodError("INVALID_PARAMS", "No such template or argument", {"uri": reference["uri"][:1000]})
+            what = "template" if resource else "prompt"
+            raise MethodError("INVALID_PARAMS", f"No such {what} or argument", {what: named[:1000]})
         completion = {"values": values[:100], "total": len(values), "hasMore": len(values) > 100}
         return {"completion": completion, **_typed(revision)}
 
 
 def capabilities() -> Result:
     """What the server declares: nothing changes while it runs, so nothing is subscribed to."""
-    return {"tools": {"listChanged": False}, "resources": {"subscribe": False, "listChanged": False}, "completions": {}}
+    return {
+        "tools": {"listChanged": False},
+        "resources": {"subscribe": False, "listChanged": False},
+        "prompts": {"listChanged": False},
+        "completions": {},
+    }
 
 
 def information() -> Result:
@@ -212,6 +258,12 @@ def _tool_result(envelope: bytes, quoted: bytes, good: bool, revision: str) -> b
     if not handshake(revision):
         ending += b',"resultType":"complete"'
     return b'{"content":[{"type":"text","text":"%b"}]%b%b}' % (quoted, structured, ending)
+
+
+def _ours(at: str, known: Collection[str]) -> str:
+    """A pointer into arguments as far as it goes by names of ours: any other name is the caller's."""
+    head = at.removeprefix("/params/arguments/").partition("/")[0]
+    return at if not at.startswith("/params/arguments/") or head in known else "/params/arguments"
 
 
 def _correlation(meta: Any) -> str | None:

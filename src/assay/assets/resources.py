@@ -72,7 +72,19 @@ class Resources:
         known = self._names.get(template)
         if known is None or known[0] != argument:
             return None
-        return [value for value in known[1] if value.casefold().startswith(begun.casefold())]
+        return _going_on(known[1], begun)
+
+    def names(self, begun: str) -> list[str]:
+        """The names of schemas that go on from *begun*."""
+        return _going_on(self._names[SCHEMAS + "{name}"][1], begun)
+
+    def of_schema(self, name: str) -> Listing | None:
+        """The contents of the schema *name*; None if there is none."""
+        return self.read(SCHEMAS + quote(name, safe=""))
+
+
+def _going_on(values: list[str], begun: str) -> list[str]:
+    return [value for value in values if value.casefold().startswith(begun.casefold())]
 
 
 def _entry(uri: str, name: str, description: str, kind: str) -> Listing:

@@ -8,7 +8,7 @@ answer, and a method that is no tool is `unsupported`.
 Hearing and answering are apart: an edge may hear the next frame while a slow request is still being answered.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -63,7 +63,7 @@ class Turn(NamedTuple):
 
     def frames(self, answers: Sequence[bytes]) -> Sequence[bytes]:
         """All that is sent, now that there are *answers*: to a batch, one array."""
-        if self.verdict.kind != "batch":
+        if not self.verdict.parts:
             return (*self.said, *answers)
         together = render.array([*self.said, *answers])
         return () if together is None else (together,)
@@ -76,14 +76,38 @@ Answer = tuple[bytes, str | None]
 class AssetServer:
     """One connection to the asset server."""
 
-    def __init__(self, methods: Methods, *, limits: Limits = DEFAULT, tier: str | None = None) -> None:
+    def __init__(
+        self,
+        methods: Methods,
+        *,
+        limits: Limits = DEFAULT,
+        tier: str | None = None,
+        revision: str | None = None,
+        identify: Callable[[Verdict], str | None] = lambda _: None,
+    ) -> None:
+        """
+        With *revision* the conversation counts as opened in it already.
+
+        *identify* gives the id that the records have for a request which is answered while it is heard.
+        """
+        self._identify = identify
         self._methods = methods
         self._limits = limits
         self._tier = tier or methods.tier
-        self._conversation = Conversation(limits=limits)
-        self._unopened = True
+        self._conversation = Conversation(limits=limits, revision=revision)
+        self._unopened = revision is None
         # Our own tools need not be listed to be known: calls are held to their contracts from the first one on.
         self._conversation.tools.adopt(_CONTRACTS)
+
+    @property
+    def revision(self) -> str | None:
+        """The revision of the conversation; None before one is known."""
+        return self._conversation.revision
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is open."""
+        return not self._conversation.open_requests(Party.CLIENT)
 
     def respond(self, frame: bytes) -> Sequence[bytes]:
         """What is to be sent for *frame*, in order."""
@@ -92,8 +116,8 @@ class AssetServer:
             return turn.said
         if turn.verdict.findings is None:
             [request] = turn.asked
-            return (self.settle(request, self.answer(request)),)
-        return turn.frames([self.settle(each, self.answer(each)) for each in turn.asked])
+            return (self.settle(request, self.answer(request)).onward or b"",)
+        return turn.frames([self.settle(each, self.answer(each)).onward or b"" for each in turn.asked])
 
     def may_take_long(self, frame: bytes) -> bool:
         """Whether *frame* could keep us so long that what was answered before it should be sent first."""
@@ -102,7 +126,7 @@ class AssetServer:
     def hear(self, frame: bytes, facts: Facts = NO_FACTS) -> Turn:
         """The verdict on *frame*, and what is due for it."""
         if self._unopened and facts.revision is None:
-            turn = self._bare(frame)
+            turn = self._bare(frame, facts.transport)
             if turn is not None:
                 return turn
         heard = self._conversation.hear(Party.CLIENT, frame, facts)
@@ -118,8 +142,12 @@ class AssetServer:
         said = [*refusals, *(each for turn in turns for each in turn.said)]
         return Turn(heard, said, [each for turn in turns for each in turn.asked], _code(heard))
 
-    def answer(self, request: Verdict) -> Answer:
-        """The answer to *request*, whatever happens. Leaves the conversation alone: any thread may do this."""
+    def answer(self, request: Verdict, request_id: str | None = None) -> Answer:
+        """
+        The answer to *request*, whatever happens. Leaves the conversation alone: any thread may do this.
+
+        *request_id* is what the records call it; the caller's own, if there is one, comes first.
+        """
         message, exchange = request.value, request.exchange
         token = render.id_token(request.frame, message["id"])
         method, params = message["method"], message.get("params", {})
@@ -128,7 +156,8 @@ class AssetServer:
         try:
             if exchange is None:
                 return _result(token, self._methods.bare(method, params, self._tier)), None
-            return _result(token, self._methods.answer(method, params, exchange.entry.revision, self._tier)), None
+            revision = exchange.entry.revision
+            return _result(token, self._methods.answer(method, params, revision, self._tier, request_id)), None
         except MethodError as failure:
             return render.error_frame(token, failure.error(), failure.data, None), failure.code
         except Exception as error:  # a mistake of ours, and no reason to fail the next request
@@ -137,16 +166,17 @@ class AssetServer:
             logging.getLogger("assay").exception("%s failed", method, exc_info=error)
             return render.failure(token, "INTERNAL_ERROR", (), 0, None), "INTERNAL_ERROR"
 
-    def settle(self, request: Verdict, answer: Answer) -> bytes:
-        """What is to be sent for *answer*. What is no result of a tool is judged like an answer of any other server."""
+    def settle(self, request: Verdict, answer: Answer) -> Verdict:
+        """The verdict on *answer*. What is no result of a tool is judged like an answer of any other server."""
         exchange, frame = request.exchange, answer[0]
         if exchange is None:
-            return frame
+            return verdict(Party.SERVER, frame, "result", None, None, None)
         if exchange.entry.name in _VOUCHED or len(frame) > self._limits.frame_bytes:
             # The limit is for what others send: a schema of ours may be longer.
-            self._conversation.vouch(exchange, frame)
-            return frame
-        return self._conversation.hear(Party.SERVER, frame).onward or frame
+            return self._conversation.vouch(exchange, frame)
+        said = self._conversation.hear(Party.SERVER, frame)
+        self._unopened = self._conversation.revision is None
+        return said
 
     def end(self) -> Sequence[bytes]:
         """What is to be said when the server ends: that nothing more comes of what is listened to."""
@@ -179,14 +209,17 @@ class AssetServer:
         if any(each.rule != "contract/input" for each in wrong):
             return heard.back
         params = heard.value["params"]
-        result = self._methods.refused(tool, params, wrong, exchange.revision, self._tier)
+        result = self._methods.refused(tool, params, wrong, exchange.revision, self._tier, self._identify(heard))
         return _result(render.id_token(heard.frame, heard.value["id"]), result)
 
     # ── the bare door ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _bare(self, frame: bytes) -> Turn | None:
+    def _bare(self, frame: bytes, transport: str) -> Turn | None:
         """What comes of a frame on the bare door; None for one that is MCP's."""
         large = framing.check(frame, self._limits.frame_bytes)
+        if large is not None and transport == "http":
+            # The status says it there.
+            return _refused(frame, "unreadable", None, (large,))
         if large is not None:
             return _refused(frame, "unreadable", None, (large,), _result(b"null", orjson.dumps(TOO_LARGE)))
         value = syntax.read(frame, self._limits.depth)
@@ -194,7 +227,7 @@ class AssetServer:
             if framing.is_blank(frame):
                 return Turn(verdict(Party.CLIENT, frame, "blank", None, None, None, Findings(())))
             return _refused(frame, "unreadable", None, (value,))
-        if isinstance(value, dict) and _is_mcp(value):
+        if isinstance(value, dict) and is_mcp(value):
             return None
         kind = envelope.classify(value, envelope.MCP, self._limits.id_bytes)
         if kind not in ("request", "notification"):
@@ -216,7 +249,7 @@ class AssetServer:
         return Turn(heard, (), (heard,))
 
 
-def _is_mcp(message: dict[str, Any]) -> bool:
+def is_mcp(message: dict[str, Any]) -> bool:
     """Whether *message* opens an MCP conversation, or means to be part of one."""
     method, params = message.get("method"), message.get("params")
     if isinstance(method, str) and method not in TOOLS and revisions_of(method):

@@ -15,6 +15,9 @@ the official schema of the revision in use, and the tools' own contracts.
 _EPILOG = """\
 what do you want to do?
   see what is wrong in a recorded conversation     assay check FILE
+  see what a server or guard has judged            assay journal show
+  see where two runs differ                        assay journal diff A B
+  judge what was recorded once more                assay replay FILE
   understand a finding                             assay explain RULE
   see everything that is enforced                  assay rules
   look something up in the protocol                assay schemas show REVISION DEFINITION
@@ -27,7 +30,7 @@ what do you want to do?
 def parser() -> argparse.ArgumentParser:
     """The whole command line."""
     from assay import __version__
-    from assay.cli import check, rules, schemas, serve, validate
+    from assay.cli import check, journal, keys, replay, rules, schemas, serve, validate
 
     top = argparse.ArgumentParser(
         prog="assay",
@@ -40,6 +43,9 @@ def parser() -> argparse.ArgumentParser:
     serve.add_parser(commands)
     validate.add_parser(commands)
     check.add_parser(commands)
+    journal.add_parser(commands)
+    replay.add_parser(commands)
+    keys.add_parser(commands)
     rules.add_parsers(commands)
     schemas.add_parser(commands)
     return top
@@ -50,7 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = parser().parse_args(arguments)
     try:
         status: int = args.run(args)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read us has had enough (`| head`). Python would complain once more while it shuts down.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -8,10 +8,15 @@ import argparse
 import os
 import sys
 from contextlib import contextmanager, suppress
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from assay.assets.methods import Methods
+    from assay.edges.recorder import Records
+    from assay.settings import Settings
 
 _EPILOG = """\
 Schemas and examples are those of the options, else of SYN_SCHEMAS_DIR and SYN_EXAMPLES_DIR, else of
@@ -32,10 +37,19 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
+        "--http", metavar="ADDRESS", help="serve over HTTP at ADDRESS, such as 127.0.0.1:8765; port 0 takes any"
+    )
+    parser.add_argument(
         "--schemas", metavar="DIR", type=directory, help="where the schemas are; wins over SYN_SCHEMAS_DIR"
     )
     parser.add_argument(
         "--examples", metavar="DIR", type=directory, help="where the examples are; wins over SYN_EXAMPLES_DIR"
+    )
+    parser.add_argument(
+        "--journal", metavar="DIR", help="where verdicts are written down, or off; wins over ASSAY_JOURNAL"
+    )
+    parser.add_argument(
+        "--deterministic", action="store_true", help="ids follow from what is sent and clocks stand still"
     )
     add_settings(parser)
     parser.set_defaults(run=run)
@@ -63,26 +77,89 @@ def directory(name: str) -> str:
 def run(args: argparse.Namespace) -> int:
     """Serve until the input ends or a signal comes."""
     from assay.assets.methods import Methods
-    from assay.assets.server import AssetServer
     from assay.assets.sources import Catalogue
-    from assay.edges.stdio import StandardStreams
     from assay.response import Tiers
     from assay.settings import load
 
     _open_standard_streams()
     settings = load(os.environ, os.curdir, file=args.config, flags=args.set, log=_log)
     catalogue = Catalogue.read({**os.environ, **_sources(args)}, os.curdir, log=_log)
-    methods = Methods(catalogue, tiers=Tiers(settings.tiers.features), tier=settings.tiers.tier)
-    server = AssetServer(methods, limits=settings.limits)
+    with _records(args, settings) as records:
+        clock = records.journal.clock if records.journal is not None else perf_counter
+        tiers = Tiers(settings.tiers.features)
+        methods = Methods(catalogue, tiers=tiers, tier=settings.tiers.tier, clock=clock)
+        if args.http is not None:
+            return _serve_http(args, settings, methods, records)
+        return _serve_stdio(settings, methods, records)
+
+
+def _serve_stdio(settings: Settings, methods: Methods, records: Records) -> int:
+    from assay.assets.server import AssetServer
+    from assay.edges.own import responder
+    from assay.edges.recorder import Recorder
+    from assay.edges.stdio import StandardStreams
+
+    recorder = Recorder("stdio", "stdio", records, holding=True)
+    server = AssetServer(methods, limits=settings.limits, identify=recorder.identify)
     streams = StandardStreams(
-        server.respond, limit=settings.limits.frame_bytes, may_take_long=server.may_take_long, end=server.end
+        responder(server, recorder),
+        limit=settings.limits.frame_bytes,
+        may_take_long=server.may_take_long,
+        end=server.end,
+        before_writing=recorder.flush,
     )
     _leave_what_lasts()
-    ready_file = os.environ.get("MCP_READY_FILE") or "/tmp/mcp.ready"  # noqa: S108 - specs/001 names it
-    with streams, _ready_file(ready_file):
+    with streams, _ready_file():
         _log("mcp:ready mode=stdio")
         streams.serve()
     return 0
+
+
+def _serve_http(args: argparse.Namespace, settings: Settings, methods: Methods, records: Records) -> int:
+    try:
+        from assay.edges.http import service
+    except ImportError as error:
+        _log(f"assay: --http needs {error.name}: pip install 'mcp-assay[http]'")
+        return 2
+    return service.run(args.http, settings, methods, records, ready=_ready_file, settle=_leave_what_lasts, log=_log)
+
+
+@contextmanager
+def _records(args: argparse.Namespace, settings: Settings) -> Iterator[Records]:
+    """Where verdicts go, while we serve. What cannot be opened is a line in the log, and left out."""
+    from assay.edges.recorder import Records
+
+    directory = args.journal or os.environ.get("ASSAY_JOURNAL") or settings.journal.directory
+    deterministic = args.deterministic or os.environ.get("ASSAY_DETERMINISTIC", "") not in ("", "0", "false")
+    journal = telemetry = None
+    if directory != "off":
+        from assay.journal import Journal
+
+        journal = Journal.open(
+            directory,
+            deterministic=deterministic,
+            payloads=settings.journal.payloads,
+            keep=settings.journal.keep,
+            redact=settings.journal.redact,
+            log=_log,
+            server="assets",
+        )
+    if _wants_telemetry(settings):
+        from assay.telemetry import Telemetry
+
+        telemetry = Telemetry.open(settings.telemetry, log=_log)
+    try:
+        yield Records(journal, None, telemetry)
+    finally:
+        if telemetry is not None:
+            telemetry.close(3.0)
+        if journal is not None:
+            journal.close()
+
+
+def _wants_telemetry(settings: Settings) -> bool:
+    """A first look, which costs nothing where nobody has heard of it."""
+    return bool(settings.telemetry.endpoint) or any(name.startswith("OTEL_") for name in os.environ)
 
 
 def _open_standard_streams() -> None:
@@ -121,10 +198,11 @@ def _log(line: str) -> None:
 
 
 @contextmanager
-def _ready_file(path: str) -> Iterator[None]:
+def _ready_file() -> Iterator[None]:
     """A file that says who is ready and since when, while we are. Without it we serve all the same."""
     from datetime import UTC, datetime
 
+    path = os.environ.get("MCP_READY_FILE") or "/tmp/mcp.ready"  # noqa: S108 - specs/001 names it
     text = f"{os.getpid()} {datetime.now(UTC).isoformat()}\n"
     try:
         with open(path, "w", encoding="ascii") as file:

@@ -24,8 +24,8 @@ GRACE: Final = 20.0
 _STOPPING: Final = (signal.SIGINT, signal.SIGTERM)
 
 
-class Stopped(Exception):  # noqa: N818 - not an error: somebody wants us to end
-    """A signal has come."""
+class Ended(BaseException):
+    """A second signal has come: nothing is finished any more. No exception that a tool could take for its own."""
 
 
 class StandardStreams:
@@ -43,18 +43,21 @@ class StandardStreams:
         limit: int,
         may_take_long: Callable[[bytes], bool] = lambda _: True,
         end: Callable[[], Iterable[bytes]] = lambda: (),
+        before_writing: Callable[[], None] = lambda: None,
         source: int = 0,
         sink: int = 1,
     ) -> None:
         self._hear = hear
         self._may_take_long = may_take_long
         self._end = end
+        self._before_writing = before_writing
         self._splitter = Splitter(limit)
         self._source = source
         self._sink = sink
         self._due: list[bytes] = []
         self._due_bytes = 0
         self._stopping = False
+        self._serving = False
 
     def __enter__(self) -> Self:
         """From now on a signal ends the service, not the process: to be entered before anybody is told of it."""
@@ -62,40 +65,46 @@ class StandardStreams:
         self._wake, self._waker = os.pipe()
         os.set_blocking(self._waker, False)
         self._before_wakeup = signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
-        self._before = [(each, signal.signal(each, self._stop)) for each in (*_STOPPING, signal.SIGALRM)]
+        for each in (*_STOPPING, signal.SIGALRM):
+            signal.signal(each, self._stop)
         return self
 
     def __exit__(self, *_: object) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        for each, handler in self._before:
-            signal.signal(each, handler)
+        # It is over: a further signal is too late to do anything but spoil the exit status.
+        for each in (*_STOPPING, signal.SIGALRM):
+            signal.signal(each, signal.SIG_IGN)
         signal.set_wakeup_fd(self._before_wakeup)
         os.close(self._wake)
         os.close(self._waker)
 
     def serve(self) -> None:
         """Returns when the input ends, when nobody reads the output any more, or after a signal."""
-        with suppress(Stopped, BrokenPipeError):
-            self._loop()
-        with suppress(Stopped, BrokenPipeError):
-            self._due += map(write, self._end())
-            self._flush()
+        with suppress(Ended, BrokenPipeError):
+            self._serving = True
+            try:
+                self._loop()
+                self._due += map(write, self._end())
+                self._flush()
+            finally:
+                self._serving = False
 
     def _loop(self) -> None:
-        while not self._stopping:
+        while not self._is_stopping():
             ready, _, _ = select.select([self._source, self._wake], [], [])
-            if self._wake in ready or self._stopping:
+            if self._wake in ready:
                 return
             chunk = os.read(self._source, _CHUNK)
             for frame in self._splitter.feed(chunk):
                 self._answer(frame)
+                if self._is_stopping():
+                    return
             if not chunk:
                 last = self._splitter.end()
                 if last is not None:
                     self._answer(last)
-            self._flush()
-            if not chunk:
                 return
+            self._flush()
 
     def _answer(self, frame: bytes) -> None:
         if self._due and self._may_take_long(frame):
@@ -103,13 +112,12 @@ class StandardStreams:
         for answer in self._hear(frame):
             self._due.append(write(answer))
             self._due_bytes += len(answer)
-        if self._due_bytes >= _CHUNK or self._stopping:
+        if self._due_bytes >= _CHUNK:
             self._flush()
-        if self._stopping:
-            raise Stopped
 
     def _flush(self) -> None:
-        """Writes what is due."""
+        """Writes what is due, once it is on record."""
+        self._before_writing()
         rest = memoryview(b"".join(self._due))
         self._due.clear()
         self._due_bytes = 0
@@ -120,8 +128,13 @@ class StandardStreams:
                 # Whoever started us has made the pipe so: wait until there is room.
                 select.select([], [self._sink], [])
 
+    def _is_stopping(self) -> bool:
+        return self._stopping
+
     def _stop(self, _: int, __: FrameType | None) -> None:
         if self._stopping:
-            raise Stopped
+            if self._serving:
+                raise Ended
+            return
         self._stopping = True
         signal.setitimer(signal.ITIMER_REAL, GRACE)

@@ -1,0 +1,85 @@
+"""
+Who somebody is, and what is said to those who are not let in. No I/O, no clock, no secrets.
+
+The sentences go to strangers, in headers too: each is fixed, holds nothing of what was sent, and keeps to the
+characters that RFC 6750 §3 allows.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+REALM: Final = "assay"
+
+_ADDRESS: Final = re.compile(r"https?://[!#-\[\]-~]+")
+"""A URL that can stand between quotation marks in a header."""
+
+
+class Principal(NamedTuple):
+    """Somebody who is let in."""
+
+    name: str
+    """Stable for one person or program, and of nobody else."""
+    tier: str
+
+
+class Denied(NamedTuple):
+    """Why somebody is not, ready to be sent."""
+
+    status: int
+    """401, or 403 for somebody who is known and may not."""
+    challenge: bytes
+    """The value of `WWW-Authenticate`; `Gate.challenge` adds where to get a token."""
+    reason: str
+    """A sentence for the body of the answer."""
+
+
+class Refusal(NamedTuple):
+    """One reason to deny."""
+
+    reason: str
+    error: str = "invalid_token"
+    """The code of RFC 6750 §3.1; empty where nothing is wrong with a token, since there is none or nobody can tell."""
+    status: int = 401
+
+
+NO_TOKEN: Final = Refusal("a bearer token is needed", "")
+NO_BEARER: Final = Refusal("the Authorization header has no bearer token", "")
+TOO_LONG: Final = Refusal("the Authorization header is too long")
+MALFORMED: Final = Refusal("the bearer token is malformed")
+UNKNOWN_KEY: Final = Refusal("the key is not known")
+EXPIRED_KEY: Final = Refusal("the key has expired")
+NO_JWT: Final = Refusal("the token is no JWT")
+ALGORITHM: Final = Refusal("the token is signed with an algorithm that is not accepted")
+EXTENSION: Final = Refusal("the token needs an extension that is not supported")
+NO_KEYS: Final = Refusal("the keys to check tokens with are unavailable", "")
+UNKNOWN_SIGNER: Final = Refusal("the token is signed with a key that is not known")
+SIGNATURE: Final = Refusal("the signature of the token is wrong")
+CLAIMS: Final = Refusal("the claims of the token are malformed")
+EXPIRED: Final = Refusal("the token has expired")
+ENDLESS: Final = Refusal("the token has no exp")
+EARLY: Final = Refusal("the token is not valid yet")
+ISSUER: Final = Refusal("the token is from another issuer")
+AUDIENCE: Final = Refusal("the token is meant for somebody else")
+NAMELESS: Final = Refusal("the token has no usable name of its holder")
+NAMESAKE: Final = Refusal("the holder of the token has the name of a key")
+SCOPE: Final = Refusal("the token does not have the scopes that are needed", "insufficient_scope", 403)
+
+
+def denied(refusal: Refusal, scopes: Sequence[str] = ()) -> Denied:
+    """*refusal* as it is sent by a server that asks tokens for *scopes*."""
+    parts = [f'realm="{REALM}"']
+    if refusal.error:
+        parts += [f'error="{refusal.error}"', f'error_description="{refusal.reason}"']
+    if scopes:
+        # MCP 2025-11-25, Authorization: so that a client asks for these and not for all that there are.
+        parts.append(f'scope="{" ".join(scopes)}"')
+    return Denied(refusal.status, f"Bearer {', '.join(parts)}".encode("ascii"), refusal.reason)
+
+
+def with_metadata(challenge: bytes, address: str) -> bytes:
+    """*challenge* with the address of the metadata (RFC 9728 §5.1), unless that has no place in a header."""
+    # It is mostly made of the Host header, which a stranger writes.
+    if not _ADDRESS.fullmatch(address):
+        return challenge
+    return b'%b, resource_metadata="%b"' % (challenge, address.encode("ascii"))

@@ -1,0 +1,113 @@
+"""``assay keys``: make the keys that callers are let in with."""
+
+# ruff: noqa: PLC0415  each command imports only what it needs: `assay --help` needs none of it
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+_TIERS = ("community", "pro", "enterprise")
+
+# More than any key has; whoever pipes in something else is told so before all of it is read.
+_MOST = 8 << 10
+
+_EPILOG = """\
+A key is shown once: the configuration has only its hash. What goes into the configuration is printed to
+standard error, so that both can be kept at once:
+
+  assay keys new ci --tier pro > ci.key 2>> assay.toml
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register ``keys``."""
+    parser = subparsers.add_parser(
+        "keys",
+        help="make the keys that callers of the HTTP server are let in with",
+        description="Make keys for callers of the HTTP server, and the lines that let them in.",
+    )
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    new = commands.add_parser(
+        "new",
+        help="make a key",
+        description="Make a key. It is printed to standard output, its table for assay.toml to standard error.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    new.add_argument("name", metavar="NAME", type=_name, help="who will have it; the name in logs and in the journal")
+    new.add_argument("--tier", choices=_TIERS, help="the tier of its holder (default: that of the server)")
+    new.add_argument("--expires", metavar="DATE", type=_date, help="from when on it is no good, such as 2027-01-01")
+    new.set_defaults(run=run_new)
+    hashed = commands.add_parser(
+        "hash",
+        help="print the hash of a key",
+        description="Read a key from standard input, and print its hash as the configuration has it.",
+    )
+    hashed.set_defaults(run=run_hash)
+
+
+def run_new(args: argparse.Namespace) -> int:
+    """Print a new key, and what lets it in."""
+    from assay.auth.keys import new_key, written_hash
+
+    key = new_key()
+    lines = [
+        f"# The key of {args.name} is shown once and kept nowhere; this lets its holder in.",
+        f"[auth.keys.{_quoted(args.name)}]",
+        f'hash = "{written_hash(key.encode())}"',
+        *([f'tier = "{args.tier}"'] if args.tier else []),
+        *([f"expires = {args.expires}"] if args.expires else []),
+    ]
+    # The key first: a pipe that broke must not leave a table for a key that nobody has.
+    print(key, flush=True)
+    print("\n".join(["", *lines]), file=sys.stderr)
+    return 0
+
+
+def run_hash(args: argparse.Namespace) -> int:  # noqa: ARG001 - every command takes them
+    """Print the hash of a key."""
+    from assay.auth.keys import objection, written_hash
+
+    key = _given()
+    wrong = objection(key)
+    if wrong is not None:
+        print(f"assay keys hash: {wrong}; `assay keys new` makes a good one", file=sys.stderr)
+        return 2
+    print(written_hash(key))
+    return 0
+
+
+def _given() -> bytes:
+    """The key on standard input. Somebody who types it is asked, and it is not shown."""
+    if sys.stdin is not None and sys.stdin.isatty():
+        from getpass import getpass
+
+        return getpass("key: ").strip().encode()
+    with open(0, "rb", closefd=False) as file:
+        return file.read(_MOST).strip()
+
+
+def _name(text: str) -> str:
+    if not (0 < len(text) <= 64 and text.isprintable()):
+        raise argparse.ArgumentTypeError("expected 1 to 64 characters, all of them printable")
+    return text
+
+
+def _quoted(name: str) -> str:
+    """*name* as a key of TOML."""
+    import re
+
+    if re.fullmatch(r"[A-Za-z0-9_-]+", name):
+        return name
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _date(text: str) -> str:
+    from datetime import date
+
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise argparse.ArgumentTypeError("expected a date such as 2027-01-01") from None

@@ -1,0 +1,161 @@
+"""``assay replay``: hear the frames of a journal again, and see whether they get the same verdicts."""
+
+# ruff: noqa: PLC0415  each command imports only what it needs: `assay --help` needs none of it
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections import Counter
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+from assay.cli.journal import file_of
+from assay.cli.serve import add_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from assay.conversation import Facts
+    from assay.journal.replay import Judge, Opening, Replayed
+    from assay.verdict import Party, Verdict
+
+_EPILOG = """\
+The journal must have been written with payloads. What was redacted is heard, but its verdict is not compared.
+A recording without verdicts is for assay check.
+
+Exit status: 0 the same verdicts, 1 others, 2 the file could not be read or has nothing to replay.
+"""
+
+_SAID = {
+    "no payload": "without payload",
+    "redacted": "redacted",
+    "by its headers": "refused for its headers",
+    "not judged": "not judged",
+    "broken": "no record",
+}
+"""Why a line is not compared, for people."""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register ``replay``."""
+    parser = subparsers.add_parser(
+        "replay",
+        help="judge the frames of a journal again, and compare the verdicts",
+        description="Judge the frames of a journal again, in order, and see whether they get the same verdicts.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "file", metavar="FILE", help="a journal with payloads; a directory, for its newest run; - for standard input"
+    )
+    add_settings(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Replay one journal; the exit status."""
+    from assay.journal.reading import entries
+    from assay.journal.replay import replay, survey
+    from assay.settings import load
+
+    limits = load(os.environ, os.curdir, file=args.config, flags=args.set, log=_say).limits
+    counts: Counter[str] = Counter()
+    try:
+        file = file_of(args.file)
+    except OSError as error:
+        _say(f"{error.filename}: {error.strerror}")
+        return 2
+    if not file.seekable():
+        file = BytesIO(file.read())
+    with file:
+        # Twice: what a conversation lets pass has to be known before its first line is heard.
+        seen = survey(entries(file))
+        file.seek(0)
+        for each in replay(entries(file), seen, limits=limits, judge=_judge):
+            counts[each.outcome] += 1
+            if each.outcome == "different":
+                print("\n".join(_lines(each)))
+    if not counts["same"] and not counts["different"]:
+        _say(f"{args.file}: nothing to replay{_why(counts)}")
+        return 2
+    print(_total(counts))
+    return 1 if counts["different"] else 0
+
+
+def _judge(opening: Opening) -> Judge:
+    from assay.journal.replay import plain_judge
+
+    return _Assets(opening) if opening.server == "assets" else plain_judge(opening)
+
+
+class _Assets:
+    """A conversation with the asset server, which knows its own tools from the start and has a door of its own."""
+
+    def __init__(self, opening: Opening) -> None:
+        from assay.assets.methods import Methods
+        from assay.assets.server import AssetServer
+        from assay.assets.sources import Catalogue
+
+        self._server = AssetServer(Methods(Catalogue()), limits=opening.limits, revision=opening.revision)
+        self._asked: dict[str, Verdict] = {}
+
+    def hear(self, party: Party, frame: bytes, facts: Facts) -> Verdict | None:
+        """The verdict on *frame*; None for an answer to nothing."""
+        from assay.ladder import syntax
+
+        if party == "client":
+            turn = self._server.hear(frame, facts)
+            self._asked |= {_key(each.value): each for each in turn.asked}
+            return turn.verdict
+        asked = self._asked.pop(_key(syntax.read(frame)), None)
+        return None if asked is None else self._server.settle(asked, (frame, None))
+
+    def give_up(self, asker: Party, ident: str | int) -> Verdict | None:  # noqa: ARG002
+        """Our own tools always answer."""
+        return None
+
+
+def _key(message: Any) -> str:
+    ident = message.get("id") if isinstance(message, dict) else None
+    return f"{type(ident).__name__} {ident}"
+
+
+def _lines(replayed: Replayed) -> Iterator[str]:
+    """A difference, for people."""
+    from assay.journal.reading import violations
+    from assay.journal.record import status_of
+    from assay.console.journal import plain, title
+
+    record, verdict = replayed.entry.record, replayed.verdict
+    if record is None or verdict is None:
+        return
+    yield f"line {replayed.entry.number}: {record['metadata']['party']} {plain(title(record))}"
+    yield f"    recorded: {_words(record['status'], violations(record))}"
+    again = [(each.rule, each.at) for each in verdict.violations]
+    yield f"    replayed: {_words(status_of(verdict, failed=record['status'] == 'failed'), again)}"
+
+
+def _words(status: str, found: list[tuple[str, str]]) -> str:
+    from assay.console.journal import plain
+
+    return plain(", ".join([status, *(f"{rule} at {at or 'the message'}" for rule, at in found)]))
+
+
+def _total(counts: Counter[str]) -> str:
+    total = counts.total()
+    different = f", {counts['different']} different" if counts["different"] else ""
+    return f"{total:,} record{'' if total == 1 else 's'}: {counts['same']:,} the same{different}{_why(counts)}"
+
+
+def _why(counts: Counter[str]) -> str:
+    """How many were not compared, and why not."""
+    reasons = [f"{counts[outcome]:,} {words}" for outcome, words in _SAID.items() if counts[outcome]]
+    return f"; not replayable: {', '.join(reasons)}" if reasons else ""
+
+
+def _say(line: str) -> None:
+    from assay.console.journal import plain
+
+    print(f"assay replay: {plain(line)}", file=sys.stderr)

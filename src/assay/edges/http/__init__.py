@@ -1,0 +1,1 @@
+"""Streamable HTTP: the same server, the same verdicts, over POST, GET and DELETE."""

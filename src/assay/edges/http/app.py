@@ -1,0 +1,565 @@
+"""
+The ASGI application: one request in, one answer or stream out.
+
+It knows HTTP, sessions and streams. What a message means, and what becomes of it, the asset server says; who may come
+in, `Safety` and the gate.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from time import monotonic
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from assay.assets.methods import Methods
+from assay.assets.server import AssetServer, Turn, is_mcp
+from assay.auth import Denied, Gate, Principal
+from assay.conversation import Facts
+from assay.edges.http import body
+from assay.edges.http.events import PING, event, primer
+from assay.edges.http.replies import CLOSE, STREAM, Pairs, Receive, Send, refuse, reply, text
+from assay.edges.http.safety import Safety
+from assay.edges.http.section import Http
+from assay.edges.http.sessions import Session, Sessions
+from assay.edges.recorder import Recorder
+from assay.errors import CanonicalError
+from assay.lifecycle import REVISION_KEY
+from assay.limits import DEFAULT, Limits
+from assay.spec.revisions import LATEST, REVISIONS, handshake
+from assay.verdict import Verdict
+
+_log: Final = logging.getLogger("assay")
+
+ENDPOINT: Final = "/mcp"
+METADATA: Final = "/.well-known/oauth-protected-resource"
+"""Where clients look for who gives out tokens (RFC 9728); also with the path of the endpoint behind it."""
+
+UNNAMED: Final = "2025-03-26"
+"""The revision of a request that names none: the last one that had no header for it."""
+
+_SLOW: Final = "populate_backend"
+"""The one tool that waits for somebody else."""
+
+_SMALL: Final = 64 << 10
+"""What a connection takes without waiting for the client to read."""
+
+_REPEATABLE: Final = frozenset({b"accept", b"cookie", b"via", b"forwarded", b"x-forwarded-for"})
+
+_BY_STATUS: Final = frozenset({"HEADER_MISMATCH", "UNSUPPORTED_REVISION"})
+"""Errors of requests that only a client of a later era sends: there the specification sets the status."""
+
+_UNSAID: Final = frozenset({b"", b"application/x-www-form-urlencoded"})
+
+Headers = dict[bytes, bytes]
+
+
+class Caller(NamedTuple):
+    """Where a message comes from, as far as HTTP tells."""
+
+    principal: Principal
+    headers: Headers
+    session: Session | None
+    version: str | None
+    """The revision that the header names, known or not."""
+
+    @property
+    def patient(self) -> bool:
+        """
+        Whether this is a client of the handshake era.
+
+        Its libraries take any status but 200 for a failure of the transport, and never look at the error in the body: a
+        request that was read is answered with 200, whatever the answer.
+        """
+        return self.session is not None or (self.version in REVISIONS and handshake(self.version))
+
+
+class App:
+    """The asset server over HTTP. One event loop, no threads but those that wait for a backend."""
+
+    def __init__(
+        self,
+        methods: Methods,
+        recorder: Recorder,
+        *,
+        limits: Limits = DEFAULT,
+        http: Http | None = None,
+        safety: Safety | None = None,
+        gate: Gate | None = None,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._methods = methods
+        self._recorder = recorder
+        self._limits = limits
+        self._http = http or Http()
+        self._safety = safety or Safety()
+        self._gate = gate
+        self._anybody = Principal("anonymous", methods.tier)
+        self.sessions = Sessions(self._http, clock)
+        self.streams: set[asyncio.Future[None]] = set()
+        self.in_hand = 0
+        self.stopping = False
+        self._idle: dict[tuple[str | None, str], list[AssetServer]] = {}
+        self._accepts: dict[bytes, tuple[bool, bool]] = {}
+        self._routes: dict[str, Callable[[dict[str, Any], Receive, Send], Awaitable[None]]] = {
+            ENDPOINT: self._endpoint,
+            "/healthz": self._health,
+            "/readyz": self._readiness,
+            "/metrics": self._metrics,
+            METADATA: self._metadata,
+            METADATA + ENDPOINT: self._metadata,
+        }
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        """One HTTP request."""
+        if scope["type"] != "http":
+            raise RuntimeError(f"no {scope['type']} here")
+        route = self._routes.get(scope["path"])
+        if route is None:
+            await refuse(send, "METHOD_NOT_FOUND", f"there is nothing here; MCP is at {ENDPOINT}")
+            return
+        try:
+            await route(scope, receive, send)
+        except Exception as error:  # a mistake of ours: nobody sees it but the operator
+            _log.exception("%s %s failed", scope["method"], scope["path"], exc_info=error)
+            # Where the answer has begun already this raises, and the connection ends.
+            await refuse(send, "INTERNAL_ERROR", "the server failed; its log says why", [CLOSE])
+
+    def stop(self) -> None:
+        """From now on nothing new is begun; streams end, after what is still to be said on them."""
+        self.stopping = True
+        for closing in list(self.streams):
+            _set(closing)
+
+    # ── beside the protocol ──────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _health(self, _: dict[str, Any], __: Receive, send: Send) -> None:
+        await text(send, 200, b"ok\n")
+
+    async def _readiness(self, _: dict[str, Any], __: Receive, send: Send) -> None:
+        # Sources are read, and the schema is compiled, before anybody is listened to.
+        await text(send, 503 if self.stopping else 200, b"stopping\n" if self.stopping else b"ready\n")
+
+    async def _metrics(self, scope: dict[str, Any], _: Receive, send: Send) -> None:
+        if await self._admitted(scope, dict(scope["headers"]), send) is None:
+            return
+        await text(send, 200, self._recorder.metrics(), b"text/plain; version=0.0.4; charset=utf-8")
+
+    async def _metadata(self, scope: dict[str, Any], _: Receive, send: Send) -> None:
+        headers = dict(scope["headers"])
+        if not self._safety.allows(headers.get(b"host"), headers.get(b"origin")):
+            await refuse(send, "FORBIDDEN", "this Host or Origin is not served here")
+            return
+        known = self._gate.metadata(_address(scope, headers) + ENDPOINT) if self._gate is not None else None
+        if known is None:
+            await refuse(send, "METHOD_NOT_FOUND", "no authorization server is configured")
+        else:
+            await reply(send, 200, orjson.dumps(known))
+
+    # ── the endpoint ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _endpoint(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        pairs = scope["headers"]
+        headers: Headers = dict(pairs)
+        if len(headers) != len(pairs):
+            headers = _joined(pairs)
+        method = scope["method"]
+        if method == "OPTIONS":
+            await self._preflight(headers, send)
+            return
+        principal = await self._admitted(scope, headers, send)
+        if principal is None:
+            return
+        if method == "POST":
+            await self._counted(principal, headers, receive, send)
+        elif method == "GET":
+            await self._listen(principal, headers, receive, send)
+        elif method == "DELETE":
+            await self._end_session(principal, headers, send)
+        else:
+            await _not_allowed(send, "POST, GET, DELETE")
+
+    async def _admitted(self, scope: dict[str, Any], headers: Headers, send: Send) -> Principal | None:
+        """Who is asking; None if nobody who may, who has been told so."""
+        if not self._safety.allows(headers.get(b"host"), headers.get(b"origin")):
+            await refuse(send, "FORBIDDEN", "this Host or Origin is not served here", status=403)
+            return None
+        if self._gate is None:
+            return self._anybody
+        given = headers.get(b"authorization")
+        found = self._gate.known(given)
+        if found is None:
+            found = await self._gate.verify(given or b"")
+        if not isinstance(found, Denied):
+            return found
+        challenge = self._gate.challenge(found, _address(scope, headers) + METADATA + ENDPOINT)
+        code = "FORBIDDEN" if found.status == 403 else "UNAUTHENTICATED"
+        await refuse(send, code, found.reason, [(b"www-authenticate", challenge)], status=found.status)
+        return None
+
+    async def _counted(self, principal: Principal, headers: Headers, receive: Receive, send: Send) -> None:
+        """A POST, unless there are too many at once."""
+        if self.stopping or self.in_hand >= self._http.requests:
+            why = "the server is ending" if self.stopping else "too many requests at once"
+            await refuse(send, "OVERLOADED", why, [(b"retry-after", b"1"), CLOSE])
+            return
+        self.in_hand += 1
+        try:
+            await self._post(principal, headers, receive, send)
+        finally:
+            self.in_hand -= 1
+
+    async def _post(self, principal: Principal, headers: Headers, receive: Receive, send: Send) -> None:
+        kind = headers.get(b"content-type", b"")
+        if kind != b"application/json" and not _is_json(kind, headers):
+            await refuse(send, "INVALID_ENVELOPE", "the body is application/json", [CLOSE], status=415)
+            return
+        as_json, as_stream = self._accepted(headers.get(b"accept"))
+        if not as_json and not as_stream:
+            await refuse(send, "INVALID_ENVELOPE", "the answer is application/json or text/event-stream", status=406)
+            return
+        caller = await self._caller(principal, headers, send)
+        if caller is None:
+            return
+        limit = self._limits.frame_bytes
+        if body.says_too_long(headers.get(b"content-length"), limit):
+            frame = bytes(limit + 1)
+        else:
+            try:
+                frame = await body.read(receive, limit)
+            except body.Gone:
+                return
+        await self._message(caller, frame, as_json, receive, send)
+
+    async def _caller(self, principal: Principal, headers: Headers, send: Send) -> Caller | None:
+        """Where the message comes from; None if its session is none."""
+        given = headers.get(b"mcp-protocol-version")
+        version = None if given is None else given.decode("latin-1")
+        ident = headers.get(b"mcp-session-id")
+        # Revisions without handshake have no sessions: there the header means nothing.
+        if ident is None or (version is not None and not handshake(version) and version in REVISIONS):
+            return Caller(principal, headers, None, version)
+        session = self.sessions.find(ident, principal.name)
+        if session is None:
+            await refuse(send, "METHOD_NOT_FOUND", "there is no such session; begin with initialize", status=404)
+            return None
+        if version is not None and version not in REVISIONS:
+            await refuse(send, "UNSUPPORTED_REVISION", f"MCP-Protocol-Version is one of {', '.join(REVISIONS)}")
+            return None
+        return Caller(principal, headers, session, version)
+
+    # ── a message ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _message(self, caller: Caller, frame: bytes, as_json: bool, receive: Receive, send: Send) -> None:
+        began = self._recorder.clock()
+        session = caller.session
+        revision = None if session is not None else self._revision(caller.version, frame)
+        server = session.server if session is not None else self._taken(revision, caller.principal.tier)
+        told = None if session is not None else caller.version
+        turn = server.hear(frame, Facts("http", told, None if session is not None else caller.headers))
+        moment = self._recorder.moment(turn.verdict, began, caller.headers, session.ident if session else "")
+        if turn.said and _listens(turn.verdict):
+            self._recorder.exchange(turn, (), moment)
+            await self._subscription(server, turn.said, _shared(caller.headers), receive, send)
+            return
+        code = turn.code
+        answers = []
+        for request in turn.asked:
+            if _waits(request):
+                loop = asyncio.get_running_loop()
+                answer = await loop.run_in_executor(None, server.answer, request, moment.request_id)
+            else:
+                answer = server.answer(request, moment.request_id)
+            code = code or answer[1]
+            answers.append((server.settle(request, answer), answer[1]))
+        frames = turn.frames([each.onward or b"" for each, _ in answers])
+        self._recorder.exchange(turn, answers, moment)
+        headers = _shared(caller.headers)
+        if session is None:
+            headers += self._settled(server, revision, caller, turn, code)
+        await self._reply(caller, turn, frames, code, as_json, headers, send)
+
+    def _revision(self, version: str | None, frame: bytes) -> str | None:
+        """The revision that a message without a session counts as opened in; None for one that opens, or is bare."""
+        if version is not None and version in REVISIONS and not handshake(version):
+            return version
+        try:
+            message = orjson.loads(frame)
+        except ValueError:
+            return None
+        if isinstance(message, list):
+            return version if version in REVISIONS else UNNAMED
+        if not isinstance(message, dict) or message.get("method") == "initialize":
+            return None
+        if version is not None:
+            return version if version in REVISIONS else LATEST
+        if not is_mcp(message):
+            return None
+        return LATEST if _names_revision(message) else UNNAMED
+
+    def _taken(self, revision: str | None, tier: str) -> AssetServer:
+        """A server for one message; one that has served others before, if there is one to spare."""
+        spare = self._idle.get((revision, tier))
+        if spare:
+            return spare.pop()
+        return AssetServer(
+            self._methods, limits=self._limits, tier=tier, revision=revision, identify=self._recorder.identify
+        )
+
+    def _settled(
+        self, server: AssetServer, revision: str | None, caller: Caller, turn: Turn, code: str | None
+    ) -> list[tuple[bytes, bytes]]:
+        """What becomes of a server that has served one message: a session's own, one to spare, or none."""
+        if turn.verdict.method == "initialize" and code is None:
+            session = self.sessions.begin(caller.principal.name, server)
+            return [(b"mcp-session-id", session.ident.encode())] if session is not None else []
+        if turn.verdict.findings is None and server.idle:
+            spare = self._idle.setdefault((revision, caller.principal.tier), [])
+            if len(spare) < 64:
+                spare.append(server)
+        return []
+
+    async def _reply(
+        self,
+        caller: Caller,
+        turn: Turn,
+        frames: Sequence[bytes],
+        code: str | None,
+        as_json: bool,
+        headers: list[tuple[bytes, bytes]],
+        send: Send,
+    ) -> None:
+        read = bool(frames) and (turn.verdict.kind == "request" or bool(turn.verdict.parts))
+        result = code == "INVALID_TOOL_INPUT" and (turn.verdict.revision or "") >= "2025-11-25"
+        if turn.verdict.kind == "blank":
+            await refuse(send, "PARSE_ERROR", "there is no message in the body", headers)
+            return
+        if code is None or result or (caller.patient and read and code not in _BY_STATUS):
+            status = 200 if frames else 202
+        else:
+            status = CanonicalError.to_http_status(code)
+            if status == 413:
+                headers.append(CLOSE)
+        if code is not None and not frames:
+            # Never 404, which in a session says that it is gone.
+            await refuse(send, code, "the message was refused", headers, status=400)
+            return
+        # One message, one answer: only a batch has several, and those are in one array.
+        content = frames[0] if frames else b""
+        if content and not as_json and status == 200:
+            await self._as_stream(caller, content, headers, send)
+        elif len(content) > _SMALL:
+            await self._slowly(reply(send, status, content, headers))
+        else:
+            await reply(send, status, content, headers)
+
+    async def _slowly(self, sending: Awaitable[None]) -> None:
+        """Sends what the client may be slow to take."""
+        try:
+            async with asyncio.timeout(self._http.send_seconds):
+                await sending
+        except TimeoutError:
+            # The connection is cut off by whoever watches over those that do not move.
+            return
+
+    # ── streams ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _as_stream(self, caller: Caller, frame: bytes, headers: Pairs, send: Send) -> None:
+        """One answer for a client that takes nothing but events; if the stream breaks off it can ask for it again."""
+        await send({"type": "http.response.start", "status": 200, "headers": [*STREAM, *headers]})
+        session = caller.session
+        events = event(frame)
+        if session is not None:
+            stream = session.new_stream()
+            first = primer(session.keep(stream, 0, b"")) if _primed(session) else b""
+            events = first + event(frame, session.keep(stream, 1, frame))
+        await self._slowly(send({"type": "http.response.body", "body": events}))
+
+    async def _subscription(
+        self, server: AssetServer, said: Sequence[bytes], headers: Pairs, receive: Receive, send: Send
+    ) -> None:
+        """What `subscriptions/listen` opens: nothing changes while we run, so only the end of it is ever told."""
+        if len(self.streams) >= self._http.streams:
+            await refuse(send, "OVERLOADED", "too many streams at once", [(b"retry-after", b"10")])
+            return
+        first = [event(each) for each in said]
+        await self._streamed(first, headers, receive, send, lambda: map(event, server.end()))
+
+    async def _listen(self, principal: Principal, headers: Headers, receive: Receive, send: Send) -> None:
+        """GET: a stream for what the server has to say by itself, or the rest of one that broke off."""
+        if not self._accepted(headers.get(b"accept"))[1]:
+            await refuse(send, "INVALID_ENVELOPE", "a stream is text/event-stream", status=406)
+            return
+        caller = await self._caller(principal, headers, send)
+        if caller is None:
+            return
+        session = caller.session
+        if session is None:
+            await _not_allowed(send, "POST")
+            return
+        if self.stopping or len(self.streams) >= self._http.streams:
+            await refuse(send, "OVERLOADED", "too many streams at once", [(b"retry-after", b"10")])
+            return
+        last = headers.get(b"last-event-id")
+        missed = session.after(last) if last is not None else []
+        if missed is None:
+            await refuse(send, "INVALID_ENVELOPE", "Last-Event-ID is none of this session")
+            return
+        first = [event(data, ident) for ident, data in missed if data]
+        if last is None and _primed(session):
+            first = [primer(session.keep(session.new_stream(), 0, b""))]
+        await self._streamed(first, _shared(headers), receive, send, tuple, session, once=bool(missed))
+
+    async def _streamed(
+        self,
+        first: Sequence[bytes],
+        headers: Pairs,
+        receive: Receive,
+        send: Send,
+        last: Callable[[], Any],
+        session: Session | None = None,
+        *,
+        once: bool = False,
+    ) -> None:
+        """Sends *first*, then nothing but signs of life until either side ends it, then *last*."""
+        closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def close() -> None:
+            _set(closing)
+
+        self.streams.add(closing)
+        if session is not None:
+            session.open_streams.add(close)
+        watch = asyncio.ensure_future(_until_gone(receive, closing))
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": [*STREAM, *headers]})
+            # Without a first byte some clients wait for the head of the answer.
+            await send({"type": "http.response.body", "body": b"".join(first) or PING, "more_body": True})
+            while not once and not closing.done():
+                await asyncio.wait((closing,), timeout=self._http.ping_seconds)
+                if not closing.done():
+                    async with asyncio.timeout(self._http.send_seconds):
+                        await send({"type": "http.response.body", "body": PING, "more_body": True})
+            gone = watch.done()
+            ending = b"" if gone else b"".join(last())
+            await self._slowly(send({"type": "http.response.body", "body": ending}))
+        except TimeoutError:
+            return
+        finally:
+            watch.cancel()
+            self.streams.discard(closing)
+            if session is not None:
+                session.open_streams.discard(close)
+
+    async def _end_session(self, principal: Principal, headers: Headers, send: Send) -> None:
+        caller = await self._caller(principal, headers, send)
+        if caller is None:
+            return
+        if caller.session is None:
+            await _not_allowed(send, "POST")
+            return
+        self.sessions.drop(caller.session)
+        await reply(send, 200, headers=_shared(headers))
+
+    # ── browsers, and what clients take ──────────────────────────────────────────────────────────────────────────────
+
+    async def _preflight(self, headers: Headers, send: Send) -> None:
+        """What a browser asks before a page of a friendly origin may send a message."""
+        if not self._safety.allows(headers.get(b"host"), headers.get(b"origin")):
+            await refuse(send, "FORBIDDEN", "this Host or Origin is not served here", status=403)
+            return
+        asked = headers.get(b"access-control-request-headers", b"")
+        allowed = [
+            (b"access-control-allow-methods", b"POST, GET, DELETE"),
+            (b"access-control-allow-headers", asked),
+            (b"access-control-max-age", b"600"),
+        ]
+        await reply(send, 204, headers=[*_shared(headers), *allowed])
+
+    def _accepted(self, accept: bytes | None) -> tuple[bool, bool]:
+        """Whether the client takes JSON, and whether it takes a stream. One that says nothing takes anything."""
+        if accept is None:
+            return True, True
+        known = self._accepts.get(accept)
+        if known is None:
+            kinds = {each.partition(b";")[0].strip().lower() for each in accept.split(b",")}
+            anything = b"*/*" in kinds
+            known = (
+                anything or not kinds.isdisjoint({b"application/json", b"application/*"}),
+                anything or not kinds.isdisjoint({b"text/event-stream", b"text/*"}),
+            )
+            if len(self._accepts) < 256:
+                self._accepts[accept] = known
+        return known
+
+
+# ── what a request says ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _joined(pairs: Pairs) -> Headers:
+    """Headers by name. One that comes twice has no one value: what lists are made of is joined, all else is refused."""
+    headers: Headers = {}
+    for name, value in pairs:
+        # A line break is in no header, so what is joined by one equals nothing.
+        between = b", " if name in _REPEATABLE else b"\n"
+        headers[name] = headers[name] + between + value if name in headers else value
+    return headers
+
+
+def _is_json(kind: bytes, headers: Headers) -> bool:
+    """Whether the body is said to be JSON; or nothing, or what curl says of any body, and no page is behind it."""
+    plain = kind.partition(b";")[0].strip().lower()
+    return plain == b"application/json" or (plain in _UNSAID and b"origin" not in headers)
+
+
+def _names_revision(message: dict[str, Any]) -> bool:
+    meta = message["params"].get("_meta") if isinstance(message.get("params"), dict) else None
+    return isinstance(meta, dict) and REVISION_KEY in meta
+
+
+def _listens(verdict: Verdict) -> bool:
+    exchange = verdict.exchange
+    return exchange is not None and exchange.method == "subscriptions/listen" and verdict.onward is not None
+
+
+def _waits(request: Verdict) -> bool:
+    """Whether answering *request* means waiting for somebody else."""
+    params = request.value.get("params")
+    name = request.value["method"] if request.exchange is None else (params or {}).get("name")
+    return bool(name == _SLOW)
+
+
+def _primed(session: Session) -> bool:
+    return (session.server.revision or "") >= "2025-11-25"
+
+
+def _address(scope: dict[str, Any], headers: Headers) -> str:
+    return f"{scope['scheme']}://{headers.get(b'host', b'localhost').decode('latin-1')}"
+
+
+def _shared(headers: Headers) -> list[tuple[bytes, bytes]]:
+    """What a browser needs to hand an answer to a page. The origin is one that was let in."""
+    origin = headers.get(b"origin")
+    if origin is None:
+        return []
+    return [
+        (b"access-control-allow-origin", origin),
+        (b"access-control-expose-headers", b"mcp-session-id, mcp-protocol-version, www-authenticate"),
+        (b"vary", b"origin"),
+    ]
+
+
+async def _not_allowed(send: Send, allowed: str) -> None:
+    await refuse(send, "INVALID_ENVELOPE", f"only {allowed} here", [(b"allow", allowed.encode())], status=405)
+
+
+async def _until_gone(receive: Receive, closing: "asyncio.Future[None]") -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    _set(closing)
+
+
+def _set(closing: "asyncio.Future[None]") -> None:
+    if not closing.done():
+        closing.set_result(None)

@@ -1,0 +1,48 @@
+"""Answers as ASGI messages: status, headers, body. Knows HTTP, not MCP."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
+
+import orjson
+
+from assay.errors import CanonicalError
+
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+Pairs = Sequence[tuple[bytes, bytes]]
+
+JSON: Final = (b"content-type", b"application/json")
+CLOSE: Final = (b"connection", b"close")
+
+STREAM: Final[Pairs] = (
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache, no-transform"),
+    # Proxies of the nginx kind would collect events until a buffer is full.
+    (b"x-accel-buffering", b"no"),
+)
+
+
+async def reply(send: Send, status: int, body: bytes = b"", headers: Pairs = ()) -> None:
+    """A whole answer; JSON if it has a body."""
+    length = (b"content-length", b"%d" % len(body))
+    every = [JSON, length, *headers] if body else [length, *headers]
+    await send({"type": "http.response.start", "status": status, "headers": every})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def text(send: Send, status: int, body: bytes, kind: bytes = b"text/plain; charset=utf-8") -> None:
+    """A whole answer that is no JSON."""
+    headers = [(b"content-type", kind), (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def refuse(send: Send, code: str, detail: str, headers: Pairs = (), *, status: int | None = None) -> None:
+    """The answer to a request that no message was read from: the canonical error, without an id."""
+    await reply(send, status or CanonicalError.to_http_status(code), error_body(code, detail), headers)
+
+
+def error_body(code: str, detail: str) -> bytes:
+    """A canonical error as JSON-RPC has it, with a sentence of ours."""
+    error: dict[str, Any] = CanonicalError.to_jsonrpc_error(code)
+    return orjson.dumps({"jsonrpc": "2.0", "id": None, "error": {**error, "data": {"detail": detail}}})

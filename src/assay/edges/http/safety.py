@@ -1,0 +1,75 @@
+"""
+Who may speak to a server by where the request says it goes and comes from. No I/O.
+
+A web page can make a browser send requests to this machine, and with DNS under its control (rebinding) even read the
+answers. What it cannot do is choose the `Host` and `Origin` that the browser sends along.
+"""
+
+import re
+from collections.abc import Collection, Iterable
+from ipaddress import ip_address
+from typing import Final
+
+LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+
+_AUTHORITY: Final = re.compile(rb"([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::([0-9]{0,5}))?")
+"""
+A host and perhaps a port, and nothing else (RFC 9110, 7.2). Parsers of URLs forgive too much for this: they drop tabs
+and line breaks, so that a header that comes in two halves would be put together.
+"""
+
+_KEPT: Final = 256
+"""Values whose verdict is remembered. Real clients send one or two; beyond that each is looked at anew."""
+
+
+class Safety:
+    """The names and origins that are let in."""
+
+    __slots__ = ("_good", "_hosts", "_origins")
+
+    def __init__(self, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> None:
+        self._hosts = LOOPBACK | {_name(host.encode()) or host.casefold().strip("[]") for host in hosts}
+        self._origins = frozenset(origin.casefold().rstrip("/") for origin in origins)
+        self._good: set[tuple[bytes | None, bytes | None]] = set()
+
+    def allows(self, host: bytes | None, origin: bytes | None) -> bool:
+        """Whether a request with these two headers is let in; without an origin it does not come from a page."""
+        if (host, origin) in self._good:
+            return True
+        if host is None or not self._is_ours(host) or (origin is not None and not self._is_friend(origin)):
+            return False
+        if len(self._good) < _KEPT:
+            self._good.add((host, origin))
+        return True
+
+    def _is_ours(self, host: bytes) -> bool:
+        # The parser leaves the white space behind a value, which is no part of it (RFC 9110, 5.5).
+        return _name(host.rstrip(b" \t")) in self._hosts
+
+    def _is_friend(self, origin: bytes) -> bool:
+        scheme, mark, authority = origin.lower().partition(b"://")
+        on_loopback = scheme in {b"http", b"https"} and mark != b"" and _name(authority) in LOOPBACK
+        return on_loopback or origin.decode("latin-1").casefold() in self._origins
+
+
+def _name(authority: bytes) -> str | None:
+    """The name of the host in *authority*, in small letters, without port; None if that is none."""
+    found = _AUTHORITY.fullmatch(authority.lower())
+    if found is None or int(found[2] or 0) > 65535:
+        return None
+    return found[1].decode().strip("[]")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether *host* is this machine and nothing else."""
+    name = host.casefold().strip("[]")
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        # Of names, only this one is known to lead nowhere else.
+        return name == "localhost"
+
+
+def outside(hosts: Collection[str]) -> list[str]:
+    """Those of *hosts* that others can reach."""
+    return [host for host in hosts if not is_loopback(host)]

@@ -1,0 +1,167 @@
+"""
+The sessions of the handshake revisions: who has one, until when, and what may still be sent again. No I/O; the clock is
+given.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator
+from secrets import token_urlsafe
+from typing import Final
+
+from assay.assets.server import AssetServer
+from assay.edges.http.section import Http
+
+REPLAYED: Final = 64
+"""Events of a session that can be sent again to a client whose stream broke off."""
+
+REPLAYED_BYTES: Final = 1 << 20
+"""Bytes of them together; one that is longer is not kept."""
+
+REPLAYED_BY_ALL: Final = 64 << 20
+"""Bytes of events of all sessions together: a thousand that each keep all they may would take a gigabyte."""
+
+
+class Session:
+    """One client's conversation, from `initialize` on."""
+
+    __slots__ = (
+        "_bytes", "_count", "_events", "_streams", "ended", "ident", "open_streams", "principal", "server", "used",
+    )  # fmt: skip
+
+    def __init__(
+        self, ident: str, principal: str, server: AssetServer, now: float, count: Callable[[int], None]
+    ) -> None:
+        """*count* is told how many bytes more, or fewer, are kept for those who ask again."""
+        self.ident = ident
+        self.principal = principal
+        self.server = server
+        self.used = now
+        self.ended = False
+        self.open_streams: set[Callable[[], None]] = set()
+        """What ends each stream that is open."""
+        self._events: deque[tuple[int, int, bytes]] = deque()
+        self._bytes = 0
+        self._count = count
+        self._streams = 0
+
+    def new_stream(self) -> int:
+        """The number of a stream: event ids begin with it, so that each tells which stream it belongs to."""
+        self._streams += 1
+        return self._streams
+
+    def keep(self, stream: int, number: int, data: bytes) -> bytes:
+        """Keeps an event for those who ask again; its id."""
+        if len(data) <= REPLAYED_BYTES and not self.ended:
+            before = self._bytes
+            self._events.append((stream, number, data))
+            self._bytes += len(data)
+            while len(self._events) > REPLAYED or self._bytes > REPLAYED_BYTES:
+                self._bytes -= len(self._events.popleft()[2])
+            self._count(self._bytes - before)
+        return b"%d-%d" % (stream, number)
+
+    def after(self, last: bytes) -> list[tuple[bytes, bytes]] | None:
+        """The events, with their ids, that came after *last* on its stream; None if that is no id of ours."""
+        stream, _, number = last.partition(b"-")
+        if not (stream.isdigit() and number.isdigit() and len(last) <= 30) or not 0 < int(stream) <= self._streams:
+            return None
+        return [
+            (b"%d-%d" % (one, count), data)
+            for one, count, data in self._events
+            if one == int(stream) and count > int(number)
+        ]
+
+    def forget(self) -> None:
+        """Keeps none of its events any longer."""
+        self._events.clear()
+        freed, self._bytes = self._bytes, 0
+        self._count(-freed)
+
+    def end(self) -> None:
+        """Ends every stream of it."""
+        self.ended = True
+        self.forget()
+        for close in list(self.open_streams):
+            close()
+
+
+class Sessions:
+    """All sessions, the one used longest ago first."""
+
+    __slots__ = ("_by_id", "_clock", "_each", "_http", "_kept")
+
+    def __init__(self, http: Http, clock: Callable[[], float]) -> None:
+        self._http = http
+        self._clock = clock
+        self._by_id: OrderedDict[str, Session] = OrderedDict()
+        self._each: dict[str, int] = {}
+        self._kept = 0
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __iter__(self) -> Iterator[Session]:
+        return iter(self._by_id.values())
+
+    def begin(self, principal: str, server: AssetServer) -> Session | None:
+        """A new session; None if *principal* has as many as one may have."""
+        self.sweep()
+        if self._each.get(principal, 0) >= self._http.sessions_each:
+            return None
+        if len(self._by_id) >= self._http.sessions:
+            every = self._by_id.values()
+            self.drop(next((each for each in every if not each.open_streams), next(iter(every))))
+        # 256 bits: nobody guesses one.
+        session = Session(token_urlsafe(32), principal, server, self._clock(), self._count)
+        self._by_id[session.ident] = session
+        self._each[principal] = self._each.get(principal, 0) + 1
+        return session
+
+    def find(self, ident: bytes, principal: str) -> Session | None:
+        """The session *ident* of *principal*. Somebody else's is none, so that nothing is learned by trying."""
+        try:
+            session = self._by_id.get(ident.decode("ascii"))
+        except UnicodeDecodeError:
+            return None
+        if session is None or session.principal != principal:
+            return None
+        now = self._clock()
+        if not session.open_streams and now - session.used > self._http.session_seconds:
+            self.drop(session)
+            return None
+        session.used = now
+        self._by_id.move_to_end(session.ident)
+        return session
+
+    def drop(self, session: Session) -> None:
+        """Ends *session*."""
+        if self._by_id.pop(session.ident, None) is None:
+            return
+        left = self._each[session.principal] - 1
+        if left:
+            self._each[session.principal] = left
+        else:
+            del self._each[session.principal]
+        session.end()
+
+    def sweep(self) -> None:
+        """Drops what has been idle too long. A session that has a stream is not idle."""
+        now = self._clock()
+        for session in list(self._by_id.values()):
+            # Looked at by half of the time, so that a client whose stream breaks off has the other half to come back.
+            if now - session.used < self._http.session_seconds / 2:
+                break
+            if session.open_streams:
+                session.used = now
+                self._by_id.move_to_end(session.ident)
+            elif now - session.used > self._http.session_seconds:
+                self.drop(session)
+
+    def _count(self, more: int) -> None:
+        """Bounds what is kept by all: those used longest ago lose theirs first."""
+        self._kept += more
+        if more > 0 and self._kept > REPLAYED_BY_ALL:
+            for session in self._by_id.values():
+                session.forget()
+                if self._kept <= REPLAYED_BY_ALL:
+                    return

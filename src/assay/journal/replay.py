@@ -1,0 +1,171 @@
+"""
+Replays a journal that has payloads: the same frames, in the same order, get the same verdicts. No I/O.
+
+Each connection is a conversation of its own. What was redacted is heard too, because what follows depends on it, but
+its verdict is not compared.
+"""
+
+from base64 import b64decode
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, Literal, NamedTuple, Protocol
+
+from assay.conversation import Conversation, Facts
+from assay.journal.reading import Entry, Record, violations
+from assay.journal.record import ID_LENGTH, status_of
+from assay.limits import Limits
+from assay.rules import RULES
+from assay.spec.revisions import REVISIONS
+from assay.verdict import Party, Verdict
+
+Mode = Literal["enforce", "audit"]
+
+Outcome = Literal["same", "different", "broken", "no payload", "redacted", "by its headers", "not judged"]
+
+_MOST_CONVERSATIONS: Final = 1000
+"""Requests over HTTP without a session that are remembered: an answer stands close to what it answers."""
+
+Key = tuple[str, str]
+"""What tells conversations apart: the transport; the session, or over HTTP without one the request."""
+
+
+class Judge(Protocol):
+    """Who gives the verdicts of one conversation."""
+
+    def hear(self, party: Party, frame: bytes, facts: Facts) -> Verdict | None:
+        """The verdict on *frame*; None if nobody judges it."""
+
+    def give_up(self, asker: Party, ident: str | int) -> Verdict | None:
+        """The verdict on an answer that did not come; None if nobody waits for it."""
+
+
+class Opening(NamedTuple):
+    """How a conversation begins."""
+
+    mode: Mode
+    revision: str | None
+    """Set if it was opened elsewhere, in this revision."""
+    server: str
+    """Who spoke for the server, where the journal says so."""
+    limits: Limits
+
+
+class Replayed(NamedTuple):
+    """What became of one line."""
+
+    entry: Entry
+    outcome: Outcome
+    verdict: Verdict | None = None
+
+
+def plain_judge(opening: Opening) -> Judge:
+    """A conversation between any client and any server."""
+    return Conversation(mode=opening.mode, revision=opening.revision, limits=opening.limits)
+
+
+class Survey(NamedTuple):
+    """What has to be known of conversations before their first line is heard."""
+
+    audits: frozenset[Key] = frozenset()
+    """Those in which something passed although a rule refuses it."""
+    opened: frozenset[Key] = frozenset()
+    """Those that have an `initialize` of their own."""
+
+
+def survey(journal: Iterable[Entry]) -> Survey:
+    """A first look at *journal*."""
+    audits, opened = set(), set()
+    for entry in journal:
+        record = entry.record
+        if record is not None and record["metadata"].get("passed") is True:
+            audits.add(_key(record))
+        if record is not None and record["method"] == "initialize":
+            opened.add(_key(record))
+    return Survey(frozenset(audits), frozenset(opened))
+
+
+def replay(
+    journal: Iterable[Entry], seen: Survey, *, limits: Limits, judge: Callable[[Opening], Judge] = plain_judge
+) -> Iterator[Replayed]:
+    """What becomes of each line of *journal*, which was *seen* before."""
+    judges: dict[Key, Judge] = {}
+    for entry in journal:
+        record = entry.record
+        if record is None or record["metadata"].get("party") not in {"client", "server"}:
+            yield Replayed(entry, "broken")
+            continue
+        key = _key(record)
+        if key not in judges:
+            if len(judges) >= _MOST_CONVERSATIONS:
+                _forget_one(judges)
+            judges[key] = judge(_opening(record, seen, limits))
+        yield _again(entry, record, judges[key])
+
+
+def _key(record: Record) -> Key:
+    session = record["metadata"].get("session")
+    if not session and record["transport"] == "http":
+        session = record["requestId"]
+    return record["transport"], str(session or "")
+
+
+def _forget_one(judges: dict[Key, Judge]) -> None:
+    oldest = next((key for key in judges if key[0] == "http"), None)
+    if oldest is not None:
+        del judges[oldest]
+
+
+def _opening(record: Record, seen: Survey, limits: Limits) -> Opening:
+    """How the conversation begins that *record* is the first of. Over HTTP it may have been opened elsewhere."""
+    key, metadata = _key(record), record["metadata"]
+    revision = metadata.get("revision")
+    elsewhere = record["transport"] == "http" and key not in seen.opened and revision in REVISIONS
+    return Opening(
+        "audit" if key in seen.audits else "enforce",
+        revision if elsewhere else None,
+        str(metadata.get("server") or ""),
+        limits,
+    )
+
+
+def _again(entry: Entry, record: Record, judge: Judge) -> Replayed:
+    frame = _frame(record["metadata"])
+    if frame is None:
+        return Replayed(entry, "no payload")
+    if any(rule in RULES and RULES[rule].code == "HEADER_MISMATCH" for rule, _ in violations(record)):
+        # What the headers said is not on record. The message was refused for it, and changed nothing.
+        return Replayed(entry, "by its headers")
+    verdict = _heard(record, frame, judge)
+    if record["metadata"].get("redacted"):
+        return Replayed(entry, "redacted")
+    if verdict is None:
+        return Replayed(entry, "not judged")
+    return Replayed(entry, "same" if _same(record, verdict) else "different", verdict)
+
+
+def _frame(metadata: dict[str, Any]) -> bytes | None:
+    text, encoded = metadata.get("frame"), metadata.get("frameBase64")
+    if isinstance(text, str):
+        return text.encode()
+    try:
+        return b64decode(encoded, validate=True) if isinstance(encoded, str) else None
+    except ValueError:
+        return None
+
+
+def _heard(record: Record, frame: bytes, judge: Judge) -> Verdict | None:
+    metadata = record["metadata"]
+    party = Party(metadata["party"])
+    if metadata.get("kind") == "missing":
+        ident = metadata.get("id")
+        whole = type(ident) is int or (isinstance(ident, str) and len(ident) < ID_LENGTH)
+        return judge.give_up(party.other, ident) if whole else None
+    if record["transport"] != "http":
+        return judge.hear(party, frame, Facts())
+    return judge.hear(party, frame, Facts("http", metadata.get("revision") if party is Party.CLIENT else None))
+
+
+def _same(record: Record, verdict: Verdict) -> bool:
+    # That a tool has failed is not the judge's to say: who recorded it knew.
+    status = status_of(verdict, failed=record["status"] == "failed")
+    found = [(each.rule, each.at) for each in verdict.violations]
+    return status == record["status"] and found == violations(record)

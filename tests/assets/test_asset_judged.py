@@ -1,0 +1,281 @@
+"""
+All that the asset server says, judged like the words of any other server.
+
+The server vouches for the results of its tools and does not have them read again (`Conversation.vouch`). Here a
+conversation that was told nothing hears both parties: what is taken on trust there is proved here.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from asking import bundled_methods, call, cancelled, frame_of, opening, request
+from catalogues import BUNDLED, bundled
+
+from assay.assets.methods import Methods
+from assay.assets.server import AssetServer
+from assay.assets.tools import TOOLS
+from assay.conversation import Conversation
+from assay.engine.compiled import compile_schema
+from assay.response import ResponseEnvelope, Tiers
+from assay.spec.methods import methods as methods_of
+from assay.spec.revisions import LATEST, REVISIONS, handshake
+from assay.verdict import Party
+
+ASSET = json.loads((BUNDLED / "examples" / "synesthetic-asset.quiet.json").read_bytes())
+
+GOOD: list[tuple[str, dict[str, Any]]] = [
+    ("list_schemas", {}),
+    ("get_schema", {"name": "tone"}),
+    ("get_schema", {"name": "nested-synesthetic-asset"}),
+    ("get_schema", {"name": "nope"}),
+    ("list_examples", {}),
+    ("list_examples", {"component": "all"}),
+    ("list_examples", {"component": "nope"}),
+    ("get_example", {"path": "tone.hum.json"}),
+    ("get_example", {"path": "../../pyproject.toml"}),
+    ("validate_asset", {"asset": ASSET, "schema": "synesthetic-asset"}),
+    ("validate_asset", {"asset": {"name": 1, "é": [None]}, "schema": "synesthetic-asset"}),
+    ("validate_asset", {"asset": None, "schema": "nope"}),
+    ("diff_assets", {"base": {}, "new": {}}),
+    ("diff_assets", {"base": {"a": 1, "b": [1]}, "new": {"a/b~": 2**70, "b": []}}),
+    ("diff_assets", {"base": None, "new": "\u2028\U0001f600\\\""}),
+    ("populate_backend", {"asset": ASSET}),
+    ("populate_backend", {"asset": {}}),
+    ("populate_backend", {"asset": [], "validate_first": False}),
+]  # fmt: skip
+"""Arguments that fit, for every tool; some lead to failures, which are results too."""
+
+BAD: list[tuple[str, dict[str, Any]]] = [
+    ("list_schemas", {"more": 1}),
+    ("get_schema", {}),
+    ("get_schema", {"name": 1}),
+    ("list_examples", {"component": None}),
+    ("get_example", {"path": ["tone.hum.json"]}),
+    ("get_example", {"name": "tone.hum.json", "a/b~": {}}),
+    ("validate_asset", {"asset": {}}),
+    ("validate_asset", {"asset": {}, "schema": {}}),
+    ("diff_assets", {"base": {}}),
+    ("diff_assets", {f"é{number}": "\ud7ff" for number in range(50)}),
+    ("populate_backend", {"asset": {}, "validate_first": "true"}),
+    ("populate_backend", {}),
+]
+"""Arguments that break the contract, for every tool."""
+
+
+class Heard:
+    """A client and the server, and what a conversation thinks of both."""
+
+    def __init__(self, methods: Methods, revision: str, **options: Any) -> None:
+        self.server = AssetServer(methods, **options)
+        self.judge = Conversation()
+        for message in opening(revision):
+            self.say(message)
+
+    def say(self, message: Any) -> list[Any]:
+        """What the server says to *message*; nobody says anything wrong."""
+        frame = frame_of(message)
+        self._judge(Party.CLIENT, frame)
+        return self._heard(self.server.respond(frame))
+
+    def end(self) -> list[Any]:
+        """What the server says at the end."""
+        return self._heard(self.server.end())
+
+    def _heard(self, frames: Sequence[bytes]) -> list[Any]:
+        for frame in frames:
+            self._judge(Party.SERVER, frame)
+        return [json.loads(each) for each in frames]
+
+    def _judge(self, party: Party, frame: bytes) -> None:
+        verdict = self.judge.hear(party, frame)
+        assert verdict.violations == (), (party, frame[:500], verdict.violations)
+        assert verdict.onward is frame
+        assert verdict.back is None
+        assert verdict.kind != "unreadable"
+
+
+@pytest.fixture(scope="module")
+def methods() -> Methods:
+    return bundled_methods()
+
+
+every_revision = pytest.mark.parametrize("revision", REVISIONS)
+
+
+def test_the_tables_have_every_tool() -> None:
+    assert {tool for tool, _ in GOOD} == {tool for tool, _ in BAD} == set(TOOLS)
+
+
+@every_revision
+def test_every_result_of_a_tool_is_what_the_revision_and_the_tool_promise(methods: Methods, revision: str) -> None:
+    heard = Heard(methods, revision)
+    heard.say(request("list", "tools/list", {}, revision))
+    assert set(heard.judge.tools.known) == set(TOOLS)
+    for tool, arguments in GOOD:
+        # The same id again and again: each call has been answered.
+        [found] = heard.say(call(1, tool, arguments, revision))
+        _check_promise(tool, found["result"], revision)
+    assert heard.judge.open_requests(Party.CLIENT) == ()
+
+
+@every_revision
+def test_every_result_is_so_with_a_tier_and_a_backend_too(revision: str) -> None:
+    """A port that nobody listens at: the backend is not reached."""
+    methods = Methods(bundled(SYN_BACKEND_URL="http://127.0.0.1:9"), tiers=Tiers({"diff_assets": "enterprise"}))
+    for tier in ("community", "pro", "enterprise"):
+        heard = Heard(methods, revision, tier=tier)
+        heard.say(request("list", "tools/list", {}, revision))
+        for tool, arguments in GOOD:
+            if tool in {"diff_assets", "populate_backend", "list_schemas"}:
+                [found] = heard.say(call(1, tool, arguments, revision, request_id='"\\'))
+                _check_promise(tool, found["result"], revision)
+
+
+def _check_promise(tool: str, result: Any, revision: str) -> None:
+    """A failure owes nothing to the outputSchema, and keeps to it all the same."""
+    envelope = json.loads(result["content"][0]["text"])
+    assert ("structuredContent" in result) == (revision >= "2025-06-18")
+    assert result.get("structuredContent", envelope) == envelope
+    assert compile_schema(ResponseEnvelope.json_schema(TOOLS[tool].output)).faults(envelope).listed == ()
+
+
+@every_revision
+def test_every_answer_to_arguments_that_break_the_contract_is_right(methods: Methods, revision: str) -> None:
+    """The judge has not seen the tools listed, so that it has nothing against the calls."""
+    heard = Heard(methods, revision)
+    for tool, arguments in BAD:
+        [found] = heard.say(call(1, tool, arguments, revision))
+        if revision < "2025-11-25":
+            assert found["error"]["code"] == -32602
+        else:
+            assert found["result"]["isError"] is True
+            _check_promise(tool, found["result"], revision)
+    assert heard.judge.open_requests(Party.CLIENT) == ()
+
+
+@every_revision
+def test_a_judge_that_knows_the_tools_blames_the_client_alone(methods: Methods, revision: str) -> None:
+    """Where nothing is stopped, the server's refusals are heard by who knows what was wrong."""
+    server, judge = AssetServer(methods), Conversation(mode="audit")
+    for message in [*opening(revision), request("list", "tools/list", {}, revision)]:
+        judge.hear(Party.CLIENT, frame_of(message))
+        for each in server.respond(frame_of(message)):
+            assert judge.hear(Party.SERVER, each).violations == ()
+    for tool, arguments in BAD:
+        frame = frame_of(call(1, tool, arguments, revision))
+        assert {each.rule for each in judge.hear(Party.CLIENT, frame).violations} == {"contract/input"}
+        [answer] = server.respond(frame)
+        assert judge.hear(Party.SERVER, answer).violations == ()
+
+
+TONE = "resource://schemas/tone"
+TEMPLATE = {"type": "ref/resource", "uri": "resource://schemas/{name}"}
+PROMPT = {"type": "ref/prompt", "name": "write_asset"}
+ARGUMENT = {"name": "name", "value": "t"}
+
+OTHERS: list[tuple[str, dict[str, Any], bool]] = [
+    ("ping", {}, True),
+    ("server/discover", {}, True),
+    ("tools/list", {}, True),
+    ("tools/list", {"cursor": "7"}, True),
+    ("tools/list", {"cursor": "é"}, False),
+    ("resources/list", {}, True),
+    ("resources/list", {"cursor": "1"}, True),
+    ("resources/list", {"cursor": "-1"}, False),
+    ("resources/templates/list", {}, True),
+    ("resources/read", {"uri": TONE}, True),
+    ("resources/read", {"uri": "resource://examples/tone.hum.json"}, True),
+    ("resources/read", {"uri": "resource://examples/../../pyproject.toml"}, False),
+    ("resources/read", {"uri": "file:///etc/passwd"}, False),
+    ("completion/complete", {"ref": TEMPLATE, "argument": ARGUMENT}, True),
+    ("completion/complete", {"ref": TEMPLATE, "argument": {"name": "name", "value": "zz"}}, True),
+    ("completion/complete", {"ref": {**TEMPLATE, "uri": "resource://examples/{+path}"}, "argument": ARGUMENT}, False),
+    ("completion/complete", {"ref": PROMPT, "argument": {"name": "schema", "value": "t"}}, True),
+    ("completion/complete", {"ref": {**PROMPT, "name": "nope"}, "argument": ARGUMENT}, False),
+    ("prompts/list", {}, True),
+    ("prompts/get", {"name": "write_asset", "arguments": {"schema": "tone", "idea": "{é} ${x}"}}, True),
+    ("prompts/get", {"name": "mend_asset", "arguments": {"schema": "tone"}}, False),
+    ("prompts/get", {"name": "nope"}, False),
+    ("tools/call", {"name": "list_schemas"}, True),
+    ("tools/call", {"name": "list_schemas", "arguments": {}, "_meta": {"progressToken": "p"}}, True),
+]
+"""What else can be asked, and whether it has a result. A row counts in the revisions that have the method."""
+
+
+@every_revision
+def test_every_other_answer_is_what_the_revision_says(methods: Methods, revision: str) -> None:
+    heard = Heard(methods, revision)
+    for method, params, good in OTHERS:
+        if method in methods_of(revision):
+            [found] = heard.say(request("a", method, params, revision))
+            assert ("result" in found) is good, (method, params, found)
+    assert heard.judge.open_requests(Party.CLIENT) == ()
+
+
+@every_revision
+def test_the_answer_to_a_call_of_no_tool_is_right(methods: Methods, revision: str) -> None:
+    """Before the tools are listed: afterwards it is the client who is to blame."""
+    [found] = Heard(methods, revision).say(call(1, "nope", {}, revision))
+    assert found["error"]["code"] == -32602
+
+
+@every_revision
+def test_the_table_has_every_method_that_is_answered(methods: Methods, revision: str) -> None:
+    asked = {method for method, _, _ in OTHERS} | {"initialize", "subscriptions/listen"}
+    for method in sorted(methods_of(revision).keys() - asked):
+        known = methods_of(revision)[method]
+        if known.kind == "request" and "client" in known.senders:
+            server = AssetServer(methods)
+            for message in opening(revision):
+                server.respond(frame_of(message))
+            params = {"uri": TONE, "name": "p", "level": "info", "taskId": "t"}
+            [frame] = server.respond(frame_of(request(1, method, params, revision)))
+            assert json.loads(frame)["error"]["code"] == -32601, method
+
+
+def test_every_answer_to_a_ping_before_the_handshake_is_right(methods: Methods) -> None:
+    heard = Heard(methods, LATEST)
+    assert heard.say(request(1, "ping")) == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
+    for message in opening("2025-06-18"):
+        heard.say(message)
+    assert heard.say(request(1, "ping")) == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
+
+
+def test_what_is_said_of_subscriptions_is_right(methods: Methods) -> None:
+    heard = Heard(methods, LATEST)
+    wanted = {"notifications": {"toolsListChanged": True, "resourceSubscriptions": [TONE]}}
+    for ident in (1, "b", 2**70, 0):
+        [acknowledged] = heard.say(request(ident, "subscriptions/listen", wanted, LATEST))
+        assert acknowledged["method"] == "notifications/subscriptions/acknowledged"
+    assert heard.say(cancelled("b")) == []
+    assert [each["id"] for each in heard.end()] == [1, 2**70, 0]
+    assert heard.judge.open_requests(Party.CLIENT) == ()
+
+
+def test_a_batch_and_its_answer_are_right(methods: Methods) -> None:
+    heard = Heard(methods, "2025-03-26")
+    heard.say(request("list", "tools/list"))
+    calls = [call(number, *good) for number, good in enumerate(GOOD)]
+    others = [
+        request(f"{number}", method, params)
+        for number, (method, params, _) in enumerate(OTHERS)
+        if method in methods_of("2025-03-26")
+    ]
+    [answers] = heard.say([*calls, *others])
+    assert len(answers) == len(calls) + len(others)
+    assert heard.judge.open_requests(Party.CLIENT) == ()
+
+
+def test_a_client_that_falls_back_to_the_handshake_is_answered_rightly(methods: Methods) -> None:
+    """2026-07-28, basic/versioning: a client that finds no common revision there may still initialize."""
+    heard = Heard(methods, LATEST)
+    [found] = heard.say(request(1, "server/discover", {}, LATEST))
+    assert set(found["result"]["supportedVersions"]) == set(REVISIONS)
+    for message in opening("2025-11-25"):
+        heard.say(message)
+    assert heard.judge.revision == "2025-11-25"
+    [found] = heard.say(call(1, "list_schemas", {}))
+    assert handshake(heard.judge.revision)
+    assert "resultType" not in found["result"]

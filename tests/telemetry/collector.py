@@ -1,0 +1,122 @@
+"""A collector to test with: takes OTLP over HTTP on loopback, decodes it with the official classes, and keeps it."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue
+from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+SECONDS = 30.0
+"""How long anything is waited for. All of it takes milliseconds; a machine under load takes longer."""
+
+Answer = Callable[["Handler"], None]
+
+
+class Collector:
+    """What a collector was sent, and how it answers."""
+
+    def __init__(self) -> None:
+        self.spans: list[Span] = []
+        self.metrics: list[Metric] = []
+        """Those of the last delivery: each holds all since the start."""
+        self.resources: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.bodies: list[bytes] = []
+        self.connections = 0
+        self.answered = 0
+        self.answer: Answer = well
+        self.over = threading.Event()
+        """Set at the end: an answer that is never given waits for it."""
+        self.url = ""
+        self._changed = threading.Condition()
+
+    def keep(self, path: str, headers: dict[str, str], body: bytes) -> None:
+        """Takes what was posted to *path*."""
+        with self._changed:
+            self.headers.append(headers)
+            self.bodies.append(body)
+            if path.endswith("/v1/traces"):
+                for each in ExportTraceServiceRequest.FromString(body).resource_spans:
+                    self.resources.append(values(each.resource.attributes))
+                    self.spans += [span for scope in each.scope_spans for span in scope.spans]
+            else:
+                assert path.endswith("/v1/metrics")
+                for one in ExportMetricsServiceRequest.FromString(body).resource_metrics:
+                    self.metrics = [metric for scope in one.scope_metrics for metric in scope.metrics]
+            self._changed.notify_all()
+
+    def answer_to(self, handler: "Handler") -> None:
+        """Answers as it does at present."""
+        self.answer(handler)
+        with self._changed:
+            self.answered += 1
+            self._changed.notify_all()
+
+    def wait_for(self, what: Callable[["Collector"], bool]) -> None:
+        """Returns when *what* holds of what was sent."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: what(self), SECONDS)
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One connection to a collector."""
+
+    collector: Collector
+    protocol_version = "HTTP/1.1"
+
+    def setup(self) -> None:
+        super().setup()
+        self.collector.connections += 1
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.collector.keep(self.path, {name.lower(): value for name, value in self.headers.items()}, body)
+        self.collector.answer_to(self)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+def well(handler: Handler) -> None:
+    """As a collector answers that has taken everything."""
+    handler.send_response(200)
+    handler.send_header("Content-Length", "0")
+    handler.end_headers()
+
+
+def values(attributes: Any) -> dict[str, Any]:
+    """Attributes as a plain dict."""
+    return {each.key: value(each.value) for each in attributes}
+
+
+def value(given: AnyValue) -> Any:
+    """What is in one of OTLP's values."""
+    kind = given.WhichOneof("value")
+    assert kind is not None
+    if kind == "array_value":
+        return [value(each) for each in given.array_value.values]
+    return getattr(given, kind)
+
+
+@contextmanager
+def collecting() -> Iterator[Collector]:
+    """A collector that listens."""
+    collector = Collector()
+    handler = type("Handler", (Handler,), {"collector": collector})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        server.daemon_threads = True
+        collector.url = f"http://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield collector
+        finally:
+            collector.over.set()
+            server.shutdown()
+            thread.join(SECONDS)
