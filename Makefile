@@ -7,17 +7,18 @@ PIP := $(BIN)/python -m pip
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 2
 
-# What tests look at from outside: an environment made as specs/001 says, one with the official SDK, and the official
-# TypeScript client.
+# What tests look at from outside: an environment made as specs/001 says, one with the official SDK, the official
+# TypeScript client and the official conformance suite.
 SPECS := .venvs/specs
 SDK := .venvs/sdk
 BENCH := .venvs/bench
-NODE_MODULES := tests/clients/node_modules
+NODE_MODULES := tests/clients/node_modules tests/conformance/node_modules
 COMPAT := compat/pyproject.toml compat/assay_mcp_compat.pth $(wildcard compat/src/mcp/*.py)
-# Empty where there is no npm, or no Node.js that the client runs on.
-NPM = $(shell node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' 2>/dev/null && command -v npm)
+# Empty where there is no npm, or no Node.js that the client runs on. The suite brings its own.
+NPM := $(shell node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' 2>/dev/null && command -v npm)
+PACKAGES := $(if $(NPM),$(NODE_MODULES:=/.done))
 
-.PHONY: run test set-up installed bench docs clean
+.PHONY: run test conformance set-up installed bench docs clean
 .DEFAULT_GOAL := run
 
 $(BIN)/python:
@@ -56,23 +57,28 @@ $(SDK)/.done: pyproject.toml $(COMPAT) | $(BIN)/python
 	$(PIP) --python $(SDK)/bin/python install . ./compat
 	@touch $@
 
-$(NODE_MODULES)/.done: tests/clients/package.json
-	npm --prefix tests/clients install --no-package-lock --ignore-scripts --no-audit --no-fund --loglevel=error
+$(PACKAGES): %/node_modules/.done: %/package.json
+	npm --prefix $* install --no-package-lock --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
-run: $(VENV)/.run  ## judge a bundled sample conversation and show the verdicts
-	@printf '%s\n' 'A recorded conversation between a client and a server, judged message by message:' ''
-	@$(BIN)/assay check --messages examples/conversation.jsonl || test $$? -eq 1
-	@printf '%s\n' 'Try next:' \
+run: $(VENV)/.run  ## judge a bundled sample conversation, and talk to the asset server over a bundled catalogue
+	@printf '%s\n' 'A recorded conversation between a client and a server, and what is wrong in it:' ''
+	@$(BIN)/assay check examples/conversation.jsonl || test $$? -eq 1
+	@printf '%s\n' 'The asset server over the schemas and examples in examples/catalogue, asked in plain JSON-RPC:' ''
+	@$(BIN)/python examples/session.py examples/session.jsonl
+	@printf '%s\n' '' 'The same server, asked as an MCP client does:' ''
+	@$(BIN)/python examples/session.py examples/session-mcp.jsonl
+	@printf '%s\n' '' 'Try next:' \
 	  '  $(BIN)/assay explain contract/input      what a rule means, and where it comes from' \
-	  '  $(BIN)/assay rules                       everything that is enforced' \
-	  '  $(BIN)/assay check YOUR-RECORDING.jsonl  one {"dir": "c2s" or "s2c", "msg": "…"} a line'
+	  '  $(BIN)/assay check YOUR-RECORDING.jsonl  one {"dir": "c2s" or "s2c", "msg": "…"} a line' \
+	  '  $(BIN)/assay validate --schemas examples/catalogue/jsonschema examples/catalogue/examples' \
+	  '  docs/serve.md                             add the server to Claude Desktop, VS Code or Cursor'
 
 # Side by side: one waits for the network while another unpacks.
 set-up:
 	@$(MAKE) --no-print-directory -j4 installed
 
-installed: $(VENV)/.test $(SPECS)/.done $(SDK)/.done $(if $(NPM),$(NODE_MODULES)/.done)
+installed: $(VENV)/.test $(SPECS)/.done $(SDK)/.done $(PACKAGES)
 	@:
 
 test: set-up  ## lint, types and all tests
@@ -81,6 +87,9 @@ test: set-up  ## lint, types and all tests
 	$(BIN)/mypy
 	$(BIN)/mypy compat
 	$(BIN)/python -m pytest
+
+conformance: $(VENV)/.test $(PACKAGES)  ## what the official conformance suite finds at the asset server over HTTP
+	@$(BIN)/python tests/conformance/suite.py
 
 bench: $(BENCH)/.done  ## the cost of a verdict, and of the asset server, beside their peers
 	$(BENCH)/bin/python bench/run.py

@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+# Servers that tests start write no journal, but where one is asked for: most of them run in the checkout.
+os.environ.setdefault("ASSAY_JOURNAL", "off")
+
 
 @pytest.fixture(scope="session")
 def shared() -> Path:

@@ -14,6 +14,7 @@ from typing import Any
 
 mcp: Any = import_module("mcp")
 mcp_types: Any = import_module("mcp_types")
+streamable_http: Any = import_module("mcp.client.streamable_http")
 
 SECONDS = 45
 """What a plan may take; it takes one or two."""
@@ -24,12 +25,18 @@ Report = dict[str, Any]
 
 def by_stdio(server: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
     """The streams to a server that is started for us. Its log goes where ours goes."""
-    parameters = mcp.StdioServerParameters(command=server["command"], args=server["args"], env=server["env"])
-    streams: AbstractAsyncContextManager[Any] = mcp.stdio_client(parameters)
+    streams: AbstractAsyncContextManager[Any] = mcp.stdio_client(mcp.StdioServerParameters(**server))
     return streams
 
 
-TRANSPORTS = {"stdio": by_stdio}
+def by_http(server: dict[str, Any]) -> AbstractAsyncContextManager[Any]:
+    """The streams to a server that is there. Its session, if it gives us one, is ended with them."""
+    streams: AbstractAsyncContextManager[Any] = streamable_http.streamable_http_client(server["url"])
+    return streams
+
+
+TRANSPORTS = {"stdio": by_stdio, "http": by_http}
+REFERENCES = {"ref/resource": mcp_types.ResourceTemplateReference, "ref/prompt": mcp_types.PromptReference}
 
 
 @asynccontextmanager
@@ -57,6 +64,12 @@ def dumped(model: Any) -> Any:
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
+def completing(client: Any, wanted: dict[str, Any]) -> Awaitable[Any]:
+    reference = REFERENCES[wanted["ref"]["type"]](**wanted["ref"])
+    pending: Awaitable[Any] = client.complete(reference, wanted["argument"])
+    return pending
+
+
 async def carried_out(plan: Plan) -> Report:
     """Every step of *plan*, one after the other."""
     async with asyncio.timeout(SECONDS), connected(plan) as client:
@@ -66,13 +79,13 @@ async def carried_out(plan: Plan) -> Report:
             "tools": dumped(await client.list_tools()),
             "resources": dumped(await client.list_resources()),
             "templates": dumped(await client.list_resource_templates()),
+            "prompts": dumped(await client.list_prompts()),
         }
         report["calls"] = [await outcome(client.call_tool(each["name"], each["arguments"])) for each in plan["calls"]]
         uris = [each["uri"] for each in report["resources"]["resources"]]
         report["reads"] = [await outcome(client.read_resource(uri)) for uri in [*uris, *plan["reads"]]]
-        wanted = plan["complete"]
-        reference = mcp_types.ResourceTemplateReference(type="ref/resource", uri=wanted["template"])
-        report["completed"] = await outcome(client.complete(reference, wanted["argument"]))
+        report["gets"] = [await outcome(client.get_prompt(each["name"], each["arguments"])) for each in plan["gets"]]
+        report["completions"] = [await outcome(completing(client, each)) for each in plan["completions"]]
     return report
 
 

@@ -1,16 +1,17 @@
 """
-The official clients, Python and TypeScript, against the asset server: real processes on both sides.
+The official clients, Python and TypeScript, against the asset server over STDIO and HTTP: real processes on both sides.
 
 Each client is a script that takes a plan as JSON on standard input and gives a report as JSON on standard output:
 
-    plan                                         report
-    transport  "stdio"                           revision   what both agreed on
-    server     command, args and env to start    server     its name and version
-    revision   the one to agree on               tools, resources, templates   the lists
-    handshake  whether by `initialize`
-    calls      name and arguments of each        calls      result, or error with code and message, of each
-    reads      what to read beside all listed    reads      the same: those listed, then these
-    complete   template, and argument begun      completed  the same
+    plan                                            report
+    transport    "stdio" or "http"                  revision   what both agreed on
+    server       command, args, env, cwd; or url    server     its name and version
+    revision     the one to agree on                tools, resources, templates, prompts   the lists
+    handshake    whether by `initialize`
+    calls        name and arguments of each         calls      result, or error with code and message, of each
+    reads        what to read beside all listed     reads      the same: those listed, then these
+    gets         name and arguments of prompts      gets       the same
+    completions  reference, and argument begun      completions   the same
 """
 
 import json
@@ -24,13 +25,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from asset_service import CATALOGUE, ROOT, SOURCES, serving
 
+from assay.assets.prompts import PROMPTS
 from assay.assets.tools import TOOLS
 from assay.spec.revisions import REVISIONS, handshake
 
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
-CATALOGUE = ROOT / "examples" / "catalogue"
 
 SECONDS = 60
 """What a client may take; it takes one or two seconds."""
@@ -51,8 +52,32 @@ MISSING = {"name": "get_schema", "arguments": {}}
 UNKNOWN = {"name": "nope", "arguments": {}}
 ABSENT = "resource://schemas/nope"
 
+GETS: dict[str, dict[str, str]] = {
+    "write_asset": {"schema": "tone", "idea": "Something low."},
+    "mend_asset": {"schema": "tone", "asset": '{"name": 7}'},
+}
+"""Good arguments for every prompt."""
+
+WITHOUT = {"name": "mend_asset", "arguments": {"schema": "tone"}}
+ELSEWHERE = {"name": "nope", "arguments": {}}
+
+COMPLETIONS: list[tuple[dict[str, Any], list[str]]] = [
+    (
+        {"ref": {"type": kind, by: name}, "argument": {"name": argument, "value": begun}},
+        expected,
+    )
+    for kind, by, name, argument, begun, expected in (
+        ("ref/resource", "uri", "resource://schemas/{name}", "name", "s", ["shader", "synesthetic-asset"]),
+        ("ref/resource", "uri", "resource://examples/{+path}", "path", "tone.h", ["tone.hum.json"]),
+        ("ref/prompt", "name", "write_asset", "schema", "ha", ["haptic"]),
+        ("ref/prompt", "name", "mend_asset", "asset", "{", []),
+    )
+]
+"""What can be completed, and to what."""
+
 TALKS = [
-    pytest.param((client, revision), id=f"{client}-{revision}")
+    pytest.param((transport, client, revision), id=f"{transport}-{client}-{revision}")
+    for transport in ("stdio", "http")
     for client, revisions in (
         # ClientSession offers the last revision that has a handshake; Client asks for the stateless one first.
         ("python", REVISIONS[-2:]),
@@ -65,13 +90,14 @@ TALKS = [
 class Talk(NamedTuple):
     """A plan that was carried out, and what came of it."""
 
+    transport: str
     client: str
     revision: str
     report: dict[str, Any]
     log: str
     """What client and server wrote to stderr."""
-    ready: Path
-    """The server's ready file."""
+    directory: Path
+    """Where the server was running. Its ready file is `ready`."""
 
 
 class Backend(NamedTuple):
@@ -108,29 +134,36 @@ def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
 
 @pytest.fixture(scope="module", params=TALKS)
 def talk(request: pytest.FixtureRequest, backend: Backend, tmp_path_factory: pytest.TempPathFactory) -> Talk:
-    """One client carries out everything, in one revision."""
-    client, revision = request.param
-    ready = tmp_path_factory.mktemp("talk") / "ready"
-    variables = {
-        "SYN_SCHEMAS_DIR": str(CATALOGUE / "jsonschema"),
-        "SYN_EXAMPLES_DIR": str(CATALOGUE / "examples"),
-        "SYN_BACKEND_URL": backend.address,
-        "MCP_READY_FILE": str(ready),
-    }
+    """One client carries out everything, over one transport, in one revision."""
+    transport, client, revision = request.param
+    directory = tmp_path_factory.mktemp("talk")
+    variables = {**SOURCES, "SYN_BACKEND_URL": backend.address, "MCP_READY_FILE": str(directory / "ready")}
     plan = {
-        "transport": "stdio",
-        "server": {"command": sys.executable, "args": ["-m", "assay", "serve"], "env": variables},
+        "transport": transport,
         "revision": revision,
         "handshake": handshake(revision),
         "calls": [*({"name": name, "arguments": given} for name, (given, _) in CALLS.items()), MISSING, UNKNOWN],
         "reads": [ABSENT],
-        "complete": {"template": "resource://schemas/{name}", "argument": {"name": "name", "value": "s"}},
+        "gets": [*({"name": name, "arguments": given} for name, given in GETS.items()), WITHOUT, ELSEWHERE],
+        "completions": [wanted for wanted, _ in COMPLETIONS],
     }
+    if transport == "stdio":
+        started = {"command": sys.executable, "args": ["-m", "assay", "serve"], "env": variables, "cwd": str(directory)}
+        report, log = carried_out(client, {**plan, "server": started})
+        return Talk(transport, client, revision, report, log, directory)
+    with serving(directory, variables) as service:
+        report, log = carried_out(client, {**plan, "server": {"url": service.url}})
+    assert service.status == 0
+    return Talk(transport, client, revision, report, log + service.log.replace(f" url={service.url}", ""), directory)
+
+
+def carried_out(client: str, plan: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """The report of *client* on *plan*, and what it wrote to stderr."""
     done = subprocess.run(
         command(client), input=json.dumps(plan), capture_output=True, encoding="utf-8", check=False, timeout=SECONDS
     )
     assert done.returncode == 0, done.stderr
-    return Talk(client, revision, json.loads(done.stdout), done.stderr, ready)
+    return json.loads(done.stdout), done.stderr
 
 
 def test_client_and_server_agree_on_the_revision(talk: Talk) -> None:
@@ -198,14 +231,34 @@ def test_a_resource_that_is_not_there_is_an_error(talk: Talk) -> None:
     assert absent["error"] == {"code": -32002 if older else -32602, "message": "Resource not found"}
 
 
-def test_templates_are_listed_and_their_arguments_completed(talk: Talk) -> None:
+def test_templates_are_listed(talk: Talk) -> None:
     templates = [each["uriTemplate"] for each in talk.report["templates"]["resourceTemplates"]]
     assert templates == ["resource://schemas/{name}", "resource://examples/{+path}"]
-    completion = talk.report["completed"]["result"]["completion"]
-    assert completion == {"values": ["shader", "synesthetic-asset"], "total": 2, "hasMore": False}
+
+
+def test_every_prompt_can_be_had(talk: Talk) -> None:
+    listed = talk.report["prompts"]["prompts"]
+    assert [prompt["name"] for prompt in listed] == list(PROMPTS) == list(GETS)
+    for (name, given), answer in zip(GETS.items(), talk.report["gets"], strict=False):
+        assert answer["result"]["description"] == PROMPTS[name].description
+        said, attached = (each["content"] for each in answer["result"]["messages"])
+        assert all(value in said["text"] for value in given.values())
+        schema = json.loads(attached["resource"]["text"])
+        assert schema == json.loads((CATALOGUE / "jsonschema" / f"{given['schema']}.schema.json").read_bytes())
+
+
+def test_a_prompt_that_is_not_there_or_lacks_an_argument_is_an_error(talk: Talk) -> None:
+    without, elsewhere = talk.report["gets"][len(GETS) :]
+    assert without["error"] == {"code": -32602, "message": "Missing argument: asset"}
+    assert elsewhere["error"] == {"code": -32602, "message": "Unknown prompt"}
+
+
+def test_arguments_of_templates_and_prompts_are_completed(talk: Talk) -> None:
+    found = [answer["result"]["completion"] for answer in talk.report["completions"]]
+    assert found == [{"values": expected, "total": len(expected), "hasMore": False} for _, expected in COMPLETIONS]
 
 
 def test_the_server_logs_no_more_than_that_it_is_ready_and_ends_by_itself(talk: Talk) -> None:
-    assert talk.log == "mcp:ready mode=stdio\n"
+    assert talk.log == f"mcp:ready mode={talk.transport}\n"
     # A server that had to be killed would leave this behind.
-    assert not talk.ready.exists()
+    assert not (talk.directory / "ready").exists()

@@ -2,7 +2,7 @@
 // What a plan is, test_official_clients.py says.
 
 import { readFileSync } from 'node:fs';
-import { Client } from '@modelcontextprotocol/client';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 
 // What a plan may take; it takes one or two seconds.
@@ -10,7 +10,8 @@ const SECONDS = 45;
 
 const TRANSPORTS = {
   // The server's log goes where ours goes.
-  stdio: ({ command, args, env }) => new StdioClientTransport({ command, args, env, stderr: 'inherit' }),
+  stdio: (server) => new StdioClientTransport({ ...server, stderr: 'inherit' }),
+  http: ({ url }) => new StreamableHTTPClientTransport(new URL(url)),
 };
 
 // A client that agrees on a revision: by `initialize`, offering the plan's, or by asking the server which it has.
@@ -26,7 +27,8 @@ async function outcome(pending) {
   try {
     return { result: await pending };
   } catch (error) {
-    if (typeof error.code !== 'number') throw error;
+    // A word for a code means that the transport failed; the tests see that no server has said it.
+    if (error.code === undefined) throw error;
     return { error: { code: error.code, message: error.message } };
   }
 }
@@ -39,7 +41,8 @@ async function inTurn(steps, work) {
 
 async function carriedOut(plan) {
   const client = clientFor(plan);
-  await client.connect(TRANSPORTS[plan.transport](plan.server));
+  const transport = TRANSPORTS[plan.transport](plan.server);
+  await client.connect(transport);
   try {
     const report = {
       revision: client.getNegotiatedProtocolVersion(),
@@ -47,12 +50,15 @@ async function carriedOut(plan) {
       tools: await client.listTools(),
       resources: await client.listResources(),
       templates: await client.listResourceTemplates(),
+      prompts: await client.listPrompts(),
     };
     report.calls = await inTurn(plan.calls, (call) => client.callTool(call));
     const uris = report.resources.resources.map(({ uri }) => uri);
     report.reads = await inTurn([...uris, ...plan.reads], (uri) => client.readResource({ uri }));
-    const { template, argument } = plan.complete;
-    report.completed = await outcome(client.complete({ ref: { type: 'ref/resource', uri: template }, argument }));
+    report.gets = await inTurn(plan.gets, (prompt) => client.getPrompt(prompt));
+    report.completions = await inTurn(plan.completions, (wanted) => client.complete(wanted));
+    // The client would leave its session, if the server gave it one, to time out.
+    await transport.terminateSession?.();
     return report;
   } finally {
     await client.close();

@@ -1,0 +1,150 @@
+"""
+The official conformance suite against the asset server: every check is as `asset_server.toml` says, and the page about
+it says the same.
+"""
+
+import sys
+
+import pytest
+from suite import (
+    ASSET_SERVER,
+    EXPECTED,
+    NOTHING,
+    ROOT,
+    CannotRun,
+    Found,
+    Row,
+    compared,
+    expected_in,
+    report,
+    run,
+    served,
+    suite_command,
+)
+
+PAGE = ROOT / "docs" / "conformance.md"
+LISTED = expected_in(EXPECTED)
+
+REQUIRED = {
+    "2025-11-25": {
+        *("server-initialize", "server-session-lifecycle", "ping", "dns-rebinding-protection"),
+        *("tools-list", "server-sse-multiple-streams", "resources-list", "prompts-list"),
+    },
+    "2026-07-28": {
+        *("http-header-validation", "caching", "sep-2164-resource-not-found", "dns-rebinding-protection"),
+        *("tools-list", "server-sse-multiple-streams", "resources-list", "prompts-list"),
+    },
+}
+"""What needs nothing that is there for the suite alone: any server passes it, or is wrong."""
+
+DIAGNOSTIC = ("test_missing_capability", "test_streaming_elicitation", "test_logging_tool")
+
+
+# ── the asset server ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def rows() -> dict[tuple[str, str], Row]:
+    """What the suite finds, and whether it is expected: it runs once for all tests."""
+    try:
+        suite_command()
+    except CannotRun as why:
+        pytest.skip(str(why))
+    with served(ASSET_SERVER) as url:
+        return {(each.revision, each.scenario): each for each in run(url, LISTED)}
+
+
+@pytest.mark.parametrize(("revision", "scenario"), [(each, name) for each in LISTED for name in sorted(LISTED[each])])
+def test_the_suite_finds_what_is_expected(rows: dict[tuple[str, str], Row], revision: str, scenario: str) -> None:
+    assert rows[revision, scenario].differences == ()
+
+
+def test_the_suite_has_no_scenario_that_is_not_listed(rows: dict[tuple[str, str], Row]) -> None:
+    assert [key for key in rows if key[1] not in LISTED[key[0]]] == []
+
+
+@pytest.mark.parametrize("revision", REQUIRED)
+def test_what_any_server_can_pass_is_expected_to_pass(revision: str) -> None:
+    assert {name for name in REQUIRED[revision] if LISTED[revision].get(name) != {}} == set()
+
+
+def test_of_the_stateless_scenario_only_what_needs_a_tool_of_the_suite_may_fail() -> None:
+    """The two that are skipped are about notifications that a server may declare, and this one does not."""
+    fails = LISTED["2026-07-28"]["server-stateless"]
+    others = {check for check, reason in fails.items() if not reason.endswith(DIAGNOSTIC)}
+    assert others == {
+        "sep-2575-server-sends-prompts-list-changed-on-subscription",
+        "sep-2575-server-sends-tools-list-changed-on-subscription",
+    }
+
+
+# ── the page ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def lines_of_the_page() -> list[str]:
+    """The table that the page should have, made from the list: scenario, a column for each revision, reason."""
+    every = sorted({name for scenarios in LISTED.values() for name in scenarios})
+    return [f"| {name} | {' | '.join(mark(revision, name) for revision in LISTED)} | {why(name)} |" for name in every]
+
+
+def mark(revision: str, name: str) -> str:
+    fails = LISTED[revision].get(name)
+    if fails is None:
+        return ""
+    return "none" if NOTHING in fails else f"all but {len(fails)}" if fails else "all"
+
+
+def why(name: str) -> str:
+    return "; ".join(dict.fromkeys(reason for each in LISTED.values() for reason in each.get(name, {}).values()))
+
+
+def test_the_page_has_every_scenario_with_its_outcome() -> None:
+    wanted = lines_of_the_page()
+    _, _, after = PAGE.read_text(encoding="utf-8").partition("| --- | --- | --- | --- |\n")
+    assert after.splitlines()[: len(wanted) + 1] == [*wanted, ""]
+
+
+# ── the comparison ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+FAILURE = ("a", "FAILURE", "no such tool")
+WARNING = ("b", "WARNING", "should")
+
+
+@pytest.mark.parametrize(
+    ("listed", "found", "differences"),
+    [
+        pytest.param({}, Found("r", "s", 1, ()), (), id="passes"),
+        pytest.param({"a": "why"}, Found("r", "s", 1, (FAILURE,)), (), id="fails"),
+        pytest.param({NOTHING: "why"}, Found("r", "s", 0, ()), (), id="checks-nothing"),
+        pytest.param({}, Found("r", "s", 3, (FAILURE,)), ("a does not pass: failure: no such tool",), id="fails-now"),
+        pytest.param({}, Found("r", "s", 3, (WARNING,)), ("b does not pass: warning: should",), id="warns-now"),
+        pytest.param({}, Found("r", "s", 0, ()), (f"{NOTHING} does not pass: no check does",), id="checks-nothing-now"),
+        pytest.param({"a": "why"}, Found("r", "s", 1, ()), ("a passes, or is gone",), id="passes-now"),
+        pytest.param({NOTHING: "why"}, Found("r", "s", 1, ()), (f"{NOTHING} passes, or is gone",), id="checks-now"),
+        pytest.param(
+            {"a": "why"},
+            Found("r", "s", 1, (WARNING,)),
+            ("a passes, or is gone", "b does not pass: warning: should"),
+            id="another-check",
+        ),
+        pytest.param({}, None, ("did not run",), id="did-not-run"),
+        pytest.param(None, Found("r", "s", 1, ()), ("is not in the list",), id="not-listed"),
+    ],
+)
+def test_any_difference_counts_in_either_direction(
+    listed: dict[str, str] | None,
+    found: Found | None,
+    differences: tuple[str, ...],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    expected = {"r": {} if listed is None else {"s": listed}}
+    [row] = compared(expected, [] if found is None else [found])
+    assert row.differences == differences
+    assert report([row]) == (1 if differences else 0)
+    assert (" NO " in capsys.readouterr().out) == bool(differences)
+
+
+def test_a_server_that_does_not_start_is_reported_with_its_log() -> None:
+    command = [sys.executable, "-c", "import sys; sys.exit('out of order')"]
+    with pytest.raises(CannotRun, match="out of order"), served(command):
+        pass
