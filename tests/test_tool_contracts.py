@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import orjson
 import pytest
 
 from talk import (
@@ -148,8 +149,15 @@ def test_a_schema_that_cannot_be_used_is_named_and_its_tool_not_judged(schema: d
     verdict = talk.server(result("list", {"tools": [SEARCH, {"name": "odd", "inputSchema": schema}]}))
     assert rules(verdict) == [rule]
     assert verdict.violations[0].at.startswith("/result/tools/1/inputSchema")
-    assert verdict.onward is verdict.frame
-    good(talk.client(call(1, "odd", {"a": 1})))
+    assert verdict.onward is not None
+    listed = [each["name"] for each in orjson.loads(verdict.onward)["result"]["tools"]]
+    if verdict.violations[0].action == "report":
+        assert listed == ["search", "odd"]
+        good(talk.client(call(1, "odd", {"a": 1})))
+    else:
+        # The others are handed on without it, and nobody knows of it.
+        assert listed == ["search"]
+        assert rules(talk.client(call(1, "odd", {"a": 1}))) == ["contract/unknown-tool"]
     assert rules(talk.client(call(2, "search", {}))) == ["contract/input"]
 
 

@@ -5,10 +5,10 @@ No I/O, no clock, no thread, and no side of its own: the client, the server, our
 are judged by the same code.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, cast
 
-from assay import objections, render
+from assay import objections, quarantine, render
 from assay.contracts.headers import ParamHeaders
 from assay.contracts.tools import Contract, Tools
 from assay.ladder import contract, envelope, framing, syntax
@@ -127,25 +127,29 @@ class Conversation:
         made.revision = exchange.entry.revision
         return made
 
-    def end(self, party: Party) -> list[Verdict]:
+    def end(self, party: Party, why: str = "", data: Mapping[str, Any] | None = None) -> list[Verdict]:
         """
         *party* says no more: each request that it still owes an answer to fails, once.
 
-        What it has asked itself is forgotten, because nobody is left to read the answers.
+        What it has asked itself is forgotten, because nobody is left to read the answers. *why*, and *data*, are told
+        to whoever waits.
         """
         self._sides[party].open.clear()
         self._sides[party].tokens.clear()
         asker = self._sides[party.other]
-        return [self._abandoned(asker, each, "answered", "UPSTREAM_FAILURE") for each in list(asker.open.values())]
+        return [
+            self._abandoned(asker, each, "answered", "UPSTREAM_FAILURE", why, data)
+            for each in list(asker.open.values())
+        ]
 
-    def give_up(self, asker: Party, ident: Id) -> Verdict | None:
+    def give_up(self, asker: Party, ident: Id, code: str = "TIMEOUT", why: str = "") -> Verdict | None:
         """
-        The request of *asker* has waited too long; None if it is not open.
+        The request of *asker* has waited too long, or gets no answer for what *why* says; None if it is not open.
 
         The edge keeps the time. An answer that still comes is one too many, and is not delivered.
         """
         exchange = self._sides[asker].open.get(ident)
-        return self._abandoned(self._sides[asker], exchange, "timed-out", "TIMEOUT") if exchange else None
+        return self._abandoned(self._sides[asker], exchange, "timed-out", code, why) if exchange else None
 
     # ── the quick look ───────────────────────────────────────────────────────────────────────────────────────────────
     #
@@ -362,15 +366,30 @@ class Conversation:
             return self._unsolicited(party, frame, message, kind, exchange)
         found: list[Violation] = []
         more = self._memory.check_answer(exchange, message, kind, found)
+        if found and kind == "result" and exchange.method in quarantine.LISTS:
+            found = quarantine.set_aside(exchange, message["result"], found)
         asker.close(exchange, "answered")
         onward: bytes | None = frame
         if self._enforcing and _refused(found):
             onward = self._failed(frame, message, exchange, found, more)
         else:
             self._memory.answered(exchange, message, found)
+            if self._enforcing and found and kind == "result":
+                onward = self._without_bad_entries(frame, message, exchange, found)
         listed, more = self._listed(found, more)
         findings = Findings(listed, more, onward) if found else None
         return verdict(party, frame, kind, message, exchange, exchange.revision, findings)
+
+    def _without_bad_entries(
+        self, frame: bytes, message: dict[str, Any], exchange: Exchange, found: Sequence[Violation]
+    ) -> bytes:
+        """The very frame, unless it is a list some of whose entries nobody could use."""
+        numbers = quarantine.entries(exchange, found)
+        if not numbers:
+            return frame
+        if exchange.method == "tools/list":
+            self._tools.forget(message["result"]["tools"], numbers)
+        return quarantine.without(frame, message, exchange.method, numbers)
 
     def _failed(
         self, frame: bytes, message: dict[str, Any], exchange: Exchange, found: Sequence[Violation], more: int
@@ -425,15 +444,21 @@ class Conversation:
         return verdict(party, frame, kind, message, exchange, self.revision, findings)
 
     def _abandoned(
-        self, asker: Side, exchange: Exchange, state: Literal["answered", "timed-out"], code: str
+        self,
+        asker: Side,
+        exchange: Exchange,
+        state: Literal["answered", "timed-out"],
+        code: str,
+        why: str = "",
+        data: Mapping[str, Any] | None = None,
     ) -> Verdict:
         """The verdict on an answer that does not come."""
         asker.close(exchange, state)
         if exchange.method == "initialize":
             self._memory.refused()
-        wrong = objections.unanswered(exchange)
+        wrong = objections.unanswered(exchange, why)
         ident = exchange.spelling or syntax.write(exchange.id)
-        onward = render.failure(ident, code, (wrong,), 0, exchange.revision)
+        onward = render.failure(ident, code, (wrong,), 0, exchange.revision, data)
         findings = Findings((wrong,), 0, onward)
         return verdict(asker.party.other, b"", "missing", None, exchange, exchange.revision, findings)
 

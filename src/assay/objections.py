@@ -95,8 +95,11 @@ def unsolicited(ident: Any, exchange: Exchange | None, revision: str | None) -> 
     )
 
 
-def unanswered(exchange: Exchange) -> Violation:
+def unanswered(exchange: Exchange, why: str = "") -> Violation:
     """A request that never got its answer."""
     return violation(
-        "protocol/unanswered", expected=f"an answer to {exchange.method}", found="none", revision=exchange.revision
+        "protocol/unanswered",
+        expected=f"an answer to {exchange.method}",
+        found=f"none: {why}" if why else "none",
+        revision=exchange.revision,
     )

@@ -4,7 +4,7 @@ Verdicts as frames: the answer to a refused request, and the error in place of a
 One table (`CanonicalError`) gives codes and messages; the revision decides the shape.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -130,10 +130,17 @@ def refusal(
     return error_frame(ident, error, _counted(data, more), revision)
 
 
-def failure(ident: bytes | None, code: str, violations: Sequence[Violation], more: int, revision: str | None) -> bytes:
+def failure(
+    ident: bytes | None,
+    code: str,
+    violations: Sequence[Violation],
+    more: int,
+    revision: str | None,
+    beside: Mapping[str, Any] | None = None,
+) -> bytes:
     """The error that whoever asked gets in place of an answer that was broken, late or never came."""
     error = CanonicalError.to_jsonrpc_error(code)
-    data: dict[str, Any] = {"violations": [as_json(each) for each in violations]}
+    data: dict[str, Any] = {"violations": [as_json(each) for each in violations], **(beside or {})}
     return error_frame(ident, error, _counted(data, more), revision)
 
 

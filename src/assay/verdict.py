@@ -185,6 +185,8 @@ class Exchange:
     as_task: bool = False
     """Whether it asks to be run as a task, and so is answered by one."""
     state: Literal["open", "answered", "cancelled", "timed-out"] = "open"
+    moment: Any = None
+    """What the records know the request by, so that its answer is found beside it."""
 
     @classmethod
     def of(cls, entry: Any, ident: str | int) -> "Exchange":

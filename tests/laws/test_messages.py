@@ -6,6 +6,7 @@ it is refused, and the fault is named where it is.
 from collections import Counter
 from typing import Any
 
+import orjson
 import pytest
 from generate import (
     Break,
@@ -42,6 +43,7 @@ from parties import (
     said,
 )
 
+from assay import quarantine
 from assay.conversation import Conversation
 from assay.lifecycle import CAPABILITIES_KEY
 from assay.spec.revisions import REVISIONS, handshake
@@ -160,7 +162,7 @@ def test_a_notification_that_fits_its_definition_passes(case: Case, data: st.Dat
 @law(12)
 @given(data=st.data())
 def test_a_result_that_fits_its_definition_passes(case: Case, data: st.DataObject) -> None:
-    """Official schema. A tool's own schemas are chance here: that one does not compile is reported, and no more."""
+    """Official schema. A tool's own schemas are chance here: one that does not compile is set aside, and no more."""
     value, ident = data.draw(results_of(case)), data.draw(ids)
     spoken = frame(result(ident, value), ascii_only=data.draw(st.booleans()))
     conversation = asked(case, ident)
@@ -168,7 +170,11 @@ def test_a_result_that_fits_its_definition_passes(case: Case, data: st.DataObjec
     if case.method.name == "tools/list":
         assert all(each.rule.startswith("contract/") for each in verdict.violations)
         assert verdict.accepted
-        assert verdict.onward is spoken
+        unusable = {each.at.split("/")[3] for each in verdict.violations if each.action == "quarantine"}
+        rest = [tool for number, tool in enumerate(value["tools"]) if str(number) not in unusable]
+        assert verdict.onward is not None
+        assert verdict.onward is spoken or orjson.loads(verdict.onward)["result"] == {**value, "tools": rest}
+        assert (verdict.onward is spoken) == (not unusable)
     else:
         assert_passed(verdict, spoken)
     assert (verdict.kind, verdict.method, verdict.revision) == ("result", case.method.name, case.revision)
@@ -185,7 +191,7 @@ def assert_named(verdict: Verdict, fault: Break, prefix: str) -> bool:
     Outside of unions nothing else is said. In a union nobody can know which branch was meant: the place is above the
     fault or below it, and not above the union's value.
     """
-    places = {each.at for each in verdict.violations}
+    places = {each.at for each in verdict.violations if each.rule.startswith("protocol/")}
     at = prefix + fault.at
     if fault.union is None:
         assert places == {at}
@@ -247,13 +253,27 @@ def assert_refused_result(case: Case, fault: Break, ident: str | int) -> bool:
     """A result with a fault fails the request that it answers; whether the place named is exact."""
     conversation = asked(case, ident)
     verdict = conversation.hear(case.sender.other, frame(result(ident, fault.value)))
-    assert not verdict.accepted
+    if verdict.accepted:
+        return assert_set_aside(case, verdict, fault, ident)
     assert {each.rule for each in verdict.violations} == {"protocol/result"}
     assert verdict.back is None
     answer = _read(verdict.onward)
     assert (answer["id"], answer["error"]["code"]) == (ident, -32010)
     assert [each["at"] for each in answer["error"]["data"]["violations"]] == [each.at for each in verdict.violations]
     assert conversation.open_requests(case.sender) == ()
+    return assert_named(verdict, fault, "/result")
+
+
+def assert_set_aside(case: Case, verdict: Verdict, fault: Break, ident: str | int) -> bool:
+    """A fault in one entry of a list is a matter of that entry: the others go on, and are good."""
+    member = quarantine.LISTS[case.method.name]
+    named = [each for each in verdict.violations if each.rule == "protocol/result"]
+    assert named
+    assert all(each.action == "quarantine" and each.at.startswith(f"/result/{member}/") for each in named)
+    assert verdict.onward is not None
+    assert len(_read(verdict.onward)["result"][member]) < len(fault.value[member])
+    again = asked(case, ident).hear(case.sender.other, verdict.onward)
+    assert all(each.rule.startswith("contract/") for each in again.violations)
     return assert_named(verdict, fault, "/result")
 
 

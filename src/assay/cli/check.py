@@ -53,6 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace, name: str) -> int:
     """One file: its findings as they come, so that a long recording takes no memory. The exit status."""
+    from assay.console.verdicts import outcome
     from assay.conversation import Conversation
     from assay.transcript import TranscriptError, judge
 
@@ -63,7 +64,8 @@ def _check(args: argparse.Namespace, name: str) -> int:
         with _opened(name) as file:
             for each in judge(file, conversation):
                 report.add(each)
-                if not each.verdict.accepted or (args.fail_on == "report" and each.verdict.violations):
+                stopped = outcome(each.verdict) in {"refused", "aside"}
+                if stopped or (args.fail_on == "report" and each.verdict.violations):
                     status = 1
     except (OSError, TranscriptError, KeyError) as error:
         reason = error.strerror if isinstance(error, OSError) else error.args[0]

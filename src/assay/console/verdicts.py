@@ -8,13 +8,15 @@ from assay.render import shown_id
 from assay.transcript import Judged
 from assay.verdict import Verdict, Violation
 
-_MARKS = {"good": ("✓", "green"), "report": ("!", "yellow"), "refused": ("✗", "red")}
+_MARKS = {"good": ("✓", "green"), "report": ("!", "yellow"), "aside": ("✗", "yellow"), "refused": ("✗", "red")}
 
 
 def outcome(verdict: Verdict) -> str:
-    """What a person wants to know first: good, report or refused."""
+    """What a person wants to know first: good, report, aside (entries of a list are set aside) or refused."""
     if not verdict.accepted:
         return "refused"
+    if any(violation.action == "quarantine" for violation in verdict.violations):
+        return "aside"
     return "report" if verdict.violations else "good"
 
 
@@ -65,9 +67,8 @@ class Summary:
         """The counts, for people."""
         counts = self._outcomes
         words = [f"{counts['good']} good"]
-        words += [
-            f"{counts[key]} {word}" for key, word in (("refused", "refused"), ("report", "with reports")) if counts[key]
-        ]
+        kinds = (("refused", "refused"), ("aside", "with entries set aside"), ("report", "with reports"))
+        words += [f"{counts[key]} {word}" for key, word in kinds if counts[key]]
         total = f"{self.messages} message{'' if self.messages == 1 else 's'}"
         yield style.paint(f"{total}{f' of MCP {revision}' if revision else ''}: {', '.join(words)}", "bold")
         for rule, count in sorted(self._rules.items(), key=lambda item: (-item[1], item[0])):

@@ -5,7 +5,7 @@ A schema comes from outside: it is admitted before it is compiled, and what is n
 by.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import orjson
@@ -152,9 +152,21 @@ class Tools:
         self._listed = set(contracts)
         self.complete = True
 
+    def forget(self, page: list[Any], numbers: Collection[int]) -> None:
+        """The tools of these *numbers* on a page that was just learned were not handed on: nobody knows of them."""
+        kept = {_name(tool) for number, tool in enumerate(page) if number not in numbers}
+        for number in numbers:
+            if _name(page[number]) not in kept:
+                self.known.pop(_name(page[number]), None)
+
     def changed(self) -> None:
         """The server says that its list has changed: what is known stays, until it is listed again."""
         self.complete = False
+
+
+def _name(tool: Any) -> str:
+    name = tool.get("name") if isinstance(tool, dict) else None
+    return name if isinstance(name, str) else ""
 
 
 def concerns(refusal: Refusal, revision: str) -> bool:

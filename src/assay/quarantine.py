@@ -1,0 +1,67 @@
+"""
+One bad entry of a list does not spoil the others: it is set aside, and the rest goes on. No I/O.
+
+What is wrong with an entry by the official schema refuses the whole list at first; here it becomes a matter of that
+entry alone, if without it the list is good.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from assay import render
+from assay.ladder import syntax
+from assay.verdict import Exchange, Violation
+
+LISTS: Final = {
+    "tools/list": "tools",
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+    "prompts/list": "prompts",
+}
+"""The methods that answer with a list, and the member that it is."""
+
+
+def set_aside(exchange: Exchange, result: dict[str, Any], found: Sequence[Violation]) -> list[Violation]:
+    """*found*, with what only concerns entries of a list made a matter of those entries."""
+    member = LISTS.get(exchange.method, "")
+    entries = result.get(member)
+    refused = [each for each in found if each.action == "refuse"]
+    if not refused or not isinstance(entries, list) or any(_entry(each, member) is None for each in refused):
+        return list(found)
+    fits = exchange.entry.result.is_valid
+    # One by one: what is listed of many faults does not name every bad entry.
+    bad = {number for number, one in enumerate(entries) if not fits({**result, member: [one]})}
+    if not fits({**result, member: [one for number, one in enumerate(entries) if number not in bad]}):
+        return list(found)
+    named = {_entry(each, member) for each in refused}
+    told = [replace(each, action="quarantine") if each.action == "refuse" else each for each in found]
+    # An entry that is not named is set aside all the same: say so.
+    return told + [replace(told[0], at=f"/result/{member}/{number}") for number in sorted(bad - named)]
+
+
+def entries(exchange: Exchange, found: Sequence[Violation]) -> set[int]:
+    """The numbers of the entries that are set aside."""
+    member = LISTS.get(exchange.method)
+    if member is None:
+        return set()
+    numbers = (_entry(each, member) for each in found if each.action == "quarantine")
+    return {number for number in numbers if number is not None}
+
+
+def without(frame: bytes, message: dict[str, Any], method: str, numbers: Collection[int]) -> bytes:
+    """The answer in *frame* without the entries of these *numbers*; everything else as it was."""
+    exact = syntax.read_exactly(frame, message)
+    member = LISTS[method]
+    kept = [one for number, one in enumerate(exact["result"][member]) if number not in numbers]
+    result = syntax.write({**exact["result"], member: kept})
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (render.id_token(frame, message["id"]), result)
+
+
+def _entry(violation: Violation, member: str) -> int | None:
+    """The number of the entry that *violation* is in; None if it is in none."""
+    head = f"/result/{member}/"
+    if not violation.at.startswith(head):
+        return None
+    number = violation.at.removeprefix(head).partition("/")[0]
+    return int(number) if number.isdigit() and len(number) < 9 else None
