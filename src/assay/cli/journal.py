@@ -163,8 +163,8 @@ class _TableReport:
     """Records for people."""
 
     def __init__(self) -> None:
-        from assay.console.style import Style
         from assay.console.journal import Table, Totals
+        from assay.console.style import Style
 
         self._style = Style(sys.stdout)
         self._table = Table(self._style)

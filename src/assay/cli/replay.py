@@ -124,9 +124,9 @@ def _key(message: Any) -> str:
 
 def _lines(replayed: Replayed) -> Iterator[str]:
     """A difference, for people."""
+    from assay.console.journal import plain, title
     from assay.journal.reading import violations
     from assay.journal.record import status_of
-    from assay.console.journal import plain, title
 
     record, verdict = replayed.entry.record, replayed.verdict
     if record is None or verdict is None:

@@ -7,12 +7,15 @@ in, `Safety` and the gate.
 
 import asyncio
 import logging
+import threading
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from time import monotonic
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import orjson
 
+from assay import render
 from assay.assets.methods import Methods
 from assay.assets.server import AssetServer, Turn, is_mcp
 from assay.auth import Denied, Gate, Principal
@@ -53,6 +56,8 @@ _BY_STATUS: Final = frozenset({"HEADER_MISMATCH", "UNSUPPORTED_REVISION"})
 _UNSAID: Final = frozenset({b"", b"application/x-www-form-urlencoded"})
 
 Headers = dict[bytes, bytes]
+
+T = TypeVar("T")
 
 
 class Caller(NamedTuple):
@@ -134,36 +139,37 @@ class App:
 
     # ── beside the protocol ──────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _health(self, _: dict[str, Any], __: Receive, send: Send) -> None:
-        await text(send, 200, b"ok\n")
+    async def _health(self, scope: dict[str, Any], __: Receive, send: Send) -> None:
+        if await _reads(scope, send):
+            await text(send, 200, b"ok\n")
 
-    async def _readiness(self, _: dict[str, Any], __: Receive, send: Send) -> None:
+    async def _readiness(self, scope: dict[str, Any], __: Receive, send: Send) -> None:
         # Sources are read, and the schema is compiled, before anybody is listened to.
-        await text(send, 503 if self.stopping else 200, b"stopping\n" if self.stopping else b"ready\n")
+        if await _reads(scope, send):
+            await text(send, 503 if self.stopping else 200, b"stopping\n" if self.stopping else b"ready\n")
 
     async def _metrics(self, scope: dict[str, Any], _: Receive, send: Send) -> None:
-        if await self._admitted(scope, dict(scope["headers"]), send) is None:
-            return
-        await text(send, 200, self._recorder.metrics(), b"text/plain; version=0.0.4; charset=utf-8")
+        if await _reads(scope, send) and await self._admitted(scope, _headers(scope), send) is not None:
+            await text(send, 200, self._recorder.metrics(), b"text/plain; version=0.0.4; charset=utf-8")
 
     async def _metadata(self, scope: dict[str, Any], _: Receive, send: Send) -> None:
-        headers = dict(scope["headers"])
+        headers = _headers(scope)
+        if scope["method"] == "OPTIONS":
+            await self._preflight(headers, send)
+            return
         if not self._safety.allows(headers.get(b"host"), headers.get(b"origin")):
             await refuse(send, "FORBIDDEN", "this Host or Origin is not served here")
             return
         known = self._gate.metadata(_address(scope, headers) + ENDPOINT) if self._gate is not None else None
         if known is None:
-            await refuse(send, "METHOD_NOT_FOUND", "no authorization server is configured")
-        else:
-            await reply(send, 200, orjson.dumps(known))
+            await refuse(send, "METHOD_NOT_FOUND", "no authorization server is configured", _shared(headers))
+        elif await _reads(scope, send, _shared(headers)):
+            await reply(send, 200, orjson.dumps(known), _shared(headers))
 
     # ── the endpoint ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _endpoint(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        pairs = scope["headers"]
-        headers: Headers = dict(pairs)
-        if len(headers) != len(pairs):
-            headers = _joined(pairs)
+        headers = _headers(scope)
         method = scope["method"]
         if method == "OPTIONS":
             await self._preflight(headers, send)
@@ -178,7 +184,7 @@ class App:
         elif method == "DELETE":
             await self._end_session(principal, headers, send)
         else:
-            await _not_allowed(send, "POST, GET, DELETE")
+            await _not_allowed(send, "POST, GET, DELETE", _shared(headers))
 
     async def _admitted(self, scope: dict[str, Any], headers: Headers, send: Send) -> Principal | None:
         """Who is asking; None if nobody who may, who has been told so."""
@@ -195,14 +201,15 @@ class App:
             return found
         challenge = self._gate.challenge(found, _address(scope, headers) + METADATA + ENDPOINT)
         code = "FORBIDDEN" if found.status == 403 else "UNAUTHENTICATED"
-        await refuse(send, code, found.reason, [(b"www-authenticate", challenge)], status=found.status)
+        told = [(b"www-authenticate", challenge), *_shared(headers)]
+        await refuse(send, code, found.reason, told, status=found.status)
         return None
 
     async def _counted(self, principal: Principal, headers: Headers, receive: Receive, send: Send) -> None:
         """A POST, unless there are too many at once."""
         if self.stopping or self.in_hand >= self._http.requests:
             why = "the server is ending" if self.stopping else "too many requests at once"
-            await refuse(send, "OVERLOADED", why, [(b"retry-after", b"1"), CLOSE])
+            await refuse(send, "OVERLOADED", why, [(b"retry-after", b"1"), CLOSE, *_shared(headers)])
             return
         self.in_hand += 1
         try:
@@ -213,11 +220,13 @@ class App:
     async def _post(self, principal: Principal, headers: Headers, receive: Receive, send: Send) -> None:
         kind = headers.get(b"content-type", b"")
         if kind != b"application/json" and not _is_json(kind, headers):
-            await refuse(send, "INVALID_ENVELOPE", "the body is application/json", [CLOSE], status=415)
+            told = [CLOSE, *_shared(headers)]
+            await refuse(send, "INVALID_ENVELOPE", "the body is application/json", told, status=415)
             return
         as_json, as_stream = self._accepted(headers.get(b"accept"))
         if not as_json and not as_stream:
-            await refuse(send, "INVALID_ENVELOPE", "the answer is application/json or text/event-stream", status=406)
+            wanted = "the answer is application/json or text/event-stream"
+            await refuse(send, "INVALID_ENVELOPE", wanted, _shared(headers), status=406)
             return
         caller = await self._caller(principal, headers, send)
         if caller is None:
@@ -242,10 +251,12 @@ class App:
             return Caller(principal, headers, None, version)
         session = self.sessions.find(ident, principal.name)
         if session is None:
-            await refuse(send, "METHOD_NOT_FOUND", "there is no such session; begin with initialize", status=404)
+            gone = "there is no such session; begin with initialize"
+            await refuse(send, "METHOD_NOT_FOUND", gone, _shared(headers), status=404)
             return None
         if version is not None and version not in REVISIONS:
-            await refuse(send, "UNSUPPORTED_REVISION", f"MCP-Protocol-Version is one of {', '.join(REVISIONS)}")
+            data = {"requested": version[:100], "supported": list(REVISIONS)}
+            await refuse(send, "UNSUPPORTED_REVISION", "unknown MCP-Protocol-Version", _shared(headers), data=data)
             return None
         return Caller(principal, headers, session, version)
 
@@ -261,14 +272,18 @@ class App:
         moment = self._recorder.moment(turn.verdict, began, caller.headers, session.ident if session else "")
         if turn.said and _listens(turn.verdict):
             self._recorder.exchange(turn, (), moment)
-            await self._subscription(server, turn.said, _shared(caller.headers), receive, send)
+            # It waits for nothing that we do, so it takes no place of those who do.
+            self.in_hand -= 1
+            try:
+                await self._subscription(server, turn.said, _shared(caller.headers), receive, send)
+            finally:
+                self.in_hand += 1
             return
         code = turn.code
         answers = []
         for request in turn.asked:
             if _waits(request):
-                loop = asyncio.get_running_loop()
-                answer = await loop.run_in_executor(None, server.answer, request, moment.request_id)
+                answer = await _beside(server.answer, request, moment.request_id)
             else:
                 answer = server.answer(request, moment.request_id)
             code = code or answer[1]
@@ -287,7 +302,7 @@ class App:
         try:
             message = orjson.loads(frame)
         except ValueError:
-            return None
+            return version if version in REVISIONS else None
         if isinstance(message, list):
             return version if version in REVISIONS else UNNAMED
         if not isinstance(message, dict) or message.get("method") == "initialize":
@@ -335,7 +350,7 @@ class App:
         if turn.verdict.kind == "blank":
             await refuse(send, "PARSE_ERROR", "there is no message in the body", headers)
             return
-        if code is None or result or (caller.patient and read and code not in _BY_STATUS):
+        if code is None or result or turn.verdict.parts or (caller.patient and read and code not in _BY_STATUS):
             status = 200 if frames else 202
         else:
             status = CanonicalError.to_http_status(code)
@@ -343,7 +358,9 @@ class App:
                 headers.append(CLOSE)
         if code is not None and not frames:
             # Never 404, which in a session says that it is gone.
-            await refuse(send, code, "the message was refused", headers, status=400)
+            verdict = turn.verdict
+            told = render.refusal(None, verdict.violations, verdict.more, verdict.revision)
+            await reply(send, 400, told, headers)
             return
         # One message, one answer: only a batch has several, and those are in one array.
         content = frames[0] if frames else b""
@@ -380,8 +397,8 @@ class App:
         self, server: AssetServer, said: Sequence[bytes], headers: Pairs, receive: Receive, send: Send
     ) -> None:
         """What `subscriptions/listen` opens: nothing changes while we run, so only the end of it is ever told."""
-        if len(self.streams) >= self._http.streams:
-            await refuse(send, "OVERLOADED", "too many streams at once", [(b"retry-after", b"10")])
+        if self.stopping or len(self.streams) >= self._http.streams:
+            await refuse(send, "OVERLOADED", "too many streams at once", [(b"retry-after", b"10"), *headers])
             return
         first = [event(each) for each in said]
         await self._streamed(first, headers, receive, send, lambda: map(event, server.end()))
@@ -389,22 +406,23 @@ class App:
     async def _listen(self, principal: Principal, headers: Headers, receive: Receive, send: Send) -> None:
         """GET: a stream for what the server has to say by itself, or the rest of one that broke off."""
         if not self._accepted(headers.get(b"accept"))[1]:
-            await refuse(send, "INVALID_ENVELOPE", "a stream is text/event-stream", status=406)
+            await refuse(send, "INVALID_ENVELOPE", "a stream is text/event-stream", _shared(headers), status=406)
             return
         caller = await self._caller(principal, headers, send)
         if caller is None:
             return
         session = caller.session
         if session is None:
-            await _not_allowed(send, "POST")
+            await _not_allowed(send, "POST", _shared(headers))
             return
         if self.stopping or len(self.streams) >= self._http.streams:
-            await refuse(send, "OVERLOADED", "too many streams at once", [(b"retry-after", b"10")])
+            told = [(b"retry-after", b"10"), *_shared(headers)]
+            await refuse(send, "OVERLOADED", "too many streams at once", told)
             return
         last = headers.get(b"last-event-id")
         missed = session.after(last) if last is not None else []
         if missed is None:
-            await refuse(send, "INVALID_ENVELOPE", "Last-Event-ID is none of this session")
+            await refuse(send, "INVALID_ENVELOPE", "Last-Event-ID is none of this session", _shared(headers))
             return
         first = [event(data, ident) for ident, data in missed if data]
         if last is None and _primed(session):
@@ -457,7 +475,7 @@ class App:
         if caller is None:
             return
         if caller.session is None:
-            await _not_allowed(send, "POST")
+            await _not_allowed(send, "POST", _shared(headers))
             return
         self.sessions.drop(caller.session)
         await reply(send, 200, headers=_shared(headers))
@@ -495,6 +513,12 @@ class App:
 
 
 # ── what a request says ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _headers(scope: dict[str, Any]) -> Headers:
+    pairs = scope["headers"]
+    headers: Headers = dict(pairs)
+    return headers if len(headers) == len(pairs) else _joined(pairs)
 
 
 def _joined(pairs: Pairs) -> Headers:
@@ -550,8 +574,35 @@ def _shared(headers: Headers) -> list[tuple[bytes, bytes]]:
     ]
 
 
-async def _not_allowed(send: Send, allowed: str) -> None:
-    await refuse(send, "INVALID_ENVELOPE", f"only {allowed} here", [(b"allow", allowed.encode())], status=405)
+async def _not_allowed(send: Send, allowed: str, headers: Pairs = ()) -> None:
+    told = [(b"allow", allowed.encode()), *headers]
+    await refuse(send, "INVALID_ENVELOPE", f"only {allowed} here", told, status=405)
+
+
+async def _reads(scope: dict[str, Any], send: Send, headers: Pairs = ()) -> bool:
+    """Whether a request only reads; one that does not has been told so."""
+    if scope["method"] in {"GET", "HEAD"}:
+        return True
+    await _not_allowed(send, "GET, HEAD", headers)
+    return False
+
+
+async def _beside(work: Callable[..., T], *arguments: Any) -> T:
+    """
+    What *work* gives, in a thread that nobody waits for at the end.
+
+    A pool would have few threads, and hold up the exit until a backend has answered.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def run() -> None:
+        given = work(*arguments)
+        with suppress(RuntimeError):  # the loop is closed: nobody wants to know any more
+            loop.call_soon_threadsafe(lambda: None if done.done() else done.set_result(given))
+
+    threading.Thread(target=run, daemon=True).start()
+    return await done
 
 
 async def _until_gone(receive: Receive, closing: "asyncio.Future[None]") -> None:

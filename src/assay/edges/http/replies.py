@@ -1,6 +1,6 @@
 """Answers as ASGI messages: status, headers, body. Knows HTTP, not MCP."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -37,12 +37,20 @@ async def text(send: Send, status: int, body: bytes, kind: bytes = b"text/plain;
     await send({"type": "http.response.body", "body": body})
 
 
-async def refuse(send: Send, code: str, detail: str, headers: Pairs = (), *, status: int | None = None) -> None:
+async def refuse(
+    send: Send,
+    code: str,
+    detail: str,
+    headers: Pairs = (),
+    *,
+    status: int | None = None,
+    data: Mapping[str, Any] | None = None,
+) -> None:
     """The answer to a request that no message was read from: the canonical error, without an id."""
-    await reply(send, status or CanonicalError.to_http_status(code), error_body(code, detail), headers)
+    await reply(send, status or CanonicalError.to_http_status(code), error_body(code, detail, data), headers)
 
 
-def error_body(code: str, detail: str) -> bytes:
-    """A canonical error as JSON-RPC has it, with a sentence of ours."""
+def error_body(code: str, detail: str, data: Mapping[str, Any] | None = None) -> bytes:
+    """A canonical error as JSON-RPC has it, with a sentence of ours and *data* beside it."""
     error: dict[str, Any] = CanonicalError.to_jsonrpc_error(code)
-    return orjson.dumps({"jsonrpc": "2.0", "id": None, "error": {**error, "data": {"detail": detail}}})
+    return orjson.dumps({"jsonrpc": "2.0", "id": None, "error": {**error, "data": {**(data or {}), "detail": detail}}})
