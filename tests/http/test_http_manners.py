@@ -632,7 +632,6 @@ UPGRADE = {"connection": "Upgrade, HTTP2-Settings", "upgrade": "h2c", "http2-set
 
 
 @pytest.mark.parametrize("upgrade", [UPGRADE, {"connection": "upgrade", "upgrade": "websocket"}], ids=["h2c", "ws"])
-@pytest.mark.xfail(reason="the body of a request that offers an upgrade is lost: 202, and nothing is done")
 def test_an_offer_to_speak_something_else_is_ignored(service: Service, upgrade: dict[str, str]) -> None:
     """RFC 9110, 7.8. Java's client sends h2c with the first request to every server without TLS."""
     with service.open() as wire:

@@ -162,7 +162,6 @@ def test_a_signal_the_moment_the_server_is_ready_ends_it_cleanly(tmp_path: Path)
 # ── no more time ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.xfail(reason="the thread that waits for a backend is waited for, until the backend is given up")
 @pytest.mark.parametrize("signals", [(signal.SIGTERM, signal.SIGTERM), (signal.SIGINT, signal.SIGTERM)], ids=str)
 def test_a_second_signal_ends_it_at_once(tmp_path: Path, signals: tuple[signal.Signals, signal.Signals]) -> None:
     with late_backend() as (backend, variable), serving(tmp_path, env=variable) as running, running.open() as wire:
@@ -210,7 +209,6 @@ def test_a_client_that_does_not_finish_is_waited_for_as_long_as_is_set(tmp_path:
         assert running.ended(AT_ONCE) == 0
 
 
-@pytest.mark.xfail(reason="what is cut off at the end is logged as a traceback")
 def test_what_is_cut_off_is_no_mistake_of_ours(tmp_path: Path) -> None:
     with (
         late_backend() as (backend, variable),

@@ -305,7 +305,9 @@ class App:
             return version if version in REVISIONS else None
         if isinstance(message, list):
             return version if version in REVISIONS else UNNAMED
-        if not isinstance(message, dict) or message.get("method") == "initialize":
+        if not isinstance(message, dict):
+            return version if version in REVISIONS else None
+        if message.get("method") == "initialize":
             return None
         if version is not None:
             return version if version in REVISIONS else LATEST

@@ -20,7 +20,7 @@ class Http:
     """Requests in hand at once. One that waits for a backend takes about 20 kB; the next one gets 503."""
 
     sessions: int = 10_000
-    """Sessions of the handshake revisions at once, about 6 kB each. One more pushes out the one idle longest."""
+    """Sessions of the handshake revisions at once, about 8 kB each. One more pushes out the one idle longest."""
 
     sessions_each: int = 1000
     """Of these, how many one principal may have."""

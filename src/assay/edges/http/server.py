@@ -9,29 +9,77 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
-from typing import Any, Final
+from functools import partial
+from typing import Any, ClassVar, Final
 
+import httptools
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from assay.edges.http.app import App
+from assay.edges.http.replies import Receive, Send
 from assay.edges.http.section import Http
 
 HEAD_BYTES: Final = 64 << 10
-"""Of the head of a request. Names, a token and a trace are below 10 KB; other servers take 8 to 64 KB."""
+"""Of the head of a request, or of what is behind a body. Names, a token and a trace are below 10 KB."""
+
+PIPELINED: Final = 100
+"""Requests that may wait on one connection for an answer before them. Each takes 2 kB, of which the client sends 20."""
+
+BODY_BYTES: Final = 64 << 20
+"""Of all bodies together that are not whole yet. Most are whole with the packet that they begin in."""
+
+ANSWER_BYTES: Final = 128 << 20
+"""Of all answers together that are not taken yet. A batch of 50 kB can be answered with 4 MB."""
 
 _TOO_LARGE: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+_OFFERS: Final = frozenset({b"connection", b"upgrade", b"http2-settings"})
+
 _TOO_SLOW: Final = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+
+
+class Held:
+    """What slow clients make us hold. When it is too much the connection that has made us do so longest is cut off."""
+
+    __slots__ = ("_by_connection", "_limit", "_total")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._total = 0
+        self._by_connection: dict[Connection, int] = {}
+
+    def hold(self, connection: "Connection", count: int) -> None:
+        """So many bytes are held for *connection* now."""
+        self._total += count - self._by_connection.get(connection, 0)
+        self._by_connection[connection] = count
+        while self._total > self._limit and len(self._by_connection) > 1:
+            first = next(iter(self._by_connection))
+            self.release(first)
+            first.transport.abort()
+
+    def release(self, connection: "Connection") -> None:
+        """Nothing is held for *connection* any more."""
+        self._total -= self._by_connection.pop(connection, 0)
 
 
 class Connection(HttpToolsProtocol):
     """One connection, which knows since when it has been waiting for the client, and for what."""
 
+    bodies: ClassVar = Held(BODY_BYTES)
+    answers: ClassVar = Held(ANSWER_BYTES)
+
     head_since: float | None = None
     """When the head of a request began to arrive, while it is arriving."""
-    head_bytes = 0
+    loose_bytes = 0
+    """Bytes since the last that were part of a body or ended a head."""
     body_since = 0.0
     """When the head of the last request was whole."""
+    body_bytes = 0
+    """What came since then, in pieces."""
+    sent_bytes = 0
+    """Of the last message that was sent. It is held whole until the last byte of it is taken."""
+    in_hand: RequestResponseCycle | None = None
+    """The request that is being answered. uvicorn knows only of the last that came."""
     stuck_since: float | None = None
     """When bytes that the client does not take were first seen."""
     stuck_bytes = 0
@@ -41,41 +89,152 @@ class Connection(HttpToolsProtocol):
         super().connection_made(transport)
         self.head_since = self.loop.time()
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client has gone."""
+        super().connection_lost(exc)
+        self.bodies.release(self)
+        self.answers.release(self)
+        if self.in_hand is not None and not self.in_hand.response_complete:
+            self.in_hand.disconnected = True
+            self.in_hand.message_event.set()
+
     def data_received(self, data: bytes) -> None:
         """Bytes have come."""
-        if self.cycle is None or self.cycle.response_complete:
-            if self.head_since is None:
-                self.head_since = self.loop.time()
-                self.head_bytes = 0
-            self.head_bytes += len(data)
-        super().data_received(data)
-        if self.head_since is not None and self.head_bytes > HEAD_BYTES and not self.transport.is_closing():
-            self.transport.write(_TOO_LARGE)
-            self.transport.close()
+        if self.head_since is None and self._answered():
+            self.head_since = self.loop.time()
+        self.loose_bytes += len(data)
+        self._unset_keepalive_if_required()
+        self._parse(data)
+        if self.loose_bytes > HEAD_BYTES and not self.transport.is_closing():
+            if self._answered():
+                self.transport.write(_TOO_LARGE)
+                self.transport.close()
+            else:
+                self.transport.abort()
+        elif self.cycle is not None and self.cycle.more_body and not self.cycle.response_complete:
+            self.body_bytes += len(data)
+            self.bodies.hold(self, self.body_bytes)
+        else:
+            self.bodies.release(self)
+
+    def _parse(self, data: bytes) -> None:
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as offer:
+            self._decline(data[offer.args[0] :])
+        except httptools.HttpParserError:
+            self.send_400_response("Invalid HTTP request received.")
+
+    def _decline(self, rest: bytes) -> None:
+        """
+        Takes a request that offers to speak something else as if it did not (RFC 9110, 7.8): the parser stops there.
+
+        Java's client offers HTTP/2 with the first request to every server without TLS.
+        """
+        method = self.parser.get_method()
+        if method == b"CONNECT":
+            self.send_400_response("Invalid HTTP request received.")
+            return
+        version = self.parser.get_http_version().encode()
+        lines = [b"%b %b HTTP/%b" % (method, self.url, version)]
+        for name, value in self.headers:
+            if name == b"connection" and b"close" in value.lower():
+                lines.append(b"connection: close")
+            elif name not in _OFFERS:
+                lines.append(b"%b: %b" % (name, value))
+        self.parser = httptools.HttpRequestParser(self)
+        self._parse(b"\r\n".join(lines) + b"\r\n\r\n" + rest)
+
+    def on_message_complete(self) -> None:
+        """The whole of a request is there."""
+        if not self.parser.should_upgrade():
+            super().on_message_complete()
 
     def on_headers_complete(self) -> None:
         """The head of a request is there."""
+        if self.parser.should_upgrade():
+            return
+        if len(self.pipeline) >= PIPELINED:
+            self.transport.abort()
+            return
         self.head_since = None
-        self.head_bytes = 0
+        self.loose_bytes = 0
         self.body_since = self.loop.time()
+        self.body_bytes = 0
         super().on_headers_complete()
+        # What comes behind a body is no header of the request, whose list this was (RFC 9110, 6.5.1).
+        self.headers = []
+        if not self.pipeline:
+            self.in_hand = self.cycle
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of a body is there."""
+        self.loose_bytes = 0
+        super().on_body(body)
+
+    def on_response_complete(self) -> None:
+        """A request is answered; the next may be there already."""
+        if self.pipeline:
+            self.in_hand = self.pipeline[-1][0]
+        super().on_response_complete()
+
+    @property
+    def app(self) -> Any:
+        """What uvicorn runs for a request. Made anew each time: one that is kept would be a cycle of references."""
+        return self._run
+
+    @app.setter
+    def app(self, app: Any) -> None:
+        self._app = app
+
+    async def _run(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        """Begins a request once the client has taken the answer before it."""
+        await self.flow.drain()
+        await self._app(scope, receive, partial(self._send, send))
+
+    async def _send(self, send: Send, message: dict[str, Any]) -> None:
+        self.sent_bytes = len(message.get("body", b""))
+        await send(message)
+
+    def pause_writing(self) -> None:
+        """The client is slow to take what it is sent."""
+        super().pause_writing()
+        self._hold_answer()
+
+    def _hold_answer(self) -> None:
+        waiting = self.transport.get_write_buffer_size()
+        if waiting:
+            self.answers.hold(self, max(waiting, self.sent_bytes))
+        else:
+            self.answers.release(self)
+
+    def resume_writing(self) -> None:
+        """It has taken nearly all."""
+        super().resume_writing()
+        self.answers.release(self)
 
     def watch(self, now: float, http: Http) -> None:
         """Ends a connection that has waited too long."""
         if self.head_since is not None and now - self.head_since > http.header_seconds:
             self.transport.abort()
             return
-        cycle = self.cycle
-        arriving = cycle is not None and cycle.more_body and not cycle.response_started
+        cycle = self.in_hand
+        # A body behind a request that is being answered is not read on: it waits for us.
+        arriving = cycle is self.cycle and cycle is not None and cycle.more_body and not cycle.response_started
         if arriving and now - self.body_since > http.body_seconds and not self.transport.is_closing():
             self.transport.write(_TOO_SLOW)
             self.transport.close()
             return
+        self._hold_answer()
         waiting = self.transport.get_write_buffer_size()
         if not waiting or waiting != self.stuck_bytes:
             self.stuck_since, self.stuck_bytes = (now, waiting) if waiting else (None, 0)
         elif self.stuck_since is not None and now - self.stuck_since > http.send_seconds:
             self.transport.abort()
+
+    def _answered(self) -> bool:
+        """Whether the client waits for nothing from us."""
+        return self.cycle is None or self.cycle.response_complete
 
 
 class Server(uvicorn.Server):
@@ -113,10 +272,10 @@ class Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: Any) -> None:
         """A signal: the first ends gracefully, the second at once. It is not raised again at the end, so exit is 0."""
+        again = self.should_exit
         super().handle_exit(sig, frame)
         self._captured_signals.clear()
-        if self.should_exit and self._app.stopping:
-            self.force_exit = True
+        self.force_exit = again
 
 
 def listening(host: str, port: int) -> socket.socket:
@@ -135,8 +294,9 @@ def listening(host: str, port: int) -> socket.socket:
 
 def serve(app: App, sock: socket.socket, http: Http, ready: Callable[[], None]) -> None:
     """Serve until a signal comes."""
+    # What goes wrong in the application it says itself; what uvicorn adds is about clients that are gone.
     for name in ("uvicorn.error", "uvicorn.access", "asyncio"):
-        logging.getLogger(name).setLevel(logging.ERROR)
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     config = uvicorn.Config(
         app,
         http=Connection,

@@ -11,6 +11,8 @@ from assay.edges.http.server import listening, serve
 from assay.edges.recorder import Recorder, Records
 from assay.metrics import Metrics
 from assay.settings import Settings, SettingsError
+from assay.spec.revisions import REVISIONS
+from assay.spec.schema import protocol_schema
 
 Log = Callable[[str], None]
 
@@ -33,6 +35,9 @@ def run(
             f"--http {address}: others can reach this address, and [auth] says nothing of who may come in; "
             "configure it, or set http.open = true"
         )
+    # Before anybody is listened to: a request is no time to open a file.
+    for revision in REVISIONS:
+        protocol_schema(revision)
     _allow_many_connections()
     try:
         sock = listening(host, port)
