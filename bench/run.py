@@ -1,29 +1,48 @@
 """
-The benches: `make bench` runs all of them, `python bench/run.py verdict` or `serve` one.
+The benches: `make bench` runs all of them, `python bench/run.py verdict`, `serve` or `http` one.
+
+`python bench/run.py serve --only bare,assay` runs some of the candidates.
 
 Each compares in one run, everything interleaved, so that a slow moment of the machine hits all alike.
 """
 
+import argparse
 import sys
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Sequence
 
 import serve
+import serve_http
 import verdict
 
-BENCHES: Final[dict[str, Callable[[], None]]] = {"verdict": verdict.main, "serve": serve.main}
+BENCHES = ("verdict", "serve", "http")
 
 
-def main(names: list[str]) -> int:
-    """Run the benches called *names*, all if there are none."""
-    unknown = [name for name in names if name not in BENCHES]
-    if unknown:
-        print(f"no such bench: {', '.join(unknown)}; there are {' and '.join(BENCHES)}", file=sys.stderr)
-        return 2
-    for number, name in enumerate(names or BENCHES):
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    top = argparse.ArgumentParser(prog="bench/run.py", description="The cost of a verdict, and of the asset server.")
+    top.add_argument("benches", nargs="*", metavar="BENCH", help=f"{' or '.join(BENCHES)}; without one, all of them")
+    top.add_argument("--only", metavar="NAMES", help=f"of serve, some of {','.join(serve.CANDIDATES)}")
+    return top
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run what was asked for; the exit status."""
+    args = parser().parse_args(arguments)
+    only = args.only.split(",") if args.only else [*serve.CANDIDATES]
+    for kind, given, known in (("bench", args.benches, BENCHES), ("candidate", only, serve.CANDIDATES)):
+        unknown = [name for name in given if name not in known]
+        if unknown:
+            print(f"no such {kind}: {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
+            return 2
+    for number, name in enumerate(args.benches or BENCHES):
         if number:
             print()
-        BENCHES[name]()
+        if name == "verdict":
+            verdict.main()
+        elif name == "serve":
+            serve.main(only)
+        else:
+            serve_http.main()
     return 0
 
 

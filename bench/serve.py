@@ -1,9 +1,11 @@
 """
 The asset server over standard input and output, beside peers, in one run.
 
-Every candidate is a process of its own, spoken to over pipes, and gives the same answer to the same small call of a
-tool. Assay does the work: it judges the call, validates the asset, holds its answer to the contract. The peers give a
-constant, and the bare loop does not even look at what it is asked. Ratios count; the rest depends on the machine.
+Every candidate is a process of its own, spoken to over pipes, and gives the same answer to the same call of a tool.
+`list_schemas` has nothing to do of its own, so that the row shows what serving costs; `validate_asset` validates a
+small asset. Assay does the work: it judges the call, validates, holds its answer to the contract, and writes each
+verdict to its journal. The peers give a constant, and the bare loop does not even look at what it is asked. Ratios
+count; the rest depends on the machine.
 """
 
 import os
@@ -18,28 +20,30 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from math import isinf
+from math import isnan
+from operator import attrgetter
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import mean, median, quantiles
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
 from client import FIRST_ID, Door, Process
 from payloads import REVISION
 
-ROUNDS: Final = 5
-"""Of the pipelined calls and of the round trips. The best counts."""
+ROUNDS: Final = 15
+"""Of the pipelined calls and of the round trips. The best counts: many short ones, since whoever else is busy on the
+machine spoils most of the long ones."""
 
 STARTS: Final = 9
 """Processes started of each. The median counts."""
 
-FLOOD_SECONDS: Final = 1.2
+FLOOD_SECONDS: Final = 0.4
 """How long a round of pipelined calls is meant to take: the number of calls follows from it."""
 
-TRIPS: Final = 2000
-TRIP_SECONDS: Final = 0.6
+TRIPS: Final = 1000
+TRIP_SECONDS: Final = 0.2
 """A round of round trips ends with the one or with the other."""
 
 HERE: Final = Path(__file__).parent
@@ -53,26 +57,28 @@ ASSET: Final = {
     "frequency": 110,
     "envelope": {"attack": 0.4, "decay": 0.1, "sustain": 0.8, "release": 1.5},
 }
-TOOL: Final = "validate_asset"
-ARGUMENTS: Final = {"asset": ASSET, "schema": "tone"}
+CALLS: Final = {"list_schemas": {}, "validate_asset": {"asset": ASSET, "schema": "tone"}}
+"""Arguments by tool."""
 
-MCP: Final = Door(
-    (
-        {
-            "id": 0,
-            "method": "initialize",
-            "params": {
-                "protocolVersion": REVISION,
-                "capabilities": {},
-                "clientInfo": {"name": "bench", "version": "1"},
-            },
+OPENING: Final[tuple[dict[str, Any], ...]] = (
+    {
+        "id": 0,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": REVISION,
+            "capabilities": {},
+            "clientInfo": {"name": "bench", "version": "1"},
         },
-        {"method": "notifications/initialized"},
-    ),
-    "tools/call",
-    {"name": TOOL, "arguments": ARGUMENTS},
+    },
+    {"method": "notifications/initialized"},
 )
-BARE: Final = Door((), TOOL, ARGUMENTS)
+
+
+def door(tool: str, *, mcp: bool) -> Door:
+    """A way to call *tool*."""
+    if mcp:
+        return Door(OPENING, "tools/call", {"name": tool, "arguments": CALLS[tool]})
+    return Door((), tool, CALLS[tool])
 
 
 @dataclass
@@ -80,11 +86,16 @@ class Found:
     """What was measured of one candidate."""
 
     calls: float = 0.0
-    cpu: float = float("inf")
+    rounds: list[float] = field(default_factory=list)
     p50: float = float("inf")
     p99: float = float("inf")
     starts: list[float] = field(default_factory=list)
     memory: float | None = None
+
+    @property
+    def cpu(self) -> float:
+        """Microseconds of CPU a call."""
+        return mean(self.rounds)
 
     @property
     def start(self) -> float:
@@ -116,20 +127,47 @@ def assay() -> list[str]:
     return [str(Path(sysconfig.get_path("scripts")) / "assay"), "serve"]
 
 
-def candidates(given: Path) -> dict[str, list[str] | str]:
-    """By name: how each is started, or why it is not."""
-    script = str(HERE / "servers")
-    return {
-        "bare loop": [sys.executable, f"{script}/bare.py", str(given)],
-        "assay serve": assay(),
-        "official SDK": installed("mcp") or [sys.executable, f"{script}/official.py", str(given)],
-        "fastmcp": installed("fastmcp") or [sys.executable, f"{script}/fast.py", str(given)],
-        "TypeScript, low": node() or ["node", str(NODE / "typescript.mjs"), str(given), "low"],
-        "TypeScript": node() or ["node", str(NODE / "typescript.mjs"), str(given)],
-    }
+def assay_with(journal: str) -> Callable[[Path], list[str] | str]:
+    """The same, its journal beside what the peers are given, or off."""
+    return lambda given: [*assay(), "--journal", journal if journal == "off" else str(given.with_name(journal))]
 
 
-PEERS: Final = ("official SDK", "fastmcp", "TypeScript, low", "TypeScript")
+def python(script: str, package: str = "") -> Callable[[Path], list[str] | str]:
+    """How a script of ours is started, or why it is not."""
+    return lambda given: (
+        (package and installed(package))
+        or [
+            sys.executable,
+            str(HERE / "servers" / script),
+            str(given),
+        ]
+    )
+
+
+def typescript(*options: str) -> Callable[[Path], list[str] | str]:
+    """The same for the TypeScript server."""
+    return lambda given: node() or ["node", str(NODE / "typescript.mjs"), str(given), *options]
+
+
+class Candidate(NamedTuple):
+    """One that is measured."""
+
+    title: str
+    command: Callable[[Path], list[str] | str]
+    """How it is started with what it is to say, or why it is not."""
+    bare: bool = False
+    """Whether it takes the tool as a bare method, too."""
+
+
+CANDIDATES: Final = {
+    "bare": Candidate("bare loop", python("bare.py"), bare=True),
+    "assay": Candidate("assay serve", assay_with("journal"), bare=True),
+    "off": Candidate("  journal off", assay_with("off"), bare=True),
+    "sdk": Candidate("official SDK", python("official.py", "mcp")),
+    "fastmcp": Candidate("fastmcp", python("fast.py", "fastmcp")),
+    "ts-low": Candidate("TypeScript, low", typescript("low")),
+    "ts": Candidate("TypeScript", typescript()),
+}
 
 
 def installed(package: str) -> str:
@@ -157,14 +195,14 @@ def node() -> str:
     return ""
 
 
-def versions() -> str:
-    """What was measured."""
+def versions(names: Collection[str]) -> str:
+    """What is measured."""
     named = {"Python": platform.python_version()}
-    for package in ("mcp", "fastmcp"):
-        if not installed(package):
+    for name, package in (("sdk", "mcp"), ("fastmcp", "fastmcp")):
+        if name in names and not installed(package):
             named[package] = version(package)
     manifest = NODE / "node_modules" / NODE_PACKAGE / "package.json"
-    if not node() and manifest.is_file():
+    if {"ts", "ts-low"}.intersection(names) and not node() and manifest.is_file():
         named["node"] = subprocess.run(["node", "--version"], check=True, capture_output=True, text=True).stdout.strip()
         named[NODE_PACKAGE] = orjson.loads(manifest.read_bytes())["version"]
     return ", ".join(f"{name} {each}" for name, each in named.items())
@@ -175,14 +213,14 @@ def versions() -> str:
 
 def learned(door: Door, environ: Mapping[str, str]) -> dict[str, Any]:
     """What Assay answers, and the tool as it lists it: what all others are to say."""
-    server = Process(assay(), door, environ)
+    server = Process([*assay(), "--journal", "off"], door, environ)
     try:
         server.open()
         result = server.call()
-        tools = server.ask("tools/list")["tools"] if door.opening else [{"name": TOOL}]
+        tools = server.ask("tools/list")["tools"] if door.opening else [{"name": door.method}]
     finally:
         server.close()
-    return {"result": result, "tool": next(tool for tool in tools if tool["name"] == TOOL)}
+    return {"result": result, "tool": next(tool for tool in tools if tool["name"] == door.tool)}
 
 
 def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
@@ -208,7 +246,7 @@ def measured(
             for name, process in running.items():
                 lasted, used = process.flood(counts[name])
                 found[name].calls = max(found[name].calls, counts[name] / lasted)
-                found[name].cpu = min(found[name].cpu, used / counts[name] * 1e6)
+                found[name].rounds.append(used / counts[name] * 1e6)
         for name, process in running.items():
             found[name].memory = process.memory()
         for _ in range(ROUNDS):
@@ -243,62 +281,74 @@ def started(command: list[str], door: Door, environ: Mapping[str, str]) -> float
 
 # ── the table ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-Column = tuple[str, Callable[[Found, Found, Found | None], str], str]
+Column = tuple[str, Callable[[Found, Found | None, Found | None], str], str]
 """A heading, a cell from a candidate, the bare loop and the official SDK, and the target."""
+
+
+def ratio(one: Found, other: Found | None, measure: Callable[[Found], float], digits: int) -> str:
+    """How many times that of *other* the *measure* is; nothing if the other was not measured."""
+    return "" if other is None else f"{measure(one) / measure(other):.{digits}f}"
+
 
 COLUMNS: Final[tuple[Column, ...]] = (
     ("calls/s", lambda one, _, __: f"{one.calls:,.0f}", ""),
-    ("× bare", lambda one, bare, _: f"{one.calls / bare.calls:.3f}", "≥ 0.5"),
-    ("× SDK", lambda one, _, sdk: "" if sdk is None else f"{one.calls / sdk.calls:.1f}", "≥ 50"),
-    ("CPU µs", lambda one, _, __: "n/a" if isinf(one.cpu) else f"{one.cpu:.1f}", ""),
+    ("× bare", lambda one, bare, _: ratio(one, bare, attrgetter("calls"), 3), "≥ 0.5"),
+    ("× SDK", lambda one, _, sdk: ratio(one, sdk, attrgetter("calls"), 1), "≥ 50"),
+    ("CPU µs", lambda one, _, __: "n/a" if isnan(one.cpu) else f"{one.cpu:.1f}", ""),
+    ("× bare", lambda one, bare, _: ratio(one, bare, attrgetter("cpu"), 2), ""),
     ("p50 µs", lambda one, _, __: f"{one.p50:,.0f}", ""),
-    ("× bare", lambda one, bare, _: f"{one.p50 / bare.p50:.2f}", "≤ 2"),
+    ("× bare", lambda one, bare, _: ratio(one, bare, attrgetter("p50"), 2), "≤ 2"),
     ("p99 µs", lambda one, _, __: f"{one.p99:,.0f}", ""),
     ("start ms", lambda one, _, __: f"{one.start:,.0f}", ""),
-    ("× bare", lambda one, bare, _: f"{one.start / bare.start:.2f}", "≤ 3"),
+    ("× bare", lambda one, bare, _: ratio(one, bare, attrgetter("start"), 2), "≤ 3"),
     ("RSS MB", lambda one, _, __: "n/a" if one.memory is None else f"{one.memory:.0f}", "≤ 40"),
 )
 
+NOTES: Final = f"""
+calls/s: pipelined, the best of {ROUNDS} rounds; CPU: of the server, a call, the mean of these rounds
+  Assay answers frames that arrive together in one write; the bare loop writes and flushes each.
+p50, p99: one call at a time, the best of {ROUNDS} rounds
+  Client and server are on one CPU, where the system can do that: no wake-up across CPUs is measured.
+start: from spawn to the first answer, the median of {STARTS}; RSS: after the pipelined calls
+Peers give a constant; Assay judges, calls the tool, holds its answer to the contract, and writes each verdict down
+unless its journal is off.
+"""
 
-def table(title: str, found: dict[str, Found], missing: dict[str, str], sdk: Found | None) -> None:
+
+def table(found: dict[str, Found], missing: dict[str, str], sdk: Found | None) -> None:
     """Print one group of candidates, the targets of Assay's row below."""
-    print(f"{title:<18}" + "".join(f"{head:>10}" for head, _, _ in COLUMNS))
+    print(f"{'':<18}" + "".join(f"{head:>10}" for head, _, _ in COLUMNS))
     for name, one in found.items():
-        print(f"  {name:<16}" + "".join(f"{cell(one, found['bare loop'], sdk):>10}" for _, cell, _ in COLUMNS))
+        cells = (cell(one, found.get("bare"), sdk) for _, cell, _ in COLUMNS)
+        print(f"  {CANDIDATES[name].title:<16}" + "".join(f"{cell:>10}" for cell in cells))
     for name, reason in missing.items():
-        print(f"  {name:<16}{reason:>10}")
+        print(f"  {CANDIDATES[name].title:<16}{reason:>10}")
     print(f"  {'target of assay':<16}" + "".join(f"{target:>10}" for _, _, target in COLUMNS))
 
 
-def main() -> None:
-    """Measure both doors, and print a table of each."""
-    print(f"assay serve beside peers: {TOOL} of a small asset; {versions()}")
-    with TemporaryDirectory() as name:
-        tools = beside("tools/call", MCP, Path(name), PEERS)
-        beside("bare method", BARE, Path(name), (), tools.get("official SDK"))
-    print(
-        f"\ncalls/s: pipelined, the best of {ROUNDS} rounds; CPU: of the server, a call, the best of these rounds;"
-        f"\np50, p99: one call at a time, the best of {ROUNDS} rounds; start: from spawn to the first answer,"
-        f" the median of {STARTS};\nRSS: after the pipelined calls"
-    )
+def main(names: Collection[str] = tuple(CANDIDATES)) -> None:
+    """Measure the candidates called *names*, both tools at both doors, and print a table of each."""
+    print(f"assay serve beside peers; {versions(names)}")
+    without = [name for name in names if CANDIDATES[name].bare]
+    for tool in CALLS:
+        sdk = beside(f"tools/call {tool}", door(tool, mcp=True), names).get("sdk")
+        beside(f"bare method {tool}", door(tool, mcp=False), without, sdk)
+    print(NOTES, end="")
 
 
-def beside(
-    title: str, door: Door, directory: Path, peers: Collection[str], sdk: Found | None = None
-) -> dict[str, Found]:
-    """Measure Assay at one door beside the bare loop and *peers*, and print the table."""
-    environ = environment(directory)
-    known = learned(door, environ)
-    given = directory / f"{title.replace('/', '-')}.json"
-    given.write_bytes(orjson.dumps(known))
-    every = {name: how for name, how in candidates(given).items() if name in {"bare loop", "assay serve", *peers}}
-    found = measured(
-        door, {name: how for name, how in every.items() if isinstance(how, list)}, known["result"], environ
-    )
+def beside(title: str, door: Door, names: Collection[str], sdk: Found | None = None) -> dict[str, Found]:
+    """Measure at one door, and print the table."""
+    with TemporaryDirectory() as directory:
+        environ = environment(Path(directory))
+        known = learned(door, environ)
+        given = Path(directory) / "given.json"
+        given.write_bytes(orjson.dumps(known))
+        every = {name: one.command(given) for name, one in CANDIDATES.items() if name in names}
+        commands = {name: how for name, how in every.items() if isinstance(how, list)}
+        found = measured(door, commands, known["result"], environ)
     answer = orjson.dumps({"jsonrpc": "2.0", "id": FIRST_ID, "result": known["result"]})
-    print(f"\n{len(door.requests(FIRST_ID, 1)[0])} bytes in, {len(answer) + 1} bytes out")
-    missing = {name: why for name, why in every.items() if isinstance(why, str)}
-    table(title, found, missing, sdk or found.get("official SDK"))
+    print(f"\n{title}: {len(door.requests(FIRST_ID, 1)[0])} bytes in, {len(answer) + 1} bytes out")
+    table(found, {name: why for name, why in every.items() if isinstance(why, str)}, sdk or found.get("sdk"))
     return found
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -122,13 +122,14 @@ def environment() -> dict[str, str]:
     return {**kept, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1", "PYTHONUTF8": "1", "LC_ALL": "C.UTF-8"}
 
 
-def run(command: list[str], directory: Path) -> subprocess.CompletedProcess[str]:
+def run(command: list[str], directory: Path, said: str = "") -> subprocess.CompletedProcess[str]:
     """*command* with both outputs in one, as a terminal shows them."""
     return subprocess.run(
         command,
         cwd=directory,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
+        # Without this, servers of several tests would write the same file.
+        env={**environment(), "MCP_READY_FILE": str(directory / "mcp.ready")},
+        input=said,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",
@@ -172,6 +173,31 @@ def test_json_samples_are_json(page: Path) -> None:
             json.loads("\n".join(block.lines))
         except ValueError as error:
             pytest.fail(f"{name_of(page)}:{block.start}: {error}")
+
+
+def configured(page: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The servers that clients are told to start on *page*, each with the line of its block."""
+    for block in blocks_of(page, "json"):
+        told = json.loads("\n".join(block.lines))
+        for servers in (told.get("mcpServers"), told.get("servers")):
+            yield from ((block.start, server) for server in (servers or {}).values())
+
+
+def test_servers_of_clients_start_as_the_page_says(stage: Path) -> None:
+    """With the placeholders filled in, and our own command: a client's configuration gives a server that answers."""
+    found = list(configured(DOCS / "serve.md"))
+    assert len(found) == 3
+    for line, server in found:
+        filled = json.loads(re.sub(r"/path/to/assay|\$\{workspaceFolder\}", str(stage), json.dumps(server)))
+        assert Path(filled["command"]).name == "assay", f"line {line}"
+        variables = [f"{name}={value}" for name, value in filled.get("env", {}).items()]
+        ours = str(Path(sys.executable).with_name("assay"))
+        request = (ROOT / "examples" / "session-mcp.jsonl").read_text(encoding="utf-8")
+        done = run(["env", *variables, ours, *filled["args"]], stage, request)
+        log, *answers = done.stdout.splitlines()
+        assert log == "mcp:ready mode=stdio", f"line {line}: {done.stdout}"
+        data = json.loads(answers[-1])["result"]["structuredContent"]["data"]
+        assert [example["component"] for example in data["examples"]] == ["tone"]
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,18 @@ content = [text_content.model_validate(each) for each in given["result"]["conten
 result = tool_result(content=content, structured_content=given["result"]["structuredContent"])
 
 
-async def call(asset: Any, schema: str) -> Any:  # noqa: ARG001 - the parameters are the tool's
+async def validate_asset(asset: Any, schema: str) -> Any:  # noqa: ARG001 - the parameters are the tool's
+    """The one result."""
+    return result
+
+
+async def list_schemas() -> Any:
     """The one result."""
     return result
 
 
 server = fastmcp.FastMCP("bench")
 tool = given["tool"]
-server.tool(call, name=tool["name"], description=tool["description"], output_schema=tool["outputSchema"])
+function = {"validate_asset": validate_asset, "list_schemas": list_schemas}[tool["name"]]
+server.tool(function, name=tool["name"], description=tool["description"], output_schema=tool["outputSchema"])
 server.run(transport="stdio", show_banner=False, log_level="ERROR")

@@ -6,20 +6,22 @@ Everything is written before the answer is sent, so that nothing that was answer
 
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter, time_ns
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from assay.journal.moment import Moment
 from assay.response.enveloper import fresh_id
 from assay.verdict import Verdict
 
 if TYPE_CHECKING:
     from assay.assets.server import Turn
-    from assay.journal import Journal, Moment
+    from assay.journal import Journal
     from assay.metrics import Metrics
     from assay.telemetry import Telemetry
 
 Settled = tuple[Verdict, str | None]
 """The verdict on an answer, and the canonical error that it is, if it is one."""
 
+_ANSWERS: Final = frozenset({"result", "error", "missing"})
 
 _FAILED: Final = (b'"isError":true}}', b'"isError":true,"resultType":"complete"}}')
 """How our own results end if they report a failure."""
@@ -31,16 +33,6 @@ class Records(NamedTuple):
     journal: "Journal | None" = None
     metrics: "Metrics | None" = None
     telemetry: "Telemetry | None" = None
-
-
-class Exchanged(NamedTuple):
-    """What is known of a message while it is in hand."""
-
-    request_id: str
-    began: float
-    moment: "Moment | None"
-    traceparent: str | None
-    session: str
 
 
 NOWHERE: Final = Records()
@@ -58,7 +50,7 @@ class Recorder:
         self._journal, self._metrics, self._telemetry = records
         self._holding = holding
         self._held: list[bytes] = []
-        self._known: tuple[Verdict, Exchanged] | None = None
+        self._known: tuple[Verdict, str] | None = None
         self.clock: Callable[[], float] = self._journal.clock if self._journal is not None else perf_counter
 
     @property
@@ -72,25 +64,25 @@ class Recorder:
 
     def identify(self, verdict: Verdict) -> str:
         """The id that the records have for *verdict*, which is about to be asked for its moment."""
-        exchanged = self.moment(verdict, self.clock())
-        self._known = (verdict, exchanged)
-        return exchanged.request_id
+        moment = self.moment(verdict, self.clock())
+        self._known = (verdict, moment.request_id)
+        return moment.request_id
 
     def moment(
         self, verdict: Verdict, began: float, headers: Mapping[bytes, bytes] | None = None, session: str = ""
-    ) -> Exchanged:
+    ) -> Moment:
         """What ties the records of one message together; it began at *began*, by our clock."""
-        traceparent = _traceparent(verdict, headers)
         known, self._known = self._known, None
+        exchange = verdict.exchange
+        method = exchange.entry.name if exchange is not None else verdict.method
         if self._journal is None:
-            ident = known[1].request_id if known is not None and known[0] is verdict else fresh_id()
-            return Exchanged(ident, began, None, traceparent, session)
-        moment = self._journal.moment(
-            self._transport, self._route, verdict.method, verdict.frame, traceparent, session=session, began=began
-        )
+            moment = Moment(self._transport, self._route, fresh_id(), "", "", began, session, method)
+        else:
+            trace = _traceparent(verdict.value, headers)
+            moment = self._journal.moment(self._transport, self._route, method, verdict.frame, trace, session, began)
         if known is not None and known[0] is verdict:
-            moment = moment._replace(request_id=known[1].request_id)
-        return Exchanged(moment.request_id, began, moment, traceparent, session)
+            return moment._replace(request_id=known[1])
+        return moment
 
     def flush(self) -> None:
         """Writes what is held back, at once."""
@@ -101,17 +93,41 @@ class Recorder:
             if self._metrics is not None and self._journal.failures != failures:
                 self._metrics.journal_failed(self._journal.failures - failures)
 
-    def exchange(self, turn: "Turn", answers: Sequence[Settled], exchanged: Exchanged) -> None:
+    def message(self, verdict: Verdict, began: float, sent: int, session: str = "") -> None:
+        """One message that passed, or did not, between two others; its answer is known by what it was known by."""
+        exchange = verdict.exchange
+        answers = exchange is not None and verdict.kind in _ANSWERS
+        moment = exchange.moment if answers and exchange is not None else None
+        if moment is None:
+            moment = self.moment(verdict, began, None, session)
+            if exchange is not None and verdict.kind == "request":
+                exchange.moment = moment
+        if self._journal is not None:
+            code = "TIMEOUT" if exchange is not None and exchange.state == "timed-out" and answers else None
+            self._held.append(self._journal.line(verdict, moment, sent, code=code))
+            if not self._holding:
+                self.flush()
+        if self._metrics is not None:
+            self._metrics.heard(verdict, self._transport)
+            if answers and exchange is not None:
+                self._metrics.answered(exchange.method, self.clock() - moment.began)
+
+    def exchange(
+        self,
+        turn: "Turn",
+        answers: Sequence[Settled],
+        moment: Moment,
+        headers: Mapping[bytes, bytes] | None = None,
+    ) -> None:
         """What was heard and what is about to be sent for it."""
-        journal, metrics, moment = self._journal, self._metrics, exchanged.moment
-        heard = turn.verdict
-        if journal is not None and moment is not None:
-            sent = sum(map(len, turn.said)) if turn.said else 0
-            lines = [journal.line(heard, moment, sent or len(heard.frame), code=turn.code)]
+        journal, metrics = self._journal, self._metrics
+        heard, said, refused = turn.verdict, turn.said, turn.code
+        if journal is not None:
+            held, line = self._held, journal.line
+            held.append(line(heard, moment, sum(map(len, said)) if said else len(heard.frame), code=refused))
             for verdict, code in answers:
-                failed, sent = _failed(verdict, code), len(verdict.onward or b"")
-                lines.append(journal.line(verdict, moment, sent, failed=failed, code=code))
-            self._held += lines
+                frame = verdict.frame if verdict.findings is None else verdict.onward or b""
+                held.append(line(verdict, moment, len(frame), failed=_failed(verdict, code), code=code))
             if not self._holding:
                 self.flush()
         if metrics is not None:
@@ -119,20 +135,30 @@ class Recorder:
             for verdict, code in answers:
                 metrics.heard(verdict, self._transport, failed=_failed(verdict, code))
             if heard.kind == "request":
-                metrics.answered(heard.method, self.clock() - exchanged.began)
+                metrics.answered(moment.method, self.clock() - moment.began)
         if self._telemetry is not None and heard.kind == "request":
-            now = time_ns()
-            code = turn.code or (answers[0][1] if answers else None)
-            self._telemetry.exchange(
-                heard,
-                code=code,
-                failed=bool(answers) and _failed(*answers[0]),
-                began_ns=now - int((self.clock() - exchanged.began) * 1e9),
-                ended_ns=now,
-                transport=self._transport,
-                session=exchanged.session or None,
-                traceparent=exchanged.traceparent,
-            )
+            self._trace(self._telemetry, turn, answers, moment, headers)
+
+    def _trace(
+        self,
+        telemetry: "Telemetry",
+        turn: "Turn",
+        answers: Sequence[Settled],
+        moment: Moment,
+        headers: Mapping[bytes, bytes] | None,
+    ) -> None:
+        now = time_ns()
+        header = headers.get(b"traceparent") if headers is not None else None
+        telemetry.exchange(
+            turn.verdict,
+            code=turn.code or (answers[0][1] if answers else None),
+            failed=bool(answers) and _failed(*answers[0]),
+            began_ns=now - int((self.clock() - moment.began) * 1e9),
+            ended_ns=now,
+            transport=self._transport,
+            session=moment.session or None,
+            traceparent=header.decode("latin-1") if header is not None else None,
+        )
 
 
 def _failed(verdict: Verdict, code: str | None) -> bool:
@@ -140,9 +166,9 @@ def _failed(verdict: Verdict, code: str | None) -> bool:
     return code is not None or verdict.frame.endswith(_FAILED)
 
 
-def _traceparent(verdict: Verdict, headers: Mapping[bytes, bytes] | None) -> str | None:
+def _traceparent(value: Any, headers: Mapping[bytes, bytes] | None) -> str | None:
     """The trace that a message is part of: MCP has it in `_meta`, HTTP in a header."""
-    params = verdict.value.get("params") if type(verdict.value) is dict else None
+    params = value.get("params") if type(value) is dict else None
     meta = params.get("_meta") if type(params) is dict else None
     given = meta.get("traceparent") if type(meta) is dict else None
     if isinstance(given, str):

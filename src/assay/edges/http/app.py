@@ -271,7 +271,7 @@ class App:
         turn = server.hear(frame, Facts("http", told, None if session is not None else caller.headers))
         moment = self._recorder.moment(turn.verdict, began, caller.headers, session.ident if session else "")
         if turn.said and _listens(turn.verdict):
-            self._recorder.exchange(turn, (), moment)
+            self._recorder.exchange(turn, (), moment, caller.headers)
             # It waits for nothing that we do, so it takes no place of those who do.
             self.in_hand -= 1
             try:
@@ -289,7 +289,7 @@ class App:
             code = code or answer[1]
             answers.append((server.settle(request, answer), answer[1]))
         frames = turn.frames([each.onward or b"" for each, _ in answers])
-        self._recorder.exchange(turn, answers, moment)
+        self._recorder.exchange(turn, answers, moment, caller.headers)
         headers = _shared(caller.headers)
         if session is None:
             headers += self._settled(server, revision, caller, turn, code)
