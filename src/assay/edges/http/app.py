@@ -22,12 +22,13 @@ from assay.auth import Denied, Gate, Principal
 from assay.conversation import Facts
 from assay.edges.http import body
 from assay.edges.http.events import PING, event, primer
-from assay.edges.http.replies import CLOSE, STREAM, Pairs, Receive, Send, refuse, reply, text
+from assay.edges.http.replies import CLOSE, STREAM, Pairs, Receive, Send, error_body, refuse, reply, text
 from assay.edges.http.safety import Safety
 from assay.edges.http.section import Http
 from assay.edges.http.sessions import Session, Sessions
-from assay.edges.recorder import Recorder
+from assay.edges.recorder import Recorder, Settled
 from assay.errors import CanonicalError
+from assay.journal.moment import Moment
 from assay.lifecycle import REVISION_KEY
 from assay.limits import DEFAULT, Limits
 from assay.spec.revisions import LATEST, REVISIONS, handshake
@@ -52,6 +53,8 @@ _REPEATABLE: Final = frozenset({b"accept", b"cookie", b"via", b"forwarded", b"x-
 
 _BY_STATUS: Final = frozenset({"HEADER_MISMATCH", "UNSUPPORTED_REVISION"})
 """Errors of requests that only a client of a later era sends: there the specification sets the status."""
+
+_IN_SESSION: Final = Facts("http")
 
 _UNSAID: Final = frozenset({b"", b"application/x-www-form-urlencoded"})
 
@@ -78,6 +81,25 @@ class Caller(NamedTuple):
         request that was read is answered with 200, whatever the answer.
         """
         return self.session is not None or (self.version in REVISIONS and handshake(self.version))
+
+
+class Reply(NamedTuple):
+    """A whole answer."""
+
+    status: int
+    content: bytes
+    headers: Sequence[tuple[bytes, bytes]]
+
+
+class Heard(NamedTuple):
+    """A message that was heard, and who has to answer it."""
+
+    caller: Caller
+    revision: str | None
+    """What the server counts as opened in, if it is none of a session."""
+    server: AssetServer
+    turn: Turn
+    moment: Moment
 
 
 class App:
@@ -242,7 +264,21 @@ class App:
         await self._message(caller, frame, as_json, receive, send)
 
     async def _caller(self, principal: Principal, headers: Headers, send: Send) -> Caller | None:
-        """Where the message comes from; None if its session is none."""
+        """Where the message comes from; None if its session is none, which has been told."""
+        caller = self._known_caller(principal, headers)
+        if caller is not None:
+            return caller
+        version = headers.get(b"mcp-protocol-version", b"").decode("latin-1")
+        if self.sessions.find(headers[b"mcp-session-id"], principal.name) is None:
+            gone = "there is no such session; begin with initialize"
+            await refuse(send, "METHOD_NOT_FOUND", gone, _shared(headers), status=404)
+        else:
+            data = {"requested": version[:100], "supported": list(REVISIONS)}
+            await refuse(send, "UNSUPPORTED_REVISION", "unknown MCP-Protocol-Version", _shared(headers), data=data)
+        return None
+
+    def _known_caller(self, principal: Principal, headers: Headers) -> Caller | None:
+        """Where the message comes from; None if its session, or the revision in it, is none."""
         given = headers.get(b"mcp-protocol-version")
         version = None if given is None else given.decode("latin-1")
         ident = headers.get(b"mcp-session-id")
@@ -250,28 +286,49 @@ class App:
         if ident is None or (version is not None and not handshake(version) and version in REVISIONS):
             return Caller(principal, headers, None, version)
         session = self.sessions.find(ident, principal.name)
-        if session is None:
-            gone = "there is no such session; begin with initialize"
-            await refuse(send, "METHOD_NOT_FOUND", gone, _shared(headers), status=404)
-            return None
-        if version is not None and version not in REVISIONS:
-            data = {"requested": version[:100], "supported": list(REVISIONS)}
-            await refuse(send, "UNSUPPORTED_REVISION", "unknown MCP-Protocol-Version", _shared(headers), data=data)
+        if session is None or (version is not None and version not in REVISIONS):
             return None
         return Caller(principal, headers, session, version)
 
     # ── a message ────────────────────────────────────────────────────────────────────────────────────────────────────
 
+    def at_once(self, pairs: Pairs, frame: bytes) -> Reply | None:
+        """
+        The answer to a POST that is there whole, without waiting for anything; None if that cannot be.
+
+        It is held back from the journal until `flush`. What is None has left no trace, and can be asked again.
+        """
+        headers: Headers = dict(pairs)
+        plain = (
+            len(headers) == len(pairs)
+            and headers.get(b"content-type") == b"application/json"
+            and self._accepted(headers.get(b"accept"))[0]
+            and self._safety.allows(headers.get(b"host"), headers.get(b"origin"))
+        )
+        if not plain or self.stopping or self.in_hand >= self._http.requests or _may_take_long(frame):
+            return None
+        known = self._anybody if self._gate is None else self._gate.known(headers.get(b"authorization"))
+        caller = self._known_caller(known, headers) if isinstance(known, Principal) else None
+        if caller is None:
+            return None
+        heard = self._heard(caller, frame)
+        server, moment, turn = heard.server, heard.moment, heard.turn
+        answers = []
+        for request in turn.asked:
+            answer = server.answer(request, moment.request_id)
+            answers.append((server.settle(request, answer), answer[1]))
+        return self._outcome(heard, answers)
+
+    def flush(self) -> None:
+        """Puts what was answered at once on record."""
+        self._recorder.flush()
+
     async def _message(self, caller: Caller, frame: bytes, as_json: bool, receive: Receive, send: Send) -> None:
-        began = self._recorder.clock()
-        session = caller.session
-        revision = None if session is not None else self._revision(caller.version, frame)
-        server = session.server if session is not None else self._taken(revision, caller.principal.tier)
-        told = None if session is not None else caller.version
-        turn = server.hear(frame, Facts("http", told, None if session is not None else caller.headers))
-        moment = self._recorder.moment(turn.verdict, began, caller.headers, session.ident if session else "")
+        heard = self._heard(caller, frame)
+        server, moment, turn = heard.server, heard.moment, heard.turn
         if turn.said and _listens(turn.verdict):
             self._recorder.exchange(turn, (), moment, caller.headers)
+            self._recorder.flush()
             # It waits for nothing that we do, so it takes no place of those who do.
             self.in_hand -= 1
             try:
@@ -279,21 +336,55 @@ class App:
             finally:
                 self.in_hand += 1
             return
-        code = turn.code
         answers = []
         for request in turn.asked:
             if _waits(request):
                 answer = await _beside(server.answer, request, moment.request_id)
             else:
                 answer = server.answer(request, moment.request_id)
-            code = code or answer[1]
             answers.append((server.settle(request, answer), answer[1]))
+        outcome = self._outcome(heard, answers)
+        self._recorder.flush()
+        if outcome.status == 200 and outcome.content and not as_json:
+            await self._as_stream(caller, outcome.content, outcome.headers, send)
+        elif len(outcome.content) > _SMALL:
+            await self._slowly(reply(send, *outcome))
+        else:
+            await reply(send, *outcome)
+
+    def _heard(self, caller: Caller, frame: bytes) -> Heard:
+        """What is to be done about *frame*."""
+        began = self._recorder.clock()
+        session = caller.session
+        if session is not None:
+            turn = session.server.hear(frame, _IN_SESSION)
+            moment = self._recorder.moment(turn.verdict, began, caller.headers, session.ident)
+            return Heard(caller, None, session.server, turn, moment)
+        revision = self._revision(caller.version, frame)
+        server = self._taken(revision, caller.principal.tier)
+        turn = server.hear(frame, Facts("http", caller.version, caller.headers))
+        return Heard(caller, revision, server, turn, self._recorder.moment(turn.verdict, began, caller.headers))
+
+    def _outcome(self, heard: Heard, answers: Sequence[Settled]) -> Reply:
+        """The answer to a message, on record."""
+        caller, _, _, turn, moment = heard
+        code = turn.code or next((each for _, each in answers if each is not None), None)
         frames = turn.frames([each.onward or b"" for each, _ in answers])
         self._recorder.exchange(turn, answers, moment, caller.headers)
         headers = _shared(caller.headers)
-        if session is None:
-            headers += self._settled(server, revision, caller, turn, code)
-        await self._reply(caller, turn, frames, code, as_json, headers, send)
+        if caller.session is None:
+            headers += self._settled(heard, code)
+        verdict = turn.verdict
+        if verdict.kind == "blank":
+            return Reply(400, error_body("PARSE_ERROR", "there is no message in the body"), headers)
+        if code is not None and not frames:
+            # Never 404, which in a session says that it is gone.
+            return Reply(400, render.refusal(None, verdict.violations, verdict.more, verdict.revision), headers)
+        status = _status(caller, verdict, code, bool(frames))
+        if status == 413:
+            headers.append(CLOSE)
+        # One message, one answer: only a batch has several, and those are in one array.
+        return Reply(status, frames[0] if frames else b"", headers)
 
     def _revision(self, version: str | None, frame: bytes) -> str | None:
         """The revision that a message without a session counts as opened in; None for one that opens, or is bare."""
@@ -324,11 +415,10 @@ class App:
             self._methods, limits=self._limits, tier=tier, revision=revision, identify=self._recorder.identify
         )
 
-    def _settled(
-        self, server: AssetServer, revision: str | None, caller: Caller, turn: Turn, code: str | None
-    ) -> list[tuple[bytes, bytes]]:
+    def _settled(self, heard: Heard, code: str | None) -> list[tuple[bytes, bytes]]:
         """What becomes of a server that has served one message: a session's own, one to spare, or none."""
-        if turn.verdict.method == "initialize" and code is None:
+        caller, revision, server, turn, moment = heard
+        if moment.method == "initialize" and code is None:
             session = self.sessions.begin(caller.principal.name, server)
             return [(b"mcp-session-id", session.ident.encode())] if session is not None else []
         if turn.verdict.findings is None and server.idle:
@@ -336,42 +426,6 @@ class App:
             if len(spare) < 64:
                 spare.append(server)
         return []
-
-    async def _reply(
-        self,
-        caller: Caller,
-        turn: Turn,
-        frames: Sequence[bytes],
-        code: str | None,
-        as_json: bool,
-        headers: list[tuple[bytes, bytes]],
-        send: Send,
-    ) -> None:
-        read = bool(frames) and (turn.verdict.kind == "request" or bool(turn.verdict.parts))
-        result = code == "INVALID_TOOL_INPUT" and (turn.verdict.revision or "") >= "2025-11-25"
-        if turn.verdict.kind == "blank":
-            await refuse(send, "PARSE_ERROR", "there is no message in the body", headers)
-            return
-        if code is None or result or turn.verdict.parts or (caller.patient and read and code not in _BY_STATUS):
-            status = 200 if frames else 202
-        else:
-            status = CanonicalError.to_http_status(code)
-            if status == 413:
-                headers.append(CLOSE)
-        if code is not None and not frames:
-            # Never 404, which in a session says that it is gone.
-            verdict = turn.verdict
-            told = render.refusal(None, verdict.violations, verdict.more, verdict.revision)
-            await reply(send, 400, told, headers)
-            return
-        # One message, one answer: only a batch has several, and those are in one array.
-        content = frames[0] if frames else b""
-        if content and not as_json and status == 200:
-            await self._as_stream(caller, content, headers, send)
-        elif len(content) > _SMALL:
-            await self._slowly(reply(send, status, content, headers))
-        else:
-            await reply(send, status, content, headers)
 
     async def _slowly(self, sending: Awaitable[None]) -> None:
         """Sends what the client may be slow to take."""
@@ -542,6 +596,20 @@ def _is_json(kind: bytes, headers: Headers) -> bool:
 def _names_revision(message: dict[str, Any]) -> bool:
     meta = message["params"].get("_meta") if isinstance(message.get("params"), dict) else None
     return isinstance(meta, dict) and REVISION_KEY in meta
+
+
+def _status(caller: Caller, verdict: Verdict, code: str | None, answered: bool) -> int:
+    """The status of an answer that is, or is not, the canonical error *code*."""
+    result = code == "INVALID_TOOL_INPUT" and (verdict.revision or "") >= "2025-11-25"
+    read = answered and verdict.kind == "request"
+    if code is None or result or verdict.parts or (caller.patient and read and code not in _BY_STATUS):
+        return 200 if answered else 202
+    return CanonicalError.to_http_status(code)
+
+
+def _may_take_long(frame: bytes) -> bool:
+    """Whether *frame* could mean a stream, waiting for somebody else, or work that holds up others."""
+    return len(frame) > _SMALL or b"subscriptions/listen" in frame or _SLOW.encode() in frame
 
 
 def _listens(verdict: Verdict) -> bool:

@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Final
 
 import httptools
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from assay.edges.http.app import App
+from assay.edges.http.app import ENDPOINT, App, Reply
 from assay.edges.http.replies import Receive, Send
 from assay.edges.http.section import Http
 
@@ -33,6 +33,11 @@ ANSWER_BYTES: Final = 128 << 20
 """Of all answers together that are not taken yet. A batch of 50 kB can be answered with 4 MB."""
 
 _TOO_LARGE: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+_PIECE: Final = 64 << 10
+"""What a connection takes without waiting for the client to read."""
+
+_LAST: Final = b"connection: close\r\ncontent-length: %d\r\n\r\n"
+_ENDPOINT: Final = ENDPOINT.encode()
 _OFFERS: Final = frozenset({b"connection", b"upgrade", b"http2-settings"})
 
 _TOO_SLOW: Final = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
@@ -62,11 +67,42 @@ class Held:
         self._total -= self._by_connection.pop(connection, 0)
 
 
+class Outbox:
+    """The answers that are made in one turn of the loop: on record, in one write, before the first of them is sent."""
+
+    __slots__ = ("_waiting", "flush")
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[Connection, bytes, bool]] = []
+        self.flush: Callable[[], None] = lambda: None
+
+    def put(self, connection: "Connection", data: bytes, *, close: bool) -> None:
+        """Sends *data*, soon."""
+        if not self._waiting:
+            connection.loop.call_soon(self.send)
+        self._waiting.append((connection, data, close))
+        connection.due_bytes += len(data)
+
+    def send(self) -> None:
+        """Sends what waits."""
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            self.flush()
+        for connection, data, close in waiting:
+            connection.due_bytes = 0
+            if not connection.transport.is_closing():
+                connection.sent_bytes = len(data)
+                connection.transport.write(data)
+                if close:
+                    connection.transport.close()
+
+
 class Connection(HttpToolsProtocol):
     """One connection, which knows since when it has been waiting for the client, and for what."""
 
     bodies: ClassVar = Held(BODY_BYTES)
     answers: ClassVar = Held(ANSWER_BYTES)
+    outbox: ClassVar = Outbox()
 
     head_since: float | None = None
     """When the head of a request began to arrive, while it is arriving."""
@@ -78,6 +114,12 @@ class Connection(HttpToolsProtocol):
     """What came since then, in pieces."""
     sent_bytes = 0
     """Of the last message that was sent. It is held whole until the last byte of it is taken."""
+    begun: list[bytes] | None = None
+    """The body, while a request is arriving that could be answered at once."""
+    due_bytes = 0
+    """Of its answers that wait in the outbox."""
+    idle_since: float | None = None
+    """When a request was answered at once, and nothing has come since."""
     in_hand: RequestResponseCycle | None = None
     """The request that is being answered. uvicorn knows only of the last that came."""
     stuck_since: float | None = None
@@ -103,8 +145,11 @@ class Connection(HttpToolsProtocol):
         if self.head_since is None and self._answered():
             self.head_since = self.loop.time()
         self.loose_bytes += len(data)
+        self.idle_since = None
         self._unset_keepalive_if_required()
         self._parse(data)
+        if self.begun is not None and not self.transport.is_closing():
+            self._begin_after_all()
         if self.loose_bytes > HEAD_BYTES and not self.transport.is_closing():
             if self._answered():
                 self.transport.write(_TOO_LARGE)
@@ -147,13 +192,58 @@ class Connection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """The whole of a request is there."""
-        if not self.parser.should_upgrade():
-            super().on_message_complete()
+        if self.parser.should_upgrade():
+            return
+        if self.begun is not None:
+            answer = self._app.at_once(self.scope["headers"], b"".join(self.begun))
+            if answer is not None:
+                self.begun = None
+                self._answer(answer)
+                return
+            self._begin_after_all()
+        super().on_message_complete()
+
+    def _answer(self, answer: Reply) -> None:
+        """Sends *answer* with all the others that are made in this turn of the loop."""
+        status, content, headers = answer
+        keep = self.parser.should_keep_alive() and self.parser.get_http_version() != "1.0"
+        lines = [STATUS_LINE[status]]
+        for name, value in (*self.server_state.default_headers, *headers):
+            lines += (name, b": ", value, b"\r\n")
+        if content:
+            lines.append(b"content-type: application/json\r\n")
+        lines.append(b"content-length: %d\r\n\r\n" % len(content) if keep else _LAST % len(content))
+        lines.append(content)
+        self.server_state.total_requests += 1
+        self.idle_since = self.loop.time()
+        self.outbox.put(self, b"".join(lines), close=not keep)
 
     def on_headers_complete(self) -> None:
         """The head of a request is there."""
         if self.parser.should_upgrade():
             return
+        if self._could_be_answered_at_once():
+            self.head_since = None
+            self.loose_bytes = 0
+            self.begun = []
+            # As below: what comes behind a body is no header.
+            self.headers = []
+            return
+        self._begin()
+
+    def _could_be_answered_at_once(self) -> bool:
+        return (
+            self.url == _ENDPOINT
+            and self.parser.get_method() == b"POST"
+            and self._answered()
+            and not self.pipeline
+            and not self.expect_100_continue
+            and not self.flow.write_paused
+            and self.due_bytes < _PIECE
+        )
+
+    def _begin(self) -> None:
+        """Has uvicorn begin the request whose head is there."""
         if len(self.pipeline) >= PIPELINED:
             self.transport.abort()
             return
@@ -170,7 +260,17 @@ class Connection(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """A piece of a body is there."""
         self.loose_bytes = 0
-        super().on_body(body)
+        if self.begun is not None:
+            self.begun.append(body)
+        else:
+            super().on_body(body)
+
+    def _begin_after_all(self) -> None:
+        """The rest of a body is still to come, or the answer takes longer: uvicorn waits for it."""
+        pieces, self.begun = self.begun or [], None
+        self._begin()
+        for piece in pieces:
+            super().on_body(piece)
 
     def on_response_complete(self) -> None:
         """A request is answered; the next may be there already."""
@@ -217,6 +317,9 @@ class Connection(HttpToolsProtocol):
         """Ends a connection that has waited too long."""
         if self.head_since is not None and now - self.head_since > http.header_seconds:
             self.transport.abort()
+            return
+        if self.idle_since is not None and now - self.idle_since > http.idle_seconds:
+            self.transport.close()
             return
         cycle = self.in_hand
         # A body behind a request that is being answered is not read on: it waits for us.
@@ -265,6 +368,7 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Finishes what is in hand, refuses what is new, within the time that is set."""
         self._app.stop()
+        Connection.outbox.send()
         await super().shutdown(sockets)
         for connection in list(self.server_state.connections):
             if isinstance(connection, Connection):
@@ -310,4 +414,5 @@ def serve(app: App, sock: socket.socket, http: Http, ready: Callable[[], None]) 
         timeout_graceful_shutdown=int(http.grace_seconds) or 1,
         backlog=1024,
     )
+    Connection.outbox.flush = app.flush
     Server(config, app, http, ready).run(sockets=[sock])

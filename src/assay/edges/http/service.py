@@ -48,7 +48,7 @@ def run(
     metrics = Metrics()
     app = App(
         methods,
-        Recorder("http", ENDPOINT, records._replace(metrics=metrics)),
+        Recorder("http", ENDPOINT, records._replace(metrics=metrics), holding=True),
         limits=settings.limits,
         http=http,
         safety=Safety([*http.hosts, name, host], http.origins),
