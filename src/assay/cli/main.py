@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import Final
 
 _DESCRIPTION = """\
 Assay judges every message of a Model Context Protocol conversation: framing, JSON, JSON-RPC,
@@ -27,10 +28,24 @@ what do you want to do?
 """
 
 
-def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+_COMMANDS: Final = {
+    "serve": ("serve",),
+    "validate": ("validate",),
+    "check": ("check",),
+    "journal": ("journal",),
+    "replay": ("replay",),
+    "keys": ("keys",),
+    "rules": ("rules", "explain"),
+    "schemas": ("schemas",),
+}
+"""The modules that register commands, in the order of the help, and the commands of each."""
+
+
+def parser(command: str = "") -> argparse.ArgumentParser:
+    """The whole command line; or, for a *command* that there is, only what that needs."""
+    from importlib import import_module
+
     from assay import __version__
-    from assay.cli import check, journal, keys, replay, rules, schemas, serve, validate
 
     top = argparse.ArgumentParser(
         prog="assay",
@@ -40,20 +55,16 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"assay {__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    serve.add_parser(commands)
-    validate.add_parser(commands)
-    check.add_parser(commands)
-    journal.add_parser(commands)
-    replay.add_parser(commands)
-    keys.add_parser(commands)
-    rules.add_parsers(commands)
-    schemas.add_parser(commands)
+    needed = [module for module, names in _COMMANDS.items() if command in names] or list(_COMMANDS)
+    for module in needed:
+        import_module(f"assay.cli.{module}").add_parser(commands)
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status."""
-    args = parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    args = parser(given[0] if given else "").parse_args(given)
     try:
         status: int = args.run(args)
         if sys.stdout is not None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _READABLE = 30
 
 
-def add_parsers(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register ``rules`` and ``explain``."""
     rules = subparsers.add_parser(
         "rules",
