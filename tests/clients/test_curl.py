@@ -106,7 +106,7 @@ def stateless(method: str, **params: Any) -> tuple[dict[str, Any], tuple[str, ..
 
 
 def test_curl_needs_no_option_but_the_message(curl: Curl) -> None:
-    """curl calls any body a form. Without an Origin no web page is behind it, so it is taken for what it is."""
+    """Any body is a form to curl. Without an Origin no web page is behind it, so it is taken for what it is."""
     message = json.dumps(request("list_schemas"))
     assert curl("-d", message).message["result"]["ok"]
     assert curl("-H", "origin: http://localhost", "-d", message).status == 415
