@@ -32,7 +32,10 @@ TOO_LARGE: Final = {
 }
 """What a frame over the limit gets on the bare door (specs/001 §6)."""
 
-UNSUPPORTED: Final = {"ok": False, "reason": "unsupported", "detail": "tool not implemented"}
+WAITING: Final = "populate_backend"
+"""The one tool that waits for somebody else."""
+
+_WAITING: Final = WAITING.encode()
 
 _SHORT: Final = 4096
 """Bytes of a frame that is judged and answered in well under a millisecond, whatever is in it."""
@@ -61,16 +64,20 @@ class Turn(NamedTuple):
     code: str | None = None
     """The canonical error of a frame that was refused."""
 
-    def frames(self, answers: Sequence[bytes]) -> Sequence[bytes]:
+    def frames(self, answers: "Sequence[Settled]") -> Sequence[bytes]:
         """All that is sent, now that there are *answers*: to a batch, one array."""
+        said = [*self.said, *(each.onward or b"" for each, _ in answers)]
         if not self.verdict.parts:
-            return (*self.said, *answers)
-        together = render.array([*self.said, *answers])
+            return said
+        together = render.array(said)
         return () if together is None else (together,)
 
 
 Answer = tuple[bytes, str | None]
 """The answer to a request, and the canonical error that it is, if it is one."""
+
+Settled = tuple[Verdict, str | None]
+"""The verdict on an answer, and the canonical error that it is, if it is one."""
 
 
 class AssetServer:
@@ -112,16 +119,11 @@ class AssetServer:
     def respond(self, frame: bytes) -> Sequence[bytes]:
         """What is to be sent for *frame*, in order."""
         turn = self.hear(frame)
-        if not turn.asked:
-            return turn.said
-        if turn.verdict.findings is None:
-            [request] = turn.asked
-            return (self.settle(request, self.answer(request)).onward or b"",)
-        return turn.frames([self.settle(each, self.answer(each)).onward or b"" for each in turn.asked])
+        return turn.frames(self.answers(turn)) if turn.asked else turn.said
 
     def may_take_long(self, frame: bytes) -> bool:
         """Whether *frame* could keep us so long that what was answered before it should be sent first."""
-        return len(frame) > _SHORT or b"populate_backend" in frame
+        return len(frame) > _SHORT or _WAITING in frame
 
     def hear(self, frame: bytes, facts: Facts = NO_FACTS) -> Turn:
         """The verdict on *frame*, and what is due for it."""
@@ -141,6 +143,14 @@ class AssetServer:
             refusals = [heard.back]
         said = [*refusals, *(each for turn in turns for each in turn.said)]
         return Turn(heard, said, [each for turn in turns for each in turn.asked], _code(heard))
+
+    def answers(self, turn: Turn, request_id: str | None = None) -> list[Settled]:
+        """The answers to all that was asked, one after the other."""
+        settled = []
+        for request in turn.asked:
+            answer = self.answer(request, request_id)
+            settled.append((self.settle(request, answer), answer[1]))
+        return settled
 
     def answer(self, request: Verdict, request_id: str | None = None) -> Answer:
         """

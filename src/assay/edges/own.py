@@ -15,19 +15,9 @@ def responder(server: AssetServer, recorder: Recorder) -> Callable[[bytes], Sequ
 def _recorded(server: AssetServer, recorder: Recorder, frame: bytes) -> Sequence[bytes]:
     began = recorder.clock()
     turn = server.hear(frame)
-    heard = turn.verdict
-    if heard.kind == "blank":
+    if turn.verdict.kind == "blank":
         return ()
-    moment = recorder.moment(heard, began)
-    if heard.findings is None and turn.asked:
-        # One good request, as nearly all are.
-        answer = server.answer(heard, moment.request_id)
-        settled = server.settle(heard, answer)
-        recorder.exchange(turn, ((settled, answer[1]),), moment)
-        return (settled.onward or b"",)
-    answers = []
-    for request in turn.asked:
-        answer = server.answer(request, moment.request_id)
-        answers.append((server.settle(request, answer), answer[1]))
+    moment = recorder.moment(turn.verdict, began)
+    answers = server.answers(turn, moment.request_id)
     recorder.exchange(turn, answers, moment)
-    return turn.frames([each.onward or b"" for each, _ in answers])
+    return turn.frames(answers)

@@ -13,13 +13,10 @@ from assay.response.enveloper import fresh_id
 from assay.verdict import Verdict
 
 if TYPE_CHECKING:
-    from assay.assets.server import Turn
+    from assay.assets.server import Settled, Turn
     from assay.journal import Journal
     from assay.metrics import Metrics
     from assay.telemetry import Telemetry
-
-Settled = tuple[Verdict, str | None]
-"""The verdict on an answer, and the canonical error that it is, if it is one."""
 
 _ANSWERS: Final = frozenset({"result", "error", "missing"})
 
@@ -115,7 +112,7 @@ class Recorder:
     def exchange(
         self,
         turn: "Turn",
-        answers: Sequence[Settled],
+        answers: "Sequence[Settled]",
         moment: Moment,
         headers: Mapping[bytes, bytes] | None = None,
     ) -> None:
@@ -143,7 +140,7 @@ class Recorder:
         self,
         telemetry: "Telemetry",
         turn: "Turn",
-        answers: Sequence[Settled],
+        answers: "Sequence[Settled]",
         moment: Moment,
         headers: Mapping[bytes, bytes] | None,
     ) -> None:

@@ -156,7 +156,8 @@ class Enveloper:
             envelope = self._answered(data, _Call(tier, request_id, heard(arguments, self._parameters), started))
             return (*_both(envelope.to_json()), False)
         ident = quoted_ident = request_id.encode()
-        if not ident.isalnum():
+        # Nothing to be escaped in a UUID, with dashes or without.
+        if not ident.replace(b"-", b"").isalnum():
             ident = orjson.dumps(request_id)[1:-1]
             quoted_ident = orjson.dumps(ident.decode())[1:-1]
         lasted = b"%.3f" % max(0.0, (self._clock() - started) * 1000)

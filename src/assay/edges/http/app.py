@@ -17,16 +17,16 @@ import orjson
 
 from assay import render
 from assay.assets.methods import Methods
-from assay.assets.server import AssetServer, Turn, is_mcp
+from assay.assets.server import WAITING, AssetServer, Settled, Turn, is_mcp
 from assay.auth import Denied, Gate, Principal
 from assay.conversation import Facts
 from assay.edges.http import body
 from assay.edges.http.events import PING, event, primer
-from assay.edges.http.replies import CLOSE, STREAM, Pairs, Receive, Send, error_body, refuse, reply, text
+from assay.edges.http.replies import CLOSE, SMALL, STREAM, Pairs, Receive, Send, error_body, refuse, reply, text
 from assay.edges.http.safety import Safety
 from assay.edges.http.section import Http
 from assay.edges.http.sessions import Session, Sessions
-from assay.edges.recorder import Recorder, Settled
+from assay.edges.recorder import Recorder
 from assay.errors import CanonicalError
 from assay.journal.moment import Moment
 from assay.lifecycle import REVISION_KEY
@@ -43,11 +43,8 @@ METADATA: Final = "/.well-known/oauth-protected-resource"
 UNNAMED: Final = "2025-03-26"
 """The revision of a request that names none: the last one that had no header for it."""
 
-_SLOW: Final = "populate_backend"
-"""The one tool that waits for somebody else."""
-
-_SMALL: Final = 64 << 10
-"""What a connection takes without waiting for the client to read."""
+_NOT_AT_ONCE: Final = (b"subscriptions/listen", WAITING.encode())
+"""What a frame may say that has no answer at once."""
 
 _REPEATABLE: Final = frozenset({b"accept", b"cookie", b"via", b"forwarded", b"x-forwarded-for"})
 
@@ -312,12 +309,7 @@ class App:
         if caller is None:
             return None
         heard = self._heard(caller, frame)
-        server, moment, turn = heard.server, heard.moment, heard.turn
-        answers = []
-        for request in turn.asked:
-            answer = server.answer(request, moment.request_id)
-            answers.append((server.settle(request, answer), answer[1]))
-        return self._outcome(heard, answers)
+        return self._outcome(heard, heard.server.answers(heard.turn, heard.moment.request_id))
 
     def flush(self) -> None:
         """Puts what was answered at once on record."""
@@ -336,18 +328,18 @@ class App:
             finally:
                 self.in_hand += 1
             return
-        answers = []
-        for request in turn.asked:
-            if _waits(request):
+        if any(map(_waits, turn.asked)):
+            answers = []
+            for request in turn.asked:
                 answer = await _beside(server.answer, request, moment.request_id)
-            else:
-                answer = server.answer(request, moment.request_id)
-            answers.append((server.settle(request, answer), answer[1]))
+                answers.append((server.settle(request, answer), answer[1]))
+        else:
+            answers = server.answers(turn, moment.request_id)
         outcome = self._outcome(heard, answers)
         self._recorder.flush()
         if outcome.status == 200 and outcome.content and not as_json:
             await self._as_stream(caller, outcome.content, outcome.headers, send)
-        elif len(outcome.content) > _SMALL:
+        elif len(outcome.content) > SMALL:
             await self._slowly(reply(send, *outcome))
         else:
             await reply(send, *outcome)
@@ -369,7 +361,7 @@ class App:
         """The answer to a message, on record."""
         caller, _, _, turn, moment = heard
         code = turn.code or next((each for _, each in answers if each is not None), None)
-        frames = turn.frames([each.onward or b"" for each, _ in answers])
+        frames = turn.frames(answers)
         self._recorder.exchange(turn, answers, moment, caller.headers)
         headers = _shared(caller.headers)
         if caller.session is None:
@@ -609,7 +601,7 @@ def _status(caller: Caller, verdict: Verdict, code: str | None, answered: bool) 
 
 def _may_take_long(frame: bytes) -> bool:
     """Whether *frame* could mean a stream, waiting for somebody else, or work that holds up others."""
-    return len(frame) > _SMALL or b"subscriptions/listen" in frame or _SLOW.encode() in frame
+    return len(frame) > SMALL or any(each in frame for each in _NOT_AT_ONCE)
 
 
 def _listens(verdict: Verdict) -> bool:
@@ -621,7 +613,7 @@ def _waits(request: Verdict) -> bool:
     """Whether answering *request* means waiting for somebody else."""
     params = request.value.get("params")
     name = request.value["method"] if request.exchange is None else (params or {}).get("name")
-    return bool(name == _SLOW)
+    return bool(name == WAITING)
 
 
 def _primed(session: Session) -> bool:

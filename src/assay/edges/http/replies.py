@@ -14,6 +14,9 @@ Pairs = Sequence[tuple[bytes, bytes]]
 JSON: Final = (b"content-type", b"application/json")
 CLOSE: Final = (b"connection", b"close")
 
+SMALL: Final = 64 << 10
+"""Bytes that a connection takes without waiting for the client to read."""
+
 STREAM: Final[Pairs] = (
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache, no-transform"),

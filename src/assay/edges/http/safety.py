@@ -6,7 +6,7 @@ answers. What it cannot do is choose the `Host` and `Origin` that the browser se
 """
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from ipaddress import ip_address
 from typing import Final
 
@@ -68,8 +68,3 @@ def is_loopback(host: str) -> bool:
     except ValueError:
         # Of names, only this one is known to lead nowhere else.
         return name == "localhost"
-
-
-def outside(hosts: Collection[str]) -> list[str]:
-    """Those of *hosts* that others can reach."""
-    return [host for host in hosts if not is_loopback(host)]

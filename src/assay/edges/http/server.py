@@ -17,7 +17,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from assay.edges.http.app import ENDPOINT, App, Reply
-from assay.edges.http.replies import Receive, Send
+from assay.edges.http.replies import SMALL, Receive, Send
 from assay.edges.http.section import Http
 
 HEAD_BYTES: Final = 64 << 10
@@ -33,14 +33,10 @@ ANSWER_BYTES: Final = 128 << 20
 """Of all answers together that are not taken yet. A batch of 50 kB can be answered with 4 MB."""
 
 _TOO_LARGE: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
-_PIECE: Final = 64 << 10
-"""What a connection takes without waiting for the client to read."""
-
+_TOO_SLOW: Final = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 _LAST: Final = b"connection: close\r\ncontent-length: %d\r\n\r\n"
 _ENDPOINT: Final = ENDPOINT.encode()
 _OFFERS: Final = frozenset({b"connection", b"upgrade", b"http2-settings"})
-
-_TOO_SLOW: Final = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
 class Held:
@@ -239,7 +235,7 @@ class Connection(HttpToolsProtocol):
             and not self.pipeline
             and not self.expect_100_continue
             and not self.flow.write_paused
-            and self.due_bytes < _PIECE
+            and self.due_bytes < SMALL
         )
 
     def _begin(self) -> None:
