@@ -47,7 +47,7 @@ class Conversation:
     travels on as it came, and only the violations tell.
 
     With *revision* the conversation counts as opened in it already: for stateless HTTP, where the handshake was
-    elsewhere.
+    elsewhere. There a client's requests may be conversations of their own, which share the *tools* they were told of.
     """
 
     def __init__(
@@ -58,6 +58,7 @@ class Conversation:
         profile: Literal["mcp", "strict"] = "mcp",
         limits: Limits = DEFAULT,
         errata: bool = True,
+        tools: Tools | None = None,
     ) -> None:
         if mode not in {"enforce", "audit"}:
             raise ValueError(f"mode is enforce or audit, not {mode!r}")
@@ -68,7 +69,7 @@ class Conversation:
         self._enforcing = mode == "enforce"
         self._profile = envelope.PROFILES[profile]
         # The quick look knows the common profile only.
-        self._memory = Memory(limits, revision, errata=errata, quick=profile == "mcp")
+        self._memory = Memory(limits, revision, errata=errata, quick=profile == "mcp", tools=tools)
         self._sides = self._memory.sides
         self._client, self._server = self._sides[_CLIENT], self._sides[_SERVER]
         self._tools = self._memory.tools
@@ -149,7 +150,8 @@ class Conversation:
         The edge keeps the time. An answer that still comes is one too many, and is not delivered.
         """
         exchange = self._sides[asker].open.get(ident)
-        return self._abandoned(self._sides[asker], exchange, "timed-out", code, why) if exchange else None
+        state: Literal["answered", "timed-out"] = "timed-out" if code == "TIMEOUT" else "answered"
+        return self._abandoned(self._sides[asker], exchange, state, code, why) if exchange else None
 
     # ── the quick look ───────────────────────────────────────────────────────────────────────────────────────────────
     #

@@ -47,11 +47,13 @@ _MOST_TASKS: Final = 1000
 class Memory:
     """The state of one conversation."""
 
-    def __init__(self, limits: Limits, revision: str | None, *, errata: bool, quick: bool) -> None:
+    def __init__(
+        self, limits: Limits, revision: str | None, *, errata: bool, quick: bool, tools: Tools | None = None
+    ) -> None:
         self.limits = limits
         self._quick = quick
         self.lifecycle = Lifecycle(revision, errata=errata)
-        self.tools = Tools(limits.tools)
+        self.tools = Tools(limits.tools) if tools is None else tools
         self.sides = {party: Side(party, limits, self.lifecycle.judge) for party in Party}
         self._tasks: dict[tuple[Party, str], Exchange] = {}
         self._noted: dict[str, Callable[[Side, Mapping[str, Any], Found, Judge], Exchange | None]] = {

@@ -17,6 +17,7 @@ from types import MappingProxyType, UnionType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar, get_args, get_origin
 
 from assay.edges.http.section import Http
+from assay.guard.section import GuardSettings
 from assay.limits import Limits
 
 if TYPE_CHECKING:
@@ -273,6 +274,7 @@ class Settings:
     tiers: TierSettings = field(default_factory=TierSettings)
     journal: JournalSettings = field(default_factory=JournalSettings)
     http: Http = field(default_factory=Http)
+    guard: GuardSettings = field(default_factory=GuardSettings)
     auth: Auth | None = None
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
 

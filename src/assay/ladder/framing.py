@@ -13,18 +13,24 @@ from assay.verdict import Violation
 _WHITE_SPACE = b" \t\r\n"
 
 
+class Rest(bytes):
+    """What follows the beginning of a line that is too long, as it came, its newline included."""
+
+
 class Splitter:
     """
     Cuts a stream of bytes into frames, the same ones however the bytes arrive.
 
     A line over the limit comes out once, cut one byte past the limit, which is enough for `check` to refuse it. The
-    rest of it is dropped as it arrives, so that memory stays bounded, and the next line is served.
+    rest of it is dropped as it arrives, so that memory stays bounded, and the next line is served. Where everything is
+    to pass, *passing* gives the rest out instead.
     """
 
-    __slots__ = ("_dropping", "_held", "_limit", "_pieces")
+    __slots__ = ("_dropping", "_held", "_limit", "_passing", "_pieces")
 
-    def __init__(self, limit: int = DEFAULT.frame_bytes) -> None:
+    def __init__(self, limit: int = DEFAULT.frame_bytes, *, passing: bool = False) -> None:
         self._limit = limit
+        self._passing = passing
         # Pieces rather than one growing buffer: a line that arrives byte by byte must not be copied at every byte.
         self._pieces: list[bytes] = []
         self._held = 0
@@ -34,14 +40,32 @@ class Splitter:
         """The frames that *chunk* completes, without their newlines."""
         *lines, tail = chunk.split(b"\n")
         for line in lines:
-            frame = self._take(line)
-            if frame is not None:
-                yield frame
+            if self._passing and (self._dropping or self._held + len(line) > self._limit):
+                yield from self._passed(line + b"\n")
+            else:
+                frame = self._take(line)
+                if frame is not None:
+                    yield frame
             self._dropping = False
-        if tail:
+        if tail and self._passing and (self._dropping or self._held + len(tail) > self._limit):
+            yield from self._passed(tail)
+        elif tail:
             cut = self._hold(tail)
             if cut is not None:
                 yield cut
+
+    def _passed(self, data: bytes) -> Iterator[bytes]:
+        """More of a line that is too long: once its beginning, which can be refused by that, then the rest."""
+        if not self._dropping:
+            self._pieces.append(data)
+            whole = b"".join(self._pieces)
+            self._pieces.clear()
+            self._held = 0
+            self._dropping = True
+            yield whole[: self._limit + 1]
+            data = whole[self._limit + 1 :]
+        if data:
+            yield Rest(data)
 
     def end(self) -> bytes | None:
         """The last line, if the stream ended without a newline."""

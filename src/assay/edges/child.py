@@ -1,0 +1,151 @@
+"""A server that runs as a child process: started, heard, and ended so that nothing of it stays behind."""
+
+import os
+import signal
+import subprocess
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Final, Self
+
+CLOSED: Final = 2.0
+TERMINATED: Final = 1.5
+"""
+Seconds that a server has from the end of its input to SIGTERM, and from there to SIGKILL. The clients of the official
+SDKs have the same patience with us, 2 seconds each: after that they kill us, and nobody is left to end the server.
+"""
+
+_KILLED: Final = 5.0
+
+TAIL_LINES: Final = 20
+TAIL_BYTES: Final = 4096
+_LINE: Final = 500
+"""Of what a child writes to stderr, for whoever asks why it died: lines, bytes, characters of one line."""
+
+
+class StartError(Exception):
+    """A command that cannot be run, and why."""
+
+
+class Tail:
+    """The last lines of a stream, bounded."""
+
+    __slots__ = ("_begun", "_lines")
+
+    def __init__(self) -> None:
+        self._lines: deque[str] = deque(maxlen=TAIL_LINES)
+        self._begun = b""
+
+    def add(self, data: bytes) -> None:
+        """More of the stream."""
+        # Of a flood, only the end can ever be told.
+        *lines, begun = (self._begun + data)[-2 * TAIL_BYTES :].split(b"\n")
+        self._begun = begun[-TAIL_BYTES:]
+        self._lines.extend(_shown(each) for each in lines[-TAIL_LINES:] if each.strip())
+
+    def lines(self) -> list[str]:
+        """The last lines, oldest first, within the bytes that may be told."""
+        every = [*self._lines, *([_shown(self._begun)] if self._begun.strip() else [])]
+        told: list[str] = []
+        room = TAIL_BYTES
+        for line in reversed(every):
+            room -= len(line.encode())
+            if room < 0:
+                break
+            told.append(line)
+        return told[::-1][-TAIL_LINES:]
+
+
+def _shown(line: bytes) -> str:
+    text = line[: 4 * _LINE].decode(errors="replace").rstrip("\r")[:_LINE]
+    return "".join(each if each.isprintable() or each == "\t" else "\N{REPLACEMENT CHARACTER}" for each in text)
+
+
+class Child:
+    """
+    One run of a server.
+
+    It leads a group of its own, so that what it starts itself can be ended with it. `with` ends it at the latest.
+    """
+
+    def __init__(self, command: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None) -> None:
+        """Raises `StartError`."""
+        self.tail = Tail()
+        theirs: list[int] = []
+        ours: list[int] = []
+        try:
+            for _ in range(3):
+                reader, writer = os.pipe()
+                theirs.append(writer if ours else reader)
+                ours.append(reader if ours else writer)
+            self._process = subprocess.Popen(
+                command,
+                stdin=theirs[0],
+                stdout=theirs[1],
+                stderr=theirs[2],
+                env=env,
+                cwd=cwd,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            for each in ours:
+                os.close(each)
+            raise StartError(f"cannot start {command[0]}: {getattr(error, 'strerror', None) or error}") from None
+        finally:
+            for each in theirs:
+                os.close(each)
+        self.stdin, self.stdout, self.stderr = ours
+        """Our ends of its streams. Who uses the first closes it."""
+        os.set_blocking(self.stdout, False)
+        os.set_blocking(self.stderr, False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    @property
+    def status(self) -> int | None:
+        """Its exit status, negative for a signal; None while it runs."""
+        return self._process.poll()
+
+    def wait(self, seconds: float) -> int | None:
+        """Its exit status, for which *seconds* are waited; None if it still runs."""
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def signal(self, sign: int) -> None:
+        """Sends a signal to it, and to all that it has started and that has not gone its own way."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, sign)
+
+    def end(self) -> None:
+        """Ends it, if it has not ended yet, and all that it has left running. Its input should be closed by now."""
+        for seconds, sign in ((0.0, signal.SIGTERM), (TERMINATED, signal.SIGKILL)):
+            if self.wait(seconds) is not None:
+                break
+            self.signal(sign)
+        # Whom not even that ends hangs in the kernel, and will end when that lets go of it.
+        self.wait(_KILLED)
+        self.signal(signal.SIGKILL)
+        for each in (self.stdout, self.stderr):
+            os.close(each)
+
+
+def why(status: int) -> str:
+    """How a child ended, in words."""
+    if status >= 0:
+        return f"it exited with status {status}"
+    try:
+        name = signal.Signals(-status).name
+    except ValueError:
+        name = f"signal {-status}"
+    return f"it was ended by {name}"

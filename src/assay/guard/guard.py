@@ -1,0 +1,267 @@
+"""
+Between a client and a server: a frame in, and what goes where for it. No I/O; the clock is given.
+
+Accepted frames go on as they came, in the order they came, and none waits for another.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Literal, NamedTuple
+
+from assay import render
+from assay.contracts.tools import Tools
+from assay.conversation import NO_FACTS, Conversation, Facts
+from assay.guard.outline import LOOKED_AT, Outline, outline
+from assay.ladder import framing, syntax
+from assay.limits import Limits
+from assay.side import Id
+from assay.verdict import Exchange, Party, Verdict
+
+Mode = Literal["audit", "enforce"]
+
+_CLIENT: Final = Party.CLIENT
+_ENDLESS: Final = "subscriptions/listen"
+"""The one request whose answer is not waited for: it comes when whoever asked has had enough."""
+
+
+class Settled(NamedTuple):
+    """A request of the client that gets no answer from the server: the verdict on that, and what is said instead."""
+
+    verdict: Verdict
+    answer: bytes
+
+
+class Move(NamedTuple):
+    """What comes of one frame that something is to be said of."""
+
+    to_client: bytes | None = None
+    to_server: bytes | None = None
+    aside: bytes | None = None
+    """What a server printed where only messages belong."""
+    settled: tuple[Settled, ...] = ()
+    """Requests that it was meant to answer, and does not."""
+
+
+NO_MOVE: Final = Move()
+
+
+class Guard:
+    """One conversation under guard."""
+
+    def __init__(
+        self,
+        *,
+        mode: Mode,
+        limits: Limits,
+        timeout: float = 0.0,
+        clock: Callable[[], float],
+        revision: str | None = None,
+        tools: Tools | None = None,
+    ) -> None:
+        """
+        *timeout* is how many seconds a server has for an answer, counted anew with each progress; 0 for ever.
+
+        Under audit it has for ever. *revision* and *tools* are those of `Conversation`.
+        """
+        self.conversation = Conversation(mode=mode, limits=limits, revision=revision, tools=tools)
+        self.mode = mode
+        self._enforcing = mode == "enforce"
+        self._timeout = timeout if self._enforcing else 0.0
+        self._clock = clock
+        self._since: dict[Id, float] = {}
+        """When each open request of the client was last heard of, the one longest ago first."""
+        self._tokens: dict[Id, Id] = {}
+        """The requests among them that want to hear of progress, by their token."""
+        self._long: dict[Party, tuple[Verdict, bytes]] = {}
+        """A message that is too long to be read, and the last of it so far, until its end has come."""
+
+    def hear(self, party: Party, frame: bytes, facts: Facts = NO_FACTS) -> Verdict:
+        """The verdict on *frame*. Without findings it goes on as it came; otherwise `act` says what becomes of it."""
+        verdict = self.conversation.hear(party, frame, facts)
+        if self._timeout:
+            self._note(verdict)
+        return verdict
+
+    def act(self, verdict: Verdict) -> Move:
+        """What goes where for a frame that something is to be said of."""
+        if verdict.kind == "blank":
+            # White space between messages, and nothing else: it goes on where everything does.
+            return NO_MOVE if self._enforcing else self._onward(verdict, verdict.frame)
+        if verdict.kind == "unreadable" and verdict.value is None:
+            return self._unreadable(verdict)
+        if verdict.party is _CLIENT:
+            return Move(verdict.back, verdict.onward)
+        if verdict.onward is None and verdict.kind == "batch":
+            return Move(settled=tuple(self._in_batch(verdict)))
+        if verdict.onward is None and verdict.kind == "unreadable":
+            # JSON, and no message: some servers log like that.
+            return Move(aside=verdict.frame)
+        return Move(verdict.onward, verdict.back)
+
+    def rest(self, party: Party, data: bytes) -> Move:
+        """
+        What comes of *data*, which follows on a frame that was too long, up to the end of its line.
+
+        To be called once more with a newline where the stream ends without one.
+        """
+        if party not in self._long:
+            return NO_MOVE
+        verdict, tail = self._long[party]
+        tail = (tail + data)[-LOOKED_AT:]
+        self._long[party] = verdict, tail
+        if not data.endswith(b"\n"):
+            return NO_MOVE
+        del self._long[party]
+        return self._at_last(verdict, outline(verdict.frame, tail))
+
+    # ── what cannot be read ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def _unreadable(self, verdict: Verdict) -> Move:
+        """
+        What cannot be read may still show which request it is, or answers: then whoever asked need not wait in vain.
+
+        The id of a message that is too long may be at its end, which is yet to come.
+        """
+        frame = verdict.frame
+        long = len(frame) > self.conversation.limits.frame_bytes
+        found = outline(frame, b"" if long else frame)
+        if long and not found.settles:
+            self._long[verdict.party] = verdict, b""
+            return NO_MOVE if self._enforcing else self._onward(verdict, frame)
+        if not self._enforcing:
+            self._at_last(verdict, found)
+            return self._onward(verdict, frame)
+        return self._at_last(verdict, found)
+
+    def _at_last(self, verdict: Verdict, found: Outline) -> Move:
+        """What comes of an unreadable message of which everything is known that ever will be."""
+        if verdict.party is _CLIENT:
+            return Move(self._refusal(verdict, found)) if self._enforcing else NO_MOVE
+        settled = self._fail(verdict, found.id, "its answer could not be read") if found.answers else ()
+        if not self._enforcing:
+            return NO_MOVE
+        if settled:
+            return Move(settled=settled)
+        if len(verdict.frame) > self.conversation.limits.frame_bytes:
+            return Move(to_server=self._refusal(verdict, found)) if found.asks and found.id is not None else NO_MOVE
+        return Move(aside=verdict.frame)
+
+    def _refusal(self, verdict: Verdict, found: Outline) -> bytes | None:
+        """The answer to an unreadable request, by its id if it has shown one that is its own."""
+        if not found.asks or found.id is None or self._is_open(verdict.party, found.id):
+            return verdict.back
+        return render.refusal(found.token, verdict.violations, verdict.more, self.conversation.revision)
+
+    def _is_open(self, asker: Party, ident: Id) -> bool:
+        return any(each.id == ident for each in self.conversation.open_requests(asker))
+
+    def _in_batch(self, verdict: Verdict) -> Iterator[Settled]:
+        """The requests that a batch answers which may not be one."""
+        for each in verdict.value:
+            if isinstance(each, dict) and "method" not in each:
+                yield from self._fail(verdict, each.get("id"), "its answer came in a batch")
+
+    def _fail(self, verdict: Verdict, ident: Any, why: str) -> tuple[Settled, ...]:
+        """The request of that id fails for what is wrong with its answer; none if there is none."""
+        if type(ident) not in (str, int):
+            return ()
+        missing = self.conversation.give_up(_CLIENT, ident, "UPSTREAM_INVALID", why)
+        if missing is None or missing.exchange is None:
+            return ()
+        self._forget(missing.exchange)
+        token = _spelt(missing.exchange)
+        answer = render.failure(token, "UPSTREAM_INVALID", verdict.violations, verdict.more, missing.revision)
+        return (Settled(missing, answer),)
+
+    def _onward(self, verdict: Verdict, frame: bytes) -> Move:
+        return Move(to_server=frame) if verdict.party is _CLIENT else Move(to_client=frame)
+
+    # ── waiting ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def owed(self) -> bool:
+        """Whether the client still waits for an answer that can be expected to come."""
+        return any(each.method != _ENDLESS for each in self.conversation.open_requests(_CLIENT))
+
+    @property
+    def patience(self) -> float | None:
+        """Seconds until the next request has waited too long; None if none ever does."""
+        if not self._since:
+            return None
+        return max(0.0, next(iter(self._since.values())) + self._timeout - self._clock())
+
+    def overdue(self) -> Iterator[tuple[Settled, bytes | None]]:
+        """The requests that have waited too long: what the client gets, and what the server is told."""
+        now = self._clock()
+        while self._since:
+            ident, since = next(iter(self._since.items()))
+            if since + self._timeout > now:
+                return
+            del self._since[ident]
+            missing = self.conversation.give_up(_CLIENT, ident)
+            if missing is not None and missing.exchange is not None and missing.onward is not None:
+                self._forget(missing.exchange)
+                yield Settled(missing, missing.onward), _cancelled(missing.exchange)
+
+    def server_ended(self, why: str, last_words: list[str]) -> list[Settled]:
+        """
+        The server says no more: each request that it owes an answer to fails, once.
+
+        Under audit the client is told nothing that the server has not said; what is left open is still on record.
+        """
+        self._since.clear()
+        self._tokens.clear()
+        missing = self.conversation.end(Party.SERVER, why, {"stderr": last_words} if last_words else None)
+        return [Settled(each, each.onward or b"" if self._enforcing else b"") for each in missing]
+
+    def _note(self, verdict: Verdict) -> None:
+        """Remembers when a request was made, and when there was a sign that somebody works on it."""
+        exchange = verdict.exchange
+        if exchange is None:
+            if verdict.kind == "notification":
+                self._note_progress(verdict)
+            for part in verdict.parts:
+                self._note(part)
+        elif exchange.asker is not _CLIENT:
+            return
+        elif exchange.state != "open":
+            self._since.pop(exchange.id, None)
+            if exchange.token is not None:
+                self._tokens.pop(exchange.token, None)
+        elif verdict.kind == "request" and (verdict.findings is None or verdict.accepted):
+            if exchange.method != _ENDLESS:
+                self._since[exchange.id] = self._clock()
+            if exchange.token is not None:
+                self._tokens[exchange.token] = exchange.id
+
+    def _note_progress(self, verdict: Verdict) -> None:
+        if verdict.party is _CLIENT or verdict.method != "notifications/progress" or not verdict.accepted:
+            return
+        ident = self._tokens.get(verdict.value["params"]["progressToken"])
+        if ident is not None and self._since.pop(ident, None) is not None:
+            self._since[ident] = self._clock()
+
+    def _forget(self, exchange: Exchange) -> None:
+        self._since.pop(exchange.id, None)
+        if exchange.token is not None:
+            self._tokens.pop(exchange.token, None)
+
+
+def _spelt(exchange: Exchange) -> bytes:
+    return exchange.spelling or syntax.write(exchange.id)
+
+
+def _cancelled(exchange: Exchange) -> bytes | None:
+    """The notification that an answer is not waited for any more; of `initialize` none may be sent."""
+    if exchange.method == "initialize":
+        return None
+    return (
+        b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b,"reason":"timed out"}}'
+        % _spelt(exchange)
+    )
+
+
+def line(frame: bytes) -> bytes:
+    """*frame* as it goes over a stream; one that holds a line break, which HTTP may bring, is spelt without."""
+    if b"\n" in frame:
+        frame = syntax.write(syntax.read_exactly(frame, syntax.read(frame)))
+    return framing.write(frame)

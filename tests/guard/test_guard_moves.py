@@ -1,0 +1,285 @@
+"""What the guard makes of verdicts, without any process: time, what cannot be read, what the ends of a message show."""
+
+import json
+from typing import Any
+
+import pytest
+from guarded import CAPABILITIES, INITIALIZED, call, frame_of, initialize, notification, request, result
+
+from assay.conversation import Conversation
+from assay.guard.guard import Guard, Mode, Move
+from assay.guard.outline import Outline, outline
+from assay.limits import Limits
+from assay.spec.revisions import REVISIONS, handshake
+from assay.verdict import Party
+
+CLIENT, SERVER = Party.CLIENT, Party.SERVER
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": CAPABILITIES,
+}
+
+
+class Clock:
+    """Shows what it is set to."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Talk:
+    """A guard, its clock, and who says what."""
+
+    def __init__(self, mode: Mode = "enforce", timeout: float = 10.0, **limits: int) -> None:
+        self.clock = Clock()
+        self.guard = Guard(mode=mode, limits=Limits(**limits), timeout=timeout, clock=self.clock)
+
+    def opened(self, revision: str = "2025-11-25") -> "Talk":
+        """After the handshake, if there is one."""
+        if handshake(revision):
+            answer = {
+                "protocolVersion": revision,
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "", "version": ""},
+            }
+            self.client(initialize(revision))
+            self.server(result("open", answer))
+            self.client(INITIALIZED)
+        return self
+
+    def client(self, message: Any) -> Move:
+        """What comes of what the client says."""
+        return self._said(CLIENT, message)
+
+    def server(self, message: Any) -> Move:
+        """What comes of what the server says."""
+        return self._said(SERVER, message)
+
+    def _said(self, party: Party, message: Any) -> Move:
+        verdict = self.guard.hear(party, frame_of(message))
+        if verdict.findings is not None:
+            return self.guard.act(verdict)
+        return Move(to_server=verdict.frame) if party is CLIENT else Move(to_client=verdict.frame)
+
+    def patience(self) -> float | None:
+        """How long nothing is overdue."""
+        return self.guard.patience
+
+    def after(self, seconds: float) -> list[Any]:
+        """The ids of the requests that have waited too long by then."""
+        self.clock.now += seconds
+        return [json.loads(settled.answer)["id"] for settled, _ in self.guard.overdue()]
+
+
+# ── time ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_each_request_has_its_own_time() -> None:
+    talk = Talk().opened()
+    assert talk.patience() is None
+    talk.client(call(1))
+    assert talk.patience() == 10
+    assert talk.after(4) == []
+    talk.client(call(2))
+    assert talk.patience() == 6
+    talk.client(call(3))
+    talk.server(result(2, {"content": []}))
+    assert talk.after(6) == [1]
+    assert talk.patience() == 4
+    assert talk.after(100) == [3]
+    assert talk.patience() is None
+
+
+def progress(token: Any, step: float) -> dict[str, Any]:
+    return notification("notifications/progress", {"progressToken": token, "progress": step})
+
+
+@pytest.mark.parametrize("token", ["t", 7])
+def test_progress_gives_a_request_its_time_anew(token: Any) -> None:
+    """That of its own token only, and only if there is some."""
+    talk = Talk().opened()
+    talk.client(request(1, "tools/call", {"name": "slow", "_meta": {"progressToken": token}}))
+    talk.client(call(2))
+    assert talk.after(9) == []
+    talk.server(progress(token, 1))
+    talk.server(progress("another", 1))
+    assert talk.after(9) == [2]
+    assert talk.after(1) == [1]
+
+
+def test_what_is_cancelled_is_not_waited_for() -> None:
+    talk = Talk().opened()
+    talk.client(call(1))
+    talk.client(notification("notifications/cancelled", {"requestId": 1}))
+    assert talk.after(100) == []
+
+
+def test_a_refused_request_is_not_waited_for() -> None:
+    talk = Talk().opened()
+    talk.client(request(1, "tools/call", {}))
+    assert talk.after(100) == []
+
+
+def test_requests_of_a_server_have_all_the_time_of_the_world() -> None:
+    talk = Talk().opened()
+    talk.server(request(1, "roots/list"))
+    assert talk.after(1000) == []
+
+
+def test_each_request_of_a_batch_has_its_time() -> None:
+    """2025-03-26 alone has batches."""
+    talk = Talk().opened("2025-03-26")
+    talk.client([call(1), call(2), call(3)])
+    assert talk.after(5) == []
+    talk.server([result(2, {"content": []})])
+    assert talk.after(5) == [1, 3]
+
+
+def test_a_subscription_lasts_as_long_as_it_likes() -> None:
+    talk = Talk()
+    talk.client(request(1, "subscriptions/listen", {"_meta": META, "notifications": {"toolsListChanged": True}}))
+    talk.client(request(2, "tools/list", {"_meta": META}))
+    owed = [talk.guard.owed, talk.after(1000), talk.guard.owed]
+    assert owed == [True, [2], False]
+    assert [each.method for each in talk.guard.conversation.open_requests(CLIENT)] == ["subscriptions/listen"]
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("spelt", [b"1", b"-0", b"1e2", b'"\\u0061"'])
+def test_the_server_is_told_in_a_way_that_its_revision_knows(revision: str, spelt: bytes) -> None:
+    """By the id as the client has spelt it."""
+    talk = Talk().opened(revision)
+    asked = {} if handshake(revision) else {"_meta": META}
+    frame = frame_of(request("ID", "tools/list", asked)).replace(b'"ID"', spelt)
+    talk.client(frame)
+    talk.clock.now += 10
+    [(settled, told)] = talk.guard.overdue()
+    assert told is not None
+    if spelt != b'"\\u0061"':
+        assert b'"id":' + spelt in settled.answer
+        assert b'"requestId":' + spelt in told
+    judge = Conversation(revision=revision)
+    judge.hear(CLIENT, frame)
+    assert judge.hear(CLIENT, told).violations == ()
+
+
+@pytest.mark.parametrize(("mode", "timeout"), [("audit", 10.0), ("enforce", 0.0)])
+def test_nothing_is_ever_overdue_under_audit_or_without_a_limit(mode: Mode, timeout: float) -> None:
+    talk = Talk(mode, timeout).opened()
+    talk.client(call(1))
+    assert talk.patience() is None
+    assert talk.after(1e6) == []
+
+
+# ── what cannot be read ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_unreadable_answer_fails_its_request_once() -> None:
+    talk = Talk().opened()
+    talk.client(call(1))
+    move = talk.server(b'{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}')
+    [settled] = move.settled
+    assert json.loads(settled.answer)["error"]["code"] == -32010
+    assert (move.to_client, move.to_server, move.aside) == (None, None, None)
+    again = talk.server(b'{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}')
+    assert again.settled == ()
+    assert again.aside is not None
+    assert talk.after(100) == []
+
+
+def test_an_unreadable_message_that_names_a_method_fails_nothing() -> None:
+    """Both sides count their ids for themselves."""
+    talk = Talk().opened()
+    talk.client(call(1))
+    assert talk.server(b'{"jsonrpc":"2.0","id":1,"method":"roots/list","params":{"x":NaN}}').settled == ()
+    assert talk.server(b'{"params":{"result":NaN},"method":"roots/list","jsonrpc":"2.0","id":1}').settled == ()
+    assert talk.after(10) == [1]
+
+
+def test_an_unreadable_request_with_the_id_of_another_gets_no_answer_by_that_id() -> None:
+    """It would be taken for the answer to the other one."""
+    talk = Talk().opened()
+    talk.client(call(1))
+    answer = talk.client(b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":NaN}}').to_client
+    assert answer is not None
+    assert "id" not in json.loads(answer)
+
+
+def test_under_audit_what_cannot_be_read_passes_and_counts_as_an_answer() -> None:
+    """Otherwise it would be told at the end that none came."""
+    talk = Talk("audit").opened()
+    for ident in (1, 2, 3):
+        talk.client(call(ident))
+    broken = b'{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}'
+    assert talk.server(broken) == Move(to_client=broken)
+    assert [each.verdict.exchange.id for each in talk.guard.server_ended("", []) if each.verdict.exchange] == [2, 3]
+
+
+@pytest.mark.parametrize("mode", ["audit", "enforce"])
+def test_the_end_of_a_message_that_is_too_long_tells_which_request_it_answers(mode: Mode) -> None:
+    talk = Talk(mode, frame_bytes=300).opened()
+    talk.client(call(1))
+    head, *parts, tail = b'{"result":{"x":"' + b"y" * 285, b"y" * 5000, b"y" * 5000, b'"},"jsonrpc":"2.0","id":1}\n'
+    move = talk.server(head)
+    assert move == (Move() if mode == "enforce" else Move(to_client=head))
+    assert [talk.guard.rest(SERVER, part) for part in parts] == [Move(), Move()]
+    settled = talk.guard.rest(SERVER, tail).settled
+    assert [json.loads(each.answer)["id"] for each in settled] == ([1] if mode == "enforce" else [])
+    assert talk.guard.server_ended("", []) == []
+
+
+def test_every_request_fails_once_when_the_server_ends() -> None:
+    talk = Talk().opened()
+    talk.client(call(1))
+    talk.client(call(2))
+    talk.server(result(1, {"content": []}))
+    talk.server(request(1, "roots/list"))
+    [settled] = talk.guard.server_ended("it is gone", ["last words"])
+    failed = json.loads(settled.answer)
+    assert failed["id"] == 2
+    assert failed["error"]["data"]["stderr"] == ["last words"]
+    assert talk.guard.server_ended("it is gone", []) == []
+    assert talk.after(100) == []
+
+
+# ── outlines ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+OUTLINES = [
+    pytest.param(b'{"jsonrpc":"2.0","id":1,"result":{"a":[{"id":7', b"", (1, False, True), id="first"),
+    pytest.param(b'{ "id" : "a" , "error" :', b"", ("a", False, True), id="spaced"),
+    pytest.param(b'{"result":{"id":9', b'"}]},"jsonrpc":"2.0","id":"x"}\r', ("x", False, True), id="last"),
+    pytest.param(b'{"result":{"id":9', b'"}]},"id":-4,"jsonrpc":"2.0"} ', (-4, False, True), id="last-but-one"),
+    pytest.param(b'{"jsonrpc":"2.0","result":{', b'},"id":3}', (3, False, True), id="in-between"),
+    pytest.param(b'{"method":"m","params":{', b'},"jsonrpc":"2.0","id":5}\n', (5, True, False), id="request-last"),
+    pytest.param(b'{"jsonrpc":"2.0","id":5,"method":"m","params":', b"", (5, True, False), id="request-first"),
+    pytest.param(b'{"jsonrpc":"2.0","id":5,"params":{', b'},"method":"m"}', (5, True, False), id="method-last"),
+    pytest.param(b'{"jsonrpc":"2.0","method":"m","params":{"id":5', b"}}", (None, True, False), id="notification"),
+    pytest.param(b'{"result":{"a":{"x":1', b',"id":5}}}', (None, False, True), id="not-its-own-at-the-end"),
+    pytest.param(b'{"result":{"a":[{"id":5,"result":', b"}]}}", (None, False, True), id="not-its-own-at-the-beginning"),
+    pytest.param(b'{"a":1,"id":5,"result":{', b"}}", (None, False, False), id="after-something-else"),
+    pytest.param(b'{"jsonrpc":"2.0","id":1.5,"result":', b"", (None, False, False), id="no-integer"),
+    pytest.param(b'{"jsonrpc":"2.0","id":true,"result":', b"", (None, False, False), id="a-boolean"),
+    pytest.param(b'{"jsonrpc":"2.0","id":null,"result":', b"", (None, False, False), id="null"),
+    pytest.param(b'log {"id":1,"result":{}}', b'log {"id":1,"result":{}}', (None, False, False), id="a-log"),
+    pytest.param(b"", b"", (None, False, False), id="nothing"),
+    pytest.param(b'{"id":"' + b"x" * 5000 + b'","result":', b"", (None, False, False), id="endless"),
+]
+
+
+@pytest.mark.parametrize(("head", "tail", "shown"), OUTLINES)
+def test_the_ends_of_a_message_show_its_own_id(
+    head: bytes, tail: bytes, shown: tuple[str | int | None, bool, bool]
+) -> None:
+    """And never one of something that it carries."""
+    found = outline(head, tail)
+    assert (found.id, found.asks, found.answers) == shown
+    assert found.settles is (found.id is not None)
+
+
+@pytest.mark.parametrize(
+    "end", [b',"id":"' * 700, b"," * 4096, b',"id":1' * 585, b" " * 4096, b'{"a":{' * 682, b'"\\' * 2048, b'","' * 1365]
+)
+def test_looking_takes_no_longer_for_what_is_made_to_make_it(end: bytes) -> None:
+    assert outline(b"{" + end, end) == Outline()

@@ -1,0 +1,329 @@
+"""What is left of a guarded conversation: the journal, the summary, the last messages of a session that broke."""
+
+import json
+import os
+import select
+import stat
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from guarded import SECONDS, Guarded, call, frame_of, guarded, initialize, liar, notification, request
+
+from assay.edges.child import Child
+from assay.edges.pipes import Outlet, Signals
+from assay.edges.recorder import Recorder, Records
+from assay.edges.relay import Relay
+from assay.guard.guard import Guard
+from assay.guard.watch import FLIGHTS, KEPT, KEPT_BYTES, Watch
+from assay.journal import Journal
+from assay.limits import Limits
+from assay.verdict import Verdict
+
+FLIGHT_DIRECTORY = Path("runs/mcp_server/flights")
+MODES = ["audit", "enforce"]
+TOOLS = [
+    {"name": "good", "inputSchema": {"type": "object"}},
+    {
+        "name": "bad",
+        "inputSchema": {"type": "object", "properties": {"limit": {"type": "integer"}}},
+        "outputSchema": {"type": "object", "properties": {"hits": {"type": "integer"}}},
+    },
+    {"name": "unusable", "inputSchema": {"type": "object", "$ref": "https://example.com/"}},
+]
+LIES: dict[str, Any] = {
+    "tools/call:bad": [["result", {"content": [], "structuredContent": {"hits": "3"}}]],
+    "ping": [["raw", "a banner\n"], ["good"], ["good"]],
+    "tools/call:nan": [["raw", '{"jsonrpc":"2.0","id":$id,"result":{"x":NaN}}\n']],
+    "tools/call:late": [],
+    "tools/call:last": [["log", "oh no\n"], ["exit", 1]],
+}
+
+
+def assay(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """One of our commands."""
+    command = [sys.executable, "-m", "assay", *arguments]
+    wide = {**os.environ, "COLUMNS": "120", "NO_COLOR": "1"}
+    return subprocess.run(command, capture_output=True, encoding="utf-8", timeout=SECONDS, check=False, env=wide)
+
+
+def records(directory: Path) -> list[dict[str, Any]]:
+    """The journal of the one run."""
+    return [json.loads(line) for line in (directory / ".latest").read_bytes().splitlines()]
+
+
+def broken(directory: Path, mode: str, *options: str) -> list[bytes]:
+    """A session with everything in it, at whose end the server dies; what is told on stderr."""
+    wanted = ("--mode", mode, "--journal", str(directory / "journal"), "--set", "journal.payloads=true", *options)
+    with guarded(directory, *wanted, tools=TOOLS, on=LIES) as one:
+        one.open()
+        one.say(
+            call(1, "good"),
+            call(2, "bad", limit=5),
+            call(3, "bad", limit="5"),
+            request(4, "ping"),
+            call(5, "nan"),
+            call(6, "unusable"),
+            b"",
+            b"hello?",
+            b"\xff",
+            {"jsonrpc": "2.0", "id": 7},
+            notification("notifications/cancelled", {"requestId": 99}),
+            call(8, "late"),
+            call(9, "last"),
+        )
+        one.out.all()
+        assert one.ended() == 3
+        return one.log.rest()
+
+
+# ── the journal ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_message_of_either_side_is_a_line(tmp_path: Path, mode: str) -> None:
+    """A request and its answer have the same id; also if the answer never came."""
+    broken(tmp_path, mode)
+    found = records(tmp_path / "journal")
+    assert {each["transport"] for each in found} == {"stdio"}
+    said = Counter((each["metadata"]["party"], each["metadata"]["kind"]) for each in found)
+    assert said["client", "request"] == 10
+    by_id = {each["metadata"]["id"]: each for each in found if each["metadata"]["kind"] == "request"}
+    answers = [each for each in found if each["metadata"]["kind"] in {"result", "error", "missing"}]
+    for each in answers:
+        if "protocol/answered-twice" not in json.dumps(each["error"]):
+            assert each["requestId"] == by_id[each["metadata"]["id"]]["requestId"]
+    assert len({each["requestId"] for each in by_id.values()}) == len(by_id)
+    statuses = {each["metadata"]["id"]: each["status"] for each in answers}
+    assert statuses[1] == "ok"
+    assert statuses[2] == "refused"
+    assert statuses[8] == statuses[9] == "failed"
+    passed = [each for each in found if each["metadata"].get("passed")]
+    assert bool(passed) is (mode == "audit")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_journal_can_be_shown_and_replayed(tmp_path: Path, mode: str) -> None:
+    """Heard again, the same frames get the same verdicts."""
+    broken(tmp_path, mode)
+    journal = str(tmp_path / "journal")
+    shown = assay("journal", "show", journal)
+    assert shown.returncode == 0
+    assert "contract/output at /result/structuredContent/hits" in shown.stdout
+    assert "never answered: tools/call last #9" in shown.stdout
+    replayed = assay("replay", journal)
+    total = len(records(tmp_path / "journal"))
+    assert (replayed.returncode, replayed.stdout) == (0, f"{total} records: {total} the same\n")
+
+
+def test_what_was_answered_is_on_record_even_if_the_guard_is_killed(tmp_path: Path) -> None:
+    with guarded(tmp_path, "--journal", str(tmp_path / "journal")) as one:
+        one.open()
+        for number in range(20):
+            one.ask(call(number))
+        one.process.kill()
+        one.process.wait(SECONDS)
+    ids = [each["metadata"]["id"] for each in records(tmp_path / "journal")]
+    assert ids[-40:] == [number for number in range(20) for _ in range(2)]
+
+
+class Ahead(Recorder):
+    """Sees whether what it has not written yet was sent already."""
+
+    __slots__ = ("reader", "seen", "unwritten")
+
+    reader: int
+    seen: list[bool]
+    unwritten: bool
+
+    def message(self, verdict: Verdict, began: float, sent: int, session: str = "") -> None:
+        """Keeps it back."""
+        self.unwritten = True
+        super().message(verdict, began, sent, session)
+
+    def flush(self) -> None:
+        """Looks, and writes."""
+        if self.unwritten:
+            self.seen.append(bool(select.select([self.reader], [], [], 0)[0]))
+        self.unwritten = False
+        super().flush()
+
+
+def test_a_message_is_on_record_before_it_is_sent(tmp_path: Path) -> None:
+    """So that nothing is ever answered that is not."""
+    source, client_in = os.pipe()
+    client_out, sink = os.pipe()
+    journal = Journal.open(tmp_path)
+    assert journal is not None
+    recorder = Ahead("stdio", "stdio", Records(journal), holding=True)
+    recorder.reader, recorder.seen, recorder.unwritten = client_out, [], False
+    watch = Watch(lambda _: None, lambda _: None, enforcing=True)
+    guard = Guard(mode="enforce", limits=Limits(), clock=time.monotonic)
+    os.write(client_in, b"".join(frame_of(each) + b"\n" for each in (initialize(), {"id": 1}, request(2, "ping"))))
+    os.close(client_in)
+    try:
+        with Signals() as signals, Child(liar()) as child:
+            relay = Relay(guard, child, recorder, watch, signals, Outlet(2, shared=True), source=source, sink=sink)
+            assert relay.run() == 0
+    finally:
+        journal.close()
+        for each in (source, sink, client_out):
+            os.close(each)
+    # Two lots at least: what the client says, and what the server answers when something was sent already.
+    assert recorder.seen[0] is False
+    assert len(recorder.seen) > 1
+
+
+def test_without_a_place_for_it_there_is_no_journal_and_everything_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with guarded(tmp_path, "--journal", str(tmp_path / "file" / "below")) as one:
+        assert one.open() is not None
+        one.close()
+        assert one.ended() == 0
+        assert any(line.startswith(b"no journal: ") for line in one.log.rest())
+
+
+# ── the summary ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_findings_are_told_as_they_come_and_counted_at_the_end(tmp_path: Path) -> None:
+    log = [line.decode() for line in broken(tmp_path, "enforce")]
+    assert (
+        "assay: stopped: server result of tools/call bad #2: /result/structuredContent/hits: "
+        'expected an integer, found the string "3" [contract/output]'
+    ) in log
+    [counts] = [line for line in log if line.startswith("assay: 12 messages from the client, ")]
+    assert counts.endswith(" stopped")
+    assert "assay:      1 × contract/output in bad" in log
+    assert "a banner" in log
+    assert "assay: 1 line of the server's output went to stderr" in log
+    assert "assay: the server ended first: it exited with status 1" in log
+
+
+def test_under_audit_nothing_is_stopped(tmp_path: Path) -> None:
+    log = b"\n".join(broken(tmp_path, "audit")).decode()
+    assert "assay: passed: server result of tools/call bad #2" in log
+    assert "stopped" not in log
+
+
+def test_with_quiet_only_the_server_and_its_end_are_heard(tmp_path: Path) -> None:
+    log = [line for line in broken(tmp_path, "enforce", "--quiet") if not line.startswith(b"assay: the server ended")]
+    assert log == [b"a banner", b"oh no"]
+
+
+def test_what_peers_say_does_nothing_to_a_terminal(tmp_path: Path) -> None:
+    evil = "\x1b[2J\x07evil\n"
+    with guarded(tmp_path, tools=[{"name": evil, "inputSchema": 5}]) as one:
+        one.open()
+        one.say(request(1, evil), call(2, evil))
+        one.close()
+        one.ended()
+        log = b"\n".join(one.log.rest())
+    assert b"evil" in log
+    assert b"\x1b" not in log
+    assert b"\x07" not in log
+
+
+def test_a_flood_of_findings_is_counted_and_not_shown(tmp_path: Path) -> None:
+    with guarded(tmp_path) as one:
+        one.open()
+        one.say(*(request(number, f"nope/{number}") for number in range(3000)))
+        one.close()
+        one.out.all()
+        one.ended()
+        log = one.log.rest()
+    assert len(log) < 150
+    assert b"assay: further findings are counted, and not shown" in log
+    assert any(b"3,000 findings" in line for line in log)
+
+
+# ── flights ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def flights(directory: Path) -> list[Path]:
+    """The files of broken sessions."""
+    return sorted((directory / FLIGHT_DIRECTORY).glob("flight-*.jsonl"))
+
+
+def crashed(directory: Path, *messages: Any, **options: Any) -> Guarded:
+    """A session in which *messages* are said, and then the server dies."""
+    with guarded(directory, "--mode", "enforce", *options.pop("set", ()), on={**LIES, **options}) as one:
+        one.open()
+        for each in messages:
+            one.ask(each)
+        one.say(call("end", "last"))
+        one.out.all()
+        assert one.ended() == 3
+        log = b"\n".join(one.log.rest())
+        assert (b"the last messages of this session are in" in log) is bool(flights(directory))
+        return one
+
+
+def test_the_last_messages_of_a_broken_session_can_be_checked(tmp_path: Path) -> None:
+    """Without secrets, for the owner only; and with nothing wrong in it but what was."""
+    secret = {"password": "swordfish", "words": "Bearer abcdefghijklmnop"}
+    crashed(tmp_path, call(1, "search", **secret))
+    [flight] = flights(tmp_path)
+    assert stat.S_IMODE(flight.stat().st_mode) == 0o600
+    text = flight.read_text()
+    assert "swordfish" not in text
+    assert "abcdefghijklmnop" not in text
+    assert [json.loads(line)["dir"] for line in text.splitlines()][:3] == ["c2s", "s2c", "c2s"]
+    checked = assay("check", str(flight))
+    assert "never answered: tools/call" in checked.stdout
+    assert "contract/unknown-tool" in checked.stdout
+
+
+def test_a_long_session_is_cut_where_it_can_still_be_judged(tmp_path: Path) -> None:
+    """With the handshake, however long ago it was, and without answers whose requests are gone."""
+    crashed(tmp_path, *(call(number) for number in range(2 * KEPT)))
+    [flight] = flights(tmp_path)
+    rows = flight.read_text().splitlines()
+    assert KEPT <= len(rows) <= KEPT + 3
+    assert "initialize" in rows[0]
+    checked = assay("check", str(flight))
+    rules = {line.split()[-1] for line in checked.stdout.splitlines() if " × " in line}
+    assert rules == {"protocol/unanswered"}
+
+
+def test_bytes_that_are_no_text_and_long_messages_are_kept_as_far_as_they_go(tmp_path: Path) -> None:
+    crashed(tmp_path, b"\xff\xfe", call(1, words="x" * 2 * KEPT_BYTES))
+    rows = [json.loads(line) for line in flights(tmp_path)[0].read_text().splitlines()]
+    assert [row["base64"] for row in rows if "base64" in row] == ["//4="]
+    [cut] = [row for row in rows if row.get("cut")]
+    assert len(cut["msg"]) == KEPT_BYTES + 1
+    assert assay("check", str(flights(tmp_path)[0])).returncode == 1
+
+
+def test_old_flights_are_removed(tmp_path: Path) -> None:
+    directory = tmp_path / FLIGHT_DIRECTORY
+    directory.mkdir(parents=True)
+    for number in range(FLIGHTS + 5):
+        (directory / f"flight-2020{number:04}.jsonl").touch()
+    (directory / "mine.jsonl").touch()
+    crashed(tmp_path)
+    assert len(flights(tmp_path)) == FLIGHTS
+    assert (directory / "mine.jsonl").exists()
+
+
+def test_flights_can_be_turned_off_and_there_are_none_of_what_went_well(tmp_path: Path) -> None:
+    crashed(tmp_path, set=("--set", "guard.flights=off"))
+    assert not (tmp_path / "runs").exists()
+    with guarded(tmp_path) as one:
+        one.open()
+        one.close()
+        assert one.ended() == 0
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_place_that_cannot_be_written_is_a_line_in_the_log(tmp_path: Path) -> None:
+    (tmp_path / "runs").write_bytes(b"")
+    with guarded(tmp_path, on=LIES) as one:
+        one.open()
+        one.say(call(1, "last"))
+        assert one.ended() == 3
+        assert any(line.startswith(b"assay: no flight recorder: ") for line in one.log.rest())
