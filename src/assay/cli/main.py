@@ -16,6 +16,7 @@ the official schema of the revision in use, and the tools' own contracts.
 _EPILOG = """\
 what do you want to do?
   judge what a client and a server say, live       assay guard -- COMMAND
+  put a client's servers behind the guard          assay wrap FILE
   see what is wrong in a recorded conversation     assay check FILE
   see what a server or guard has judged            assay journal show
   see where two runs differ                        assay journal diff A B
@@ -32,6 +33,7 @@ what do you want to do?
 _COMMANDS: Final = {
     "serve": ("serve",),
     "guard": ("guard",),
+    "wrap": ("wrap", "unwrap"),
     "validate": ("validate",),
     "check": ("check",),
     "journal": ("journal",),

@@ -1,0 +1,1 @@
+"""The configuration files of MCP clients: which servers they start, and the guard in front of them."""

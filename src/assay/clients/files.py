@@ -1,0 +1,140 @@
+"""
+Reads and replaces files that belong to somebody else: whole or not at all.
+
+A file is written beside the one it replaces, to the disk, and only then takes its name. Whatever happens before that,
+a full disk above all, leaves the old one as it was.
+"""
+
+import os
+import stat
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import mkstemp
+from typing import Final
+
+from assay.clients.jsonc import LONGEST
+
+BACKUP: Final = ".assay-backup"
+"""What the name of a backup ends in."""
+
+
+class FileError(Exception):
+    """Why a file cannot be read or replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file as it was read: where it really is, what is in it, whose it is and who may read it."""
+
+    path: Path
+    content: bytes
+    status: os.stat_result
+
+    @property
+    def text(self) -> str:
+        """Its content; a byte order mark is a part of it. Raises `FileError`."""
+        try:
+            return self.content.decode()
+        except UnicodeDecodeError as error:
+            raise FileError(f"no UTF-8: byte {error.start + 1:,}") from None
+
+    @property
+    def backup(self) -> Path:
+        """Where its backup is."""
+        return self.path.with_name(self.path.name + BACKUP)
+
+
+def find(name: str) -> Found:
+    """The file called *name*, or the one that a link of that name leads to. Raises `FileError`."""
+    try:
+        path = Path(name).resolve(strict=True)
+        # Before it is opened: to open a pipe would wait for somebody to write into it.
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise FileError("no file")
+        with path.open("rb") as file:
+            content, status = file.read(LONGEST + 1), os.fstat(file.fileno())
+    except (OSError, RuntimeError) as error:
+        # Python 3.11 and 3.12 say RuntimeError for a link that leads to itself.
+        raise FileError(_reason(error)) from None
+    if len(content) > LONGEST:
+        raise FileError(f"longer than {LONGEST:,} bytes")
+    return Found(path, content, status)
+
+
+def backup_of(found: Found) -> str | None:
+    """What the backup of *found* says; None if there is none, or none that can be read."""
+    try:
+        return find(str(found.backup)).text
+    except FileError:
+        return None
+
+
+def exchange(found: Found, content: str, backup: str | None = None) -> None:
+    """
+    Give *found* other content, once its *backup* is written, if there is to be one. Raises `FileError`.
+
+    Nothing is written over what somebody else has changed in the meantime.
+    """
+    if not os.access(found.path, os.W_OK):
+        raise FileError("it is read-only")
+    if find(str(found.path)).content != found.content:
+        raise FileError("it has changed in the meantime; nothing was written")
+    fresh = backup is not None and not found.backup.exists()
+    if backup is not None:
+        _replace(found.backup, backup.encode(), found.status)
+    try:
+        _replace(found.path, content.encode(), found.status)
+    except FileError:
+        if fresh:
+            found.backup.unlink(missing_ok=True)
+        raise
+
+
+def forget_backup(found: Found) -> None:
+    """Remove the backup of *found*, if there is one."""
+    with suppress(OSError):
+        found.backup.unlink(missing_ok=True)
+
+
+def _replace(path: Path, content: bytes, like: os.stat_result) -> None:
+    try:
+        # Readable by nobody else until it has the rights of the one it replaces: there are keys in it.
+        descriptor, beside = mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with open(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                _make_alike(descriptor, like)
+                os.fsync(descriptor)
+            os.replace(beside, path)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(beside)
+            raise
+        _settle(path.parent)
+    except OSError as error:
+        raise FileError(f"cannot write {path.name}: {_reason(error)}") from None
+
+
+def _make_alike(descriptor: int, like: os.stat_result) -> None:
+    """The owner and the rights of *like*, as far as this platform and our own rights go."""
+    if os.name != "posix":
+        return
+    with suppress(PermissionError):
+        os.fchown(descriptor, like.st_uid, like.st_gid)
+    os.fchmod(descriptor, stat.S_IMODE(like.st_mode))
+
+
+def _settle(directory: Path) -> None:
+    """Has the new name written to the disk, where directories can be opened for it."""
+    with suppress(OSError):
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _reason(error: OSError | RuntimeError) -> str:
+    return error.strerror or type(error).__name__ if isinstance(error, OSError) else "a link that leads to itself"

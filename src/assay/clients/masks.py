@@ -1,0 +1,139 @@
+"""
+A configuration as it can be shown: without the values of variables and headers, and what else looks like a secret.
+
+Only for people to look at: what is hidden is still JSON, line by line where it was, but no longer what it says.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from difflib import unified_diff
+from functools import partial
+from typing import Final
+
+from assay.clients.entries import SECTIONS
+from assay.clients.guarding import written
+from assay.clients.jsonc import Array, Document, Edit, Node, Object, Scalar, edited, lines, plain, read
+from assay.journal.redaction import MASK, Redactor
+
+_HIDDEN: Final = frozenset({"env", "headers"})
+"""Members of an entry whose values are nobody's business."""
+
+_SIGNS: Final = {"-e": "=", "--env": "=", "-H": ":", "--header": ":"}
+"""Options for variables and headers, as docker, mcp-remote and the guard have them, and what is before the value."""
+
+# The name of a variable or of a question that the client asks is no secret, and one likes to see that it is still
+# there. A default (`${NAME:-value}`) may be one.
+_REFERENCE: Final = re.compile(
+    r"(?:(?:bearer|basic|token) +)?(?:\$\{[A-Za-z_]\w*(?::[A-Za-z_][\w.-]*)?\})+", re.IGNORECASE
+)
+_QUERY: Final = re.compile(r"([?&][^=&#\s]*=)[^&#\s]+")
+
+Mask = Callable[[str], str]
+
+
+def difference(before: str, after: str, name: str) -> Iterator[str]:
+    """How two configurations differ, as lines of a unified diff of the file called *name*, with nothing secret."""
+    yield from unified_diff(_shown(before), _shown(after), fromfile=name, tofile=name, lineterm="")
+
+
+def _shown(text: str) -> list[str]:
+    return [_printable(line) for line in lines(masked(text).removeprefix("\ufeff"))]
+
+
+def masked(text: str) -> str:
+    """A configuration with what is secret in it hidden."""
+    return edited(text, _Masking(text, read(text)).edits())
+
+
+class _Masking:
+    """Goes through a document, and says what to hide."""
+
+    def __init__(self, text: str, document: Document) -> None:
+        self._text = text
+        self._document = document
+        self._redactor = Redactor()
+        self._hidden: list[Node] = []
+
+    def edits(self) -> Iterator[Edit]:
+        """What hides it all."""
+        root = self._document.root
+        for member in root.members if isinstance(root, Object) else ():
+            if member.key.value in SECTIONS and isinstance(member.value, Object):
+                for _, entry in member.value.members:
+                    yield from self._entry(entry)
+            else:
+                yield from self._any(member.value, secret=self._redactor.is_secret(member.key.value))
+        # Last: by now it is known where they are hidden in any case.
+        for start, end in self._document.comments:
+            yield from self._comment(start, end)
+
+    def _entry(self, entry: Node) -> Iterator[Edit]:
+        for key, value in entry.members if isinstance(entry, Object) else ():
+            if key.value in _HIDDEN:
+                self._hidden.append(value)
+                yield from self._any(value, secret=True)
+            elif key.value == "args" and isinstance(value, Array):
+                yield from self._args(value)
+            else:
+                yield from self._any(value, secret=self._redactor.is_secret(key.value))
+
+    def _args(self, args: Array) -> Iterator[Edit]:
+        before = ""
+        for item in args.items:
+            if isinstance(item, Scalar) and isinstance(item.value, str):
+                yield from self._string(item, partial(self._argument, before))
+                before = item.value
+
+    def _argument(self, before: str, word: str) -> str:
+        """What is shown of *word*, an argument after *before*."""
+        option, equals, value = word.partition("=")
+        if equals and option in _SIGNS:
+            return f"{option}={self._argument(option, value)}"
+        if before in _SIGNS:
+            name, sign, value = word.partition(_SIGNS[before])
+            return f"{name}{sign}{' ' * value.startswith(' ')}{_secret(value.lstrip())}"
+        if before.startswith("-") and not word.startswith("-") and self._redactor.is_secret(before):
+            return _secret(word)
+        return self._text_mask(word)
+
+    def _any(self, node: Node, *, secret: bool) -> Iterator[Edit]:
+        if isinstance(node, Array):
+            for item in node.items:
+                yield from self._any(item, secret=secret)
+        elif isinstance(node, Object):
+            # VS Code asks for an input; what it suggests is as secret as what is typed.
+            typed_unseen = plain(node).get("password") is True
+            for key, value in node.members:
+                hidden = self._redactor.is_secret(key.value) or (typed_unseen and key.value == "default")
+                yield from self._any(value, secret=secret or hidden)
+        elif isinstance(node.value, str):
+            yield from self._string(node, _secret if secret else self._text_mask)
+        elif secret and isinstance(node.value, int | float) and not isinstance(node.value, bool):
+            yield Edit(node.start, node.end, "0")
+
+    def _string(self, node: Scalar, mask: Mask) -> Iterator[Edit]:
+        shown = mask(node.value)
+        if shown != node.value:
+            yield Edit(node.start, node.end, written(shown))
+
+    def _text_mask(self, text: str) -> str:
+        return self._redactor.text(_QUERY.sub(rf"\1{MASK}", text))
+
+    def _comment(self, start: int, end: int) -> Iterator[Edit]:
+        """What is commented out may be an entry with all its secrets: hidden, if it has a quote in it."""
+        text = self._text[start:end]
+        if '"' in text or any(node.start < start < node.end for node in self._hidden):
+            shown = f"// {MASK}" if text.startswith("//") else f"/* {MASK} */"
+        else:
+            shown = self._redactor.text(text)
+        if shown != text:
+            yield Edit(start, end, shown)
+
+
+def _secret(value: str) -> str:
+    return value if not value or _REFERENCE.fullmatch(value) else MASK
+
+
+def _printable(line: str) -> str:
+    """*line* with nothing in it that a terminal would act upon."""
+    return "".join(each if each.isprintable() or each == "\t" else repr(each)[1:-1] for each in line)

@@ -1,0 +1,344 @@
+"""`assay wrap` and `assay unwrap`, as people use them."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from client_files import CLAUDE_DESKTOP, SAMPLES, VS_CODE, Sample
+
+from assay.cli.main import parser
+
+SECONDS = 60
+OURS = str(Path(sys.executable).with_name("assay"))
+FIXED = ("--program", "/opt/assay/bin/assay")
+
+Done = subprocess.CompletedProcess[str]
+
+
+LIMITED = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop()),) * 2)"
+"""The last argument is how many bytes a file may have: what a full disk looks like to one process."""
+
+CONTROLLED = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)"
+"""Only a terminal that controls the session makes ^C a signal."""
+
+
+def command(before: str) -> list[str]:
+    """Our command, in a process that does something *before*."""
+    return [sys.executable, "-B", "-c", f"import sys; {before}; from assay.cli.main import main; sys.exit(main())"]
+
+
+def assay(*arguments: str, cwd: Path | None = None, before: str = "", **environment: str) -> Done:
+    clean = {name: value for name, value in os.environ.items() if name not in {"NO_COLOR", "FORCE_COLOR"}}
+    return subprocess.run(
+        [*(command(before) if before else [sys.executable, "-m", "assay"]), *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=SECONDS,
+        cwd=cwd,
+        env={**clean, **environment},
+    )
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    return written(tmp_path / "mcp.json", CLAUDE_DESKTOP.before)
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_bytes(text.encode())
+    return path
+
+
+def backup(path: Path) -> Path:
+    return path.with_name(path.name + ".assay-backup")
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
+def test_there_and_back(tmp_path: Path, sample: Sample) -> None:
+    path = written(tmp_path / "config.json", sample.before)
+    path.chmod(0o600)
+    done = assay("wrap", str(path), "--yes", *FIXED)
+    assert done.returncode == 0, done.stderr
+    assert path.read_bytes() == sample.commands.encode()
+    assert backup(path).read_bytes() == sample.before.encode()
+    assert {each.stat().st_mode & 0o777 for each in tmp_path.iterdir()} == {0o600}
+    again = assay("wrap", str(path), "--yes", *FIXED)
+    assert again.returncode == 0
+    assert "nothing to do" in again.stderr
+    assert again.stdout == ""
+    undone = assay("unwrap", str(path))
+    assert undone.returncode == 0, undone.stderr
+    assert path.read_bytes() == sample.before.encode()
+    assert list(tmp_path.iterdir()) == [path]
+    assert assay("unwrap", str(path)).returncode == 0
+
+
+def test_the_client_is_given_the_whole_path_of_this_program(config: Path) -> None:
+    assert assay("wrap", str(config), "--yes").returncode == 0
+    entries = json.loads(config.read_text())["mcpServers"].values()
+    assert {entry["command"] for entry in entries} == {OURS}
+    assert os.access(OURS, os.X_OK)
+
+
+def test_by_its_own_command_too(config: Path) -> None:
+    done = subprocess.run(
+        ["assay", "wrap", str(config), "--yes"],
+        env={**os.environ, "PATH": f"{Path(OURS).parent}:{os.environ['PATH']}"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        timeout=SECONDS,
+    )
+    assert done.returncode == 0
+    assert json.loads(config.read_text())["mcpServers"]["weather"]["command"] == OURS
+
+
+def test_without_a_terminal_it_has_to_be_allowed(config: Path) -> None:
+    done = assay("wrap", str(config))
+    assert done.returncode == 2
+    assert "--yes" in done.stderr
+    assert done.stdout.startswith("--- ")
+    assert config.read_text() == CLAUDE_DESKTOP.before
+    assert not backup(config).exists()
+
+
+def test_a_dry_run_shows_and_writes_nothing(config: Path) -> None:
+    done = assay("wrap", str(config), "--dry-run", "--yes", *FIXED)
+    assert done.returncode == 1
+    assert '+      "command": "/opt/assay/bin/assay",' in done.stdout.splitlines()
+    assert "3 servers would change" in done.stderr
+    assert list(config.parent.iterdir()) == [config]
+    assay("wrap", str(config), "--yes", *FIXED)
+    behind = config.read_text()
+    assert assay("wrap", str(config), "--dry-run").returncode == 0
+    undo = assay("unwrap", str(config), "--dry-run")
+    assert undo.returncode == 1
+    assert '+      "command": "npx",' in undo.stdout.splitlines()
+    assert config.read_text() == behind
+
+
+def test_no_secret_is_printed(config: Path) -> None:
+    for done in (assay("wrap", str(config), "--yes"), assay("unwrap", str(config))):
+        assert done.returncode == 0
+        assert "ghp_" not in done.stdout + done.stderr
+        assert '"GITHUB_PERSONAL_ACCESS_TOKEN": "[redacted]"' in done.stdout
+
+
+def test_colours_are_for_those_who_want_them(config: Path) -> None:
+    assert "\x1b[" not in assay("wrap", str(config), "--dry-run").stdout
+    coloured = assay("wrap", str(config), "--dry-run", FORCE_COLOR="1").stdout
+    assert '\x1b[31m-      "command": "npx",\x1b[0m' in coloured.splitlines()
+    assert "\x1b[" not in assay("wrap", str(config), "--dry-run", FORCE_COLOR="1", NO_COLOR="1").stdout
+
+
+@pytest.mark.parametrize(
+    ("typed", "status"),
+    [("y\n", 0), ("Yes\n", 0), ("n\n", 1), ("\n", 1), ("what?\n", 1), ("\x04", 1), ("\x03", 130)],
+)
+def test_on_a_terminal_it_asks(config: Path, typed: str, status: int) -> None:
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [*command(CONTROLLED), "wrap", str(config)],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        start_new_session=True,
+    ) as process:
+        os.close(theirs)
+        assert process.stderr is not None
+        asked = ""
+        while not asked.endswith("[y/N] "):
+            letter = process.stderr.read(1)
+            assert letter, asked
+            asked += letter
+        os.write(ours, typed.encode())
+        shown, _ = process.communicate(timeout=SECONDS)
+        os.close(ours)
+    assert process.returncode == status
+    assert shown.startswith("--- ")
+    assert (config.read_text() != CLAUDE_DESKTOP.before) is (status == 0)
+    assert backup(config).exists() is (status == 0)
+
+
+def test_a_reader_that_has_had_enough_stops_nothing(config: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "assay", "wrap", str(config), "--yes", *FIXED],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.wait(timeout=SECONDS) == 0
+    assert config.read_text() == CLAUDE_DESKTOP.after
+
+
+def test_a_link_leads_to_the_file(tmp_path: Path) -> None:
+    (tmp_path / "dotfiles").mkdir()
+    real = written(tmp_path / "dotfiles" / "mcp.json", CLAUDE_DESKTOP.before)
+    link = tmp_path / "mcp.json"
+    link.symlink_to(real)
+    assert assay("wrap", str(link), "--yes", *FIXED).returncode == 0
+    assert link.is_symlink()
+    assert real.read_text() == CLAUDE_DESKTOP.after
+    assert backup(real).exists()
+    assert assay("unwrap", str(link)).returncode == 0
+    assert real.read_text() == CLAUDE_DESKTOP.before
+
+
+def test_a_full_disk_costs_nothing(config: Path) -> None:
+    done = assay("wrap", str(config), "--yes", "100", before=LIMITED)
+    assert done.returncode == 2
+    assert "cannot write mcp.json.assay-backup: File too large" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(config.parent.iterdir()) == [config]
+    assert config.read_text() == CLAUDE_DESKTOP.before
+
+
+def test_a_disk_that_is_full_after_the_backup_costs_nothing(config: Path) -> None:
+    done = assay("wrap", str(config), "--yes", str(len(CLAUDE_DESKTOP.before)), before=LIMITED)
+    assert done.returncode == 2
+    assert "cannot write mcp.json: File too large" in done.stderr
+    assert list(config.parent.iterdir()) == [config]
+    assert config.read_text() == CLAUDE_DESKTOP.before
+
+
+def test_servers_one_by_one(config: Path) -> None:
+    """The backup always has all of them as they were."""
+    assert assay("wrap", str(config), "--yes", "--server", "weather", *FIXED).returncode == 0
+    assert assay("wrap", str(config), "--yes", "--server", "github", "--mode", "enforce", *FIXED).returncode == 0
+    assert backup(config).read_text() == CLAUDE_DESKTOP.before
+    assert assay("unwrap", str(config), "--server", "weather").returncode == 0
+    assert backup(config).exists()
+    servers = json.loads(config.read_text())["mcpServers"]
+    assert servers["weather"] == {"command": "C:\\Users\\jane\\weather.exe"}
+    assert servers["github"]["args"][:4] == ["guard", "--mode", "enforce", "--"]
+    assert assay("unwrap", str(config), "--server", "github", "--server", "weather").returncode == 0
+    assert config.read_text() == CLAUDE_DESKTOP.before
+    assert not backup(config).exists()
+
+
+def test_the_mode_of_those_that_are_there_changes_only_if_one_is_given(config: Path) -> None:
+    assay("wrap", str(config), "--yes", "--mode", "enforce", *FIXED)
+    behind = config.read_text()
+    assert "nothing to do" in assay("wrap", str(config), "--yes").stderr
+    assert assay("wrap", str(config), "--yes", "--mode", "audit").returncode == 0
+    assert config.read_text() == behind.replace('"enforce"', '"audit"')
+    assert assay("unwrap", str(config)).returncode == 0
+    assert config.read_text() == CLAUDE_DESKTOP.before
+
+
+def test_what_was_edited_in_between_stays(tmp_path: Path) -> None:
+    path = written(tmp_path / "mcp.json", VS_CODE.before)
+    assay("wrap", str(path), "--yes", *FIXED)
+    written(path, path.read_bytes().decode().replace('"pw:*"', '"*"').replace("/* over HTTP */", "// web"))
+    done = assay("unwrap", str(path))
+    assert done.returncode == 0
+    assert path.read_bytes().decode() == VS_CODE.before.replace('"pw:*"', '"*"').replace("/* over HTTP */", "// web")
+    assert "playwright: taken from its args" in done.stderr
+    assert "github: " not in done.stderr
+    assert backup(path).exists()
+    assert "is kept" in done.stderr
+
+
+def test_without_the_backup_servers_come_back_by_their_args(config: Path) -> None:
+    assay("wrap", str(config), "--yes", *FIXED)
+    backup(config).unlink()
+    done = assay("unwrap", str(config))
+    assert done.returncode == 0
+    assert done.stderr.count("taken from its args") == 3
+    found, expected = json.loads(config.read_text()), json.loads(CLAUDE_DESKTOP.before)
+    expected["mcpServers"]["weather"]["args"] = []
+    assert found == expected
+
+
+def test_what_is_left_alone_is_told(tmp_path: Path) -> None:
+    entries = {
+        "events": {"type": "sse", "url": "http://localhost/sse"},
+        "off": {"command": "a", "disabled": True},
+        "tickets": {"url": "https://tickets.example/mcp"},
+        "keyed": {"url": "https://tickets.example/mcp", "headers": {"X-Key": "${env:K}"}},
+        "on\x1b[31m": {"command": "assay", "args": ["guard", "--", "a"]},
+    }
+    path = written(tmp_path / "mcp.json", json.dumps({"mcpServers": entries}))
+    done = assay("wrap", str(path), "--yes", *FIXED, "--mode", "audit", "--dry-run")
+    assert done.returncode == 1
+    assert "assay wrap: off: left alone: it is disabled" in done.stderr
+    for name in ("events", "tickets", "keyed"):
+        assert f"assay wrap: {name}: left alone: it is at a url, and the guard runs commands\n" in done.stderr
+    assert "1 server would change" in done.stderr
+    assert "\x1b" not in done.stdout + done.stderr
+    named = assay("wrap", str(path), "--yes", "--server", "tickets")
+    assert named.returncode == 2
+    assert named.stderr == f"assay wrap: {path}: tickets: it is at a url, and the guard runs commands\n"
+    assert named.stdout == ""
+    assert json.loads(path.read_text()) == {"mcpServers": entries}
+    assert "tickets: left alone: it does not run" in assay("unwrap", str(path), "--server", "tickets").stderr
+    assert "tickets" not in assay("unwrap", str(path), "--dry-run").stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "why"),
+    [
+        (None, (), "mcp.json: No such file or directory"),
+        (b"", (), "mcp.json: no JSON: line 1, column 1: expected a value, found the end of the file"),
+        (b"\xff\xfe{\x00}\x00", (), "mcp.json: no UTF-8: byte 1"),
+        (b"{}", (), "mcp.json: no servers: it has neither mcpServers nor servers"),
+        (b'{"servers": {}}', (), "mcp.json: no servers in it"),
+        (b'{"servers": []}', (), "mcp.json: no servers: servers is no object"),
+        (b'{"servers": {"x": {"command": "a", "command": "b"}}}', (), 'the key "command" is there twice'),
+        (b'{"servers": {"github": {"command": "a"}}}', ("--server", "gihtub"), "did you mean github?"),
+    ],
+)
+def test_bad_input_is_one_line(tmp_path: Path, content: bytes | None, arguments: tuple[str, ...], why: str) -> None:
+    path = tmp_path / "mcp.json"
+    if content is not None:
+        path.write_bytes(content)
+    for command in (("wrap", "--yes"), ("unwrap",)):
+        done = assay(*command, str(path), *arguments)
+        assert done.returncode == 2
+        assert done.stdout == ""
+        assert why in done.stderr
+        assert done.stderr.count("\n") == 1
+        assert content is None or path.read_bytes() == content
+    assert not backup(path).exists()
+
+
+def test_the_client_may_be_named_in_place_of_the_file(tmp_path: Path) -> None:
+    home = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "settings")}
+    none = assay("wrap", "--client", "cursor", cwd=tmp_path, before="", **home)
+    assert none.returncode == 2
+    assert "no configuration of cursor at .cursor/mcp.json or " in none.stderr
+    (tmp_path / ".cursor").mkdir()
+    path = written(tmp_path / ".cursor" / "mcp.json", CLAUDE_DESKTOP.before)
+    assert assay("wrap", "--client", "cursor", "--yes", *FIXED, cwd=tmp_path, before="", **home).returncode == 0
+    assert path.read_text() == CLAUDE_DESKTOP.after
+    assert assay("unwrap", "--client", "cursor", cwd=tmp_path, before="", **home).returncode == 0
+    assert path.read_text() == CLAUDE_DESKTOP.before
+    for arguments in ((), (str(path), "--client", "cursor")):
+        done = assay("wrap", *arguments)
+        assert done.returncode == 2
+        assert "name the FILE, or the client with --client {claude-desktop,cursor,vscode}" in done.stderr
+
+
+def test_a_program_of_another_name_is_refused(config: Path) -> None:
+    done = assay("wrap", str(config), "--program", "/usr/bin/env")
+    assert done.returncode == 2
+    assert "expected a path that ends in assay" in done.stderr
+
+
+@pytest.mark.parametrize("mode", [(), ("--mode", "enforce")])
+def test_the_guard_is_told_the_very_command_of_the_server(tmp_path: Path, mode: tuple[str, ...]) -> None:
+    """Whatever dashes it has in it."""
+    own = ["python", "-c", "pass", "--", "--mode", "audit", "--", "-x", ""]
+    path = written(tmp_path / "mcp.json", json.dumps({"mcpServers": {"x": {"command": own[0], "args": own[1:]}}}))
+    assert assay("wrap", str(path), "--yes", *mode).returncode == 0
+    told = parser().parse_args(json.loads(path.read_text())["mcpServers"]["x"]["args"])
+    assert told.command == own
+    assert told.mode == (mode[1] if mode else None)

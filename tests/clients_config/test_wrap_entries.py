@@ -1,0 +1,409 @@
+"""Entries of configurations: what becomes of them behind the guard, which are left alone, and how they come back."""
+
+import json
+
+import pytest
+from client_files import PROGRAM, SAMPLES, VS_CODE, Sample
+
+from assay.clients.entries import ConfigError, objection, servers
+from assay.clients.guarding import Guard, guarded, guarded_in, is_program, written
+from assay.clients.jsonc import plain, read
+from assay.clients.plan import AT_URL, are_guarded, unwrap, wrap
+
+GUARD = Guard(written(PROGRAM))
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
+def test_configurations_of_clients(sample: Sample) -> None:
+    plan = wrap(sample.before, None, (), GUARD.program, None)
+    assert plan.after == sample.after
+    assert unwrap(plan.after, sample.before).after == sample.before
+    assert {change.outcome for change in unwrap(plan.after, sample.before).changes} == {"restored"}
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
+def test_without_a_backup_they_still_say_the_same(sample: Sample) -> None:
+    """But for `args`, which are empty where there were none, and `type`, which has one spelling of many."""
+    plan = unwrap(sample.after, None)
+    before, after = plain(read(sample.before).root), plain(read(plan.after).root)
+    for entry in [*before.get("mcpServers", {}).values(), *before.get("servers", {}).values()]:
+        if "command" in entry:
+            entry.setdefault("args", [])
+    assert after == before
+    assert {change.outcome for change in plan.changes} == {"rebuilt"}
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
+def test_those_at_a_url_may_be_left_alone(sample: Sample) -> None:
+    plan = wrap(sample.before, None, (), GUARD.program, None, urls=False)
+    assert plan.after == sample.commands
+    assert unwrap(plan.after, sample.before).after == sample.before
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ('{"url": "https://x.example/mcp"}', AT_URL),
+        ('{"url": "https://x.example/mcp", "headers": {"A": "b"}}', AT_URL),
+        ('{"type": "sse", "url": "http://localhost/sse"}', AT_URL),
+        ('{"url": 1}', AT_URL),
+        ('{"command": "a", "url": "https://x.example/mcp"}', "it has both a command and a url"),
+        ("{}", "it has neither a command nor a url"),
+        ("[]", "it is no object"),
+    ],
+)
+def test_why_those_at_a_url_are_left_alone(entry: str, why: str) -> None:
+    text = f'{{"mcpServers": {{"x": {entry}}}}}'
+    plan = wrap(text, None, (), GUARD.program, None, urls=False)
+    assert plan.after == text
+    assert [(each.why, each.fine) for each in plan.left] == [(why, False)]
+    with pytest.raises(ConfigError, match=f"^x: {why}$"):
+        wrap(text, None, ["x"], GUARD.program, None, urls=False)
+
+
+# ── single entries ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("entry", "behind"),
+    [
+        pytest.param('{"command":"a"}', '{"command":"A", "args": ["guard", "--", "a"]}', id="no-args"),
+        pytest.param('{"command":"a","args":[]}', '{"command":"A","args":["guard", "--", "a"]}', id="empty-args"),
+        pytest.param(
+            '{"args":["b"],"command":"a"}', '{"args":["guard", "--", "a", "b"],"command":"A"}', id="args-first"
+        ),
+        pytest.param(
+            '{"command":"a","args":[ // none\n]}', '{"command":"A","args":["guard", "--", "a" // none\n]}', id="comment"
+        ),
+        pytest.param(
+            '{"command": "a", "args": ["--", "b", "--"]}',
+            '{"command": "A", "args": ["guard", "--", "a", "--", "b", "--"]}',
+            id="its-own-dashes",
+        ),
+        pytest.param(
+            '{"command": "\\u0061\\/b"}',
+            '{"command": "A", "args": ["guard", "--", "\\u0061\\/b"]}',
+            id="as-it-is-spelt",
+        ),
+        pytest.param(
+            '{\r\n\t"command": "a" // c\r\n}',
+            '{\r\n\t"command": "A",\r\n\t"args": ["guard", "--", "a"] // c\r\n}',
+            id="a-line-of-its-own",
+        ),
+        pytest.param(
+            '{"type": "streamable-http", "url": "http://a/mcp", "headers": {}, "timeout": 5}',
+            '{"type": "stdio", "command": "A", "args": ["guard", "--target", "http://a/mcp"], "timeout": 5}',
+            id="empty-headers",
+        ),
+        pytest.param(
+            '{"headers": {"X": "a: \\"b\\"", "Y": ""}, "url": "${input:url}"}',
+            '{"args": ["guard", "--target", "${input:url}", "--header", "X: a: \\"b\\"", "--header", "Y: "], '
+            '"command": "A"}',
+            id="headers-first",
+        ),
+        pytest.param(
+            '{"url": "http://a/mcp",\n "headers": {\n  "X": "a"}}',
+            '{"command": "A",\n "args": [\n  "guard",\n  "--target", "http://a/mcp",\n  "--header", "X: a"]}',
+            id="lines",
+        ),
+    ],
+)
+def test_an_entry_goes_behind_the_guard_and_comes_back(entry: str, behind: str) -> None:
+    assert guarded(entry, Guard('"A"')) == behind
+    there = '{"mcpServers": {"x": ENTRY}}'.replace("ENTRY", behind.replace('"A"', GUARD.program))
+    back = '{"mcpServers": {"x": ENTRY}}'.replace("ENTRY", entry)
+    assert unwrap(there, back).after == back
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ('"npx"', "it is no object"),
+        ("null", "it is no object"),
+        ('{"command": "a", "disabled": true}', "disabled"),
+        ('{"url": "http://a", "enabled": false}', "disabled"),
+        ('{"type": "sse", "url": "http://a/mcp"}', "HTTP+SSE"),
+        ('{"url": "http://a/sse?x=1"}', "HTTP+SSE"),
+        ('{"url": "http://a/v1/sse/"}', "HTTP+SSE"),
+        ('{"command": "a", "url": "http://a"}', "both"),
+        ('{"serverUrl": "http://a"}', "neither"),
+        ("{}", "neither"),
+        ('{"type": "http", "command": "a"}', "type"),
+        ('{"type": "stdio", "url": "http://a"}', "type"),
+        ('{"type": "ws", "url": "http://a"}', "type"),
+        ('{"type": 1, "command": "a"}', "type"),
+        ('{"command": ["a", "b"]}', "its command is no text"),
+        ('{"command": ""}', "its command is no text"),
+        ('{"command": "a", "args": "b"}', "its args"),
+        ('{"command": "a", "args": ["b", 1]}', "its args"),
+        ('{"command": "a", "args": null}', "its args"),
+        ('{"url": "http://a", "args": []}', "its args"),
+        ('{"command": "node", "dev": {"debug": {"type": "node"}}}', "dev.debug"),
+        ('{"url": "unix:///tmp/a"}', "its url is neither"),
+        ('{"url": "--listen"}', "its url is neither"),
+        ('{"url": 1}', "its url is neither"),
+        ('{"url": "http://a", "headers": []}', "its headers"),
+        ('{"url": "http://a", "headers": {"X": 1}}', "its headers"),
+        ('{"url": "http://a", "headers": {"X": "a\\nb"}}', "its headers"),
+        ('{"url": "http://a", "headers": {"X:Y": "a"}}', "its headers"),
+        ('{"url": "http://a", "headers": {"-X": "a"}}', "its headers"),
+        ('{"url": "http://a", "oauth": {"clientId": "x"}}', "signs in"),
+        ('{"url": "http://a", "headersHelper": "./sign-in"}', "signs in"),
+    ],
+)
+def test_what_cannot_run_behind_the_guard_is_left_alone(entry: str, why: str) -> None:
+    text = f'{{"servers": {{"x": {entry}, "y": {{"command": "b"}}}}}}'
+    assert why in str(objection(entry))
+    plan = wrap(text, None, (), GUARD.program, None)
+    assert [left.server.name for left in plan.left] == ["x"]
+    assert [change.server.name for change in plan.changes] == ["y"]
+    with pytest.raises(ConfigError, match=r"^x: "):
+        wrap(text, None, ["x"], GUARD.program, None)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        '{"command": "a", "disabled": false, "enabled": true, "dev": {"watch": "x"}}',
+        '{"type": "local", "command": "a", "headers": {"left": "over"}}',
+        '{"type": "http", "url": "http://a/sse"}',
+        '{"type": "streamableHttp", "url": "https://a"}',
+    ],
+)
+def test_what_can_is_not(entry: str) -> None:
+    assert objection(entry) is None
+
+
+# ── those that are there already ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def config(**entries: object) -> str:
+    return json.dumps({"mcpServers": entries})
+
+
+def args_of(text: str, name: str = "x") -> list[str]:
+    args: list[str] = json.loads(text)["mcpServers"][name]["args"]
+    return args
+
+
+def test_a_second_time_changes_nothing() -> None:
+    for sample in SAMPLES:
+        for mode in (None, "audit", "enforce"):
+            once = wrap(sample.before, None, (), GUARD.program, mode)
+            again = wrap(once.after, sample.before, (), '"/elsewhere/assay"', mode)
+            assert again.after == once.after
+            assert not again.changes
+
+
+@pytest.mark.parametrize(
+    ("args", "mode", "now"),
+    [
+        (["guard", "--", "a"], "enforce", ["guard", "--mode", "enforce", "--", "a"]),
+        (["guard", "--mode", "audit", "--", "a"], "enforce", ["guard", "--mode", "enforce", "--", "a"]),
+        (["guard", "--mode=audit", "--", "a"], "enforce", ["guard", "--mode=enforce", "--", "a"]),
+        (["guard", "--timeout", "3", "--", "a"], "audit", ["guard", "--mode", "audit", "--timeout", "3", "--", "a"]),
+        (["guard", "--target", "http://a"], "audit", ["guard", "--mode", "audit", "--target", "http://a"]),
+        (
+            ["guard", "--target=http://a", "--timeout", "3", "--header=A: b"],
+            "audit",
+            ["guard", "--mode", "audit", "--timeout", "3", "--target", "http://a", "--header", "A: b"],
+        ),
+        (["guard", "--mode", "enforce", "--", "a"], None, None),
+        (["guard", "--", "a"], None, None),
+        (["guard", "--config", "x.json"], "enforce", None),
+        (["guard"], "enforce", None),
+        (["guard", "--"], "enforce", None),
+    ],
+)
+def test_another_mode_is_taken_over(args: list[str], mode: str | None, now: list[str] | None) -> None:
+    text = config(x={"command": "assay", "args": args, "env": {"A": "b"}})
+    plan = wrap(text, None, (), GUARD.program, mode)  # type: ignore[arg-type]
+    assert args_of(plan.after) == (now or args)
+    assert bool(plan.changes) == (now is not None)
+    assert json.loads(plan.after)["mcpServers"]["x"]["command"] == "assay"
+
+
+def test_another_program_only_if_it_is_given() -> None:
+    text = config(x={"command": "/old/assay", "args": ["guard", "--", "a"]})
+    assert not wrap(text, None, (), GUARD.program, None).changes
+    moved = wrap(text, None, (), GUARD.program, None, move=True)
+    assert json.loads(moved.after)["mcpServers"]["x"] == {"command": PROGRAM, "args": ["guard", "--", "a"]}
+
+
+def test_changing_the_mode_is_as_good_as_having_it_from_the_start() -> None:
+    for sample in SAMPLES:
+        audit = wrap(sample.before, None, (), GUARD.program, "audit").after
+        assert wrap(audit, sample.before, (), GUARD.program, "enforce").after == (
+            wrap(sample.before, None, (), GUARD.program, "enforce").after
+        )
+
+
+@pytest.mark.parametrize(
+    ("command", "args"),
+    [
+        ("uvx", ["--from", "mcp-assay", "assay", "guard", "--", "npx", "x"]),
+        ("/usr/bin/python3", ["-m", "assay", "guard", "--", "npx", "x"]),
+        ("assay", ["guard", "--config", "x.json"]),
+    ],
+)
+def test_a_guard_that_was_put_there_in_another_way_stays(command: str, args: list[str]) -> None:
+    text = config(x={"command": command, "args": args})
+    plan = wrap(text, None, ["x"], GUARD.program, "enforce")
+    assert not plan.changes
+    assert "already" in plan.left[0].why
+    assert "by hand" in unwrap(text, None).left[0].why
+    with pytest.raises(ConfigError, match="by hand"):
+        unwrap(text, None, ["x"])
+
+
+@pytest.mark.parametrize(
+    "command", ["assay", "./assay", "C:\\Tools\\assay.exe", "C:/x/Assay.EXE", "${userHome}/bin/assay"]
+)
+def test_the_program_is_known_by_its_name(command: str) -> None:
+    assert is_program(command)
+    assert guarded_in(json.dumps({"command": command, "args": ["guard", "--", "a"]}))
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"command": "assay", "args": ["serve"]},
+        {"command": "assay"},
+        {"command": "myassay", "args": ["guard", "--", "a"]},
+        {"command": "npx", "args": ["guard"]},
+        {"command": 1, "args": ["guard"]},
+        {"url": "http://assay", "args": ["assay", "guard"]},
+        {"command": "assay", "args": ["guard", 1]},
+        {"command": "assay", "args": ["guard", "--target", "http://a", "--target", "http://b"]},
+        {"command": "assay", "args": ["guard", "--target", "http://a", "--header", "A: 1", "--header", "A: 2"]},
+        ["assay", "guard"],
+    ],
+)
+def test_what_only_looks_like_the_guard_is_not(entry: object) -> None:
+    assert guarded_in(json.dumps(entry)) is None
+
+
+# ── coming back ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_entry_comes_back_although_the_rest_has_changed() -> None:
+    behind = wrap(VS_CODE.before, None, (), GUARD.program, "enforce").after
+    changed = behind.replace("// What the servers ask for.", "// Ask.").replace('"inputs"', '"renamed"')
+    plan = unwrap(changed, VS_CODE.before)
+    assert plan.after == VS_CODE.before.replace("// What the servers ask for.", "// Ask.").replace(
+        '"inputs"', '"renamed"'
+    )
+    assert {change.outcome for change in plan.changes} == {"restored"}
+
+
+def test_what_was_changed_in_an_entry_stays() -> None:
+    before = '{"mcpServers": {"x": {"command": "a", "args": ["b"], "env": {"A": "1"}}}}'
+    behind = wrap(before, None, (), GUARD.program, None).after.replace('"1"', '"2"').replace('"b"', '"b", "c"')
+    plan = unwrap(behind, before)
+    assert plan.after == '{"mcpServers": {"x": {"command": "a", "args": ["b", "c"], "env": {"A": "2"}}}}'
+    assert plan.changes[0].outcome == "rebuilt"
+
+
+def test_options_that_were_given_to_the_guard_go_with_it() -> None:
+    for entry in ('{"command": "a", "args": ["b"]}', '{"url": "http://a", "headers": {"A": "b"}}'):
+        before = f'{{"servers": {{"x": {entry}}}}}'
+        behind = wrap(before, None, (), GUARD.program, None).after.replace('"guard"', '"guard", "--timeout", "3"')
+        plan = unwrap(behind, before)
+        assert plan.after == before
+        assert plan.changes[0].outcome == "restored"
+
+
+def test_a_client_may_write_the_file_anew() -> None:
+    """Claude Desktop and others do, in a layout of their own. What is not in JSON is gone; what is, comes back."""
+    behind = json.dumps(plain(read(VS_CODE.after.removeprefix("\ufeff")).root), indent=2)
+    plan = unwrap(behind, VS_CODE.before)
+    assert plain(read(plan.after).root) == plain(read(VS_CODE.before).root)
+    github = next(change for change in plan.changes if change.server.name == "github")
+    assert github.outcome == "restored"
+    assert "// not sse" in github.text
+
+
+def test_a_trailing_comma_that_was_added_does_not_stay_alone() -> None:
+    text = '{"mcpServers": {"x": {"command": "assay", "args": ["guard", "--", "a", ]}}}'
+    assert json.loads(unwrap(text, None).after) == {"mcpServers": {"x": {"command": "a", "args": []}}}
+
+
+@pytest.mark.parametrize(
+    ("text", "bare"),
+    [
+        ('{"args": ["guard", "--target", "http://a"], "command": "assay", "x": 1}', {"url": "http://a", "x": 1}),
+        ('{"x": 1, "args": ["guard", "--target", "http://a"], "command": "assay"}', {"url": "http://a", "x": 1}),
+        (
+            '{"type": "stdio", "command": "assay", "args": ["guard", "--target=http://a",],}',
+            {"type": "http", "url": "http://a"},
+        ),
+        (
+            '{"command": "assay", "args": ["guard", "--header", "A:b", "--target", "http://a", "--header=C: d: e"]}',
+            {"url": "http://a", "headers": {"A": "b", "C": "d: e"}},
+        ),
+        (
+            '{"command": "assay", "args": ["guard", "--target", "http://a", "--header", "A: \\ud800"]}',
+            {"url": "http://a", "headers": {"A": "\ud800"}},
+        ),
+    ],
+)
+def test_a_guard_at_a_url_that_was_written_by_hand_comes_out(text: str, bare: object) -> None:
+    plan = unwrap(f'{{"servers": {{"x": {text}}}}}', None)
+    assert plain(read(plan.after).root) == {"servers": {"x": bare}}
+    plan.after.encode()
+
+
+@pytest.mark.parametrize(
+    "backup", ["", "[]", "{}", '{"mcpServers": {"x": 1}}', '{"mcpServers": {"x": {"url": "http://b"}}}']
+)
+def test_a_backup_of_something_else_is_not_believed(backup: str) -> None:
+    text = config(x={"command": "assay", "args": ["guard", "--", "a", "b"]})
+    assert json.loads(unwrap(text, backup).after) == {"mcpServers": {"x": {"command": "a", "args": ["b"]}}}
+
+
+# ── which servers ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_only_those_that_are_named() -> None:
+    text = config(x={"command": "a"}, y={"command": "b"}, z={"command": "c"})
+    plan = wrap(text, None, ["z", "x"], GUARD.program, None)
+    assert [change.server.name for change in plan.changes] == ["x", "z"]
+    back = unwrap(plan.after, text, ["z"])
+    assert [change.server.name for change in back.changes] == ["z"]
+    assert are_guarded(back.after)
+    assert not are_guarded(unwrap(back.after, text).after)
+
+
+def test_both_sections_of_a_file_that_has_both() -> None:
+    text = '{"servers": {"x": {"command": "a"}}, "mcpServers": {"x": {"command": "b"}}}'
+    plan = wrap(text, None, ["x"], GUARD.program, None)
+    assert len(plan.changes) == 2
+    assert unwrap(plan.after, text).after == text
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "why"),
+    [
+        ("", (), "no JSON: line 1, column 1"),
+        ("[]", (), "expected an object"),
+        ("{}", (), "neither mcpServers nor servers"),
+        ('{"mcpServers": []}', (), "mcpServers is no object"),
+        ('{"mcpServers": {}}', (), "no servers in it"),
+        ('{"mcpServers": {"x": {}, "x": {}}}', (), 'the key "x" is there twice'),
+        ('{"mcpServers": {}}', ["x"], "no server is called x$"),
+        ('{"mcpServers": {"github": {}}}', ["GitHbu"], "no server is called GitHbu; did you mean github"),
+        ('{"mcpServers": {"a": {}, "b": {}}}', ["zzz"], "no server is called zzz; there are a, b$"),
+        (config(**{f"s{n}": {} for n in range(12)}), ["zzz"], "s9 …$"),
+    ],
+)
+def test_what_is_no_configuration_is_told(text: str, names: list[str], why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        wrap(text, None, names, GUARD.program, None)
+    with pytest.raises(ConfigError, match=why):
+        unwrap(text, None, names)
+
+
+def test_servers_are_found_where_they_stand() -> None:
+    found = servers(VS_CODE.before)
+    assert [server.name for server in found] == ["github", "playwright", "debugged"]
+    assert all(VS_CODE.before[server.start : server.end] == server.text for server in found)
