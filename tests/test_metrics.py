@@ -157,6 +157,21 @@ def test_a_message_counts_with_the_status_that_the_journal_gives_it(
     assert set(violations(metrics)) == set(broken)
 
 
+@pytest.mark.parametrize("method", ["tools/call", "made/up"])
+def test_an_exchange_counts_like_its_two_messages(method: str) -> None:
+    together, apart = Metrics(), Metrics()
+    asked = {"jsonrpc": "2.0", "id": 1, "method": method}
+    exchange = Talk().opened().client(call(1, "search", {"words": "x"})).exchange
+    for _ in range(2):
+        together.exchanged(method, "http", 0.002)
+        apart.heard(verdict(Party.CLIENT, b"", "request", asked, None, None), "http")
+        apart.heard(
+            verdict(Party.SERVER, b"", "result", None, exchange if method == "tools/call" else None, None), "http"
+        )
+        apart.answered(method, 0.002)
+    assert samples(together) == samples(apart)
+
+
 def test_what_is_known_to_have_failed_has() -> None:
     """Our own results are not read again: whoever made them says so."""
     talk = Talk().opened().listed(SEARCH)

@@ -84,6 +84,19 @@ class Metrics:
             durations = self._answered.setdefault(method_label(method), _Durations())
         durations.add(seconds)
 
+    def exchanged(self, method: str, transport: str, seconds: float) -> None:
+        """A good request has got its good answer, *seconds* after it was heard: both count, in half the time."""
+        messages = self._messages
+        try:
+            messages[transport, "client", method, "ok"] += 1
+        except KeyError:
+            method = method_label(method)
+            for party in ("client", "server"):
+                messages.setdefault((transport, party, method, "ok"), 0)
+            messages[transport, "client", method, "ok"] += 1
+        messages[transport, "server", method, "ok"] += 1
+        self.answered(method, seconds)
+
     def journal_failed(self, records: int = 1) -> None:
         """Records of the journal could not be written."""
         self._journal_failures += records

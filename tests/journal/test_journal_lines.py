@@ -104,6 +104,40 @@ def test_good_messages_go_the_quick_way_to_the_same_line(
     journal.close()
 
 
+def exchanges() -> Iterator[tuple[Verdict, Verdict]]:
+    """Good requests and their good answers, of every kind."""
+    talk = opened()
+    for ident in (5, 0, "x", '"quoted" – é', 2**53, 7.0):
+        asked = talk.client(call(ident, "search", {"words": "a"}))
+        assert asked.exchange is not None
+        yield asked, talk.conversation.vouch(asked.exchange, b"{...}")
+        yield talk.client(request(ident, "ping")), talk.server(result(ident, {}))
+        yield (
+            talk.client(request(ident, "resources/list", {"cursor": "2"})),
+            talk.server(result(ident, {"resources": []})),
+        )
+        yield talk.client(call(ident, "unlisted", {})), talk.server(result(ident, {"content": []}))
+    bare = {"jsonrpc": "2.0", "id": 1, "method": "get_schema"}
+    asked = verdict(Party.CLIENT, b"{}", "request", bare, None, None)
+    yield asked, verdict(Party.SERVER, b"{....}", "result", None, None, None)
+
+
+@pytest.mark.parametrize("options", [{}, {"deterministic": True}, {"payloads": True}, {"server": "assets"}])
+@pytest.mark.parametrize("session", ["", "a session"])
+def test_a_request_and_its_answer_together_are_the_same_two_lines(
+    tmp_path: Path, session: str, options: dict[str, Any]
+) -> None:
+    journal = Journal.open(tmp_path, **options)
+    assert journal is not None
+    for _ in range(2):
+        for asked, answer in exchanges():
+            moment = journal.moment("http", "/möp", asked.method, asked.frame, session=session)
+            both = journal.pair(asked, answer, moment).splitlines(keepends=True)
+            each = [journal.line(one, moment, len(one.frame)) for one in (asked, answer)]
+            assert list(map(timeless, both)) == list(map(timeless, each))
+    journal.close()
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
     lambda below: st.lists(below, max_size=4) | st.dictionaries(st.text(max_size=8), below, max_size=4),

@@ -117,6 +117,8 @@ class Recorder:
         headers: Mapping[bytes, bytes] | None = None,
     ) -> None:
         """What was heard and what is about to be sent for it."""
+        if len(answers) == 1 and self._pair(turn.verdict, *answers[0], moment):
+            return
         journal, metrics = self._journal, self._metrics
         heard, said, refused = turn.verdict, turn.said, turn.code
         if journal is not None:
@@ -135,6 +137,21 @@ class Recorder:
                 metrics.answered(moment.method, self.clock() - moment.began)
         if self._telemetry is not None and heard.kind == "request":
             self._trace(self._telemetry, turn, answers, moment, headers)
+
+    def _pair(self, heard: Verdict, answer: Verdict, code: str | None, moment: Moment) -> bool:
+        """A good request and its good answer, as nearly all are; False for any other."""
+        exchange = heard.exchange
+        if heard.findings is not None or answer.findings is not None or exchange is None or answer.kind != "result":
+            return False
+        if code is not None or self._telemetry is not None or answer.frame.endswith(_FAILED):
+            return False
+        if self._journal is not None:
+            self._held.append(self._journal.pair(heard, answer, moment))
+            if not self._holding:
+                self.flush()
+        if self._metrics is not None:
+            self._metrics.exchanged(exchange.entry.name, self._transport, self.clock() - moment.began)
+        return True
 
     def _trace(
         self,

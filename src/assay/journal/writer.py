@@ -16,7 +16,7 @@ import orjson
 from assay.journal import files
 from assay.journal.moment import FRESH, Moment, deterministic_ids, trace_of
 from assay.journal.record import ROUTE_LENGTH, SCHEMA_VERSION, Run, Told, cut, id_text, name_of, record
-from assay.verdict import Kind, Party, Verdict
+from assay.verdict import Exchange, Kind, Party, Verdict
 
 Log = Callable[[str], None]
 
@@ -43,7 +43,7 @@ class Journal:
     """
 
     __slots__ = (
-        "_descriptor", "_end", "_log", "_parts", "_quick", "_run", "_second", "_sessions",
+        "_descriptor", "_end", "_log", "_pairs", "_parts", "_quick", "_run", "_second", "_sessions",
         "clock", "failures", "path", "written",
     )  # fmt: skip
 
@@ -65,6 +65,7 @@ class Journal:
         self._quick = not (run.payloads or run.deterministic)
         self._second = ("", "")
         self._parts: dict[tuple[object, ...], tuple[str, str]] = {}
+        self._pairs: dict[tuple[object, ...], tuple[str, str, str, str]] = {}
         self._sessions: dict[str, str] = {}
         self._end = f',"server":{_json(run.server)}}}}}\n' if run.server else "}}\n"
 
@@ -183,6 +184,37 @@ class Journal:
             f'"inputBytes":{len(verdict.frame)},"outputBytes":{sent}{tail}{ident}{end}'
         ).encode()
 
+    def pair(self, asked: Verdict, answer: Verdict, moment: Moment) -> bytes:
+        """
+        The records of a request and of its answer, which nothing is to be said of, where both are known at once.
+
+        What `line` would write of either, in two thirds of the time.
+        """
+        exchange = asked.exchange
+        if exchange is None or not self._quick or exchange.spelling is not None or _is_particular(exchange):
+            return self.line(asked, moment, len(asked.frame)) + self.line(answer, moment, len(answer.frame))
+        transport, route, request_id, trace_id, span_id, began, session, _ = moment
+        entry, contract, ident = exchange.entry, exchange.contract, exchange.id
+        first, first_tail, second, second_tail = self._pairs.get(
+            (entry, contract, route, transport)
+        ) or self._learned_pair(asked, answer, exchange, transport, route)
+        shown_id = ident if type(ident) is int else id_text(ident)
+        if session:
+            end = f'{shown_id},"session":"{self._sessions.get(session) or self._named(session)}"{self._end}'
+        else:
+            end = f"{shown_id}{self._end}"
+        now = str(time_ns())
+        second_told, shown = self._second
+        if second_told != now[:10]:
+            shown = self._told(now)
+        head = f'{{"ts":"{shown}{now[10:16]}Z","requestId":"{request_id}","traceId":"{trace_id}","spanId":"{span_id}",'
+        taken = f'{(perf_counter() - began) * 1e3:.3f},"attempt":1,"inputBytes":'
+        came, went = len(asked.frame), len(answer.frame)
+        return (
+            f'{head}{first}{taken}{came},"outputBytes":{came}{first_tail}{end}'
+            f'{head}{second}{taken}{went},"outputBytes":{went}{second_tail}{end}'
+        ).encode()
+
     def write(self, lines: bytes) -> None:
         """
         Appends whole *lines*, in one write.
@@ -243,6 +275,19 @@ class Journal:
         self._parts[kind, method, tool, revision, party is _CLIENT, route, transport] = middle, tail
         return middle, tail
 
+    def _learned_pair(
+        self, asked: Verdict, answer: Verdict, exchange: Exchange, transport: str, route: str
+    ) -> tuple[str, str, str, str]:
+        method, tool = exchange.method, exchange.tool
+        both = (
+            *self._learned(asked, transport, route, method, tool),
+            *self._learned(answer, transport, route, method, tool),
+        )
+        if len(self._pairs) >= _MOST_KEPT:
+            self._pairs.clear()
+        self._pairs[exchange.entry, exchange.contract, route, transport] = both
+        return both
+
     def _named(self, session: str) -> str:
         if len(self._sessions) >= _MOST_KEPT:
             self._sessions.clear()
@@ -285,6 +330,11 @@ class Journal:
             os.ftruncate(self._descriptor, self.written + whole)
         else:
             os.write(self._descriptor, b"\n")
+
+
+def _is_particular(exchange: Exchange) -> bool:
+    """Whether what is told of a request is not the same for all that are like it: a tool that has no contract."""
+    return exchange.contract is None and exchange.detail is not None
 
 
 def _json(text: str | None) -> str:

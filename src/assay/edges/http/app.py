@@ -43,7 +43,8 @@ METADATA: Final = "/.well-known/oauth-protected-resource"
 UNNAMED: Final = "2025-03-26"
 """The revision of a request that names none: the last one that had no header for it."""
 
-_NOT_AT_ONCE: Final = (b"subscriptions/listen", WAITING.encode())
+_LISTEN: Final = b"subscriptions/listen"
+_WAITING: Final = WAITING.encode()
 """What a frame may say that has no answer at once."""
 
 _REPEATABLE: Final = frozenset({b"accept", b"cookie", b"via", b"forwarded", b"x-forwarded-for"})
@@ -280,7 +281,7 @@ class App:
         version = None if given is None else given.decode("latin-1")
         ident = headers.get(b"mcp-session-id")
         # Revisions without handshake have no sessions: there the header means nothing.
-        if ident is None or (version is not None and not handshake(version) and version in REVISIONS):
+        if ident is None or (version in REVISIONS and not handshake(version)):
             return Caller(principal, headers, None, version)
         session = self.sessions.find(ident, principal.name)
         if session is None or (version is not None and version not in REVISIONS):
@@ -360,13 +361,18 @@ class App:
     def _outcome(self, heard: Heard, answers: Sequence[Settled]) -> Reply:
         """The answer to a message, on record."""
         caller, _, _, turn, moment = heard
+        self._recorder.exchange(turn, answers, moment, caller.headers)
+        verdict = turn.verdict
+        headers = _shared(caller.headers)
+        if len(answers) == 1 and verdict.findings is None and answers[0][1] is None:
+            # As nearly all are: nothing is to be said of the request, and there is its answer.
+            if caller.session is None:
+                headers += self._settled(heard, None)
+            return Reply(200, answers[0][0].onward or b"", headers)
         code = turn.code or next((each for _, each in answers if each is not None), None)
         frames = turn.frames(answers)
-        self._recorder.exchange(turn, answers, moment, caller.headers)
-        headers = _shared(caller.headers)
         if caller.session is None:
             headers += self._settled(heard, code)
-        verdict = turn.verdict
         if verdict.kind == "blank":
             return Reply(400, error_body("PARSE_ERROR", "there is no message in the body"), headers)
         if code is not None and not frames:
@@ -601,7 +607,7 @@ def _status(caller: Caller, verdict: Verdict, code: str | None, answered: bool) 
 
 def _may_take_long(frame: bytes) -> bool:
     """Whether *frame* could mean a stream, waiting for somebody else, or work that holds up others."""
-    return len(frame) > SMALL or any(each in frame for each in _NOT_AT_ONCE)
+    return len(frame) > SMALL or _LISTEN in frame or _WAITING in frame
 
 
 def _listens(verdict: Verdict) -> bool:
