@@ -38,6 +38,8 @@ $(VENV)/.test: pyproject.toml | $(BIN)/python
 $(BENCH)/.done: pyproject.toml | $(BIN)/python
 	$(PYTHON) -m venv --without-pip $(BENCH)
 	$(PIP) --python $(BENCH)/bin/python install -e '.[bench]'
+	$(PYTHON) -m venv --without-pip $(BENCH)-mcp-proxy
+	$(PIP) --python $(BENCH)-mcp-proxy/bin/python install mcp-proxy
 	@touch $@
 
 $(SPECS)/bin/python: | $(BIN)/python

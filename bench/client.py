@@ -201,10 +201,8 @@ class Process:
             self._place(place, allowed)
 
     def _place(self, place: Callable[[int, Collection[int]], None], cpus: Collection[int]) -> None:
-        """Our thread, and all threads of the process. One that is started later is where its starter is."""
-        tasks = Path(f"/proc/{self._process.pid}/task")
-        threads = [int(each.name) for each in tasks.iterdir()] if tasks.is_dir() else [self._process.pid]
-        for thread in (0, *threads):
+        """Our thread, and all threads of the process and of those that it has started; the next are where these are."""
+        for thread in (0, *_threads(self._process.pid)):
             with suppress(ProcessLookupError):
                 place(thread, cpus)
 
@@ -217,3 +215,17 @@ class Process:
             yield
         finally:
             timer.cancel()
+
+
+def _threads(process: int) -> Iterator[int]:
+    """The threads of *process* and of all below it, as far as the system tells."""
+    try:
+        tasks = list(Path(f"/proc/{process}/task").iterdir())
+    except OSError:
+        yield process
+        return
+    for task in tasks:
+        yield int(task.name)
+        with suppress(OSError):
+            for child in (task / "children").read_text(encoding="ascii").split():
+                yield from _threads(int(child))

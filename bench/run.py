@@ -1,5 +1,5 @@
 """
-The benches: `make bench` runs all of them, `python bench/run.py verdict`, `serve` or `http` one.
+The benches: `make bench` runs all of them, `python bench/run.py verdict`, `serve`, `http` or `guard` one.
 
 `python bench/run.py serve --only bare,assay` runs some of the candidates.
 
@@ -10,16 +10,19 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+import guard
 import serve
 import serve_http
 import verdict
 
-BENCHES = ("verdict", "serve", "http")
+BENCHES = ("verdict", "serve", "http", "guard")
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    top = argparse.ArgumentParser(prog="bench/run.py", description="The cost of a verdict, and of the asset server.")
+    top = argparse.ArgumentParser(
+        prog="bench/run.py", description="The cost of a verdict, of the asset server, and of the guard."
+    )
     top.add_argument("benches", nargs="*", metavar="BENCH", help=f"{' or '.join(BENCHES)}; without one, all of them")
     top.add_argument("--only", metavar="NAMES", help=f"of serve, some of {','.join(serve.CANDIDATES)}")
     return top
@@ -41,6 +44,8 @@ def main(arguments: Sequence[str]) -> int:
             verdict.main()
         elif name == "serve":
             serve.main(only)
+        elif name == "guard":
+            guard.main()
         else:
             serve_http.main()
     return 0

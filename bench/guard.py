@@ -1,0 +1,228 @@
+"""
+The guard in front of a server on pipes, beside a bare relay of bytes and other proxies, in one run.
+
+All stand in front of the same small server, which gives one result to every call. The relay hands on bytes and looks at
+nothing; the proxies parse each message into models of the SDK and write another. Assay judges every message in both
+directions, holds call and result to the tool's contract, and writes each verdict to its journal.
+
+What counts is what standing in between adds to a round trip, and what is left of the throughput.
+"""
+
+import sys
+import sysconfig
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import quantiles
+from tempfile import TemporaryDirectory
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from client import Door, Process
+from payloads import REVISION
+from serve import HERE, ROOT, environment, installed
+
+ROUNDS: Final = 15
+"""The best counts: many short ones, since whoever else is busy on the machine spoils most of the long ones."""
+
+FLOOD_SECONDS: Final = 0.3
+TRIPS: Final = 1000
+TRIP_SECONDS: Final = 0.2
+
+MCP_PROXY: Final = ROOT / ".venvs" / "bench-mcp-proxy" / "bin" / "python"
+"""It wants an older SDK than the others, and so has an environment of its own."""
+
+TOOL: Final[dict[str, Any]] = {
+    "name": "search",
+    "description": "Finds books.",
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "words": {"type": "string", "minLength": 1},
+            "limit": {"type": "integer", "minimum": 1, "maximum": 50},
+            "year": {"type": "integer"},
+        },
+        "required": ["words"],
+        "additionalProperties": False,
+    },
+    "outputSchema": {
+        "type": "object",
+        "properties": {
+            "ok": {"type": "boolean"},
+            "hits": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {"title": {"type": "string"}, "year": {"type": "integer"}},
+                    "required": ["title", "year"],
+                },
+            },
+        },
+        "required": ["ok", "hits"],
+    },
+}
+ARGUMENTS: Final = {"words": "the sea", "limit": 5, "year": 1951}
+CONTENT: Final = {
+    "ok": True,
+    "hits": [{"title": f"The sea, part {number}", "year": 1950 + number} for number in range(5)],
+}
+RESULT: Final = {
+    "content": [{"type": "text", "text": orjson.dumps(CONTENT).decode()}],
+    "structuredContent": CONTENT,
+    "isError": False,
+}
+
+OPENING: Final[tuple[dict[str, Any], ...]] = (
+    {
+        "id": 0,
+        "method": "initialize",
+        "params": {"protocolVersion": REVISION, "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}},
+    },
+    {"method": "notifications/initialized"},
+)
+DOOR: Final = Door(OPENING, "tools/call", {"name": TOOL["name"], "arguments": ARGUMENTS})
+
+
+@dataclass
+class Found:
+    """What was measured of one candidate."""
+
+    calls: float = 0.0
+    p50: float = float("inf")
+    p99: float = float("inf")
+    memory: float | None = None
+
+
+class Candidate(NamedTuple):
+    """One that stands in front of a server."""
+
+    title: str
+    command: Callable[[Sequence[str], Path], list[str] | str]
+    """How it is started in front of a command, with a directory to write to; or why it is not."""
+
+
+def assay(*options: str, journal: str = "off") -> Callable[[Sequence[str], Path], list[str] | str]:
+    """The guard as it is installed."""
+    script = str(Path(sysconfig.get_path("scripts")) / "assay")
+
+    def command(server: Sequence[str], place: Path) -> list[str]:
+        kept = journal if journal == "off" else str(place / journal)
+        return [script, "guard", "--quiet", "--journal", kept, *options, "--", *server]
+
+    return command
+
+
+def fastmcp(server: Sequence[str], _: Path) -> list[str] | str:
+    """The proxy of fastmcp."""
+    return installed("fastmcp") or [sys.executable, str(HERE / "servers" / "fast_proxy.py"), *server]
+
+
+def mcp_proxy(server: Sequence[str], _: Path) -> list[str] | str:
+    """The proxy of mcp-proxy."""
+    if not MCP_PROXY.is_file():
+        return "not installed"
+    return [str(MCP_PROXY), str(HERE / "servers" / "mcp_proxy_stdio.py"), *server]
+
+
+CANDIDATES: Final = {
+    "direct": Candidate("no guard", lambda server, _: [*server]),
+    "relay": Candidate("bare relay", lambda server, _: [sys.executable, str(HERE / "servers" / "relay.py"), *server]),
+    "enforce": Candidate("assay, enforce", assay("--mode", "enforce", journal="enforce")),
+    "audit": Candidate("assay, audit", assay("--mode", "audit", journal="audit")),
+    "off": Candidate("  no journal", assay("--mode", "enforce")),
+    "fastmcp": Candidate("fastmcp proxy", fastmcp),
+    "mcp-proxy": Candidate("mcp-proxy", mcp_proxy),
+}
+
+
+def measured(commands: Mapping[str, list[str]], environ: Mapping[str, str]) -> dict[str, Found]:
+    """All candidates, interleaved."""
+    found = {name: Found() for name in commands}
+    with ExitStack() as stack:
+        running: dict[str, Process] = {}
+        for name, command in commands.items():
+            running[name] = process = Process(command, DOOR, environ)
+            stack.callback(process.close)
+            process.open()
+            listed = process.ask("tools/list")["tools"][0]
+            assert listed["name"] == TOOL["name"], f"{name} lists something else"
+            assert process.call()["structuredContent"] == CONTENT, f"{name} answers something else"
+        counts = {name: _enough(process) for name, process in running.items()}
+        for _ in range(ROUNDS):
+            for name, process in running.items():
+                lasted, _used = process.flood(counts[name])
+                found[name].calls = max(found[name].calls, counts[name] / lasted)
+        for name, process in running.items():
+            found[name].memory = process.memory()
+        for _ in range(ROUNDS):
+            for name, process in running.items():
+                cuts = quantiles(process.trips(TRIPS, TRIP_SECONDS), n=100)
+                found[name].p50, found[name].p99 = min(found[name].p50, cuts[49]), min(found[name].p99, cuts[98])
+    return found
+
+
+def _enough(process: Process) -> int:
+    """How many calls a round takes, once the candidate is warm."""
+    count = 100
+    for _ in range(2):
+        lasted, _ = process.flood(count)
+        count = max(count, int(count / lasted * FLOOD_SECONDS))
+    return count
+
+
+# ── the table ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+HEADS: Final = ("calls/s", "× direct", "p50 µs", "added µs", "× relay", "p99 µs", "RSS MB")
+TARGETS: Final = ("", "≥ 0.4", "", "", "≤ 2.5", "", "")
+
+NOTES: Final = f"""
+calls/s: pipelined, the best of {ROUNDS} rounds
+p50, p99: one call at a time, the best of {ROUNDS} rounds; all processes on one CPU, where the system can do that
+added: beyond the server alone; × relay: beside what two threads that hand on bytes add
+RSS: of the process in between
+"""
+
+
+def rows(found: Mapping[str, Found]) -> dict[str, list[str]]:
+    """The cells of each candidate."""
+    direct, relay = found.get("direct"), found.get("relay")
+    made = {}
+    for name, one in found.items():
+        added = one.p50 - direct.p50 if direct is not None and name != "direct" else None
+        beside = relay.p50 - direct.p50 if relay is not None and direct is not None else None
+        made[name] = [
+            f"{one.calls:,.0f}",
+            f"{one.calls / direct.calls:.2f}" if direct is not None else "",
+            f"{one.p50:,.0f}",
+            f"{added:,.0f}" if added is not None else "",
+            f"{added / beside:.2f}" if added is not None and beside else "",
+            f"{one.p99:,.0f}",
+            "n/a" if one.memory is None else f"{one.memory:.0f}",
+        ]
+    return made
+
+
+def main(names: Collection[str] = tuple(CANDIDATES)) -> None:
+    """Measure the candidates called *names*, and print the table."""
+    with TemporaryDirectory() as directory:
+        place = Path(directory)
+        given = place / "given.json"
+        given.write_bytes(orjson.dumps({"revision": REVISION, "tool": TOOL, "result": RESULT}))
+        server = [sys.executable, str(HERE / "servers" / "scripted.py"), str(given)]
+        every = {name: CANDIDATES[name].command(server, place) for name in CANDIDATES if name in names}
+        found = measured({name: how for name, how in every.items() if isinstance(how, list)}, environment(place))
+    print(f"assay guard beside peers, over pipes; calls of {len(DOOR.requests(1_000_000, 1)[0])} bytes")
+    print(f"{'':<18}" + "".join(f"{head:>10}" for head in HEADS))
+    for name, cells in rows(found).items():
+        print(f"  {CANDIDATES[name].title:<16}" + "".join(f"{cell:>10}" for cell in cells))
+    for name, why in every.items():
+        if isinstance(why, str):
+            print(f"  {CANDIDATES[name].title:<16}{why:>10}")
+    print(f"  {'target of assay':<16}" + "".join(f"{target:>10}" for target in TARGETS))
+    print(NOTES, end="")
+
+
+if __name__ == "__main__":
+    main()
