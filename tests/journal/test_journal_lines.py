@@ -138,6 +138,54 @@ def test_a_request_and_its_answer_together_are_the_same_two_lines(
     journal.close()
 
 
+@pytest.mark.parametrize("options", [{}, {"server": "assets"}])
+@pytest.mark.parametrize("session", ["", "a session"])
+def test_what_passes_has_the_line_that_its_moment_and_it_would_have(
+    tmp_path: Path, session: str, options: dict[str, Any]
+) -> None:
+    journal = Journal.open(tmp_path, **options)
+    assert journal is not None
+    quick = 0
+    for _ in range(2):
+        for asked, answer in exchanges():
+            for said in (asked, answer):
+                line = journal.passing(said, 1.0, "http", "/möp", session)
+                if line is not None:
+                    quick += 1
+                    assert said.exchange is not None
+                    moment = said.exchange.moment
+                    assert moment[5:] == (1.0, session, said.method)
+                    assert timeless(line) == timeless(journal.line(said, moment, len(said.frame)))
+    # All but ids that have two spellings, tools without a contract, pages, bare methods and what nobody has read.
+    assert quick == 2 * (4 + 2 * 4)
+    journal.close()
+
+
+@pytest.mark.parametrize("options", [{"deterministic": True}, {"payloads": True}])
+def test_what_is_told_in_full_does_not_go_the_quick_way(tmp_path: Path, options: dict[str, Any]) -> None:
+    journal = Journal.open(tmp_path, **options)
+    assert journal is not None
+    assert not any(journal.passing(said, 1.0, "http", "/mcp") for both in exchanges() for said in both)
+    journal.close()
+
+
+def test_a_trace_and_a_failure_do_not_go_the_quick_way(journal: Journal) -> None:
+    talk = opened()
+    traced = {
+        "name": "search",
+        "arguments": {"words": "a"},
+        "_meta": {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"},
+    }
+    asked = talk.client(request(1, "tools/call", traced))
+    assert asked.findings is None
+    assert journal.passing(asked, 1.0, "stdio", "stdio") is None
+    good = talk.client(call(2, "search", {"words": "a"}))
+    assert journal.passing(good, 1.0, "stdio", "stdio") is not None
+    failed = talk.server(result(2, {"content": [], "isError": True}))
+    assert failed.findings is None
+    assert journal.passing(failed, 1.0, "stdio", "stdio") is None
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
     lambda below: st.lists(below, max_size=4) | st.dictionaries(st.text(max_size=8), below, max_size=4),

@@ -92,6 +92,23 @@ class Recorder:
 
     def message(self, verdict: Verdict, began: float, sent: int, session: str = "") -> None:
         """One message that passed, or did not, between two others; its answer is known by what it was known by."""
+        if self._journal is not None:
+            self._held.append(self._line(self._journal, verdict, began, sent, session))
+            if not self._holding:
+                self.flush()
+        if self._metrics is not None:
+            self._metrics.heard(verdict, self._transport)
+            exchange = verdict.exchange
+            if exchange is not None and verdict.kind == "request" and exchange.moment is None:
+                exchange.moment = self.moment(verdict, began, None, session)
+            elif exchange is not None and verdict.kind in _ANSWERS and exchange.moment is not None:
+                self._metrics.answered(exchange.method, self.clock() - exchange.moment.began)
+
+    def _line(self, journal: "Journal", verdict: Verdict, began: float, sent: int, session: str) -> bytes:
+        if verdict.findings is None:
+            line = journal.passing(verdict, began, self._transport, self._route, session)
+            if line is not None:
+                return line
         exchange = verdict.exchange
         answers = exchange is not None and verdict.kind in _ANSWERS
         moment = exchange.moment if answers and exchange is not None else None
@@ -99,15 +116,8 @@ class Recorder:
             moment = self.moment(verdict, began, None, session)
             if exchange is not None and verdict.kind == "request":
                 exchange.moment = moment
-        if self._journal is not None:
-            code = "TIMEOUT" if exchange is not None and exchange.state == "timed-out" and answers else None
-            self._held.append(self._journal.line(verdict, moment, sent, code=code))
-            if not self._holding:
-                self.flush()
-        if self._metrics is not None:
-            self._metrics.heard(verdict, self._transport)
-            if answers and exchange is not None:
-                self._metrics.answered(exchange.method, self.clock() - moment.began)
+        code = "TIMEOUT" if exchange is not None and exchange.state == "timed-out" and answers else None
+        return journal.line(verdict, moment, sent, code=code)
 
     def exchange(
         self,
