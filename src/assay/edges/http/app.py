@@ -57,6 +57,8 @@ _LISTEN: Final = b"subscriptions/listen"
 _WAITING: Final = WAITING.encode()
 """What a frame may say that has no answer at once."""
 
+_STATELESS: Final = frozenset(each.encode() for each in REVISIONS if not handshake(each))
+
 _IN_SESSION: Final = Facts("http")
 
 T = TypeVar("T")
@@ -264,7 +266,7 @@ class App:
             and headers.get(b"content-type") == b"application/json"
             and self._accepts.read(headers.get(b"accept"))[0]
         )
-        if not plain or self.stopping or self.in_hand >= self._http.requests or _may_take_long(frame):
+        if not plain or self.stopping or self.in_hand >= self._http.requests or _may_take_long(frame, headers):
             return None
         known = self._door.known(headers)
         caller = self._known_caller(known, headers) if known is not None else None
@@ -499,9 +501,15 @@ class App:
 # ── what a request says ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _may_take_long(frame: bytes) -> bool:
+def _may_take_long(frame: bytes, headers: Headers) -> bool:
     """Whether *frame* could mean a stream, waiting for somebody else, or work that holds up others."""
-    return len(frame) > SMALL or _LISTEN in frame or _WAITING in frame
+    if len(frame) > SMALL:
+        return True
+    if headers.get(b"mcp-protocol-version") in _STATELESS:
+        # The headers say what is in the frame, or it is refused.
+        name = headers.get(b"mcp-name", b"")
+        return headers.get(b"mcp-method") == _LISTEN or name == _WAITING or name.startswith(b"=?")
+    return _LISTEN in frame or _WAITING in frame
 
 
 def _listens(verdict: Verdict) -> bool:
