@@ -200,7 +200,7 @@ class Guard:
             missing = self.conversation.give_up(_CLIENT, ident)
             if missing is not None and missing.exchange is not None and missing.onward is not None:
                 self._forget(missing.exchange)
-                yield Settled(missing, missing.onward), _cancelled(missing.exchange)
+                yield Settled(missing, missing.onward), cancelled(missing.exchange, "timed out")
 
     def server_ended(self, why: str, last_words: list[str]) -> list[Settled]:
         """
@@ -212,6 +212,13 @@ class Guard:
         self._tokens.clear()
         missing = self.conversation.end(Party.SERVER, why, {"stderr": last_words} if last_words else None)
         return [Settled(each, each.onward or b"" if self._enforcing else b"") for each in missing]
+
+    def turn_away(self, exchange: Exchange, why: str) -> Iterator[Settled]:
+        """A request that has passed, and that no server gets, fails for what *why* says."""
+        missing = self.conversation.give_up(_CLIENT, exchange.id, "UPSTREAM_FAILURE", why)
+        if missing is not None and missing.onward is not None:
+            self._forget(exchange)
+            yield Settled(missing, missing.onward)
 
     def _note(self, verdict: Verdict) -> None:
         """Remembers when a request was made, and when there was a sign that somebody works on it."""
@@ -250,13 +257,13 @@ def _spelt(exchange: Exchange) -> bytes:
     return exchange.spelling or syntax.write(exchange.id)
 
 
-def _cancelled(exchange: Exchange) -> bytes | None:
+def cancelled(exchange: Exchange, why: str) -> bytes | None:
     """The notification that an answer is not waited for any more; of `initialize` none may be sent."""
     if exchange.method == "initialize":
         return None
-    return (
-        b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b,"reason":"timed out"}}'
-        % _spelt(exchange)
+    return b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b,"reason":%b}}' % (
+        _spelt(exchange),
+        syntax.write(why),
     )
 
 
