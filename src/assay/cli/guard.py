@@ -124,7 +124,8 @@ def _guard(args: argparse.Namespace, settings: Settings, child: Child, signals: 
     if errors.lost:
         log(f"assay: {errors.lost:,} bytes for stderr were dropped, since nobody took them in time")
     if relay.lost:
-        log(f"assay: {relay.lost:,} subscriptions or log levels were lost with the server that had them")
+        what = "subscription or log level was" if relay.lost == 1 else "subscriptions or log levels were"
+        log(f"assay: {relay.lost:,} {what} lost with the server that had it")
     again = f"; it was started again {times(relay.restarts)}" if relay.restarts else ""
     if status == SERVER_ENDED:
         if settings.guard.flights != "off":

@@ -223,7 +223,7 @@ class Keeper:
         wait = restarts.after(began=self._began, now=now, failed=failed)
         if wait is None:
             if restarts.refusal:
-                self.reason = f"{self.reason}, and {restarts.refusal}"
+                self.reason = f"{self.reason}, {restarts.refusal}"
             return None
         self.life.leave()
         self.input = Outlet(NOBODY)

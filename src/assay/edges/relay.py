@@ -13,7 +13,7 @@ from assay.edges.keeper import HANDSHAKE, Keeper, Renewal
 from assay.edges.overseer import Overseer, Watcher, passing
 from assay.edges.pipes import Inlet, Loop, Outlet, Signals
 from assay.edges.recorder import Recorder
-from assay.guard.guard import Guard, Move, Settled, cancelled
+from assay.guard.guard import Guard, Move, Settled, withdrawn
 from assay.guard.standing import Reopening, Standing
 from assay.ladder.framing import Rest, Splitter
 from assay.verdict import Party, Verdict
@@ -201,16 +201,17 @@ class Relay:
     def _goes_on(self, *, failed: bool) -> bool:
         """The server is lost: whether there is a next one, for which what the client says from now on is kept."""
         keeper = self._keeper
-        asked = self._guard.conversation.open_requests(_SERVER)
+        asked, limits = self._guard.conversation.open_requests(_SERVER), self._guard.conversation.limits
         if keeper.renew(failed=failed) is None:
             return False
         self._client.feeds = keeper.input
-        self._opening = None
-        self._splitters[_SERVER] = Splitter(self._guard.conversation.limits.frame_bytes, passing=True)
-        for exchange in asked:
-            self._client_out.say(cancelled(exchange, "the server ended") or b"")
+        self._opening = self._standing.reopening(limits) if self._standing is not None else None
+        self._splitters[_SERVER] = Splitter(limits.frame_bytes, passing=True)
+        for frame in withdrawn(asked):
+            self._client_out.say(frame)
         self._fail_open(keeper.reason)
         self._guard.conversation.renew()
+        self._recorder.restarted(keeper.count)
         self._recorder.flush()
         return True
 
@@ -220,24 +221,25 @@ class Relay:
         if not self._keeper.begin(min(timeout, HANDSHAKE)):
             return self._goes_on(failed=True)
         self._signals.child_ended = True
-        self._recorder.restarted(self._keeper.count)
-        standing = self._standing
-        if standing is None or standing.initialize is None:
-            self._opened()
-            return True
-        self._opening = Reopening(standing, standing.initialize, self._guard.conversation.limits)
-        self._keeper.life.output.take = self._from_next_server
-        self._say_again(self._opening.initialize)
+        if self._opening is None:
+            self._take_up()
+        else:
+            self._keeper.life.output.take = self._from_next_server
+            self._say_again(self._opening.initialize)
         return True
 
-    def _opened(self) -> None:
-        """The next server is where the one before was: the conversation goes on."""
-        for verdict in self._opening.rest_of_it() if self._opening is not None else ():
+    def _opened(self, opening: Reopening) -> None:
+        """The next server is where the one before was."""
+        for verdict in opening.rest_of_it():
             self._say_again(verdict)
+        self._take_up()
+        for frame in opening.lists_changed:
+            self._act(self._hear(_SERVER, frame), self._recorder.clock(), b"\n")
+
+    def _take_up(self) -> None:
+        """The conversation goes on."""
         self._keeper.opened()
         self._client.feeds = self._keeper.input
-        for frame in self._standing.lists_changed() if self._standing is not None else ():
-            self._act(self._hear(_SERVER, frame), self._recorder.clock(), b"\n")
 
     def _say_again(self, verdict: Verdict) -> None:
         """What the client has said to the server before."""
@@ -260,7 +262,7 @@ class Relay:
             self._record_again(answer)
             self.lost += answer.kind == "error" and opening.opened
             if opening.opened and self._keeper.away:
-                self._opened()
+                self._opened(opening)
             if opening.over:
                 self._opening = None
         if self._opening is None:

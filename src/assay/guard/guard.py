@@ -4,7 +4,7 @@ Between a client and a server: a frame in, and what goes where for it. No I/O; t
 Accepted frames go on as they came, in the order they came, and none waits for another.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Literal, NamedTuple
 
 from assay import render
@@ -200,7 +200,7 @@ class Guard:
             missing = self.conversation.give_up(_CLIENT, ident)
             if missing is not None and missing.exchange is not None and missing.onward is not None:
                 self._forget(missing.exchange)
-                yield Settled(missing, missing.onward), cancelled(missing.exchange, "timed out")
+                yield Settled(missing, missing.onward), _cancelled(missing.exchange)
 
     def server_ended(self, why: str, last_words: list[str]) -> list[Settled]:
         """
@@ -257,7 +257,7 @@ def _spelt(exchange: Exchange) -> bytes:
     return exchange.spelling or syntax.write(exchange.id)
 
 
-def cancelled(exchange: Exchange, why: str) -> bytes | None:
+def _cancelled(exchange: Exchange, why: str = "timed out") -> bytes | None:
     """The notification that an answer is not waited for any more; of `initialize` none may be sent."""
     if exchange.method == "initialize":
         return None
@@ -265,6 +265,14 @@ def cancelled(exchange: Exchange, why: str) -> bytes | None:
         _spelt(exchange),
         syntax.write(why),
     )
+
+
+def withdrawn(asked: Iterable[Exchange]) -> Iterator[bytes]:
+    """What a client is told of the requests of a server that has ended."""
+    for exchange in asked:
+        told = _cancelled(exchange, "the server ended")
+        if told is not None:
+            yield told
 
 
 def line(frame: bytes) -> bytes:

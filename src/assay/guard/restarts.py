@@ -34,7 +34,7 @@ class Restarts:
         self.count = 0
         """How often it was decided that it is."""
         self.refusal = ""
-        """Why not, where the policy alone would have it started."""
+        """What is to be added to the reason of its end, where the policy alone would have it started once more."""
 
     def after(self, *, began: float, now: float, failed: bool) -> float | None:
         """
@@ -45,7 +45,7 @@ class Restarts:
         if self._policy == "never" or (self._policy == "on-failure" and not failed):
             return None
         if len(self._recent) == self._most and now - self._recent[0] < WINDOW:
-            self.refusal = f"it was started again {times(self._most)} within {WINDOW:g} seconds"
+            self.refusal = f"too often within {WINDOW:g} seconds"
             return None
         if now - began >= RAN_WELL:
             self._next = FIRST

@@ -62,6 +62,10 @@ class Standing:
             self._note(verdict)
         return verdict
 
+    def reopening(self, limits: Limits) -> "Reopening | None":
+        """How the next server is told what stands now; None where there was no handshake."""
+        return Reopening(self, self.initialize, limits) if self.initialize is not None else None
+
     def lists_changed(self) -> Iterator[bytes]:
         """The notifications that a client gets of a new server's lists: those that it was promised."""
         declared = self.answer.get("capabilities", {})
@@ -69,10 +73,11 @@ class Standing:
             if has_capability(declared, f"{each}.listChanged"):
                 yield b'{"jsonrpc":"2.0","method":"notifications/%b/list_changed"}' % each.encode()
 
-    def requests(self) -> Iterator[bytes]:
-        """What a new server is asked once it is open, beside what its client asks."""
+    def second_half(self) -> Iterator[bytes]:
+        """What the next server is told once it has answered `initialize`: that the client is ready, and what it set."""
         if self.initialized is None:
             return
+        yield self.initialized
         asked = [("logging/setLevel", "level", self._level)] if self._level is not None else []
         asked += [("resources/subscribe", "uri", each) for each in self._subscriptions]
         for number, (method, name, value) in enumerate(asked):
@@ -132,7 +137,11 @@ class Reopening:
     """
 
     def __init__(self, standing: Standing, initialize: bytes, limits: Limits) -> None:
-        self._standing = standing
+        self._before = standing.answer
+        # What the client says from now on reaches the server by itself.
+        self._second_half = list(standing.second_half())
+        self.lists_changed = list(standing.lists_changed())
+        """What the client is told once the server is open."""
         self._guard = Guard(mode="enforce", limits=limits, clock=float)
         self.initialize = self._guard.hear(Party.CLIENT, initialize)
         """What the server is told first."""
@@ -167,8 +176,7 @@ class Reopening:
 
     def rest_of_it(self) -> Iterator[Verdict]:
         """What the server is told once it is open, in that order."""
-        said = [] if self._standing.initialized is None else [self._standing.initialized]
-        for frame in (*said, *self._standing.requests()):
+        for frame in self._second_half:
             verdict = self._guard.hear(Party.CLIENT, frame)
             if verdict.accepted:
                 if verdict.exchange is not None:
@@ -189,7 +197,7 @@ class Reopening:
             return f"its answer to initialize broke the contract: {verdict.violations[0]}"
         if verdict.kind == "error":
             return f"it refused initialize: error {verdict.value['error'].get('code')}"
-        result, before = verdict.value["result"], self._standing.answer
+        result, before = verdict.value["result"], self._before
         if result.get("protocolVersion") != before.get("protocolVersion"):
             return "it answered initialize with another revision than before"
         if result.get("capabilities") != before.get("capabilities"):
