@@ -43,6 +43,8 @@ class Life:
         self.errors = Inlet(child.stderr, errors)
         self._loop = loop
         loop.add(self.output, self.errors, self.input)
+        self.troubled = False
+        """Whether it is being ended, or has ended or reads no more: then something may be due, and else nothing."""
         self._next_step: float | None = None
         """When the next step is due to end it."""
         self._told_to_end = False
@@ -75,6 +77,7 @@ class Life:
 
         *patiently*, who still reads what was said before is not interrupted.
         """
+        self.troubled = True
         reads = patiently and not self._told_to_end and self.input.taken != self._taken
         if self._next_step is None or reads:
             self._taken = self.input.taken
@@ -100,6 +103,7 @@ class Life:
         self._deaf = self._is_deaf()
         if not self._gone and not self._deaf:
             return False
+        self.troubled = True
         now = time.monotonic()
         if self._cut_off_at is None or (self._gone and not self._told_gone):
             self._told_gone = self._gone
@@ -176,8 +180,9 @@ class Keeper:
     ) -> None:
         self._renewal = renewal
         self._loop = loop
-        self._pipes = client, output, errors
-        self.life = Life(child, loop, *self._pipes)
+        self._client = client
+        self._takes = output, errors
+        self.life = Life(child, loop, client, output, errors)
         self.input = self.life.input
         """Where to say what is meant for it."""
         self.away = False
@@ -186,6 +191,7 @@ class Keeper:
         """When the next life is to begin."""
         self._open_until: float | None = None
         """When the next life must have been opened."""
+        self._handshake = 0.0
         self.reason = ""
         """Why the last one ended."""
         self._began = self.life.began
@@ -198,8 +204,9 @@ class Keeper:
     @property
     def due(self) -> tuple[float | None, ...]:
         """When something is to be done."""
-        # Where one is still being ended, its end comes first, and we are woken by it.
-        return (*self.life.due, None if self.life.ending else self._next_at, self._open_until)
+        # What else the next one has to wait for wakes us by itself.
+        waits = self.life.ending or self._client.full
+        return (*self.life.due, None if waits else self._next_at, self._open_until)
 
     @property
     def down(self) -> bool:
@@ -233,8 +240,13 @@ class Keeper:
         return wait
 
     def is_time(self) -> bool:
-        """Whether the last one is gone and the next one is to begin."""
-        return self.life.is_over() and self._next_at is not None and time.monotonic() >= self._next_at
+        """
+        Whether the last one is gone and the next one is to begin.
+
+        Not while the client does not read: nothing that a server says would be heard, not even its handshake.
+        """
+        over = self.life.is_over() and not self._client.full
+        return over and self._next_at is not None and time.monotonic() >= self._next_at
 
     def begin(self, handshake: float) -> bool:
         """Starts the next one; False if that cannot be done. It must be open within *handshake* seconds."""
@@ -247,15 +259,23 @@ class Keeper:
         except StartError as error:
             self.reason = str(error)
             return False
-        self.life = Life(child, self._loop, *self._pipes)
+        self.life = Life(child, self._loop, self._client, *self._takes)
         # Replies to it go where all that is meant for it goes.
         self.life.output.tells = self.input
+        self._handshake = handshake
         self._open_until = self._began + handshake
         return True
 
     def is_too_late(self) -> bool:
         """Whether the next one has had all the time that it gets to be opened."""
-        return self._open_until is not None and time.monotonic() >= self._open_until
+        now = time.monotonic()
+        if self._open_until is None or now < self._open_until:
+            return False
+        if not self._client.full:
+            return True
+        # It may well have answered, and the client keeps us from hearing it.
+        self._open_until = now + self._handshake
+        return False
 
     def opened(self) -> None:
         """The next one is there: it gets what was kept for it."""

@@ -73,6 +73,8 @@ class Relay:
         """What the next server is told before anybody else speaks to it, until it has answered all of that."""
         self.lost = 0
         """What the client had told its server, and the next one did not take: a log level, subscriptions."""
+        self._calm = True
+        """Whether nobody leaves, has left, or is about to come, as nearly always."""
         self._left_at: float | None = None
         """Until when answers are waited for, although the client says no more."""
 
@@ -109,6 +111,8 @@ class Relay:
     def _patience(self) -> float | None:
         """Seconds until something is due that nobody's bytes tell of."""
         patience = self._guard.patience
+        if self._calm:
+            return patience
         for moment in (*self._keeper.due, self._left_at):
             if moment is not None:
                 left = max(0.0, moment - time.monotonic())
@@ -117,8 +121,16 @@ class Relay:
 
     def _is_over(self) -> bool:
         """Whether there is no server any more, and no other follows."""
-        client, keeper = self._client, self._keeper
-        leaving = client.ended or client.hung_up or self._signals.stopping or self._client_out.broken
+        client, keeper, signals = self._client, self._keeper, self._signals
+        leaving = client.ended or client.hung_up or signals.stopping or self._client_out.broken
+        life = keeper.life
+        lost = signals.child_ended or life.output.ended or life.input.broken
+        self._calm = not (leaving or lost or life.troubled or keeper.away)
+        return not self._calm and self._is_all_over(leaving=leaving)
+
+    def _is_all_over(self, *, leaving: bool) -> bool:
+        """The same, where somebody leaves, has left, or is about to come."""
+        keeper = self._keeper
         if keeper.away and leaving:
             return True
         if keeper.down:
