@@ -143,6 +143,15 @@ class Conversation:
             for each in list(asker.open.values())
         ]
 
+    def renew(self) -> None:
+        """
+        Another server takes the place of one that has come to its `end`.
+
+        What was agreed stands. What the one before has asked is nobody's any more, and its tools are known until the
+        new one lists its own.
+        """
+        self._memory.renew()
+
     def give_up(self, asker: Party, ident: Id, code: str = "TIMEOUT", why: str = "") -> Verdict | None:
         """
         The request of *asker* has waited too long, or gets no answer for what *why* says; None if it is not open.

@@ -355,6 +355,18 @@ class Memory:
         self.sides[Party.CLIENT].capabilities = self.sides[Party.SERVER].capabilities = None
         self._settle()
 
+    def renew(self) -> None:
+        """Another server is there: what only the one before knew is forgotten."""
+        server = self.sides[Party.SERVER]
+        server.open.clear()
+        # An answer to a request that was cancelled may still pass, but not to a server that has never made it.
+        server.settled.clear()
+        server.tokens.clear()
+        server.garbage = 0
+        for asker, ident in list(self._tasks):
+            self._task_ended(asker, ident)
+        self.tools.changed()
+
     def _negotiated(self, exchange: Exchange, result: dict[str, Any], found: Found) -> None:  # noqa: ARG002
         if self.lifecycle.phase != "initializing":
             return

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from assay.edges.child import Child
+    from assay.edges.keeper import Renewal
     from assay.edges.pipes import Outlet, Signals
     from assay.edges.recorder import Records
+    from assay.guard.watch import Watch
     from assay.settings import Settings
 
 _EPILOG = """\
@@ -26,7 +28,7 @@ Under audit, the default, everything passes as it came and findings go to stderr
 Under enforce what breaks the protocol or a tool's contract stops at the guard, and whoever asked gets an answer.
 
 Exit status: 0 the client left or a signal came, 2 the server could not be started or something is configured
-wrongly, 3 the server ended first.
+wrongly, 3 the server ended first, and was not started again.
 """
 
 _MOST_LOGGED = 1 << 18
@@ -51,6 +53,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument(
         "--journal", metavar="DIR", help="where verdicts are written down, or off; wins over ASSAY_JOURNAL"
+    )
+    parser.add_argument(
+        "--restart",
+        choices=("never", "on-failure", "always"),
+        help="whether a server that ends is started again, under enforce",
     )
     parser.add_argument("--quiet", action="store_true", help="no findings and no summary on stderr")
     add_settings(parser)
@@ -94,6 +101,7 @@ def _guard(args: argparse.Namespace, settings: Settings, child: Child, signals: 
     from assay.edges.recorder import Recorder
     from assay.edges.relay import SERVER_ENDED, Relay
     from assay.guard.guard import Guard
+    from assay.guard.restarts import times
     from assay.guard.watch import Watch
 
     def say(line: str) -> None:
@@ -107,18 +115,50 @@ def _guard(args: argparse.Namespace, settings: Settings, child: Child, signals: 
     watch = Watch(log, errors.say, enforcing=enforcing)
     with _records(args, settings, say) as records:
         recorder = Recorder("stdio", "stdio", records, holding=True)
-        relay = Relay(guard, child, recorder, watch, signals, errors, patience=timeout)
+        renewal = _renewal(args, settings, watch, say, enforcing=enforcing)
+        relay = Relay(guard, child, recorder, watch, signals, errors, patience=timeout, renewal=renewal)
         _leave_what_lasts()
         status = relay.run()
     for line in watch.summary():
         log(line)
     if errors.lost:
         log(f"assay: {errors.lost:,} bytes for stderr were dropped, since nobody took them in time")
+    if relay.lost:
+        what = "subscription or log level was" if relay.lost == 1 else "subscriptions or log levels were"
+        log(f"assay: {relay.lost:,} {what} lost with the server that had it")
+    again = f"; it was started again {times(relay.restarts)}" if relay.restarts else ""
     if status == SERVER_ENDED:
-        say(f"assay: the server ended first: {relay.reason}")
         if settings.guard.flights != "off":
-            watch.flight(settings.guard.flights, settings.journal.redact)
+            watch.flight(settings.guard.flights, settings.journal.redact, relay.restarts)
+        say(f"assay: the server ended first: {relay.reason}{again}")
+    elif again:
+        say(f"assay: the client left the server{again}")
     return status
+
+
+def _renewal(
+    args: argparse.Namespace, settings: Settings, watch: Watch, say: Callable[[str], None], *, enforcing: bool
+) -> Renewal | None:
+    """How the server is started again, if it is."""
+    from assay.guard.restarts import Restarts
+
+    policy = args.restart or settings.guard.restart
+    if policy == "never":
+        return None
+    if not enforcing:
+        say("assay: under audit a server that ends is not started again: that needs --mode enforce")
+        return None
+    from assay.edges.child import Child
+    from assay.edges.keeper import Renewal
+
+    restarts = Restarts(policy, settings.guard.restarts)
+
+    def told(why: str, wait: float) -> None:
+        say(f"assay: the server ended: {why}; it is started again in {wait:g} s")
+        if settings.guard.flights != "off":
+            watch.flight(settings.guard.flights, settings.journal.redact, restarts.count - 1)
+
+    return Renewal(lambda: Child(args.command), restarts, told)
 
 
 def _say(errors: Outlet, line: str) -> None:

@@ -116,6 +116,9 @@ class _Assets:
         """Our own tools always answer."""
         return None
 
+    def renew(self) -> None:
+        """Our own server is always the same."""
+
 
 def _key(message: Any) -> str:
     ident = message.get("id") if isinstance(message, dict) else None

@@ -71,6 +71,7 @@ class Child:
     def __init__(self, command: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None) -> None:
         """Raises `StartError`."""
         self.tail = Tail()
+        self._swept = self._ended = False
         theirs: list[int] = []
         ours: list[int] = []
         try:
@@ -127,15 +128,24 @@ class Child:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, sign)
 
+    def sweep(self) -> None:
+        """Ends what it has left running. Once only, and soon after its end: later its id may be that of others."""
+        if not self._swept:
+            self._swept = True
+            self.signal(signal.SIGKILL)
+
     def end(self) -> None:
         """Ends it, if it has not ended yet, and all that it has left running. Its input should be closed by now."""
+        if self._ended:
+            return
+        self._ended = True
         for seconds, sign in ((0.0, signal.SIGTERM), (TERMINATED, signal.SIGKILL)):
             if self.wait(seconds) is not None:
                 break
             self.signal(sign)
         # Whom not even that ends hangs in the kernel, and will end when that lets go of it.
         self.wait(_KILLED)
-        self.signal(signal.SIGKILL)
+        self.sweep()
         for each in (self.stdout, self.stderr):
             os.close(each)
 

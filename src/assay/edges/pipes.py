@@ -19,6 +19,9 @@ CHUNK: Final = 1 << 16
 FULL: Final = 1 << 20
 """Bytes kept for one pipe, from which on nothing is read that could add to them."""
 
+NOBODY: Final = -1
+"""The descriptor of an outlet behind which nobody is yet: what it is given is kept."""
+
 _NOTHING: Final = -1
 """What is looked out for where nobody is to be asked at all; 0 asks for nothing but whether it is broken."""
 
@@ -69,8 +72,8 @@ class Outlet:
         self._taken = self._own = 0
         self._marks: deque[tuple[int, int]] = deque()
         """Where each of our replies ends, counted from the beginning, and how long it is."""
-        self._blocking = os.get_blocking(descriptor)
-        self._piece = _piece(descriptor, shared=shared)
+        self._blocking = descriptor == NOBODY or os.get_blocking(descriptor)
+        self._piece = CHUNK if descriptor == NOBODY else _piece(descriptor, shared=shared)
         if not self._piece:
             os.set_blocking(descriptor, False)
 
@@ -146,6 +149,17 @@ class Outlet:
             if self._rest:
                 return
 
+    def pour(self, other: "Outlet") -> None:
+        """Hands over to *other* what waits here."""
+        waiting, whole = [bytes(self._rest), *self._due], self.whole
+        self._rest = memoryview(b"")
+        self._due, self.size = [], 0
+        self._marks.clear()
+        self._own = 0
+        for each in waiting:
+            other.write(each)
+        other.whole = whole
+
     def finish(self, seconds: float) -> None:
         """Writes what is left, for which *seconds* are waited at most."""
         deadline = time.monotonic() + seconds
@@ -168,7 +182,8 @@ class Outlet:
         if not self.closed:
             self.closed = True
             self.give_up()
-            os.close(self.descriptor)
+            if self.descriptor != NOBODY:
+                os.close(self.descriptor)
 
     def restore(self) -> None:
         """Leaves the descriptor as it was found."""
@@ -240,9 +255,26 @@ class Loop:
     """Waits for all pipes at once. Each descriptor is that of one of them."""
 
     def __init__(self, inlets: Sequence[Inlet], outlets: Sequence[Outlet]) -> None:
-        self._inlets = {each.descriptor: each for each in inlets}
-        self._outlets = {each.descriptor: each for each in outlets}
+        self._inlets: dict[int, Inlet] = {}
+        self._outlets: dict[int, Outlet] = {}
         self._poll = select.poll()
+        self.add(*inlets, *outlets)
+
+    def add(self, *pipes: Inlet | Outlet) -> None:
+        """Looks out for these, too."""
+        for pipe in pipes:
+            if isinstance(pipe, Inlet):
+                self._inlets[pipe.descriptor] = pipe
+            else:
+                self._outlets[pipe.descriptor] = pipe
+
+    def drop(self, *pipes: Inlet | Outlet) -> None:
+        """Looks out for these no more. To be called before others can get their descriptors."""
+        for pipe in pipes:
+            if pipe.watched != _NOTHING:
+                self._look_out(pipe, _NOTHING)
+            of_its_kind: dict[int, Any] = self._inlets if isinstance(pipe, Inlet) else self._outlets
+            of_its_kind.pop(pipe.descriptor, None)
 
     def wait(self, seconds: float | None) -> None:
         """Reads what there is, and writes what was waiting, as soon as there is anything."""
@@ -255,7 +287,11 @@ class Loop:
             if outlet.watched != wanted:
                 self._look_out(outlet, wanted)
         patience = None if seconds is None else int(min(max(0.0, seconds), _LONGEST_WAIT) * 1000) + 1
-        for descriptor, events in self._poll.poll(patience):
+        happened = self._poll.poll(patience)
+        if len(happened) > 1:
+            # What waits is on record and may go; what is read now is not yet.
+            happened.sort(key=lambda each: each[0] in self._inlets)
+        for descriptor, events in happened:
             source = self._inlets.get(descriptor)
             if source is not None:
                 if source.watched == select.POLLIN:

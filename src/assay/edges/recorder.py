@@ -81,6 +81,11 @@ class Recorder:
             return moment._replace(request_id=known[1])
         return moment
 
+    def restarted(self, times: int) -> None:
+        """From now on another server answers; it was started again so many times."""
+        if self._journal is not None:
+            self._journal.restarted(times)
+
     def flush(self) -> None:
         """Writes what is held back, at once."""
         if self._held and self._journal is not None:

@@ -4,7 +4,7 @@ Between a client and a server: a frame in, and what goes where for it. No I/O; t
 Accepted frames go on as they came, in the order they came, and none waits for another.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Literal, NamedTuple
 
 from assay import render
@@ -213,6 +213,13 @@ class Guard:
         missing = self.conversation.end(Party.SERVER, why, {"stderr": last_words} if last_words else None)
         return [Settled(each, each.onward or b"" if self._enforcing else b"") for each in missing]
 
+    def turn_away(self, exchange: Exchange, why: str) -> Iterator[Settled]:
+        """A request that has passed, and that no server gets, fails for what *why* says."""
+        missing = self.conversation.give_up(_CLIENT, exchange.id, "UPSTREAM_FAILURE", why)
+        if missing is not None and missing.onward is not None:
+            self._forget(exchange)
+            yield Settled(missing, missing.onward)
+
     def _note(self, verdict: Verdict) -> None:
         """Remembers when a request was made, and when there was a sign that somebody works on it."""
         exchange = verdict.exchange
@@ -250,14 +257,22 @@ def _spelt(exchange: Exchange) -> bytes:
     return exchange.spelling or syntax.write(exchange.id)
 
 
-def _cancelled(exchange: Exchange) -> bytes | None:
+def _cancelled(exchange: Exchange, why: str = "timed out") -> bytes | None:
     """The notification that an answer is not waited for any more; of `initialize` none may be sent."""
     if exchange.method == "initialize":
         return None
-    return (
-        b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b,"reason":"timed out"}}'
-        % _spelt(exchange)
+    return b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b,"reason":%b}}' % (
+        _spelt(exchange),
+        syntax.write(why),
     )
+
+
+def withdrawn(asked: Iterable[Exchange]) -> Iterator[bytes]:
+    """What a client is told of the requests of a server that has ended."""
+    for exchange in asked:
+        told = _cancelled(exchange, "the server ended")
+        if told is not None:
+            yield told
 
 
 def line(frame: bytes) -> bytes:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
+from assay.guard.restarts import POLICIES
+
 MODES: Final = ("audit", "enforce")
 
 
@@ -22,11 +24,24 @@ class GuardSettings:
     frame_bytes: int = 16 << 20
     """Bytes of one message, either way: pictures and files in Base64 are often longer than a request may be."""
 
+    restart: str = "never"
+    """
+    Whether a server that ends is started again, under ``enforce``: ``on-failure``, unless it has ended with status 0;
+    ``always``. What it knew of its client is gone with it, so whoever sets this must know that it can do without.
+    """
+
+    restarts: int = 5
+    """Starts within a minute, after which it is given up: by then whatever is wrong does not go away by itself."""
+
     flights: str = "runs/mcp_server/flights"
     """Where the last messages of a broken session are written; ``off`` for nowhere."""
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise ValueError(f"mode is one of {', '.join(MODES)}")
+        if self.restart not in POLICIES:
+            raise ValueError(f"restart is one of {', '.join(POLICIES)}")
+        if not 1 <= self.restarts <= 1000:
+            raise ValueError("restarts is 1 to 1000")
         if self.timeout < 0 or self.frame_bytes < 1:
             raise ValueError("timeout is 0 or more, frame_bytes 1 or more")

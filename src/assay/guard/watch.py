@@ -138,9 +138,14 @@ class Watch:
         for seconds, what in self._slowest:
             yield plain(f"assay: slow: {what} took {seconds:.1f} s")
 
-    def flight(self, directory: str, redact: Sequence[str] = ()) -> str | None:
-        """Writes the last messages, redacted, into a file that `assay check` reads; its path, if there is one."""
-        name = f"flight-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.getpid()}.jsonl"
+    def flight(self, directory: str, redact: Sequence[str] = (), number: int = 0) -> str | None:
+        """
+        Writes the last messages, redacted, into a file that `assay check` reads; its path, if there is one.
+
+        *number* tells those of one session apart.
+        """
+        which = f"{os.getpid()}-{number}" if number else f"{os.getpid()}"
+        name = f"flight-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{which}.jsonl"
         path = os.path.join(directory, name)
         try:
             os.makedirs(directory, mode=0o700, exist_ok=True)

@@ -45,12 +45,14 @@ _BY_NUMBER: Final = {
 class Run:
     """What is the same in all records of a run."""
 
-    __slots__ = ("_redactor", "_sessions", "deterministic", "payloads", "server")
+    __slots__ = ("_redactor", "_sessions", "deterministic", "payloads", "restarts", "server")
 
     def __init__(self, *, deterministic: bool, payloads: bool, server: str, patterns: Sequence[str]) -> None:
         self.deterministic = deterministic
         self.payloads = payloads
         self.server = server
+        self.restarts = 0
+        """How often the server was started again by now."""
         # Compiling what it looks for takes some milliseconds, and most runs never need it.
         self._redactor = _redactor(patterns) if patterns else None
         self._sessions: dict[str, str] = {}
@@ -137,6 +139,8 @@ def _metadata(verdict: Verdict, moment: Moment, run: Run) -> dict[str, Any]:
         found["session"] = run.session_name(moment.session)
     if run.server:
         found["server"] = run.server
+    if run.restarts:
+        found["restarts"] = run.restarts
     if not verdict.accepted and verdict.onward is verdict.frame:
         found["passed"] = True
     if run.payloads:

@@ -37,6 +37,9 @@ class Judge(Protocol):
     def give_up(self, asker: Party, ident: str | int) -> Verdict | None:
         """The verdict on an answer that did not come; None if nobody waits for it."""
 
+    def renew(self) -> None:
+        """The server has ended, and another takes its place."""
+
 
 class Opening(NamedTuple):
     """How a conversation begins."""
@@ -88,6 +91,7 @@ def replay(
 ) -> Iterator[Replayed]:
     """What becomes of each line of *journal*, which was *seen* before."""
     judges: dict[Key, Judge] = {}
+    restarts = 0
     for entry in journal:
         record = entry.record
         if record is None or record["metadata"].get("party") not in {"client", "server"}:
@@ -98,6 +102,11 @@ def replay(
             if len(judges) >= _MOST_CONVERSATIONS:
                 _forget_one(judges)
             judges[key] = judge(_opening(record, seen, limits))
+        before, restarts = restarts, record["metadata"].get("restarts", 0)
+        if restarts != before:
+            # Only a guard that has one conversation starts its server again.
+            for each in judges.values():
+                each.renew()
         yield _again(entry, record, judges[key])
 
 

@@ -67,7 +67,7 @@ class Journal:
         self._parts: dict[tuple[object, ...], tuple[str, str]] = {}
         self._pairs: dict[tuple[object, ...], tuple[str, str, str, str]] = {}
         self._sessions: dict[str, str] = {}
-        self._end = f',"server":{_json(run.server)}}}}}\n' if run.server else "}}\n"
+        self._end = self._ending()
 
     @classmethod
     def open(
@@ -280,6 +280,11 @@ class Journal:
             else:
                 self._stop(lines, taken, None)
 
+    def restarted(self, times: int) -> None:
+        """The server of this run was started again so many times: every record says so from now on."""
+        self._run.restarts = times
+        self._end = self._ending()
+
     def close(self) -> None:
         """Nothing more is written."""
         if self._descriptor >= 0:
@@ -324,6 +329,11 @@ class Journal:
             self._pairs.clear()
         self._pairs[exchange.entry, exchange.contract, route, transport] = both
         return both
+
+    def _ending(self) -> str:
+        server = f',"server":{_json(self._run.server)}' if self._run.server else ""
+        restarts = f',"restarts":{self._run.restarts}' if self._run.restarts else ""
+        return f"{server}{restarts}}}}}\n"
 
     def _named(self, session: str) -> str:
         if len(self._sessions) >= _MOST_KEPT:
