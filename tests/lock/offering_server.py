@@ -47,6 +47,8 @@ class Server:
         result, error = self.answer(method, message.get("params", {}))
         body = {"error": error} if result is None else {"result": result}
         say({"jsonrpc": "2.0", "id": message["id"], **body})
+        if self.listings == 1 and method == "tools/list" and "next" in self.offer:
+            say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
 
     def misbehave(self, how: Any, ident: Any) -> None:
         """What a good server does not do."""
@@ -80,7 +82,7 @@ class Server:
         offer = self.offer
         revisions = offer.get("revisions", ["2025-11-25"])
         capabilities: dict[str, Any] = {
-            name: {}
+            name: {"listChanged": True} if name == "tools" else {}
             for name, member in (("tools", "tools"), ("prompts", "prompts"), ("resources", "resourceTemplates"))
             if member in offer
         }

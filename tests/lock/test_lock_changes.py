@@ -374,6 +374,11 @@ def nested(levels: int, innermost: Any) -> Any:
             {"oneOf": [{"minLength": n} for n in range(3001)]},
             id="many-choices",
         ),
+        pytest.param(
+            {"required": [f"v{n}" for n in range(20_000)]},
+            {"required": [f"w{n}" for n in range(20_000)]},
+            id="many-names",
+        ),
         pytest.param({"properties": []}, {"properties": 7, "required": {}, "anyOf": "x"}, id="no-schema"),
         pytest.param({"items": {"items": 1}}, {"items": {"items": 2}}, id="no-schema-within"),
     ],

@@ -144,6 +144,14 @@ def test_a_check_for_programs_has_both_texts_whole(tmp_path: Path) -> None:
     assert (clean["clean"], clean["servers"]) == (True, [{"name": "library", "differences": []}])
 
 
+def test_a_check_for_programs_says_who_could_not_be_asked(tmp_path: Path) -> None:
+    lock(tmp_path)
+    done = lock(tmp_path, "--check", "--format", "json", on={"initialize": "exit"})
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["clean"], told["servers"]) == (2, False, [])
+    assert told["failed"][0]["reason"] == "the server ended: it exited with status 3"
+
+
 def test_without_a_command_those_of_the_lock_are_asked(tmp_path: Path) -> None:
     lock(tmp_path, "--name", "one")
     (tmp_path / "other.json").write_text(json.dumps(ALL))

@@ -90,6 +90,7 @@ def test_a_server_that_changes_while_it_runs_is_noticed(tmp_path: Path, mode: st
     assert names(answers[1]) == ["find_books", "lend_book"]
     assert names(answers[2]) == (["find_books", "lend_book"] if mode == "audit" else ["lend_book"])
     assert log.count("[lock/changed]") == 1
+    assert "protocol/" not in log
 
 
 def test_what_is_missing_is_told_once_all_pages_are_there(tmp_path: Path) -> None:

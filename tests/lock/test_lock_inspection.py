@@ -105,6 +105,30 @@ def test_every_added_tool_is_set_aside_however_many_there_are() -> None:
     assert names(verdict) == ["find_books", "lend_book"]
 
 
+def test_what_is_too_much_to_compare_has_changed_all_the_same() -> None:
+    """A list of sixteen megabytes must not take half a minute."""
+    huge = {**FIND, "description": "x" * 300_000}
+    verdict = page(talk(), huge, LEND)
+    assert [(each.rule, each.at, each.found) for each in verdict.violations] == [
+        ("lock/changed", "/result/tools/0", "something else")
+    ]
+    assert names(verdict) == ["lend_book"]
+
+
+def test_of_many_that_have_one_name_the_first_is_compared() -> None:
+    many = [{**FIND, "description": f"{number}"} for number in range(50)]
+    verdict = page(talk("audit", listed={"tools": {"find_books": FIND}}), *many)
+    found = [each.found for each in verdict.violations if each.rule == "lock/changed"]
+    assert found[0].startswith("other wording")
+    assert set(found[1:]) == {"something else"}
+    assert len([each for each in verdict.violations if each.at.startswith("/result/tools/1")]) == 11
+
+
+def test_a_lock_of_an_unknown_revision_is_compared_all_the_same() -> None:
+    verdict = page(talk(revision="2099-01-01"), {**FIND, "title": "Find"}, LEND)
+    assert rules(verdict) == ["lock/changed"]
+
+
 # ── pages ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -98,13 +98,14 @@ def _locked(args: argparse.Namespace, settings: Settings) -> Locked | None:
     if wish == "off" or (wish == "auto" and not os.path.exists("assay.lock")):
         return None
     from assay.cli.serve import _log
+    from assay.console.journal import plain
     from assay.lock.file import LockError, chosen
     from assay.settings import SettingsError
 
     try:
         locked = chosen(wish, command=tuple(args.command))
     except LockError as error:
-        raise SettingsError(f"{error}; without a lock: --lock off") from None
+        raise SettingsError(plain(f"{error}; without a lock: --lock off")) from None
     if locked is None and not args.quiet:
         _log("assay: assay.lock does not have this command, so nothing is held to it")
     return locked

@@ -132,7 +132,7 @@ def _all(args: argparse.Namespace, lock: Lock, wanted: list[_Wanted]) -> int:
             _say(f"{each}: {error}")
             for line in error.last_words if isinstance(error, LineError) else ():
                 _say(f"    {line}")
-            outcome.status = 2
+            outcome.fail(each, str(error))
     outcome.finish()
     return outcome.status
 
@@ -182,6 +182,12 @@ class _Outcome:
         self._args = args
         self._lock = lock
         self._checked: list[tuple[str, list[Difference]]] = []
+        self._failed: list[tuple[str, str]] = []
+
+    def fail(self, wanted: _Wanted, reason: str) -> None:
+        """A server could not be asked, or is not in the lock."""
+        self._failed.append((str(wanted), reason))
+        self.status = 2
 
     def take(self, wanted: _Wanted, found: Locked) -> None:
         """What a server offers now."""
@@ -190,7 +196,7 @@ class _Outcome:
         name = wanted.name or _name(self._lock, found)
         known = self._lock.get(name)
         if known is None:
-            self._unknown(name, found)
+            self._unknown(wanted, name, found)
             return
         differing = differences(known, found)
         counts = any(each.counts for each in differing)
@@ -205,13 +211,14 @@ class _Outcome:
         else:
             self._write(name, found)
 
-    def _unknown(self, name: str, found: Locked) -> None:
+    def _unknown(self, wanted: _Wanted, name: str, found: Locked) -> None:
         if not self._args.check:
             self._write(name, found)
             return
         there = f"; there are {', '.join(sorted(self._lock))}" if self._lock else ""
-        _say(f"{self._args.lock}: {name} is not locked{there}")
-        self.status = 2
+        reason = f"{self._args.lock}: {name} is not locked{there}"
+        _say(reason)
+        self.fail(wanted, reason)
 
     def _write(self, name: str, found: Locked) -> None:
         from assay.console.journal import plain
@@ -243,7 +250,9 @@ class _Outcome:
 
         clean = self.status == 0
         servers = [record(name, differing) for name, differing in self._checked]
-        print(dumps({"lock": self._args.lock, "clean": clean, "servers": servers}, indent=2, ensure_ascii=False))
+        failed = [{"name": name, "reason": reason} for name, reason in self._failed]
+        told = {"lock": self._args.lock, "clean": clean, "servers": servers, "failed": failed}
+        print(dumps(told, indent=2))
 
     def _show(self, name: str, differing: list[Difference], out: Callable[[str], None]) -> None:
         from assay.console.lock import lines

@@ -86,7 +86,8 @@ class Inquiry:
         if "result" not in answer:
             raise InquiryError(f"initialize was refused: {_error(answer)}")
         result: dict[str, Any] = answer["result"]
-        self.revision = result["protocolVersion"]
+        # One that nobody knows was told; what it is judged by instead is what we go on in.
+        self.revision = self._conversation.revision or _OLDER
         self._say({"jsonrpc": "2.0", "method": "notifications/initialized"}, self._deadline)
         return result
 

@@ -13,6 +13,7 @@ from assay.engine.wording import name
 from assay.lock.canonical import canonical, text
 from assay.lock.schemas import shifts
 from assay.lock.shifts import ABSENT, Shift, was_is
+from assay.spec.revisions import REVISIONS
 from assay.spec.schema import protocol_schema
 
 Weight = Literal["breaking", "undecided", "hints", "wording", "compatible"]
@@ -101,7 +102,10 @@ def _comes_with_revision(kind: Kind, member: str, before: Any, after: Any, was: 
 
 
 def _has(revision: str, kind: Kind, member: str) -> bool:
-    return member in protocol_schema(revision).definition(kind.definition).get("properties", {})
+    # A lock may have been made in a revision that is not known here.
+    return revision in REVISIONS and member in protocol_schema(revision).definition(kind.definition).get(
+        "properties", {}
+    )
 
 
 # ── members ──────────────────────────────────────────────────────────────────────────────────────────────────────────

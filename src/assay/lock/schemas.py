@@ -8,14 +8,14 @@ An optional property that an open object has got counts as harmless: a caller th
 sent it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Final
 
-from assay.engine.dialects import DRAFT_2020_12, Draft, draft_of, subschemas
-from assay.engine.pointers import NOWHERE, escaped, from_fragment, looked_up
+from assay.engine.pointers import escaped
 from assay.engine.wording import wanted
+from assay.lock import parts
 from assay.lock.canonical import canonical_schema, text
-from assay.lock.shifts import ABSENT, FATEFUL, OWN, RULES, Schema, Shift, taken_values, undecided, was_is
+from assay.lock.shifts import ABSENT, FATEFUL, OWN, RULES, Schema, Shift, undecided, was_is
 
 _STEPS: Final = 20_000
 """Pairs of schemas that are compared at most: those of real tools have hundreds."""
@@ -25,16 +25,6 @@ _DEEP: Final = 60
 
 _MOST_ALTERNATIVES: Final = 64
 """Alternatives that are compared with each other."""
-
-_READING: Final = FATEFUL - {"$schema", "$id", "x-mcp-header"}
-"""Keywords with which a change in one place may do something in another."""
-
-_INSIDE: Final = frozenset(
-    {
-        "$ref", "$defs", "definitions", "properties", "patternProperties", "additionalProperties", "items",
-        "prefixItems", "additionalItems", "propertyNames", "allOf", "anyOf", "oneOf",
-    }
-)  # fmt: skip
 
 _SPELT: Final = frozenset(
     {
@@ -55,7 +45,7 @@ def shifts(old: Any, new: Any) -> list[Shift]:
         found = [*comparison.compare("", old, new), *comparison.unused()]
     except _TooMuchError:
         return [undecided("", "too much to compare", old, new)]
-    if _reads_otherwise(old) or _reads_otherwise(new):
+    if parts.reads_otherwise(old) or parts.reads_otherwise(new):
         found = [each if each.wording else each._replace(decided=False) for each in found]
     return found or [undecided("", "something else has changed", old, new)]
 
@@ -84,7 +74,7 @@ class _Comparison:
         self._depth += 1
         if self._steps > _STEPS or self._depth > _DEEP:
             raise _TooMuchError
-        old, new = _as_object(old), _as_object(new)
+        old, new = parts.as_object(old), parts.as_object(new)
         if old is None or new is None:
             if old is not new:
                 yield Shift(at, "was anything, is nothing" if new is None else "was nothing", old is not None,
@@ -112,14 +102,14 @@ class _Comparison:
         yield from self._all_of(at, old, new)
         yield from self._any_of(at, old, new)
         yield from self._one_of(at, old, new)
-        yield from _said(at, old, new)
+        yield from parts.check_said(at, old, new)
 
     # ── references ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _references(self, at: str, old: Schema, new: Schema) -> Iterator[Shift]:
         if "$ref" not in old:
             return
-        was, now = _target(self._old, old["$ref"]), _target(self._new, new["$ref"])
+        was, now = parts.referred(self._old, old["$ref"]), parts.referred(self._new, new["$ref"])
         if was is None or now is None:
             if old["$ref"] != new["$ref"] or was is not now:
                 yield undecided(f"{at}/$ref", was_is(old["$ref"], new["$ref"]), old["$ref"], new["$ref"])
@@ -131,8 +121,8 @@ class _Comparison:
         """What is referred to from keywords that are compared as they are spelt."""
         outside, self._within = self._within, self._within | {f"{at}/*"}
         for keyword in sorted(_SPELT & old.keys() & new.keys()):
-            if text(old[keyword]) == text(new[keyword]) and (keyword != "items" or not _plain_items(old)):
-                for reference in sorted(set(_references(old[keyword]))):
+            if text(old[keyword]) == text(new[keyword]) and (keyword != "items" or not parts.has_plain_items(old)):
+                for reference in sorted(set(parts.references(old[keyword]))):
                     found = list(self._references(f"{at}/{keyword}", {"$ref": reference}, {"$ref": reference}))
                     yield from (each if each.wording else each._replace(decided=False) for each in found)
         self._within = outside
@@ -140,8 +130,8 @@ class _Comparison:
     def _inlined(self, at: str, old: Schema, new: Schema) -> Iterator[Shift]:
         """One of the two is a reference: what it leads to is compared, if nothing stands beside it."""
         referring, root = (old, self._old) if "$ref" in old else (new, self._new)
-        target = _target(root, referring["$ref"])
-        beside = [keyword for keyword in referring if keyword in OWN | FATEFUL | (_INSIDE - {"$ref", "$defs"})]
+        target = parts.referred(root, referring["$ref"])
+        beside = [keyword for keyword in referring if keyword in OWN | FATEFUL | (parts.INSIDE - {"$ref", "$defs"})]
         if target is None or beside:
             yield undecided(at, "what was written here is referred to, or the other way round", old, new)
         else:
@@ -152,7 +142,7 @@ class _Comparison:
     def unused(self) -> Iterator[Shift]:
         """Definitions that differ, and that nothing refers to: some reader may still see what they say."""
         for keyword in ("$defs", "definitions"):
-            was, now = _member(self._old, keyword), _member(self._new, keyword)
+            was, now = parts.member(self._old, keyword), parts.member(self._new, keyword)
             for name in sorted(was.keys() | now.keys()):
                 place = f"/{keyword}/{escaped(name)}"
                 before, after = was.get(name, ABSENT), now.get(name, ABSENT)
@@ -163,9 +153,9 @@ class _Comparison:
     # ── objects and arrays ───────────────────────────────────────────────────────────────────────────────────────────
 
     def _properties(self, at: str, old: Schema, new: Schema) -> Iterator[Shift]:
-        was, now = _member(old, "properties"), _member(new, "properties")
+        was, now = parts.member(old, "properties"), parts.member(new, "properties")
         others = old.get("additionalProperties", True), new.get("additionalProperties", True)
-        patterns = _member(old, "patternProperties"), _member(new, "patternProperties")
+        patterns = parts.member(old, "patternProperties"), parts.member(new, "patternProperties")
         for pattern in sorted(patterns[0].keys() & patterns[1].keys()):
             place = f"{at}/patternProperties/{escaped(pattern)}"
             yield from self.compare(place, patterns[0][pattern], patterns[1][pattern])
@@ -187,11 +177,11 @@ class _Comparison:
     def _new_property(self, at: str, others: Any, schema: Any) -> Iterator[Shift]:
         """A property that was one of the *others* before."""
         words = f"new: {wanted(schema) or 'a value'}"
-        if _as_object(others) is None:
-            yield Shift(at, words, ABSENT, schema, widens=_as_object(schema) is not None)
-        elif _as_object(schema) is None:
+        if parts.as_object(others) is None:
+            yield Shift(at, words, ABSENT, schema, widens=parts.as_object(schema) is not None)
+        elif parts.as_object(schema) is None:
             yield Shift(at, "may not be given any more", ABSENT, schema, narrows=True)
-        elif _as_object(others) == {}:
+        elif parts.as_object(others) == {}:
             yield Shift(at, words, ABSENT, schema, neutral=True)
         else:
             differing = [each for each in self._tried(at, others, schema) if not each.wording]
@@ -201,8 +191,9 @@ class _Comparison:
 
     def _lost_property(self, at: str, schema: Any, others: Any) -> Iterator[Shift]:
         """A property that is one of the *others* from now on."""
-        if _as_object(others) is None:
-            yield Shift(at, "gone, and no others are allowed", schema, ABSENT, narrows=_as_object(schema) is not None)
+        if parts.as_object(others) is None:
+            narrows = parts.as_object(schema) is not None
+            yield Shift(at, "gone, and no others are allowed", schema, ABSENT, narrows=narrows)
         else:
             differing = [each for each in self._tried(at, schema, others) if not each.wording]
             narrows = any(each.narrows or not each.decided for each in differing)
@@ -214,7 +205,7 @@ class _Comparison:
         was, now = ({each: one[each] for each in keywords if each in one} for one in (old, new))
         if not was and not now:
             return
-        if _plain_items(was) and _plain_items(now):
+        if parts.has_plain_items(was) and parts.has_plain_items(now):
             yield from self.compare(f"{at}/items", was.get("items", True), now.get("items", True))
         elif text(was) != text(now):
             yield undecided(f"{at}/items", "items that are told apart by their place", was or ABSENT, now or ABSENT)
@@ -257,7 +248,7 @@ class _Comparison:
         if not isinstance(was, list) or not isinstance(now, list):
             yield undecided(place, was_is(was, now), was, now)
             return
-        pairs, gone, more = _paired(was, now)
+        pairs, gone, more = parts.paired(was, now)
         if len(gone) == len(more):
             pairs, gone, more = (
                 [*pairs, *((one, number, now[number]) for one, number in zip(gone, more, strict=True))],
@@ -270,9 +261,9 @@ class _Comparison:
             (gone, [now[number] for number in more]) if both else ([now[number] for number in more], gone)
         )
         if narrowing:
-            yield Shift(place, f"{narrower} {_schemas(narrowing)}", was, now, narrows=True)
+            yield Shift(place, f"{narrower} {parts.in_words(narrowing)}", was, now, narrows=True)
         if widening:
-            yield Shift(place, f"{wider} {_schemas(widening)}", was, now, widens=True)
+            yield Shift(place, f"{wider} {parts.in_words(widening)}", was, now, widens=True)
 
     def _has_one_that_takes(self, alternatives: Schema, other: Schema, *, reverse: bool = False) -> bool:
         """Whether one of the *alternatives* takes everything that *other* does; *reverse*: they were the old ones."""
@@ -285,7 +276,7 @@ class _Comparison:
         ):
             return False
         for one in given:
-            if rest.keys() & one.keys() & (OWN | _INSIDE | FATEFUL):
+            if rest.keys() & one.keys() & (OWN | parts.INSIDE | FATEFUL):
                 continue
             whole = {**rest, **one}
             pair = (whole, other) if reverse else (other, whole)
@@ -308,140 +299,5 @@ class _Comparison:
             return True
         if len(given) > _MOST_ALTERNATIVES:
             return False
-        each = [_followed(root, one) for one in given]
-        return all(_disjoint(one, other) for number, one in enumerate(each) for other in each[:number])
-
-
-# ── parts of a schema ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _as_object(schema: Any) -> Any:
-    """*schema* without booleans: true asks for nothing, and None is what takes nothing."""
-    return {} if schema is True else None if schema is False else schema
-
-
-def _member(schema: Any, keyword: str) -> dict[str, Any]:
-    value = schema.get(keyword) if isinstance(schema, dict) else None
-    return value if isinstance(value, dict) else {}
-
-
-def _plain_items(schema: Schema) -> bool:
-    """Whether all items are asked the same."""
-    return not isinstance(schema.get("items"), list) and schema.keys().isdisjoint({"prefixItems", "additionalItems"})
-
-
-def _target(root: Any, reference: Any) -> tuple[str, Any] | None:
-    """Where a reference within the document leads: the pointer, and what is there."""
-    if not isinstance(reference, str) or not reference.startswith("#"):
-        return None
-    pointer = from_fragment(reference[1:])
-    if pointer is None or (pointer and not pointer.startswith("/")):
-        return None
-    found = looked_up(root, pointer)
-    return None if found is NOWHERE else (pointer, found)
-
-
-def _followed(root: Any, schema: Any) -> Any:
-    for _ in range(_DEEP):
-        target = _target(root, schema["$ref"]) if isinstance(schema, dict) and "$ref" in schema else None
-        if target is None:
-            break
-        schema = target[1]
-    return schema
-
-
-def _paired(was: Sequence[Any], now: Sequence[Any]) -> tuple[list[tuple[Any, int, Any]], list[Any], list[int]]:
-    """Those that are spelt alike, with their number now; those of before without one; the numbers of the new ones."""
-    waiting: dict[bytes, list[int]] = {}
-    for number in reversed(range(len(now))):
-        waiting.setdefault(text(now[number]), []).append(number)
-    pairs, gone = [], []
-    for one in was:
-        same = waiting.get(text(one))
-        if same:
-            number = same.pop()
-            pairs.append((one, number, now[number]))
-        else:
-            gone.append(one)
-    return pairs, gone, sorted(number for numbers in waiting.values() for number in numbers)
-
-
-def _schemas(some: Sequence[Any]) -> str:
-    first = wanted(some[0]) or "an alternative"
-    return first if len(some) == 1 else f"{first} and {len(some) - 1} more"
-
-
-def _disjoint(one: Any, other: Any) -> bool:
-    """Whether surely nothing is taken by both."""
-    if not isinstance(one, dict) or not isinstance(other, dict):
-        return one is False or other is False
-    values = taken_values(one), taken_values(other)
-    if values[0] is not None and values[1] is not None:
-        return not values[0].keys() & values[1].keys()
-    types = [_named_types(each) for each in (one, other)]
-    if types[0] and types[1] and not types[0] & types[1]:
-        return True
-    # Two shapes that tell themselves apart by a constant. What is no object must be out of the question.
-    if types != [{"object"}, {"object"}]:
-        return False
-    shared = set(_strings(one.get("required"))) & set(_strings(other.get("required")))
-    properties = _member(one, "properties"), _member(other, "properties")
-    return any(
-        _disjoint(properties[0][name], properties[1][name])
-        for name in shared
-        if name in properties[0] and name in properties[1]
-    )
-
-
-def _named_types(schema: Schema) -> set[str]:
-    given = schema.get("type")
-    named = {given} if isinstance(given, str) else set(_strings(given))
-    return named | {"integer"} if "number" in named else named
-
-
-def _strings(value: Any) -> list[str]:
-    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
-
-
-def _said(at: str, old: Schema, new: Schema) -> Iterator[Shift]:
-    """What asks for nothing: titles, descriptions, defaults, keywords that nobody knows. And what nobody can tell."""
-    for keyword in sorted((old.keys() | new.keys()) - OWN - _INSIDE):
-        was, now = old.get(keyword, ABSENT), new.get(keyword, ABSENT)
-        if was is not ABSENT and now is not ABSENT and text(was) == text(now):
-            continue
-        place = f"{at}/{escaped(keyword)}"
-        if keyword in FATEFUL:
-            yield undecided(place, was_is(was, now), was, now)
-        else:
-            yield Shift(place, was_is(was, now), was, now)
-
-
-def _walk(schema: Any, found: Callable[[Schema], bool]) -> bool:
-    """Whether *found* says so of any schema in the document."""
-    draft: Draft = draft_of(schema) or DRAFT_2020_12
-    waiting = [schema]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            if found(one):
-                return True
-            waiting += [below for _, _, below in subschemas(one, draft)]
-    return False
-
-
-def _reads_otherwise(document: Any) -> bool:
-    """Whether a change in one place of *document* may do something in another."""
-    nested = _walk(document, lambda one: one is not document and "$id" in one)
-    return nested or _walk(document, lambda one: not _READING.isdisjoint(one))
-
-
-def _references(value: Any) -> Iterator[str]:
-    """Every reference in *value*."""
-    if isinstance(value, dict):
-        if isinstance(value.get("$ref"), str):
-            yield value["$ref"]
-        for one in value.values():
-            yield from _references(one)
-    elif isinstance(value, list):
-        for one in value:
-            yield from _references(one)
+        each = [parts.followed(root, one) for one in given]
+        return all(parts.disjoint(one, other) for number, one in enumerate(each) for other in each[:number])

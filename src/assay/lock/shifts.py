@@ -124,8 +124,7 @@ def taken_values(schema: Schema) -> dict[bytes, Any] | None:
 def _values(chosen: dict[bytes, Any]) -> str:
     if not chosen:
         return "nothing at all"
-    some = [shown(chosen[key]) for key in sorted(chosen)]
-    return listed(some[:4], len(some))
+    return listed([shown(chosen[key]) for key in sorted(chosen)[:4]], len(chosen))
 
 
 # ── bounds ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -178,12 +177,11 @@ def required(at: str, old: Schema, new: Schema) -> Iterator[Shift]:
         if was != now:
             yield undecided(place, was_is(was, now), was, now)
         return
-    more = [one for one in now if one not in was]
-    fewer = [one for one in was if one not in now]
-    for one in more:
-        yield Shift(place, f"now requires {name(str(one))}", was, now, narrows=True)
-    for one in fewer:
-        yield Shift(place, f"no longer requires {name(str(one))}", was, now, widens=True)
+    before, after = ({text(one): one for one in each} for each in (was, now))
+    for key in sorted(after.keys() - before.keys()):
+        yield Shift(place, f"now requires {name(str(after[key]))}", was, now, narrows=True)
+    for key in sorted(before.keys() - after.keys()):
+        yield Shift(place, f"no longer requires {name(str(before[key]))}", was, now, widens=True)
 
 
 def flag(keyword: str) -> Rule:
