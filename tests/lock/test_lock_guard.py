@@ -140,6 +140,19 @@ def test_an_older_client_misses_nothing_that_its_revision_does_not_have(tmp_path
     assert "lock/changed" in guard(tmp_path, tools=[FIND], revisions=["2025-11-25"])[1]
 
 
+@pytest.mark.parametrize("revision", ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"])
+def test_our_own_server_is_what_it_was_for_clients_of_every_revision(tmp_path: Path, revision: str) -> None:
+    """It is locked in the newest one."""
+    command = [sys.executable, "-m", "assay", "serve"]
+    assert assay(tmp_path, "lock", "--", *command, MCP_READY_FILE="ready").returncode == 0
+    opening = {**INITIALIZE, "params": {**INITIALIZE["params"], "protocolVersion": revision}}  # type: ignore[dict-item]
+    said = line(opening) + OPENING.partition(b"\n")[2]
+    said += asking(1) + asking(2, "prompts/list") + asking(3, "resources/templates/list")
+    done = assay(tmp_path, "guard", "--", *command, said=said, MCP_READY_FILE="ready")
+    assert len(done.stdout.splitlines()) == 4
+    assert "[lock/" not in done.stderr
+
+
 # ── which lock ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -181,3 +194,13 @@ def test_a_lock_that_cannot_be_used_stops_everything(tmp_path: Path, options: li
     assert (done.returncode, done.stdout) == (2, "")
     assert reason in done.stderr
     assert "--lock off" in done.stderr
+
+
+def test_what_differed_from_a_lock_is_not_replayed_as_a_difference(tmp_path: Path) -> None:
+    lock(tmp_path)
+    options = ["--mode", "enforce", "--journal", "runs", "--set", "journal.payloads=true"]
+    answers, _, _ = guard(tmp_path, *options, **{**ALL, "tools": [EVIL, LEND]})
+    assert names(answers[1]) == ["lend_book"]
+    done = assay(tmp_path, "replay", "runs/.latest")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "1 held to a lock" in done.stdout
