@@ -22,7 +22,7 @@ from assay.rules import RULES
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
-RUNGS = ("framing", "syntax", "envelope", "protocol", "contract")
+RUNGS = ("framing", "syntax", "envelope", "protocol", "contract", "lock")
 
 SECONDS = 60
 """What one sample may take. All of them together take a few seconds; a machine under load takes longer."""

@@ -6,7 +6,7 @@ are judged by the same code.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 from assay import objections, quarantine, render
 from assay.contracts.headers import ParamHeaders
@@ -19,6 +19,9 @@ from assay.limits import DEFAULT, Limits
 from assay.memory import ASKED_FOR, Memory
 from assay.side import Id, Side
 from assay.verdict import Exchange, Findings, Kind, Party, Verdict, Violation, verdict
+
+if TYPE_CHECKING:
+    from assay.lock.inspection import Inspection
 
 _CLIENT: Final = Party.CLIENT
 _SERVER: Final = Party.SERVER
@@ -47,7 +50,8 @@ class Conversation:
     travels on as it came, and only the violations tell.
 
     With *revision* the conversation counts as opened in it already: for stateless HTTP, where the handshake was
-    elsewhere. There a client's requests may be conversations of their own, which share the *tools* they were told of.
+    elsewhere. There a client's requests may be conversations of their own, which share the *tools* they were told of,
+    and the *lock* that the server is held to, if it was locked.
     """
 
     def __init__(
@@ -59,6 +63,7 @@ class Conversation:
         limits: Limits = DEFAULT,
         errata: bool = True,
         tools: Tools | None = None,
+        lock: "Inspection | None" = None,
     ) -> None:
         if mode not in {"enforce", "audit"}:
             raise ValueError(f"mode is enforce or audit, not {mode!r}")
@@ -74,6 +79,7 @@ class Conversation:
         self._client, self._server = self._sides[_CLIENT], self._sides[_SERVER]
         self._tools = self._memory.tools
         self._contracts = self._tools.known
+        self._lock = lock
         self._frame_bytes = limits.frame_bytes
         self._depth = limits.depth
         self._id_bytes = limits.id_bytes
@@ -379,6 +385,8 @@ class Conversation:
         more = self._memory.check_answer(exchange, message, kind, found)
         if found and kind == "result" and exchange.method in quarantine.LISTS:
             found = quarantine.set_aside(exchange, message["result"], found)
+        if self._lock is not None and kind == "result":
+            found += self._lock.check(exchange, message["result"])
         asker.close(exchange, "answered")
         onward: bytes | None = frame
         if self._enforcing and _refused(found):

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from assay.edges.pipes import Outlet, Signals
     from assay.edges.recorder import Records
     from assay.guard.watch import Watch
+    from assay.lock.inspection import Inspection
+    from assay.lock.locked import Locked
     from assay.settings import Settings
 
 _EPILOG = """\
@@ -59,6 +61,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         choices=("never", "on-failure", "always"),
         help="whether a server that ends is started again, under enforce",
     )
+    parser.add_argument(
+        "--lock", metavar="FILE", help="what the server was when it was reviewed (see assay lock), or off"
+    )
     parser.add_argument("--quiet", action="store_true", help="no findings and no summary on stderr")
     add_settings(parser)
     parser.add_argument("command", nargs="+", metavar="COMMAND", help="the server's command, after --")
@@ -81,11 +86,12 @@ def run(args: argparse.Namespace) -> int:
 
     _open_standard_streams()
     settings = load(os.environ, os.curdir, file=args.config, flags=args.set, log=_log)
+    locked = _locked(args, settings)
     errors = Outlet(2, shared=True, most=_MOST_LOGGED)
     try:
         # The server starts while we import what judges it.
         with Signals() as signals, Child(args.command) as child:
-            return _guard(args, settings, child, signals, errors)
+            return _guard(args, settings, child, signals, errors, locked)
     except StartError as error:
         _say(errors, f"assay: {error}")
         return 2
@@ -93,7 +99,33 @@ def run(args: argparse.Namespace) -> int:
         errors.finish(_LAST_LINES)
 
 
-def _guard(args: argparse.Namespace, settings: Settings, child: Child, signals: Signals, errors: Outlet) -> int:
+def _locked(args: argparse.Namespace, settings: Settings) -> Locked | None:
+    """What the server is held to; a lock that is asked for and cannot be used is a slip, and nothing is started."""
+    wish = args.lock or settings.guard.lock
+    if wish == "off" or (wish == "auto" and not os.path.exists("assay.lock")):
+        return None
+    from assay.cli.serve import _log
+    from assay.console.journal import plain
+    from assay.lock.file import LockError, chosen
+    from assay.settings import SettingsError
+
+    try:
+        locked = chosen(wish, command=tuple(args.command))
+    except LockError as error:
+        raise SettingsError(plain(f"{error}; without a lock: --lock off")) from None
+    if locked is None and not args.quiet:
+        _log("assay: assay.lock does not have this command, so nothing is held to it")
+    return locked
+
+
+def _guard(
+    args: argparse.Namespace,
+    settings: Settings,
+    child: Child,
+    signals: Signals,
+    errors: Outlet,
+    locked: Locked | None,
+) -> int:
     from dataclasses import replace
     from time import monotonic
 
@@ -111,7 +143,9 @@ def _guard(args: argparse.Namespace, settings: Settings, child: Child, signals: 
     enforcing = (args.mode or settings.guard.mode) == "enforce"
     timeout = settings.guard.timeout if args.timeout is None else args.timeout
     limits = replace(settings.limits, frame_bytes=settings.guard.frame_bytes)
-    guard = Guard(mode="enforce" if enforcing else "audit", limits=limits, clock=monotonic, timeout=timeout)
+    guard = Guard(
+        mode="enforce" if enforcing else "audit", limits=limits, clock=monotonic, timeout=timeout, lock=_lock(locked)
+    )
     watch = Watch(log, errors.say, enforcing=enforcing)
     with _records(args, settings, say) as records:
         recorder = Recorder("stdio", "stdio", records, holding=True)
@@ -159,6 +193,14 @@ def _renewal(
             watch.flight(settings.guard.flights, settings.journal.redact, restarts.count - 1)
 
     return Renewal(lambda: Child(args.command), restarts, told)
+
+
+def _lock(locked: Locked | None) -> Inspection | None:
+    if locked is None:
+        return None
+    from assay.lock.inspection import Inspection
+
+    return Inspection(locked)
 
 
 def _say(errors: Outlet, line: str) -> None:

@@ -17,6 +17,7 @@ _EPILOG = """\
 what do you want to do?
   judge what a client and a server say, live       assay guard -- COMMAND
   put a client's servers behind the guard          assay wrap FILE
+  see whether a server is what it was              assay lock -- COMMAND
   see what is wrong in a recorded conversation     assay check FILE
   see what a server or guard has judged            assay journal show
   see where two runs differ                        assay journal diff A B
@@ -34,6 +35,7 @@ _COMMANDS: Final = {
     "serve": ("serve",),
     "guard": ("guard",),
     "wrap": ("wrap", "unwrap"),
+    "lock": ("lock",),
     "validate": ("validate",),
     "check": ("check",),
     "journal": ("journal",),

@@ -14,6 +14,7 @@ _RUNGS = {
     "envelope": "Is it JSON-RPC 2.0?",
     "protocol": "Is it MCP of the revision in use, and is this the time for it?",
     "contract": "Does it keep what the tool promises?",
+    "lock": "Is the server what it was when somebody reviewed it?",
 }
 
 

@@ -32,6 +32,7 @@ _SAID = {
     "no payload": "without payload",
     "redacted": "redacted",
     "by its headers": "refused for its headers",
+    "by a lock": "held to a lock",
     "not judged": "not judged",
     "broken": "no record",
 }

@@ -5,7 +5,7 @@ It knows neither pipes nor HTTP; whoever does carries out what it says. Nothing 
 """
 
 from time import monotonic
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from assay.contracts.tools import Tools
 from assay.conversation import NO_FACTS, Facts
@@ -13,6 +13,10 @@ from assay.edges.recorder import Recorder
 from assay.guard.guard import Guard, Mode, Move, Settled
 from assay.limits import Limits
 from assay.verdict import Party, Verdict
+
+if TYPE_CHECKING:
+    from assay.lock.inspection import Inspection
+    from assay.lock.locked import Locked
 
 _CLIENT: Final = Party.CLIENT
 
@@ -117,9 +121,20 @@ def _both(first: Move, second: Move) -> Move:
 class Oversight:
     """How the conversations of one server are guarded."""
 
-    __slots__ = ("_limits", "_mode", "_timeout", "_watcher", "recorder")
+    __slots__ = ("_limits", "_locked", "_mode", "_timeout", "_watcher", "recorder")
 
-    def __init__(self, mode: Mode, limits: Limits, timeout: float, recorder: Recorder, watcher: Watcher) -> None:
+    def __init__(
+        self,
+        mode: Mode,
+        limits: Limits,
+        timeout: float,
+        recorder: Recorder,
+        watcher: Watcher,
+        *,
+        locked: "Locked | None" = None,
+    ) -> None:
+        """*locked* is what the server was when it was locked, if it was."""
+        self._locked = locked
         self._mode: Mode = mode
         self._limits = limits
         self._timeout = timeout
@@ -137,8 +152,27 @@ class Oversight:
         """How long a message may be."""
         return self._limits.frame_bytes
 
-    def begin(self, *, session: str = "", revision: str | None = None, tools: Tools | None = None) -> Overseer:
-        """A conversation; *revision* and *tools* are those of `Conversation`."""
+    def inspection(self) -> "Inspection | None":
+        """What a conversation, or several that are one to the client, are held to by the lock, if there is one."""
+        if self._locked is None:
+            return None
+        from assay.lock.inspection import Inspection  # noqa: PLC0415 - for those who have a lock
+
+        return Inspection(self._locked)
+
+    def begin(
+        self,
+        *,
+        session: str = "",
+        revision: str | None = None,
+        tools: Tools | None = None,
+        lock: "Inspection | None" = None,
+    ) -> Overseer:
+        """
+        A conversation; *revision*, *tools* and *lock* are those of `Conversation`.
+
+        Without *lock* it has one of its own, if there is one.
+        """
         guard = Guard(
             mode=self._mode,
             limits=self._limits,
@@ -146,5 +180,6 @@ class Oversight:
             clock=monotonic,
             revision=revision,
             tools=tools,
+            lock=lock or self.inspection(),
         )
         return Overseer(guard, self.recorder, self._watcher, session=session)

@@ -9,12 +9,11 @@ from os import PathLike, fspath
 from os.path import basename, isfile, join
 from typing import Any, Literal, NamedTuple
 
-import orjson
-
 from assay.contracts.assets import TOOLS
 from assay.contracts.tools import compiled
 from assay.engine.admission import Refusal
 from assay.engine.compiled import Compiled
+from assay.engine.fingerprint import fingerprint
 from assay.faces import values
 from assay.faces.exceptions import ValidationError
 from assay.ladder import envelope, syntax
@@ -105,15 +104,15 @@ class SchemaRegistry:
     def load_tool_io(self, tool_id: str) -> ToolIO:
         """The schemas of *tool_id*; ``KeyError`` if it is unknown, ``ValueError`` if its files are no schemas."""
         arguments, result = self._schemas_of(tool_id)
-        fingerprint = _fingerprint([tool_id, arguments, result])
-        if fingerprint not in self._by_fingerprint:
-            self._by_fingerprint[fingerprint] = ToolIO(
+        known_by = fingerprint([tool_id, arguments, result])
+        if known_by not in self._by_fingerprint:
+            self._by_fingerprint[known_by] = ToolIO(
                 tool_id,
                 RecordSchema(tool_id, "input", {"input": arguments}),
                 RecordSchema(tool_id, "output", {"input": arguments, "output": result}),
-                fingerprint,
+                known_by,
             )
-        return self._by_fingerprint[fingerprint]
+        return self._by_fingerprint[known_by]
 
     def _schemas_of(self, tool_id: str) -> tuple[Any, Any]:
         if self._root is not None:
@@ -134,12 +133,6 @@ def _read(root: str, tool_id: str, direction: Direction) -> Any:
     if isinstance(schema, Violation):
         raise ValueError(f"{path}: {schema}")
     return schema
-
-
-def _fingerprint(schemas: list[Any]) -> str:
-    from hashlib import sha256  # noqa: PLC0415 - nine milliseconds that no verdict needs
-
-    return sha256(orjson.dumps(schemas, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
 def _shown(tool_id: object) -> str:

@@ -5,7 +5,7 @@ Accepted frames go on as they came, in the order they came, and none waits for a
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from assay import render
 from assay.contracts.tools import Tools
@@ -15,6 +15,9 @@ from assay.ladder import framing, syntax
 from assay.limits import Limits
 from assay.side import Id
 from assay.verdict import Exchange, Party, Verdict
+
+if TYPE_CHECKING:
+    from assay.lock.inspection import Inspection
 
 Mode = Literal["audit", "enforce"]
 
@@ -56,13 +59,14 @@ class Guard:
         clock: Callable[[], float],
         revision: str | None = None,
         tools: Tools | None = None,
+        lock: "Inspection | None" = None,
     ) -> None:
         """
         *timeout* is how many seconds a server has for an answer, counted anew with each progress; 0 for ever.
 
-        Under audit it has for ever. *revision* and *tools* are those of `Conversation`.
+        Under audit it has for ever. *revision*, *tools* and *lock* are those of `Conversation`.
         """
-        self.conversation = Conversation(mode=mode, limits=limits, revision=revision, tools=tools)
+        self.conversation = Conversation(mode=mode, limits=limits, revision=revision, tools=tools, lock=lock)
         self.mode = mode
         self._enforcing = mode == "enforce"
         self._timeout = timeout if self._enforcing else 0.0

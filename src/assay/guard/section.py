@@ -36,6 +36,12 @@ class GuardSettings:
     flights: str = "runs/mcp_server/flights"
     """Where the last messages of a broken session are written; ``off`` for nowhere."""
 
+    lock: str = "auto"
+    """
+    The file that says what the server was when it was reviewed; ``off`` for none, ``auto`` for `assay.lock` in the
+    working directory if that has this server.
+    """
+
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise ValueError(f"mode is one of {', '.join(MODES)}")

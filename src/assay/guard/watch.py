@@ -110,6 +110,8 @@ class Watch:
         self._shown += 1
         if self._shown <= MOST_SHOWN:
             self._log(_line(verdict, enforcing=self._enforcing))
+            for line in _further(verdict):
+                self._log(line)
         elif self._shown == MOST_SHOWN + 1:
             self._log("assay: further findings are counted, and not shown")
 
@@ -194,6 +196,13 @@ def _line(verdict: Verdict, *, enforcing: bool) -> str:
     more = len(verdict.violations) - 1 + verdict.more
     first = f"{verdict.violations[0]}{f' and {more} more' if more else ''}"
     return plain(f"assay: {_fate(verdict, enforcing=enforcing)}{verdict.party} {title(verdict)}: {first}")
+
+
+def _further(verdict: Verdict) -> Iterator[str]:
+    """What else differs from a lock: each is a thing of its own that somebody has to review."""
+    from assay.console.journal import plain  # noqa: PLC0415 - as above
+
+    yield from (plain(f"assay:     {each}") for each in verdict.violations[1:] if each.rule.startswith("lock/"))
 
 
 def _payload(frame: bytes, redactor: Any) -> dict[str, str]:

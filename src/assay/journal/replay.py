@@ -19,7 +19,7 @@ from assay.verdict import Party, Verdict
 
 Mode = Literal["enforce", "audit"]
 
-Outcome = Literal["same", "different", "broken", "no payload", "redacted", "by its headers", "not judged"]
+Outcome = Literal["same", "different", "broken", "no payload", "redacted", "by its headers", "by a lock", "not judged"]
 
 _MOST_CONVERSATIONS: Final = 1000
 """Requests over HTTP without a session that are remembered: an answer stands close to what it answers."""
@@ -146,6 +146,9 @@ def _again(entry: Entry, record: Record, judge: Judge) -> Replayed:
     verdict = _heard(record, frame, judge)
     if record["metadata"].get("redacted"):
         return Replayed(entry, "redacted")
+    if any(rule.startswith("lock/") for rule, _ in violations(record)):
+        # What was locked is not on record.
+        return Replayed(entry, "by a lock")
     if verdict is None:
         return Replayed(entry, "not judged")
     return Replayed(entry, "same" if _same(record, verdict) else "different", verdict)

@@ -1,0 +1,131 @@
+"""What leads to a server over HTTP that is to be asked: one POST a message, its answer as JSON or as a stream."""
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, Final, Self
+
+import httpx
+
+from assay.edges.inquiry import InquiryError, LineError
+from assay.ladder import syntax
+from assay.ladder.framing import Splitter
+from assay.spec.revisions import handshake
+
+_GOODBYE: Final = 2.0
+"""Seconds that the server has to forget our session."""
+
+_STRANGERS: Final = frozenset({401, 403})
+
+
+class HttpLine:
+    """A server at a URL. `with` gives its session back."""
+
+    def __init__(self, url: str, limit: int) -> None:
+        """*limit* is how many bytes a message may have. Raises `InquiryError`."""
+        if not _is_usable(url):
+            raise InquiryError(f"{url}: expected a URL that begins with http:// or https://")
+        self._url = url
+        self._limit = limit
+        self._client = httpx.Client(headers={"accept-encoding": "identity"})
+        self._session: str | None = None
+        self._revision = ""
+        self._frames: deque[bytes] = deque()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._session is not None:
+            with suppress(httpx.HTTPError):
+                self._client.delete(self._url, headers=self._headers({}, self._revision), timeout=_GOODBYE)
+        self._client.close()
+
+    def say(self, frame: bytes, message: dict[str, Any], revision: str, deadline: float) -> None:
+        """Sends a message, and takes what comes in answer to it."""
+        self._revision = revision
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise LineError("no answer came in time")
+        headers = self._headers(message, revision)
+        try:
+            with self._client.stream("POST", self._url, content=frame, headers=headers, timeout=left) as response:
+                self._take(response, message.get("id"), deadline)
+        except httpx.TimeoutException:
+            raise LineError("no answer came in time") from None
+        except httpx.HTTPError as error:
+            raise LineError(str(error) or type(error).__name__) from None
+
+    def hear(self, deadline: float) -> bytes:
+        """The next frame of the server: all that it had to say came with the answers."""
+        if time.monotonic() >= deadline:
+            raise LineError("no answer came in time")
+        if not self._frames:
+            raise LineError("no answer came")
+        return self._frames.popleft()
+
+    def _headers(self, message: dict[str, Any], revision: str) -> dict[str, str]:
+        headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+        if message.get("method") != "initialize":
+            headers["mcp-protocol-version"] = revision
+        if "method" in message and not handshake(revision):
+            headers["mcp-method"] = message["method"]
+        if self._session is not None:
+            headers["mcp-session-id"] = self._session
+        return headers
+
+    def _take(self, response: httpx.Response, ident: Any, deadline: float) -> None:
+        status = f"HTTP {response.status_code}"
+        if response.status_code in _STRANGERS:
+            raise InquiryError(f"{status}: the server does not let us in")
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise LineError(f"{status}, in an encoding that was not asked for")
+        self._session = response.headers.get("mcp-session-id", self._session)
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind == "text/event-stream":
+            for frame in self._events(response, deadline):
+                self._frames.append(frame)
+                if _answers(frame, ident):
+                    return
+        elif kind == "application/json":
+            self._frames.append(b"".join(self._chunks(response, deadline)))
+        elif response.status_code >= 300:
+            raise LineError(status)
+
+    def _chunks(self, response: httpx.Response, deadline: float) -> Iterator[bytes]:
+        """The body, until there is too much of it, or it takes too long."""
+        size = 0
+        for chunk in response.iter_raw():
+            size += len(chunk)
+            if size > self._limit:
+                raise InquiryError(f"an answer of more than {self._limit:,} bytes")
+            if time.monotonic() >= deadline:
+                raise LineError("no answer came in time")
+            yield chunk
+
+    def _events(self, response: httpx.Response, deadline: float) -> Iterator[bytes]:
+        """The data of each event of a stream."""
+        splitter = Splitter(self._limit)
+        data: list[bytes] = []
+        for chunk in self._chunks(response, deadline):
+            for line in splitter.feed(chunk):
+                field, _, value = line.rstrip(b"\r").partition(b":")
+                if field == b"data":
+                    data.append(value.removeprefix(b" "))
+                elif not field and not value and data:
+                    yield b"\n".join(data)
+                    data.clear()
+
+
+def _is_usable(url: str) -> bool:
+    try:
+        parsed = httpx.URL(url)
+    except httpx.InvalidURL:
+        return False
+    return parsed.scheme in {"http", "https"} and parsed.host != ""
+
+
+def _answers(frame: bytes, ident: Any) -> bool:
+    message = syntax.read(frame)
+    return isinstance(message, dict) and "method" not in message and message.get("id") == ident

@@ -1,0 +1,229 @@
+"""
+A client that only asks: who the server is, and what it offers. Every answer is judged, and every wait is bounded.
+
+How frames come and go is the line's business; this knows neither pipes nor HTTP.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Final, Protocol
+
+from assay import __version__
+from assay.conversation import Conversation
+from assay.ladder import syntax
+from assay.lifecycle import CAPABILITIES_KEY, REVISION_KEY
+from assay.limits import Limits
+from assay.lock.changes import KINDS, Kind
+from assay.lock.inspection import SERVER_KEY
+from assay.lock.locked import Locked, spelt
+from assay.spec.revisions import LATEST, REVISIONS, handshake
+from assay.verdict import Party, Verdict
+
+MOST_PAGES: Final = 1000
+MOST_ENTRIES: Final = 10_000
+"""What one list may have; as many tools as a conversation remembers."""
+
+_OLDER: Final = next(each for each in reversed(REVISIONS) if handshake(each))
+"""The revision that is asked for where there is a handshake."""
+
+_NO_SUCH_METHOD: Final = -32601
+
+Log = Callable[[str], None]
+
+
+class InquiryError(Exception):
+    """Why a server could not be asked, in one line."""
+
+
+class LineError(InquiryError):
+    """The server has ended, or does not answer in time. Asked otherwise, another run of it might."""
+
+    def __init__(self, reason: str, last_words: Sequence[str] = ()) -> None:
+        super().__init__(reason)
+        self.last_words = last_words
+        """What it wrote to stderr last."""
+
+
+class Line(Protocol):
+    """What leads to a server."""
+
+    def say(self, frame: bytes, message: dict[str, Any], revision: str, deadline: float) -> None:
+        """Sends a message. Raises `LineError`."""
+
+    def hear(self, deadline: float) -> bytes:
+        """The next frame of the server, until *deadline* by the clock `time.monotonic`. Raises `LineError`."""
+
+
+class Inquiry:
+    """One conversation with a server, in which we are the client."""
+
+    def __init__(self, line: Line, log: Log, limits: Limits, deadline: float) -> None:
+        self._line = line
+        self._log = log
+        self._conversation = Conversation(limits=limits)
+        self._deadline = deadline
+        self._asked = 0
+        self.revision = LATEST
+
+    # ── opening ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def discover(self, patience: float) -> dict[str, Any] | None:
+        """What a server without handshake says of itself; None if this is none. It has *patience* seconds for it."""
+        limit = min(self._deadline, time.monotonic() + patience)
+        answer = self._ask("server/discover", {}, limit)
+        # Some older servers answer whatever they are asked.
+        result: dict[str, Any] | None = answer.value.get("result") if answer.accepted else None
+        if result is None or LATEST not in result.get("supportedVersions", ()):
+            return None
+        return result
+
+    def initialize(self) -> dict[str, Any]:
+        """What a server says of itself in a handshake. Raises `InquiryError`."""
+        self.revision = _OLDER
+        params = {"protocolVersion": _OLDER, "capabilities": {}, "clientInfo": _OURSELVES}
+        answer = self._good("initialize", params)
+        if "result" not in answer:
+            raise InquiryError(f"initialize was refused: {_error(answer)}")
+        result: dict[str, Any] = answer["result"]
+        # One that nobody knows was told; what it is judged by instead is what we go on in.
+        self.revision = self._conversation.revision or _OLDER
+        self._say({"jsonrpc": "2.0", "method": "notifications/initialized"}, self._deadline)
+        return result
+
+    # ── lists ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def listed(self, kind: Kind) -> dict[str, dict[str, Any]]:
+        """All that the server offers of one kind, by what it is known by. Raises `InquiryError`."""
+        found: dict[str, dict[str, Any]] = {}
+        for page in self._pages(kind):
+            for entry in page:
+                key = entry.get(kind.key) if isinstance(entry, dict) else None
+                if not isinstance(key, str):
+                    raise InquiryError(f"{kind.method}: a {kind.noun} without a {kind.key}")
+                if spelt(found.setdefault(key, entry)) != spelt(entry):
+                    raise InquiryError(f'{kind.method}: two different {kind.noun}s have the {kind.key} "{key[:100]}"')
+            if len(found) > MOST_ENTRIES:
+                raise InquiryError(f"{kind.method}: more than {MOST_ENTRIES:,} entries")
+        return found
+
+    def _pages(self, kind: Kind) -> Iterator[list[Any]]:
+        params: dict[str, Any] = {}
+        for _ in range(MOST_PAGES):
+            answer = self._good(kind.method, params)
+            if "result" not in answer:
+                if answer["error"].get("code") != _NO_SUCH_METHOD or params:
+                    raise InquiryError(f"{kind.method} was refused: {_error(answer)}")
+                # Many servers with resources have no templates, and do not say so in any other way.
+                self._log(f"{kind.method} is not there")
+                return
+            result = answer["result"]
+            yield result[kind.member]
+            if "nextCursor" not in result:
+                return
+            params = {"cursor": result["nextCursor"]}
+        raise InquiryError(f"{kind.method}: more than {MOST_PAGES:,} pages")
+
+    # ── one exchange ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _good(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """The answer to a request: a result that is good, or an error. Raises `InquiryError`."""
+        verdict = self._ask(method, params, self._deadline)
+        if not verdict.accepted:
+            raise InquiryError(f"the answer to {method} breaks the protocol: {verdict.violations[0]}")
+        answer: dict[str, Any] = verdict.value
+        return answer
+
+    def _ask(self, method: str, params: dict[str, Any], limit: float) -> Verdict:
+        """The answer to a request, as it is judged."""
+        self._asked += 1
+        ident = self._asked
+        if not handshake(self.revision):
+            params = {**params, "_meta": {REVISION_KEY: self.revision, CAPABILITIES_KEY: {}}}
+        message = {"jsonrpc": "2.0", "id": ident, "method": method} | ({"params": params} if params else {})
+        self._say(message, limit)
+        while True:
+            verdict = self._hear(self._line.hear(limit))
+            exchange = verdict.exchange
+            ours = exchange is not None and exchange.asker is Party.CLIENT and exchange.id == ident
+            if ours and verdict.kind in {"result", "error"}:
+                return verdict
+
+    def _say(self, message: dict[str, Any], limit: float) -> None:
+        frame = syntax.write(message)
+        self._conversation.hear(Party.CLIENT, frame)
+        self._line.say(frame, message, self.revision, limit)
+
+    def _hear(self, frame: bytes) -> Verdict:
+        """A frame of the server: what is wrong with it is told, and what it asks is answered."""
+        verdict = self._conversation.hear(Party.SERVER, frame)
+        if verdict.method != "server/discover":
+            for each in verdict.violations:
+                self._log(str(each))
+        for part in verdict.parts or (verdict,):
+            if part.kind == "request":
+                self._reply(part)
+        return verdict
+
+    def _reply(self, verdict: Verdict) -> None:
+        """A ping is answered; of the rest we can do nothing, and have said so."""
+        back = verdict.back
+        if back is None:
+            head = {"jsonrpc": "2.0", "id": verdict.value["id"]}
+            unknown = {"code": _NO_SUCH_METHOD, "message": "Method not found"}
+            answer = {**head, "result": {}} if verdict.method == "ping" else {**head, "error": unknown}
+            back = syntax.write(answer)
+            self._conversation.hear(Party.CLIENT, back)
+        self._line.say(back, {}, self.revision, self._deadline)
+
+
+_OURSELVES: Final = {"name": "assay-lock", "version": __version__}
+
+
+def _error(answer: dict[str, Any]) -> str:
+    error = answer["error"]
+    text = "".join(each if each.isprintable() else " " for each in str(error.get("message"))[:200])
+    return f"{error.get('code')} {text}"
+
+
+def asked(inquiry: Inquiry, opening: dict[str, Any], *, command: tuple[str, ...] = (), url: str = "") -> Locked:
+    """What the server offers, after its *opening*. Raises `InquiryError`."""
+    declared = opening.get("capabilities", {})
+    owners = {"tools": "tools", "resourceTemplates": "resources", "prompts": "prompts"}
+    server = opening.get("serverInfo") or opening.get("_meta", {}).get(SERVER_KEY) or {}
+    return Locked(
+        command=command,
+        url=url,
+        revision=inquiry.revision,
+        server={member: server[member] for member in ("name", "version") if isinstance(server.get(member), str)},
+        instructions=opening.get("instructions"),
+        listed={kind.member: inquiry.listed(kind) for kind in KINDS if owners[kind.member] in declared},
+    )
+
+
+def inquire(
+    opened: Callable[[], AbstractContextManager[Line]],
+    log: Log,
+    limits: Limits,
+    timeout: float,
+    *,
+    command: tuple[str, ...] = (),
+    url: str = "",
+) -> Locked:
+    """
+    What the server offers that *opened* leads to, within *timeout* seconds. Raises `InquiryError`.
+
+    Some servers end, or say no more, when they are asked anything before a handshake: those are opened once more.
+    """
+    deadline = time.monotonic() + timeout
+    with opened() as line:
+        inquiry = Inquiry(line, log, limits, deadline)
+        try:
+            opening = inquiry.discover(timeout / 3)
+        except LineError:
+            pass
+        else:
+            return asked(inquiry, opening or inquiry.initialize(), command=command, url=url)
+    with opened() as line:
+        inquiry = Inquiry(line, log, limits, deadline)
+        return asked(inquiry, inquiry.initialize(), command=command, url=url)

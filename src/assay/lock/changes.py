@@ -1,0 +1,252 @@
+"""
+What has changed in a tool, a resource template or a prompt since it was reviewed, and for whom that matters. No I/O.
+
+`breaking` means that a caller or reader who relies on the old definition may fail with the new one. `wording` breaks no
+program and may still turn a model round: a changed description is how a server that was trusted begins to lie.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Literal, NamedTuple
+
+from assay.engine.pointers import escaped
+from assay.engine.wording import name
+from assay.lock.canonical import canonical, text
+from assay.lock.schemas import shifts
+from assay.lock.shifts import ABSENT, Shift, was_is
+from assay.spec.revisions import REVISIONS
+from assay.spec.schema import protocol_schema
+
+Weight = Literal["breaking", "undecided", "hints", "wording", "compatible"]
+
+WEIGHTS: Final[tuple[Weight, ...]] = ("breaking", "undecided", "hints", "wording", "compatible")
+"""What a change is, the worst first. What cannot be decided counts as breaking."""
+
+MOST: Final = 1000
+"""Changes of one definition that are told apart."""
+
+
+class Change(NamedTuple):
+    """One difference between the definition that was reviewed and the one that there is now."""
+
+    weight: Weight
+    at: str
+    """JSON Pointer into the definition."""
+    words: str
+    old: Any
+    new: Any
+    """What was there, and what is; `ABSENT` for nothing."""
+
+    @property
+    def breaking(self) -> bool:
+        """Whether it must be taken for one that breaks something."""
+        return self.weight in {"breaking", "undecided"}
+
+
+class Kind(NamedTuple):
+    """A kind of thing that a server offers."""
+
+    noun: str
+    method: str
+    member: str
+    """The member of an answer to *method* that lists them, and of a lock."""
+    key: str
+    """The member of a definition that it is known by."""
+    definition: str
+    """What the protocol's schema calls it."""
+
+
+KINDS: Final = (
+    Kind("tool", "tools/list", "tools", "name", "Tool"),
+    Kind("resource template", "resources/templates/list", "resourceTemplates", "uriTemplate", "ResourceTemplate"),
+    Kind("prompt", "prompts/list", "prompts", "name", "Prompt"),
+)
+BY_METHOD: Final = {kind.method: kind for kind in KINDS}
+
+_QUIET: Final = frozenset({"execution", "icons"})
+"""Members without a word for a model: that they come with a revision which has them is nothing to be told."""
+
+
+def changes(kind: Kind, old: dict[str, Any], new: dict[str, Any], was: str = "", now: str = "") -> list[Change]:
+    """
+    What is different in *new*; nothing if both say the same.
+
+    *was* and *now* are the revisions that they were listed in. A member that a revision does not have is not missed in
+    it; one that comes with a revision is new, since nobody has reviewed it.
+    """
+    old, new = canonical(old), canonical(new)
+    if text(old) == text(new):
+        return []
+    found: list[Change] = []
+    for member in sorted(old.keys() | new.keys()):
+        before, after = old.get(member, ABSENT), new.get(member, ABSENT)
+        if before is not ABSENT and after is not ABSENT and text(before) == text(after):
+            continue
+        if was != now and _comes_with_revision(kind, member, before, after, was, now):
+            continue
+        compare = _MEMBERS.get((kind.noun, member)) or _MEMBERS.get(("", member)) or _unknown
+        found += compare(f"/{escaped(member)}", before, after)
+    return _bounded(sorted(found, key=lambda change: WEIGHTS.index(change.weight)))
+
+
+def _bounded(found: list[Change]) -> list[Change]:
+    if len(found) <= MOST:
+        return found
+    return [*found[:MOST], Change("undecided", "", f"{len(found) - MOST:,} changes more", ABSENT, ABSENT)]
+
+
+def _comes_with_revision(kind: Kind, member: str, before: Any, after: Any, was: str, now: str) -> bool:
+    """Whether *member* is there in one of the two only because the other revision does not have it."""
+    if after is ABSENT:
+        return _has(was, kind, member) and not _has(now, kind, member)
+    return before is ABSENT and member in _QUIET and _has(now, kind, member) and not _has(was, kind, member)
+
+
+def _has(revision: str, kind: Kind, member: str) -> bool:
+    # A lock may have been made in a revision that is not known here.
+    return revision in REVISIONS and member in protocol_schema(revision).definition(kind.definition).get(
+        "properties", {}
+    )
+
+
+# ── members ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_Compare = Callable[[str, Any, Any], Iterator[Change]]
+
+
+def _as(weight: Weight) -> _Compare:
+    """A member all changes of which weigh the same."""
+
+    def compare(at: str, old: Any, new: Any) -> Iterator[Change]:
+        yield Change(weight, at, was_is(old, new), old, new)
+
+    return compare
+
+
+_unknown: Final = _as("undecided")
+_wording: Final = _as("wording")
+
+
+def _input(at: str, old: Any, new: Any) -> Iterator[Change]:
+    yield from (_weighed(at, each, each.narrows) for each in shifts(_present(old), _present(new)))
+
+
+def _output(at: str, old: Any, new: Any) -> Iterator[Change]:
+    """Who reads a result may rely on what was promised: the mirror image of what is asked of a caller."""
+    if old is ABSENT:
+        yield Change("compatible", at, "promises something now", old, new)
+    elif new is ABSENT:
+        yield Change("breaking", at, "promises nothing any more", old, new)
+    else:
+        yield from (_weighed(at, each, each.widens) for each in shifts(old, new))
+
+
+def _present(schema: Any) -> Any:
+    return True if schema is ABSENT else schema
+
+
+def _weighed(at: str, shift: Shift, breaks: bool) -> Change:
+    weight: Weight = "compatible"
+    if not shift.decided:
+        weight = "undecided"
+    elif breaks:
+        weight = "breaking"
+    elif shift.wording:
+        weight = "wording"
+    return Change(weight, at + shift.at, shift.words, shift.old, shift.new)
+
+
+def _annotations(at: str, old: Any, new: Any) -> Iterator[Change]:
+    """What a tool says that it does: read only, destructive … Clients decide by it whether they ask the user."""
+    was, now = _members(old), _members(new)
+    if was is None or now is None:
+        yield Change("undecided", at, was_is(old, new), old, new)
+        return
+    for member in sorted(was.keys() | now.keys()):
+        before, after = was.get(member, ABSENT), now.get(member, ABSENT)
+        if before is ABSENT or after is ABSENT or text(before) != text(after):
+            weight: Weight = "wording" if member == "title" else "hints"
+            yield Change(weight, f"{at}/{escaped(member)}", was_is(before, after), before, after)
+
+
+def _members(value: Any) -> dict[str, Any] | None:
+    if value is ABSENT:
+        return {}
+    return value if isinstance(value, dict) else None
+
+
+_TASKS: Final = ("forbidden", "optional", "required")
+
+
+def _execution(at: str, old: Any, new: Any) -> Iterator[Change]:
+    """Whether a tool is called as a task."""
+    was, now = (one.get("taskSupport", "forbidden") if isinstance(one, dict) else "forbidden" for one in (old, new))
+    known = was in _TASKS and now in _TASKS and was != now
+    weight: Weight = (
+        "undecided" if not known else "compatible" if (was, now) == ("forbidden", "optional") else "breaking"
+    )
+    if known and was == "required" and now == "optional":
+        weight = "compatible"
+    yield Change(weight, at, was_is(old, new) if not known else f"tasks were {was}, are {now}", old, new)
+
+
+def _mime_type(at: str, old: Any, new: Any) -> Iterator[Change]:
+    yield Change("compatible" if old is ABSENT else "breaking", at, was_is(old, new), old, new)
+
+
+def _arguments(at: str, old: Any, new: Any) -> Iterator[Change]:
+    """The arguments of a prompt, by their names."""
+    was, now = _named(old), _named(new)
+    if was is None or now is None:
+        yield Change("undecided", at, was_is(old, new), old, new)
+        return
+    for each in sorted(was.keys() | now.keys()):
+        yield from _argument(at, each, was.get(each), now.get(each))
+    kept = [each for each in was if each in now]
+    if kept != [each for each in now if each in was]:
+        yield Change("wording", at, "in another order", old, new)
+
+
+def _argument(at: str, called: str, old: dict[str, Any] | None, new: dict[str, Any] | None) -> Iterator[Change]:
+    shown = name(called)
+    if old is None or new is None:
+        required = new is not None and new.get("required") is True
+        weight: Weight = "breaking" if required or new is None else "compatible"
+        words = f"{shown} is gone" if new is None else f"{shown} is new, {'required' if required else 'optional'}"
+        yield Change(weight, at, words, ABSENT if old is None else old, ABSENT if new is None else new)
+        return
+    for member in sorted((old.keys() | new.keys()) - {"name"}):
+        before, after = old.get(member, ABSENT), new.get(member, ABSENT)
+        if before is ABSENT or after is ABSENT or text(before) != text(after):
+            yield Change(
+                _weight_of_argument(member, after), at, f"{member} of {shown}: {was_is(before, after)}", before, after
+            )
+
+
+def _weight_of_argument(member: str, after: Any) -> Weight:
+    if member == "required":
+        return "compatible" if after in (False, ABSENT) else "breaking"
+    return "wording" if member in {"title", "description"} else "undecided"
+
+
+def _named(arguments: Any) -> dict[str, dict[str, Any]] | None:
+    """Arguments by their names; None if they have none of their own."""
+    if arguments is ABSENT:
+        return {}
+    if not isinstance(arguments, list):
+        return None
+    found = {one["name"]: one for one in arguments if isinstance(one, dict) and isinstance(one.get("name"), str)}
+    return found if len(found) == len(arguments) else None
+
+
+_MEMBERS: Final[dict[tuple[str, str], _Compare]] = {
+    ("", "title"): _wording,
+    ("", "description"): _wording,
+    ("", "icons"): _wording,
+    ("", "annotations"): _annotations,
+    ("tool", "inputSchema"): _input,
+    ("tool", "outputSchema"): _output,
+    ("tool", "execution"): _execution,
+    ("resource template", "mimeType"): _mime_type,
+    ("prompt", "arguments"): _arguments,
+}
+"""What compares a member, by the kind of definition, "" for all; of any other nothing can be told."""

@@ -1,0 +1,215 @@
+"""
+`assay.lock`: what was locked, in a file that reads well in a diff. The only part of the lock that touches a disk.
+
+Everything is sorted, so the same server gives the same bytes. What cannot be seen on a screen is spelt out, so that
+whoever reviews the file sees it.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from tempfile import mkstemp
+from typing import Any, Final
+
+from assay.engine.fingerprint import fingerprint
+from assay.ladder import syntax
+from assay.limits import DEFAULT
+from assay.lock.canonical import canonical
+from assay.lock.changes import KINDS, Kind
+from assay.lock.locked import Locked
+from assay.verdict import Violation
+
+FILE: Final = "assay.lock"
+
+FORMAT: Final = 1
+"""The number of the layout below; another one is another layout."""
+
+_LONGEST: Final = 64 << 20
+"""Bytes. The largest lists of tools that are known have a hundredth of that."""
+
+_DEPTH: Final = DEFAULT.depth + 8
+"""Levels: a definition may have as many as a message, and stands some levels down."""
+
+_PREFIX: Final = "sha256:"
+
+Lock = dict[str, Locked]
+"""Servers by the names that they were locked by."""
+
+
+class LockError(Exception):
+    """A lock that cannot be read or written, and why, in one line."""
+
+
+# ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read(path: str | os.PathLike[str]) -> Lock:
+    """What was locked in the file at *path*. Raises `LockError`; `FileNotFoundError` if there is none."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read(_LONGEST + 1)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise LockError(f"{path}: {error.strerror}") from None
+    if len(content) > _LONGEST:
+        raise LockError(f"{path}: longer than {_LONGEST:,} bytes")
+    try:
+        return parsed(content)
+    except LockError as error:
+        raise LockError(f"{path}: {error}") from None
+
+
+def parsed(content: bytes) -> Lock:
+    """What was locked, from the *content* of a file. Raises `LockError`."""
+    document = syntax.read(content.strip(), _DEPTH)
+    if isinstance(document, Violation):
+        raise LockError(f"no lock: {document}")
+    top = _object(document, "")
+    number = top.get("format")
+    if type(number) is int and number > FORMAT:
+        raise LockError(f"made by a newer Assay, in format {number}; this one reads format {FORMAT}")
+    if number != FORMAT or type(number) is not int:
+        raise LockError(f'no lock: expected "format": {FORMAT}')
+    servers = _object(top.get("servers"), "/servers")
+    return {name: _server(value, f"/servers/{name}") for name, value in servers.items()}
+
+
+def _server(value: Any, at: str) -> Locked:
+    entry = _object(value, at)
+    command, url = entry.get("command", []), entry.get("url", "")
+    if not isinstance(command, list) or not all(isinstance(one, str) for one in command) or not isinstance(url, str):
+        raise LockError(f"{at}: expected a command, which is an array of strings, or a url")
+    if bool(command) == bool(url):
+        raise LockError(f"{at}: expected either a command or a url")
+    server = _object(entry.get("server", {}), f"{at}/server")
+    for member in ("revision", "instructions"):
+        if not isinstance(entry.get(member, ""), str):
+            raise LockError(f"{at}/{member}: expected a string")
+    return Locked(
+        command=tuple(command),
+        url=url,
+        revision=entry.get("revision", ""),
+        server={member: one for member, one in server.items() if isinstance(one, str)},
+        instructions=entry.get("instructions"),
+        listed={kind.member: dict(_definitions(kind, entry, at)) for kind in KINDS},
+    )
+
+
+def _definitions(kind: Kind, entry: dict[str, Any], at: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for key, value in _object(entry.get(kind.member, {}), f"{at}/{kind.member}").items():
+        place = f"{at}/{kind.member}/{key}"
+        held = _object(value, place)
+        definition = _object(held.get("definition"), f"{place}/definition")
+        if definition.get(kind.key) != key or held.get("fingerprint") != known_by(definition):
+            raise LockError(f"{place}: changed by hand: it does not fit its fingerprint; lock that server anew")
+        yield key, definition
+
+
+def _object(value: Any, at: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise LockError(f"no lock: {at or 'the file'}: expected an object")
+    return value
+
+
+def known_by(definition: dict[str, Any]) -> str:
+    """The fingerprint of a definition: the same for all that say the same."""
+    return _PREFIX + fingerprint(canonical(definition))
+
+
+# ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def written(lock: Lock) -> bytes:
+    """The content of a file."""
+    document = {"format": FORMAT, "servers": {name: _entry(locked) for name, locked in lock.items()}}
+    text = json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False)
+    return (_INVISIBLE.sub(_escape, text) + "\n").encode()
+
+
+def _entry(locked: Locked) -> Mapping[str, Any]:
+    entry: dict[str, Any] = {"command": list(locked.command)} if locked.command else {"url": locked.url}
+    entry |= {"revision": locked.revision, "server": dict(locked.server)}
+    if locked.instructions is not None:
+        entry["instructions"] = locked.instructions
+    for kind in KINDS:
+        entry[kind.member] = {
+            key: {"definition": one, "fingerprint": known_by(one)} for key, one in locked.of(kind).items()
+        }
+    return entry
+
+
+# What is no letter, mark, number, sign or space that one can see. The layout itself has line breaks.
+_INVISIBLE: Final = re.compile(r"[^\n\x20-\x7e]")
+
+
+def _escape(found: re.Match[str]) -> str:
+    character = found[0]
+    if character.isprintable():
+        return character
+    units = character.encode("utf-16-be")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
+def write(path: str | os.PathLike[str], lock: Lock) -> None:
+    """Puts *lock* into the file at *path*, whole or not at all. Raises `LockError`."""
+    # A link stays one: what it leads to is written.
+    target = Path(os.path.realpath(path))
+    try:
+        descriptor, beside = mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with open(descriptor, "wb") as file:
+                file.write(written(lock))
+                file.flush()
+                os.fchmod(descriptor, _rights(target))
+                os.fsync(descriptor)
+            os.replace(beside, target)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(beside)
+            raise
+    except OSError as error:
+        raise LockError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _rights(target: Path) -> int:
+    """Those of the file that is there; of a new one, what everybody's files have here."""
+    try:
+        return target.stat().st_mode & 0o777
+    except OSError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask
+
+
+# ── which one ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def chosen(wish: str, *, command: tuple[str, ...] = (), url: str = "") -> Locked | None:
+    """
+    What the server of that command, or at that address, is held to.
+
+    *wish* is ``off`` for nothing, ``auto`` for `assay.lock` in the working directory, if that is there and has this
+    server, or the path of a file that must have it; a file of one server is taken to be of this one. Raises
+    `LockError`.
+    """
+    if wish == "off" or (wish == "auto" and not os.path.exists(FILE)):
+        return None
+    path = FILE if wish == "auto" else wish
+    try:
+        lock = read(path)
+    except FileNotFoundError:
+        raise LockError(f"{path}: no such file; assay lock makes one") from None
+    same = [name for name, locked in lock.items() if locked.is_reached_by(command, url)]
+    if len(same) > 1:
+        raise LockError(f"{path}: {' and '.join(same)} are both this server; which is meant?")
+    if same:
+        return lock[same[0]]
+    if wish == "auto":
+        return None
+    if len(lock) == 1:
+        return next(iter(lock.values()))
+    raise LockError(f"{path}: none of its {len(lock)} servers is this one; assay lock adds it")

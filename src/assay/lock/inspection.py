@@ -1,0 +1,154 @@
+"""
+A conversation under a lock: what the server lists, held to what was locked, as it is listed. No I/O, no clock.
+
+Only answers that list something or say who the server is are looked at. What is spelt as it was costs one comparison.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+from assay.engine.pointers import escaped
+from assay.lock.changes import BY_METHOD, Change, Kind, changes
+from assay.lock.locked import Locked, identity_changes, spelt
+from assay.lock.words import PHRASES, told, visible
+from assay.rules import violation
+from assay.verdict import Exchange, Party, Violation
+
+SERVER_KEY: Final = "io.modelcontextprotocol/serverInfo"
+
+_MOST_CHANGES: Final = 5
+"""Changes of one entry that are told; the worst come first."""
+
+_EXCERPT: Final = 70
+"""Characters of a text that are told."""
+
+_COMPARED: Final = 256 << 10
+"""Bytes of one page that are compared in detail, at some 1.5 µs each. Of real lists a few tools change at a time."""
+
+_OPENING: Final = frozenset({"initialize", "server/discover"})
+
+
+class Inspection:
+    """
+    One server, as it is listed, page by page.
+
+    Conversations that are one to the client, as requests over stateless HTTP are, share one of these.
+    """
+
+    def __init__(self, locked: Locked) -> None:
+        self.locked = locked
+        self._missing: dict[str, set[str]] = {}
+        """What was locked and has not been listed yet, by kind, where a listing was heard from its first page on."""
+
+    def check(self, exchange: Exchange, result: Any) -> list[Violation]:
+        """What differs from the lock in the server's answer to *exchange*."""
+        if exchange.asker is not Party.CLIENT or not isinstance(result, dict):
+            return []
+        kind = BY_METHOD.get(exchange.method)
+        if kind is not None:
+            return [*self._check_meta(exchange, result), *self._check_page(kind, exchange, result)]
+        return list(self._check_opening(exchange, result)) if exchange.method in _OPENING else []
+
+    # ── lists ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _check_page(self, kind: Kind, exchange: Exchange, result: dict[str, Any]) -> Iterator[Violation]:
+        page = result.get(kind.member)
+        if not isinstance(page, list):
+            return
+        if exchange.detail is None:
+            self._missing[kind.member] = set(self.locked.of(kind))
+        missing = self._missing.get(kind.member)
+        budget = _Budget(_COMPARED)
+        for number, entry in enumerate(page):
+            key = entry.get(kind.key) if isinstance(entry, dict) else None
+            # What is none at all breaks the schema of the result.
+            if isinstance(key, str):
+                if missing is not None:
+                    missing.discard(key)
+                place = f"/result/{kind.member}/{number}"
+                yield from self._check_entry(kind, key, entry, place, exchange.revision, budget)
+        if "nextCursor" not in result and missing is not None:
+            del self._missing[kind.member]
+            yield from self._removed(kind, missing)
+
+    def _check_entry(
+        self, kind: Kind, key: str, entry: dict[str, Any], at: str, revision: str, budget: "_Budget"
+    ) -> Iterator[Violation]:
+        known, now = self.locked.texts[kind.member].get(key), spelt(entry)
+        if known is None:
+            found = f'"{visible(key, _EXCERPT)}"'
+            yield self._violation("lock/added", at, expected=f"a {kind.noun} that was locked", found=found)
+        elif known != now and not budget.allows(key, len(known) + len(now)):
+            yield self._violation("lock/changed", at, expected="what was locked", found="something else")
+        elif known != now:
+            yield from self._check_changes(kind, key, entry, at, revision)
+
+    def _check_changes(
+        self, kind: Kind, key: str, entry: dict[str, Any], at: str, revision: str
+    ) -> Iterator[Violation]:
+        found = changes(kind, self.locked.of(kind)[key], entry, self.locked.revision, revision)
+        for change in found[:_MOST_CHANGES]:
+            yield self._changed(change, f"{kind.noun} {key}", at + change.at)
+        if len(found) > _MOST_CHANGES:
+            rest = f"{len(found) - _MOST_CHANGES:,} changes more"
+            yield self._violation("lock/changed", at, expected="what was locked", found=rest)
+
+    def _removed(self, kind: Kind, missing: set[str]) -> Iterator[Violation]:
+        for key in sorted(missing):
+            yield self._violation(
+                "lock/removed",
+                f"/result/{kind.member}",
+                expected=f'the {kind.noun} "{visible(key, _EXCERPT)}", which was locked',
+                found="a list without it",
+            )
+
+    # ── the server itself ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _check_opening(self, exchange: Exchange, result: dict[str, Any]) -> Iterator[Violation]:
+        if exchange.method == "server/discover":
+            yield from self._check_meta(exchange, result)
+        else:
+            yield from self._check_identity(result.get("serverInfo"), "/result/serverInfo")
+        for change in identity_changes(self.locked, {}, result.get("instructions")):
+            yield replace(self._changed(change, "server", "/result/instructions", "lock/server"), action="report")
+
+    def _check_meta(self, exchange: Exchange, result: dict[str, Any]) -> Iterator[Violation]:  # noqa: ARG002
+        """From 2026-07-28 on every result may say whose it is."""
+        meta = result.get("_meta")
+        if isinstance(meta, dict) and SERVER_KEY in meta:
+            yield from self._check_identity(meta[SERVER_KEY], f"/result/_meta/{escaped(SERVER_KEY)}")
+
+    def _check_identity(self, server: Any, at: str) -> Iterator[Violation]:
+        if not isinstance(server, dict):
+            return
+        found = list(identity_changes(self.locked, server, self.locked.instructions))
+        renamed = any(change.breaking for change in found)
+        for change in found:
+            each = self._changed(change, "server", f"{at}/{change.at.rpartition('/')[2]}", "lock/server")
+            # Of a server that calls itself as before, another version is only told.
+            yield each if renamed else replace(each, action="report")
+
+    def _changed(self, change: Change, what: str, at: str, rule: str = "lock/changed") -> Violation:
+        words = f"{PHRASES[change.weight]}: {told(change, _EXCERPT)}"
+        return self._violation(rule, at, expected="what was locked", found=words, detail=what)
+
+    def _violation(self, rule: str, at: str, *, expected: str, found: str, detail: str = "") -> Violation:
+        return violation(rule, at, expected=expected, found=found, detail=visible(detail, 100))
+
+
+class _Budget:
+    """What of one page is compared in detail: each name once, and only so many bytes."""
+
+    __slots__ = ("_bytes", "_names")
+
+    def __init__(self, most: int) -> None:
+        self._bytes = most
+        self._names: set[str] = set()
+
+    def allows(self, name: str, size: int) -> bool:
+        if name in self._names or size > self._bytes:
+            return False
+        self._names.add(name)
+        self._bytes -= size
+        return True

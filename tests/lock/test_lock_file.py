@@ -1,0 +1,152 @@
+"""The file: what it says, what is wrong with one, and which server it is taken for."""
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from locking import ALL, FIND
+
+from assay.lock.changes import KINDS
+from assay.lock.file import FILE, LockError, chosen, read, write, written
+from assay.lock.locked import Locked
+
+
+def locked(*command: str, **members: Any) -> Locked:
+    listed = {kind.member: {one[kind.key]: one for one in ALL[kind.member]} for kind in KINDS}
+    given = {"revision": "2025-11-25", "server": {"name": "library", "version": "1"}, "listed": listed, **members}
+    return Locked(command=command, **given)
+
+
+def test_a_file_is_sorted_and_one_thing_a_line(tmp_path: Path) -> None:
+    write(tmp_path / FILE, {"b": locked("run", "b"), "a": locked("run", "a")})
+    text = (tmp_path / FILE).read_text()
+    assert text.endswith("}\n")
+    document = json.loads(text)
+    assert list(document) == ["format", "servers"]
+    assert list(document["servers"]) == ["a", "b"]
+    assert list(document["servers"]["a"]["tools"]) == ["find_books", "lend_book"]
+    assert document["servers"]["a"]["tools"]["find_books"]["definition"] == FIND
+    assert '\n          "description": "Finds books by words.",\n' in text.replace("  " * 6, "  " * 5)
+
+
+def test_what_cannot_be_seen_is_spelt_out() -> None:
+    """Instructions to a model can be written in characters that no screen shows."""
+    hidden = "Finds books.\u200b\U000e0041\u202e\x1b[8m"
+    content = written({"a": locked("run", listed={"tools": {"find_books": {**FIND, "description": hidden}}})})
+    assert rb"Finds books.\u200b\udb40\udc41\u202e\u001b[8m" in content
+    assert "é".encode() in written({"a": locked("run", instructions="é")})
+
+
+def test_a_file_is_written_whole_and_keeps_its_rights(tmp_path: Path) -> None:
+    real, link = tmp_path / "real.lock", tmp_path / FILE
+    real.write_text("{}")
+    real.chmod(0o640)
+    link.symlink_to(real)
+    write(link, {"a": locked("run")})
+    assert link.is_symlink()
+    assert stat.S_IMODE(real.stat().st_mode) == 0o640
+    assert sorted(os.listdir(tmp_path)) == [FILE, "real.lock"]
+    assert read(link) == {"a": locked("run")}
+
+
+def test_what_cannot_be_written_leaves_what_was_there(tmp_path: Path) -> None:
+    with pytest.raises(LockError, match=r"cannot write .*nowhere/assay\.lock: No such file"):
+        write(tmp_path / "nowhere" / FILE, {})
+
+
+GOOD = json.loads(written({"a": locked("run")}))
+
+
+def damaged(*path: str, value: Any) -> bytes:
+    """A file in which something else stands at *path*."""
+    document = json.loads(json.dumps(GOOD))
+    here = document
+    for step in path[:-1]:
+        here = here[step]
+    here[path[-1]] = value
+    return json.dumps(document).encode()
+
+
+DAMAGED = [
+    ("empty", b"", "no lock"),
+    ("no-json", b"{", "no lock: .*syntax/json"),
+    ("a-merge-conflict", b"<<<<<<< ours\n{}", "no lock: .*syntax/json"),
+    ("a-key-twice", b'{"format":1,"format":1,"servers":{}}', "no lock: .*syntax/duplicate-key"),
+    ("no-object", b"[]", "the file: expected an object"),
+    ("no-format", b"{}", 'expected "format": 1'),
+    ("format-is-true", damaged("format", value=True), 'expected "format": 1'),
+    ("a-newer-format", damaged("format", value=2), "made by a newer Assay, in format 2; this one reads format 1"),
+    ("no-servers", damaged("servers", value=[]), "/servers: expected an object"),
+    ("no-server", damaged("servers", "a", value=1), "/servers/a: expected an object"),
+    ("no-command", damaged("servers", "a", "command", value=[]), "either a command or a url"),
+    ("both", damaged("servers", "a", "url", value="http://a.example"), "either a command or a url"),
+    ("a-command-that-is-none", damaged("servers", "a", "command", value="run"), "an array of strings"),
+    ("a-revision-that-is-none", damaged("servers", "a", "revision", value=1), "/servers/a/revision: expected a string"),
+    ("no-tools", damaged("servers", "a", "tools", value=[]), "/servers/a/tools: expected an object"),
+    ("no-definition", damaged("servers", "a", "tools", "find_books", value={}), "definition: expected an object"),
+    (
+        "another-description",
+        damaged("servers", "a", "tools", "find_books", "definition", "description", value="x"),
+        "/servers/a/tools/find_books: changed by hand: it does not fit its fingerprint",
+    ),
+    (
+        "another-fingerprint",
+        damaged("servers", "a", "tools", "find_books", "fingerprint", value="sha256:00"),
+        "it does not fit its fingerprint",
+    ),
+    ("another-name", damaged("servers", "a", "tools", "x", value=GOOD["servers"]["a"]["tools"]["find_books"]), "/x: "),
+]
+
+
+@pytest.mark.parametrize(("content", "reason"), [row[1:] for row in DAMAGED], ids=[row[0] for row in DAMAGED])
+def test_a_damaged_file_is_an_error_that_says_where(tmp_path: Path, content: bytes, reason: str) -> None:
+    (tmp_path / FILE).write_bytes(content)
+    with pytest.raises(LockError, match=reason) as caught:
+        read(tmp_path / FILE)
+    assert str(caught.value).startswith(str(tmp_path / FILE))
+    assert "\n" not in str(caught.value)
+
+
+# ── which server ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+ONE = {"a": locked("run", "a")}
+TWO = {**ONE, "b": locked(url="http://127.0.0.1:1/mcp")}
+
+
+@pytest.mark.parametrize(
+    ("lock", "wish", "reached", "name"),
+    [
+        pytest.param(ONE, "auto", {"command": ("run", "a")}, "a", id="the-same-command"),
+        pytest.param(ONE, "auto", {"command": ("run", "b")}, None, id="another-command"),
+        pytest.param(TWO, "auto", {"url": "http://127.0.0.1:1/mcp"}, "b", id="the-same-url"),
+        pytest.param(ONE, "off", {"command": ("run", "a")}, None, id="off"),
+        pytest.param(ONE, FILE, {"command": ("run", "b")}, "a", id="a-file-of-one-server-that-was-asked-for"),
+        pytest.param(TWO, FILE, {"command": ("run", "a")}, "a", id="one-of-two-that-was-asked-for"),
+    ],
+)
+def test_a_lock_is_that_of_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lock: Any, wish: str, reached: Any, name: str | None
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(FILE, lock)
+    assert chosen(wish, **reached) == (None if name is None else lock[name])
+
+
+@pytest.mark.parametrize(
+    ("lock", "wish", "reached", "reason"),
+    [
+        pytest.param(TWO, FILE, {"command": ("run", "c")}, "none of its 2 servers is this one", id="not-there"),
+        pytest.param({**ONE, "c": ONE["a"]}, "auto", {"command": ("run", "a")}, "a and c are both", id="ambiguous"),
+        pytest.param(ONE, "other.lock", {"command": ("run", "a")}, "other.lock: no such file", id="no-file"),
+    ],
+)
+def test_a_lock_that_was_asked_for_and_is_not_there_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lock: Any, wish: str, reached: Any, reason: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(FILE, lock)
+    with pytest.raises(LockError, match=reason):
+        chosen(wish, **reached)
