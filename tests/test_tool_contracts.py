@@ -5,6 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
+from assay.spec.revisions import REVISIONS
 from talk import (
     ALL_SERVER,
     SEARCH,
@@ -20,6 +21,8 @@ from talk import (
     rules,
 )
 
+_REVISION = "io.modelcontextprotocol/protocolVersion"
+_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 TEXT = {"content": [{"type": "text", "text": "x"}]}
 
 
@@ -71,7 +74,49 @@ def test_a_result_that_breaks_the_contract_fails_the_call(answered: dict[str, An
     assert [(each.rule, each.at) for each in verdict.violations] == [("contract/output", at)]
     failed = replacement(verdict)
     assert failed["id"] == 1
-    assert failed["error"]["data"]["violations"][0]["at"] == at
+    first, line = failed["result"]["content"][0]["text"].splitlines()
+    assert first == "The result of search broke its contract and was withheld."
+    assert line.startswith(f"{at}: expected ")
+    assert "[contract/output]" in line
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize(
+    "answered",
+    [
+        pytest.param({"content": [{"type": "text"}]}, id="schema"),
+        pytest.param({"content": "none"}, id="shape"),
+    ],
+)
+def test_what_takes_the_place_of_a_bad_result_is_a_good_answer(revision: str, answered: dict[str, Any]) -> None:
+    """A failed result where the revision has them for what a model can see, an error before."""
+    stateless = revision >= "2026-07-28"
+    meta = {"_meta": {_REVISION: revision, _CAPABILITIES: {}}} if stateless else {}
+    complete = {"resultType": "complete"} if stateless else {}
+    talk, other = Talk(revision=revision), Talk(revision=revision)
+    good(talk.client(request(0, "tools/list", meta)))
+    cached = {"ttlMs": 0, "cacheScope": "private"} if stateless else {}
+    good(talk.server(result(0, {"tools": [SEARCH], **complete, **cached})))
+    for each in (talk, other):
+        good(each.client(request(1, "tools/call", {"name": "search", "arguments": {"words": "a"}, **meta})))
+    verdict = talk.server(result(1, {**answered, **complete}))
+    assert not verdict.accepted
+    failed = replacement(verdict)
+    good(other.server(failed))
+    if revision >= "2025-11-25":
+        assert failed["result"]["isError"] is True
+        assert failed["result"].get("resultType") == ("complete" if revision >= "2026-07-28" else None)
+    else:
+        assert failed["error"]["code"] == -32010
+        assert failed["error"]["data"]["violations"][0]["rule"] == verdict.violations[0].rule
+
+
+def test_a_bad_answer_to_a_call_that_runs_as_a_task_is_an_error() -> None:
+    """The client waits for a task there, and not for what the tool has found."""
+    runs_tasks = ALL_SERVER | {"tasks": {"requests": {"tools": {"call": {}}}}}
+    talk = Talk().opened(server=runs_tasks).listed(SEARCH)
+    good(talk.client(request(1, "tools/call", {"name": "search", "arguments": {"words": "a"}, "task": {}})))
+    assert replacement(talk.server(result(1, {"content": []})))["error"]["code"] == -32010
 
 
 @pytest.mark.parametrize(

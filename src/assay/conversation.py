@@ -373,7 +373,7 @@ class Conversation:
         asker.close(exchange, "answered")
         onward: bytes | None = frame
         if self._enforcing and _refused(found):
-            onward = self._failed(frame, message, exchange, found, more)
+            onward = self._failed(frame, message, exchange, found, more, result=kind == "result")
         else:
             self._memory.answered(exchange, message, found)
             if self._enforcing and found and kind == "result":
@@ -394,13 +394,22 @@ class Conversation:
         return quarantine.without(frame, message, exchange.method, numbers)
 
     def _failed(
-        self, frame: bytes, message: dict[str, Any], exchange: Exchange, found: Sequence[Violation], more: int
+        self,
+        frame: bytes,
+        message: dict[str, Any],
+        exchange: Exchange,
+        found: Sequence[Violation],
+        more: int,
+        *,
+        result: bool = False,
     ) -> bytes:
-        """What whoever asked gets in place of a broken answer."""
+        """What whoever asked gets in place of a broken answer; *result* says that it is a result, however wrong."""
         if exchange.method == "initialize":
             self._memory.refused()
         listed, more = self._listed(found, more)
         ident = render.id_token(frame, message["id"])
+        if result and exchange.tool is not None and not exchange.as_task:
+            return render.withheld(ident, exchange.tool, listed, more, exchange.revision)
         return render.failure(ident, "UPSTREAM_INVALID", listed, more, exchange.revision)
 
     # ── what is no message, or comes at the wrong time ───────────────────────────────────────────────────────────────
