@@ -5,6 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
+from assay.limits import Limits
 from assay.spec.revisions import REVISIONS
 from talk import (
     ALL_SERVER,
@@ -196,14 +197,65 @@ def test_a_schema_that_cannot_be_used_is_named_and_its_tool_not_judged(schema: d
     assert verdict.violations[0].at.startswith("/result/tools/1/inputSchema")
     assert verdict.onward is not None
     listed = [each["name"] for each in orjson.loads(verdict.onward)["result"]["tools"]]
-    if verdict.violations[0].action == "report":
-        assert listed == ["search", "odd"]
-        good(talk.client(call(1, "odd", {"a": 1})))
-    else:
-        # The others are handed on without it, and nobody knows of it.
-        assert listed == ["search"]
-        assert rules(talk.client(call(1, "odd", {"a": 1}))) == ["contract/unknown-tool"]
+    # The others are handed on without it, and nobody is to call it.
+    assert listed == ["search"]
+    assert rules(talk.client(call(1, "odd", {"a": 1}))) == ["contract/set-aside"]
     assert rules(talk.client(call(2, "search", {}))) == ["contract/input"]
+
+
+ODD = {"name": "odd", "inputSchema": {"type": "object", "properties": {"a": {"pattern": "(?=a)b"}}}}
+EVEN = {"name": "odd", "inputSchema": {"type": "object", "properties": {"a": {"type": "string"}}}}
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25"])
+def test_a_tool_that_was_set_aside_cannot_be_called_until_it_is_listed_as_it_should_be(revision: str) -> None:
+    talk = Talk().opened(revision).listed(SEARCH, ODD)
+    for ident in (1, 2):
+        verdict = talk.client(call(ident, "odd", {"a": "b"}))
+        assert [(each.rule, each.at, each.action) for each in verdict.violations] == [
+            ("contract/set-aside", "/params/name", "refuse")
+        ]
+        assert verdict.onward is None
+        assert answer(verdict)["error"]["code"] == -32602
+    talk.listed(SEARCH)
+    assert rules(talk.client(call(3, "odd", {"a": "b"}))) == ["contract/set-aside"]
+    talk.listed(SEARCH, EVEN)
+    good(talk.client(call(4, "odd", {"a": "b"})))
+    talk.listed(ODD, SEARCH)
+    assert rules(talk.client(call(5, "odd", {"a": "b"}))) == ["contract/set-aside"]
+
+
+def test_under_audit_a_bad_tool_is_handed_on_and_its_calls_with_it() -> None:
+    talk = Talk(mode="audit").opened().listed(SEARCH, ODD)
+    good(talk.client(call(1, "odd", {"a": "b"})))
+
+
+def test_a_tool_of_two_on_one_page_stays_callable() -> None:
+    talk = Talk().opened().listed(SEARCH, SEARCH)
+    good(talk.client(call(1, "search", {"words": "a"})))
+
+
+def test_more_tools_than_are_remembered_set_aside_leave_none_that_can_be_called_unjudged() -> None:
+    odd = [{**ODD, "name": f"odd-{number}"} for number in range(3)]
+    talk = Talk(limits=Limits(tools=2)).opened()
+    for tool in (*odd, EVEN):
+        talk.listed(tool)
+    for number in range(3):
+        assert rules(talk.client(call(number + 1, f"odd-{number}", {}))) == ["contract/set-aside"]
+    good(talk.client(call(9, "odd", {"a": "b"})))
+
+
+def test_a_schema_that_proves_useless_at_the_first_call_sets_its_tool_aside() -> None:
+    """What is too much to compile with the list is compiled for the first call."""
+    patterns = {"type": "object", "properties": {str(number): {"pattern": "a"} for number in range(64)}}
+    talk = Talk().opened().listed({"name": "first", "inputSchema": patterns}, ODD)
+    verdict = talk.client(call(1, "odd", {"a": "b"}))
+    assert [(each.rule, each.action) for each in verdict.violations] == [
+        ("contract/pattern", "quarantine"),
+        ("contract/set-aside", "refuse"),
+    ]
+    assert answer(verdict)["error"]["code"] == -32602
+    assert rules(talk.client(call(2, "odd", {"a": "b"}))) == ["contract/set-aside"]
 
 
 def test_the_draft_that_a_schema_names_is_honoured() -> None:

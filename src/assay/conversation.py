@@ -304,6 +304,11 @@ class Conversation:
             exchange.spelling = render.id_token(frame, message["id"])
         if "params" in message and not _refused(found):
             more += self._memory.take_params(side, exchange, message["params"], found)
+        useless = self._called(message) if any(each.action == "quarantine" for each in found) else None
+        if useless is not None and self._enforcing:
+            # The tool's schemas were compiled for this call only, and cannot be judged by.
+            self._tools.set_aside(useless.name)
+            found.append(objections.set_aside(useless.name, judge.revision))
         side.garbage = 0
         return self._heard_request(side, frame, message, exchange, found, more, facts.revision)
 

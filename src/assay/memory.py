@@ -14,6 +14,7 @@ from assay.ladder import contract
 from assay.ladder.protocol import Definition, Judge
 from assay.lifecycle import CAPABILITIES_KEY, Lifecycle
 from assay.limits import Limits
+from assay.objections import set_aside
 from assay.rules import violation
 from assay.side import Id, Side, has_capability, undeclared
 from assay.spec.revisions import handshake
@@ -93,7 +94,9 @@ class Memory:
                 faults, more = contract.check_input(known, params, exchange.revision, self.limits.violations)
                 found += faults
                 return more
-            if self.tools.complete:
+            if self.tools.is_aside(name):
+                found.append(set_aside(name, exchange.revision))
+            elif self.tools.complete:
                 found.append(self._unknown_tool(name, exchange.revision))
         elif params:
             self._take_details(side, exchange, params, found)

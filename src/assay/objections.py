@@ -95,6 +95,17 @@ def unsolicited(ident: Any, exchange: Exchange | None, revision: str | None) -> 
     )
 
 
+def set_aside(tool: str, revision: str) -> Violation:
+    """A call of a tool that nobody was told of."""
+    return violation(
+        "contract/set-aside",
+        "/params/name",
+        expected="a tool of the list as it was handed on",
+        found=f'"{tool[:60]}", which was set aside',
+        revision=revision,
+    )
+
+
 def unanswered(exchange: Exchange, why: str = "") -> Violation:
     """A request that never got its answer."""
     return violation(
