@@ -120,7 +120,7 @@ def refusal(
 
     Arguments that break a tool's contract are a failed result from 2025-11-25 on, so that a model can mend them itself.
     """
-    first = next((each for each in violations if each.action == "refuse"), violations[0])
+    first = next((each for each in violations if each.stops), violations[0])
     if first.rule == "contract/input" and ident is not None and _has_failed_results(revision):
         lines = [f"{each.at}: expected {each.expected}, found {each.found}. {each.hint}" for each in violations]
         return _failed_result(ident, "The arguments break the tool's inputSchema.", lines, more, revision)
@@ -179,6 +179,10 @@ def as_json(violation: Violation) -> dict[str, str]:
     }
     if violation.schema_at is not None:
         shown["schemaAt"] = violation.schema_at
+    if violation.action != RULES[violation.rule].action:
+        shown["action"] = violation.action
+    if violation.reason is not None:
+        shown["reason"] = violation.reason
     return shown
 
 

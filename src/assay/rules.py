@@ -640,6 +640,16 @@ _ROWS: tuple[tuple[str, str, str, str, str, Action, str, str], ...] = (
         "UPSTREAM_INVALID",
         '{"pattern":"^(?=a)b"}',
     ),
+    (
+        "guard/failure",
+        "The guard comes to a verdict.",
+        "A message that could not be judged is not let through as if it were good; the fault is ours, and is logged.",
+        _OURS,
+        "Report it, with the lines of the log. An operator can let such messages pass with guard.fail_open.",
+        _REFUSE,
+        "INTERNAL_ERROR",
+        "any message that finds a fault in the judge",
+    ),
 )
 
 RULES: Mapping[str, Rule] = {row[0]: Rule(*row) for row in _ROWS}

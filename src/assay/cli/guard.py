@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from assay.edges.child import Child
     from assay.edges.pipes import Outlet, Signals
     from assay.edges.recorder import Records
+    from assay.policy import Policy
     from assay.settings import Settings
 
 _EPILOG = """\
@@ -103,7 +104,13 @@ def _guard(args: argparse.Namespace, settings: Settings, child: Child, signals: 
     enforcing = (args.mode or settings.guard.mode) == "enforce"
     timeout = settings.guard.timeout if args.timeout is None else args.timeout
     limits = replace(settings.limits, frame_bytes=settings.guard.frame_bytes)
-    guard = Guard(mode="enforce" if enforcing else "audit", limits=limits, clock=monotonic, timeout=timeout)
+    guard = Guard(
+        mode="enforce" if enforcing else "audit",
+        limits=limits,
+        clock=monotonic,
+        timeout=timeout,
+        policy=policy_of(settings, say),
+    )
     watch = Watch(log, errors.say, enforcing=enforcing)
     with _records(args, settings, say) as records:
         recorder = Recorder("stdio", "stdio", records, holding=True)
@@ -119,6 +126,22 @@ def _guard(args: argparse.Namespace, settings: Settings, child: Child, signals: 
         if settings.guard.flights != "off":
             watch.flight(settings.guard.flights, settings.journal.redact)
     return status
+
+
+def policy_of(settings: Settings, say: Callable[[str], None]) -> Policy | None:
+    """What is done about which rule today, if anything was set; exceptions that have ended, or soon will, are told."""
+    guard = settings.guard
+    if not guard.policy and not guard.exceptions and not guard.fail_open:
+        return None
+    from time import gmtime, strftime
+
+    from assay.console.plain import plain
+    from assay.guard.ruling import policy, warnings
+
+    today = strftime("%Y-%m-%d", gmtime())
+    for line in warnings(guard, today):
+        say(plain(f"assay: {line}"))
+    return policy(guard, today)
 
 
 def _say(errors: Outlet, line: str) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from assay.errors import CanonicalError
+from assay.policy import fitting
 from assay.rules import RULES, Rule
 from assay.spec.pages import revisions_page
 
@@ -14,6 +15,7 @@ _RUNGS = {
     "envelope": "Is it JSON-RPC 2.0?",
     "protocol": "Is it MCP of the revision in use, and is this the time for it?",
     "contract": "Does it keep what the tool promises?",
+    "guard": "Could it be judged at all?",
 }
 
 
@@ -30,6 +32,7 @@ def rules_page() -> str:
         "",
         "What a violation does by default:",
         "**refuse** stops the message, **quarantine** sets one entry of a list aside, **report** is only told.",
+        "A [policy](policy.md) can say something else, as far as it fits the rule.",
         "",
     ]
     for rung, question in _RUNGS.items():
@@ -50,6 +53,7 @@ def _rule(rule: Rule) -> list[str]:
         f"{rule.why}",
         "",
         f"- By default: **{rule.action}**, as an error {error['code']} “{error['message']}”, HTTP {status}.",
+        f"- A policy may say: {', '.join(fitting(rule.id))}.",
         f"- Source: {rule.source.replace('{revision}', '(the revision in use)')}.",
         f"- Breaks it: `{rule.example}`",
         f"- What to do: {rule.fix}",

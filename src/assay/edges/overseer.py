@@ -12,6 +12,7 @@ from assay.conversation import NO_FACTS, Facts
 from assay.edges.recorder import Recorder
 from assay.guard.guard import Guard, Mode, Move, Settled
 from assay.limits import Limits
+from assay.policy import Policy
 from assay.verdict import Party, Verdict
 
 _CLIENT: Final = Party.CLIENT
@@ -117,10 +118,20 @@ def _both(first: Move, second: Move) -> Move:
 class Oversight:
     """How the conversations of one server are guarded."""
 
-    __slots__ = ("_limits", "_mode", "_timeout", "_watcher", "recorder")
+    __slots__ = ("_limits", "_mode", "_policy", "_timeout", "_watcher", "recorder")
 
-    def __init__(self, mode: Mode, limits: Limits, timeout: float, recorder: Recorder, watcher: Watcher) -> None:
+    def __init__(
+        self,
+        mode: Mode,
+        limits: Limits,
+        timeout: float,
+        recorder: Recorder,
+        watcher: Watcher,
+        *,
+        policy: Policy | None = None,
+    ) -> None:
         self._mode: Mode = mode
+        self._policy = policy
         self._limits = limits
         self._timeout = timeout
         self._watcher = watcher
@@ -146,5 +157,6 @@ class Oversight:
             clock=monotonic,
             revision=revision,
             tools=tools,
+            policy=self._policy,
         )
         return Overseer(guard, self.recorder, self._watcher, session=session)
