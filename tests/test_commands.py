@@ -183,6 +183,16 @@ def test_a_frame_that_is_no_utf8_can_be_recorded() -> None:
     assert b"syntax/utf8" in done.stdout
 
 
+def test_what_a_peer_has_said_cannot_command_the_terminal() -> None:
+    """Neither in a title nor in what was found: escapes, C1 controls and marks that turn the writing around."""
+    hostile = "\x1b]0;owned\x07\x9b2J\u202e\x7f"
+    said = {"jsonrpc": "2.0", "id": hostile, "method": f"tools/{hostile}", "params": {hostile: hostile}}
+    recording = row("c2s", said) + row("s2c", {"jsonrpc": "2.0", "id": hostile, "result": hostile, hostile: 1})
+    shown = assay("check", "--messages", "-", stdin=recording).stdout.decode()
+    assert "owned" in shown
+    assert all(each.isprintable() for each in shown.replace("\n", ""))
+
+
 def test_what_was_found_before_a_bad_line_is_shown() -> None:
     done = assay("check", "-", stdin=row("s2c", "a banner") + b"oops\n")
     assert done.returncode == 2

@@ -180,11 +180,14 @@ def test_a_list_full_of_patterns_is_not_compiled_at_once() -> None:
 def test_a_schema_that_proves_unusable_when_called_is_named_then() -> None:
     fillers = [{"name": f"f{i}", "inputSchema": {**ANY, "description": "x" * 30_000}} for i in range(9)]
     odd = {"name": "odd", "inputSchema": {**ANY, "properties": {"a": {"$ref": "https://example.com/a"}}}}
-    talk = Talk().opened().listed(*fillers, odd)
-    verdict = talk.client(call(1, "odd", {"a": 1}))
+    audited, talk = Talk(mode="audit").opened().listed(*fillers, odd), Talk().opened().listed(*fillers, odd)
+    verdict = audited.client(call(1, "odd", {"a": 1}))
     assert rules(verdict) == ["contract/remote-ref"]
     assert verdict.onward is verdict.frame
-    good(talk.client(call(2, "odd", {"a": 1})))
+    good(audited.client(call(2, "odd", {"a": 1})))
+    verdict = talk.client(call(1, "odd", {"a": 1}))
+    assert rules(verdict) == ["contract/remote-ref", "contract/set-aside"]
+    assert verdict.onward is None
 
 
 def wide(levels: int) -> dict[str, Any]:

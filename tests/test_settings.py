@@ -18,6 +18,7 @@ import pytest
 from assay.limits import Limits
 from assay.settings import (
     ANY,
+    EACH,
     RESERVED,
     ApiKey,
     Auth,
@@ -502,8 +503,8 @@ def test_every_setting_is_on_the_page_with_its_default_and_its_variable() -> Non
         if path[0] == "limits":
             assert f"| `{'.'.join(path)}` | {getattr(defaults, path[1]):,} |" in PAGE
         else:
-            assert f"`{'.'.join(path).replace(ANY, 'NAME')}`" in PAGE
-            assert ANY in path or f"`{variable(path)}`" in PAGE
+            assert f"`{'.'.join(path).replace(ANY, 'NAME').replace(EACH, 'NUMBER')}`" in PAGE
+            assert {ANY, EACH} & set(path) or f"`{variable(path)}`" in PAGE
 
 
 def test_every_sample_on_the_page_is_read(tmp_path: Path) -> None:

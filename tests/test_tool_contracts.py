@@ -5,6 +5,8 @@ from typing import Any
 import orjson
 import pytest
 
+from assay.limits import Limits
+from assay.spec.revisions import REVISIONS
 from talk import (
     ALL_SERVER,
     SEARCH,
@@ -20,6 +22,8 @@ from talk import (
     rules,
 )
 
+_REVISION = "io.modelcontextprotocol/protocolVersion"
+_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 TEXT = {"content": [{"type": "text", "text": "x"}]}
 
 
@@ -71,7 +75,49 @@ def test_a_result_that_breaks_the_contract_fails_the_call(answered: dict[str, An
     assert [(each.rule, each.at) for each in verdict.violations] == [("contract/output", at)]
     failed = replacement(verdict)
     assert failed["id"] == 1
-    assert failed["error"]["data"]["violations"][0]["at"] == at
+    first, line = failed["result"]["content"][0]["text"].splitlines()
+    assert first == "The result of search broke its contract and was withheld."
+    assert line.startswith(f"{at}: expected ")
+    assert "[contract/output]" in line
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize(
+    "answered",
+    [
+        pytest.param({"content": [{"type": "text"}]}, id="schema"),
+        pytest.param({"content": "none"}, id="shape"),
+    ],
+)
+def test_what_takes_the_place_of_a_bad_result_is_a_good_answer(revision: str, answered: dict[str, Any]) -> None:
+    """A failed result where the revision has them for what a model can see, an error before."""
+    stateless = revision >= "2026-07-28"
+    meta = {"_meta": {_REVISION: revision, _CAPABILITIES: {}}} if stateless else {}
+    complete = {"resultType": "complete"} if stateless else {}
+    talk, other = Talk(revision=revision), Talk(revision=revision)
+    good(talk.client(request(0, "tools/list", meta)))
+    cached = {"ttlMs": 0, "cacheScope": "private"} if stateless else {}
+    good(talk.server(result(0, {"tools": [SEARCH], **complete, **cached})))
+    for each in (talk, other):
+        good(each.client(request(1, "tools/call", {"name": "search", "arguments": {"words": "a"}, **meta})))
+    verdict = talk.server(result(1, {**answered, **complete}))
+    assert not verdict.accepted
+    failed = replacement(verdict)
+    good(other.server(failed))
+    if revision >= "2025-11-25":
+        assert failed["result"]["isError"] is True
+        assert failed["result"].get("resultType") == ("complete" if revision >= "2026-07-28" else None)
+    else:
+        assert failed["error"]["code"] == -32010
+        assert failed["error"]["data"]["violations"][0]["rule"] == verdict.violations[0].rule
+
+
+def test_a_bad_answer_to_a_call_that_runs_as_a_task_is_an_error() -> None:
+    """The client waits for a task there, and not for what the tool has found."""
+    runs_tasks = ALL_SERVER | {"tasks": {"requests": {"tools": {"call": {}}}}}
+    talk = Talk().opened(server=runs_tasks).listed(SEARCH)
+    good(talk.client(request(1, "tools/call", {"name": "search", "arguments": {"words": "a"}, "task": {}})))
+    assert replacement(talk.server(result(1, {"content": []})))["error"]["code"] == -32010
 
 
 @pytest.mark.parametrize(
@@ -151,14 +197,65 @@ def test_a_schema_that_cannot_be_used_is_named_and_its_tool_not_judged(schema: d
     assert verdict.violations[0].at.startswith("/result/tools/1/inputSchema")
     assert verdict.onward is not None
     listed = [each["name"] for each in orjson.loads(verdict.onward)["result"]["tools"]]
-    if verdict.violations[0].action == "report":
-        assert listed == ["search", "odd"]
-        good(talk.client(call(1, "odd", {"a": 1})))
-    else:
-        # The others are handed on without it, and nobody knows of it.
-        assert listed == ["search"]
-        assert rules(talk.client(call(1, "odd", {"a": 1}))) == ["contract/unknown-tool"]
+    # The others are handed on without it, and nobody is to call it.
+    assert listed == ["search"]
+    assert rules(talk.client(call(1, "odd", {"a": 1}))) == ["contract/set-aside"]
     assert rules(talk.client(call(2, "search", {}))) == ["contract/input"]
+
+
+ODD = {"name": "odd", "inputSchema": {"type": "object", "properties": {"a": {"pattern": "(?=a)b"}}}}
+EVEN = {"name": "odd", "inputSchema": {"type": "object", "properties": {"a": {"type": "string"}}}}
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25"])
+def test_a_tool_that_was_set_aside_cannot_be_called_until_it_is_listed_as_it_should_be(revision: str) -> None:
+    talk = Talk().opened(revision).listed(SEARCH, ODD)
+    for ident in (1, 2):
+        verdict = talk.client(call(ident, "odd", {"a": "b"}))
+        assert [(each.rule, each.at, each.action) for each in verdict.violations] == [
+            ("contract/set-aside", "/params/name", "refuse")
+        ]
+        assert verdict.onward is None
+        assert answer(verdict)["error"]["code"] == -32602
+    talk.listed(SEARCH)
+    assert rules(talk.client(call(3, "odd", {"a": "b"}))) == ["contract/set-aside"]
+    talk.listed(SEARCH, EVEN)
+    good(talk.client(call(4, "odd", {"a": "b"})))
+    talk.listed(ODD, SEARCH)
+    assert rules(talk.client(call(5, "odd", {"a": "b"}))) == ["contract/set-aside"]
+
+
+def test_under_audit_a_bad_tool_is_handed_on_and_its_calls_with_it() -> None:
+    talk = Talk(mode="audit").opened().listed(SEARCH, ODD)
+    good(talk.client(call(1, "odd", {"a": "b"})))
+
+
+def test_a_tool_of_two_on_one_page_stays_callable() -> None:
+    talk = Talk().opened().listed(SEARCH, SEARCH)
+    good(talk.client(call(1, "search", {"words": "a"})))
+
+
+def test_more_tools_than_are_remembered_set_aside_leave_none_that_can_be_called_unjudged() -> None:
+    odd = [{**ODD, "name": f"odd-{number}"} for number in range(3)]
+    talk = Talk(limits=Limits(tools=2)).opened()
+    for tool in (*odd, EVEN):
+        talk.listed(tool)
+    for number in range(3):
+        assert rules(talk.client(call(number + 1, f"odd-{number}", {}))) == ["contract/set-aside"]
+    good(talk.client(call(9, "odd", {"a": "b"})))
+
+
+def test_a_schema_that_proves_useless_at_the_first_call_sets_its_tool_aside() -> None:
+    """What is too much to compile with the list is compiled for the first call."""
+    patterns = {"type": "object", "properties": {str(number): {"pattern": "a"} for number in range(64)}}
+    talk = Talk().opened().listed({"name": "first", "inputSchema": patterns}, ODD)
+    verdict = talk.client(call(1, "odd", {"a": "b"}))
+    assert [(each.rule, each.action) for each in verdict.violations] == [
+        ("contract/pattern", "quarantine"),
+        ("contract/set-aside", "refuse"),
+    ]
+    assert answer(verdict)["error"]["code"] == -32602
+    assert rules(talk.client(call(2, "odd", {"a": "b"}))) == ["contract/set-aside"]
 
 
 def test_the_draft_that_a_schema_names_is_honoured() -> None:

@@ -17,6 +17,7 @@ from assay.ladder.protocol import Judge
 from assay.lifecycle import CAPABILITIES_KEY, REVISION_KEY, named_revision
 from assay.limits import DEFAULT, Limits
 from assay.memory import ASKED_FOR, Memory
+from assay.policy import Policy
 from assay.side import Id, Side
 from assay.verdict import Exchange, Findings, Kind, Party, Verdict, Violation, verdict
 
@@ -52,6 +53,8 @@ class Conversation:
     With *revision* the conversation counts as opened in it already: for stateless HTTP, where the handshake was
     elsewhere. There a client's requests may be conversations of their own, which share the *tools* they were told of,
     and the *lock* that the server is held to, if it was locked.
+
+    *policy* says what is done about broken rules, where that is not what the table of rules says.
     """
 
     def __init__(
@@ -64,6 +67,7 @@ class Conversation:
         errata: bool = True,
         tools: Tools | None = None,
         lock: "Inspection | None" = None,
+        policy: Policy | None = None,
     ) -> None:
         if mode not in {"enforce", "audit"}:
             raise ValueError(f"mode is enforce or audit, not {mode!r}")
@@ -74,7 +78,8 @@ class Conversation:
         self._enforcing = mode == "enforce"
         self._profile = envelope.PROFILES[profile]
         # The quick look knows the common profile only.
-        self._memory = Memory(limits, revision, errata=errata, quick=profile == "mcp", tools=tools)
+        self._memory = Memory(limits, revision, errata=errata, quick=profile == "mcp", tools=tools, policy=policy)
+        self._policy = policy
         self._sides = self._memory.sides
         self._client, self._server = self._sides[_CLIENT], self._sides[_SERVER]
         self._tools = self._memory.tools
@@ -84,6 +89,8 @@ class Conversation:
         self._depth = limits.depth
         self._id_bytes = limits.id_bytes
         self._most_open = limits.open_requests
+        self._closing: Exchange | None = None
+        """A request whose answer is being judged, and is not delivered yet."""
 
     @property
     def revision(self) -> str | None:
@@ -133,6 +140,26 @@ class Conversation:
         made.exchange = exchange
         made.revision = exchange.entry.revision
         return made
+
+    def failure(self, why: str) -> Violation:
+        """What stands against a message that we failed to judge, and what is done about it."""
+        return self._decided([objections.failure(why, self.revision)])[0]
+
+    def unjudged(self, party: Party, frame: bytes, why: str) -> Verdict:
+        """
+        The verdict on a frame that we failed to judge; *why*, in a word.
+
+        Whoever waits for an answer gets one. Where such a frame passes, so does what answers it.
+        """
+        wrong = self.failure(why)
+        value = objections.loosely_read(frame)
+        if isinstance(value, list) and value:
+            parts = tuple(
+                self._unjudged(party, spelt, one, wrong)
+                for spelt, one in zip(render.entries(frame), value, strict=True)
+            )
+            return self._of_parts(party, frame, value, parts)
+        return self._unjudged(party, frame, value, wrong)
 
     def end(self, party: Party, why: str = "", data: Mapping[str, Any] | None = None) -> list[Verdict]:
         """
@@ -317,8 +344,16 @@ class Conversation:
         exchange = Exchange.of(entry, ident)
         if type(ident) is int and (ident is not message["id"] or ident == 0):
             exchange.spelling = render.id_token(frame, message["id"])
+        called = _tool_named(message)
+        found = self._decided(found, called)
         if "params" in message and not _refused(found):
             more += self._memory.take_params(side, exchange, message["params"], found)
+            found = self._decided(found, called)
+        useless = self._called(message) if any(each.action == "quarantine" for each in found) else None
+        if useless is not None and self._enforcing:
+            # The tool's schemas were compiled for this call only, and cannot be judged by.
+            self._tools.set_aside(useless.name)
+            found.append(objections.set_aside(useless.name, judge.revision))
         side.garbage = 0
         return self._heard_request(side, frame, message, exchange, found, more, facts.revision)
 
@@ -365,9 +400,10 @@ class Conversation:
         if judge is side.judge and method in side.undeclared:
             found.append(objections.undeclared(self._sides, side.party, method, judge.revision))
         found += self._memory.check_note(side, method, message.get("params", {}), judge)
+        found = self._decided(found)
         side.garbage = 0
         goes_on = not self._enforcing or not _refused(found)
-        exchange = self._memory.noted(side, method, message.get("params", {}), found, judge) if goes_on else None
+        exchange = self._memory.noted(side, method, message.get("params", {}), judge) if goes_on else None
         listed, more = self._listed(found, more)
         findings = Findings(listed, more, frame if goes_on else None) if found else None
         return verdict(party, frame, "notification", message, exchange, judge.revision, findings)
@@ -383,41 +419,61 @@ class Conversation:
             return self._unsolicited(party, frame, message, kind, exchange)
         found: list[Violation] = []
         more = self._memory.check_answer(exchange, message, kind, found)
+        found = self._decided_answer(exchange, message, found)
         if found and kind == "result" and exchange.method in quarantine.LISTS:
             found = quarantine.set_aside(exchange, message["result"], found)
         if self._lock is not None and kind == "result":
             found += self._lock.check(exchange, message["result"])
+        self._closing = exchange
         asker.close(exchange, "answered")
         onward: bytes | None = frame
-        if self._enforcing and _refused(found):
+        if not self._enforcing or not _refused(found):
+            # What a list teaches may be wrong in turn.
+            learned: list[Violation] = []
+            self._memory.answered(exchange, message, learned)
+            found += self._decided_answer(exchange, message, learned)
+        if self._enforcing and found and kind == "result":
+            onward = self._mended_answer(frame, message, exchange, found, more)
+        elif self._enforcing and _refused(found):
             onward = self._failed(frame, message, exchange, found, more)
-        else:
-            self._memory.answered(exchange, message, found)
-            if self._enforcing and found and kind == "result":
-                onward = self._without_bad_entries(frame, message, exchange, found)
         listed, more = self._listed(found, more)
         findings = Findings(listed, more, onward) if found else None
+        self._closing = None
         return verdict(party, frame, kind, message, exchange, exchange.revision, findings)
 
-    def _without_bad_entries(
-        self, frame: bytes, message: dict[str, Any], exchange: Exchange, found: Sequence[Violation]
-    ) -> bytes:
-        """The very frame, unless it is a list some of whose entries nobody could use."""
-        numbers = quarantine.entries(exchange, found)
-        if not numbers:
-            return frame
-        if exchange.method == "tools/list":
-            self._tools.forget(message["result"]["tools"], numbers)
-        return quarantine.without(frame, message, exchange.method, numbers)
+    def _decided_answer(self, exchange: Exchange, message: dict[str, Any], found: list[Violation]) -> list[Violation]:
+        if self._policy is None or exchange.method != "tools/list":
+            return self._decided(found, exchange.tool)
+        return [self._policy.decide(each, quarantine.tool_at(each, message.get("result"))) for each in found]
 
-    def _failed(
+    def _mended_answer(
         self, frame: bytes, message: dict[str, Any], exchange: Exchange, found: Sequence[Violation], more: int
     ) -> bytes:
-        """What whoever asked gets in place of a broken answer."""
+        """What whoever asked gets for a result: the very frame, a list without what nobody could use, or why not."""
+        numbers = quarantine.entries(exchange, found)
+        if numbers and exchange.method == "tools/list":
+            self._tools.forget(message["result"]["tools"], numbers)
+        if _refused(found):
+            return self._failed(frame, message, exchange, found, more, result=True)
+        return quarantine.without(frame, message, exchange.method, numbers) if numbers else frame
+
+    def _failed(
+        self,
+        frame: bytes,
+        message: dict[str, Any],
+        exchange: Exchange,
+        found: Sequence[Violation],
+        more: int,
+        *,
+        result: bool = False,
+    ) -> bytes:
+        """What whoever asked gets in place of a broken answer; *result* says that it is a result, however wrong."""
         if exchange.method == "initialize":
             self._memory.refused()
         listed, more = self._listed(found, more)
         ident = render.id_token(frame, message["id"])
+        if result and exchange.tool is not None and not exchange.as_task:
+            return render.withheld(ident, exchange.tool, listed, more, exchange.revision)
         return render.failure(ident, "UPSTREAM_INVALID", listed, more, exchange.revision)
 
     # ── what is no message, or comes at the wrong time ───────────────────────────────────────────────────────────────
@@ -429,15 +485,17 @@ class Conversation:
         """
         side = self._sides[party]
         side.garbage += 1
-        violations = (why,) if why is not None else ()
+        violations = tuple(self._decided([why] if why is not None else []))
         back = None
-        if self._enforcing and party is _CLIENT and side.garbage <= self.limits.garbage_answers:
+        told = party is _CLIENT and not any(each.action == "drop" for each in violations)
+        if self._enforcing and told and side.garbage <= self.limits.garbage_answers:
             back = render.refusal(None, violations, 0, self.revision)
         findings = Findings(violations, 0, None if self._enforcing else frame, back)
         return verdict(party, frame, "unreadable", None, None, self.revision, findings)
 
     def _malformed(self, party: Party, frame: bytes, kind: Kind, value: Any, faults: Sequence[Violation]) -> Verdict:
         """A JSON value that is no message: a request is answered, a broken answer fails what it seems to answer."""
+        faults = self._decided(list(faults))
         listed, more = self._listed(faults, 0)
         ident = render.usable_id(frame, value)
         exchange, onward, back = None, None, None
@@ -454,12 +512,36 @@ class Conversation:
         findings = Findings(listed, more, onward, back) if self._enforcing else Findings(listed, more, frame)
         return verdict(party, frame, kind, value, exchange, self.revision, findings)
 
+    def _unjudged(self, party: Party, frame: bytes, value: Any, wrong: Violation) -> Verdict:
+        """What is known of it may be half taken in already: a request may be open, or may not."""
+        kind = _loose_kind(value)
+        asker = self._sides[party.other if kind in {"result", "error"} else party]
+        ident = render.usable_id(frame, value) if kind not in {"notification", "unreadable"} else None
+        exchange = asker.open.get(ident) if ident is not None else None
+        if exchange is None and self._closing is not None and self._closing.id == ident:
+            exchange = self._closing
+        self._closing = None
+        onward, back = frame if not self._enforcing or not wrong.stops else None, None
+        if kind == "request" and ident is not None:
+            token = render.id_token(frame, value["id"])
+            if onward is None:
+                back = render.refusal(token, (wrong,), 0, self.revision)
+            elif exchange is None and len(asker.open) < self._most_open:
+                exchange = Exchange.of(asker.judge.stranger(party, value["method"]), ident)
+                exchange.spelling = token
+                asker.open[ident] = exchange
+        elif exchange is not None and onward is None:
+            onward = render.failure(render.id_token(frame, value["id"]), "INTERNAL_ERROR", (wrong,), 0, self.revision)
+        if exchange is not None and (back is not None or kind != "request"):
+            asker.close(exchange, "answered")
+        return verdict(party, frame, kind, value, exchange, self.revision, Findings((wrong,), 0, onward, back))
+
     def _unsolicited(
         self, party: Party, frame: bytes, message: dict[str, Any], kind: Kind, exchange: Exchange | None
     ) -> Verdict:
         """An answer that nobody waits for: never delivered."""
-        wrong = objections.unsolicited(message["id"], exchange, self.revision)
-        findings = Findings((wrong,), 0, None if self._enforcing else frame)
+        wrong = self._decided([objections.unsolicited(message["id"], exchange, self.revision)])
+        findings = Findings(tuple(wrong), 0, None if self._enforcing else frame)
         return verdict(party, frame, kind, message, exchange, self.revision, findings)
 
     def _abandoned(
@@ -497,6 +579,9 @@ class Conversation:
             self._message(party, spelt, value, facts, batched=True)
             for spelt, value in zip(render.entries(frame), values, strict=True)
         )
+        return self._of_parts(party, frame, values, parts)
+
+    def _of_parts(self, party: Party, frame: bytes, values: list[Any], parts: tuple[Verdict, ...]) -> Verdict:
         found = [each.under(f"/{index}") for index, part in enumerate(parts) for each in part.violations]
         listed, more = self._listed(found, sum(part.more for part in parts))
         untouched = all(part.onward is part.frame for part in parts)
@@ -512,6 +597,10 @@ class Conversation:
 
     def _no_such_method(self, judge: Judge, party: Party, kind: Kind, message: dict[str, Any]) -> Violation:
         return objections.no_such_method(judge, party, kind, message, self._memory.has_extensions(message))
+
+    def _decided(self, found: list[Violation], tool: str | None = None) -> list[Violation]:
+        """*found*, each with what the policy says of it."""
+        return found if self._policy is None else self._policy.decided(found, tool)
 
     def _listed(self, found: Sequence[Violation], more: int) -> tuple[tuple[Violation, ...], int]:
         most = self.limits.violations
@@ -544,5 +633,21 @@ def _asks(value: Any) -> bool:
     )
 
 
+def _loose_kind(value: Any) -> Kind:
+    """What a message seems to be, whatever is wrong with it."""
+    if not isinstance(value, dict):
+        return "unreadable"
+    if isinstance(value.get("method"), str):
+        return "request" if "id" in value else "notification"
+    return "result" if "result" in value else "error" if "error" in value else "unreadable"
+
+
+def _tool_named(message: dict[str, Any]) -> str | None:
+    """The tool that a request calls."""
+    params = message.get("params")
+    name = params.get("name") if type(params) is dict and message["method"] == "tools/call" else None
+    return name if type(name) is str else None
+
+
 def _refused(found: Sequence[Violation]) -> bool:
-    return any(each.action == "refuse" for each in found)
+    return any(each.stops for each in found)

@@ -5,7 +5,7 @@ The revision, what both sides have declared, the tools and their contracts, prog
 violation, added to the list that the caller hands in.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from assay.contracts.tools import Tools
@@ -14,6 +14,8 @@ from assay.ladder import contract
 from assay.ladder.protocol import Definition, Judge
 from assay.lifecycle import CAPABILITIES_KEY, Lifecycle
 from assay.limits import Limits
+from assay.objections import set_aside
+from assay.policy import Policy
 from assay.rules import violation
 from assay.side import Id, Side, has_capability, undeclared
 from assay.spec.revisions import handshake
@@ -48,15 +50,27 @@ class Memory:
     """The state of one conversation."""
 
     def __init__(
-        self, limits: Limits, revision: str | None, *, errata: bool, quick: bool, tools: Tools | None = None
+        self,
+        limits: Limits,
+        revision: str | None,
+        *,
+        errata: bool,
+        quick: bool,
+        tools: Tools | None = None,
+        policy: Policy | None = None,
     ) -> None:
         self.limits = limits
         self._quick = quick
+        self._policy = policy
         self.lifecycle = Lifecycle(revision, errata=errata)
         self.tools = Tools(limits.tools) if tools is None else tools
         self.sides = {party: Side(party, limits, self.lifecycle.judge) for party in Party}
         self._tasks: dict[tuple[Party, str], Exchange] = {}
-        self._noted: dict[str, Callable[[Side, Mapping[str, Any], Found, Judge], Exchange | None]] = {
+        self._checked: dict[str, Callable[[Side, Mapping[str, Any], Judge], Iterator[Violation]]] = {
+            "notifications/cancelled": self._check_cancel,
+            "notifications/progress": self._check_progress,
+        }
+        self._noted: dict[str, Callable[[Side, Mapping[str, Any], Judge], Exchange | None]] = {
             "notifications/initialized": self._initialized,
             "notifications/cancelled": self._cancelled,
             "notifications/progress": self._progress,
@@ -75,15 +89,15 @@ class Memory:
         """
         Keeps what the answer to a request will need of its params, and judges them by what is known.
 
-        They are valid, but for a method that nobody knows, of which anything can come.
+        Anything can come, of a method that nobody knows, or where what is not valid is let pass.
 
         Returns at least how many violations there are beyond those found.
         """
         meta = params.get("_meta")
         if isinstance(meta, dict):
             self._take_meta(side, exchange, meta, found)
-        if exchange.method == "tools/call":
-            name = params["name"]
+        name = params.get("name")
+        if exchange.method == "tools/call" and isinstance(name, str):
             exchange.detail = name[:100]
             known = self.tools.known.get(name)
             exchange.as_task = "task" in params and self._runs_tasks(exchange)
@@ -93,7 +107,9 @@ class Memory:
                 faults, more = contract.check_input(known, params, exchange.revision, self.limits.violations)
                 found += faults
                 return more
-            if self.tools.complete:
+            if self.tools.is_aside(name):
+                found.append(set_aside(name, exchange.revision))
+            elif self.tools.complete:
                 found.append(self._unknown_tool(name, exchange.revision))
         elif params:
             self._take_details(side, exchange, params, found)
@@ -118,8 +134,9 @@ class Memory:
             if len(cursor) > self.limits.cursor_bytes:
                 found.append(_too_long("/params/cursor", cursor, self.limits.cursor_bytes))
         exchange.as_task = "task" in params and self._runs_tasks(exchange)
-        if exchange.revision == "2025-11-25" and exchange.method.startswith("tasks/"):
-            exchange.detail = params.get("taskId")
+        task = params.get("taskId")
+        if exchange.revision == "2025-11-25" and exchange.method.startswith("tasks/") and isinstance(task, str):
+            exchange.detail = task
         if side.party is Party.SERVER:
             found += self._check_features(exchange, params)
 
@@ -174,70 +191,80 @@ class Memory:
     # ── notifications ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def check_note(self, side: Side, method: str, params: Mapping[str, Any], judge: Judge) -> list[Violation]:
+        """What is wrong with a notification by what was said before."""
+        check = self._checked.get(method)
+        return list(check(side, params, judge)) if check else []
+
+    def _check_cancel(self, side: Side, params: Mapping[str, Any], judge: Judge) -> Iterator[Violation]:
         """
-        What is wrong with a notification by what was said before, and stops it.
+        Whoever asked may cancel, and nobody else.
 
         A server without requests of its own cancels what the client has asked; but only subscriptions may end that way,
         any other request would never be answered.
         """
-        if method != "notifications/cancelled" or side.party is Party.CLIENT or handshake(judge.revision):
-            return []
         ident = _token(params.get("requestId"))
-        exchange = None if ident is None else self.sides[Party.CLIENT].open.get(ident)
-        if exchange is None or exchange.method == "subscriptions/listen":
-            return []
-        return [
-            violation(
+        if ident is None:
+            return
+        asker = self._cancelling(side, judge)
+        exchange = asker.open.get(ident)
+        if asker is not side and exchange is not None and exchange.method != "subscriptions/listen":
+            yield violation(
                 "protocol/cancel-other",
                 "/params/requestId",
                 expected="the id of a subscription",
                 found=f"that of {exchange.method}",
                 revision=judge.revision,
             )
-        ]
+        elif exchange is None and ident not in asker.settled:
+            yield _cancel_violation("the id of an open request of its own", judge.revision)
+        elif exchange is not None and exchange.method == "initialize":
+            yield _cancel_violation("another request than initialize", judge.revision)
 
-    def noted(self, side: Side, method: str, params: Mapping[str, Any], found: Found, judge: Judge) -> Exchange | None:
-        """A notification has passed; the exchange that it concerns, if any."""
-        effect = self._noted.get(method)
-        return effect(side, params, found, judge) if effect else None
-
-    def _initialized(self, side: Side, params: Mapping[str, Any], found: Found, judge: Judge) -> None:  # noqa: ARG002
-        self.lifecycle.initialized()
-        self._settle()
-
-    def _tools_changed(self, side: Side, params: Mapping[str, Any], found: Found, judge: Judge) -> None:  # noqa: ARG002
-        self.tools.changed()
-
-    def _cancelled(self, side: Side, params: Mapping[str, Any], found: Found, judge: Judge) -> Exchange | None:
-        ident = _token(params.get("requestId"))
-        if ident is None:
-            return None
-        if side.party is Party.SERVER and not handshake(judge.revision):
-            side = self.sides[Party.CLIENT]
-            if ident in side.open and side.open[ident].method != "subscriptions/listen":
-                return side.open[ident]
-        exchange = side.open.get(ident)
-        if exchange is None:
-            if ident not in side.settled:
-                found.append(_cancel_violation("the id of an open request of its own", judge.revision))
-            return side.settled.get(ident)
-        if exchange.method == "initialize":
-            found.append(_cancel_violation("another request than initialize", judge.revision))
-        side.close(exchange, "cancelled")
-        return exchange
-
-    def _progress(self, side: Side, params: Mapping[str, Any], found: Found, judge: Judge) -> None:
+    def _check_progress(self, side: Side, params: Mapping[str, Any], judge: Judge) -> Iterator[Violation]:
         tokens = self.sides[side.party.other].tokens
         token, progress = _token(params.get("progressToken")), params.get("progress")
         if token is None or not isinstance(progress, int | float):
             return
+        last = tokens.get(token)
         if token not in tokens:
-            found.append(_progress_violation("/params/progressToken", "the token of an open request", "another", judge))
-            return
-        last = tokens[token]
-        if last is not None and progress <= last:
-            found.append(_progress_violation("/params/progress", f"more than {last:g}", f"{progress:g}", judge))
-        tokens[token] = progress
+            yield _progress_violation("/params/progressToken", "the token of an open request", "another", judge)
+        elif last is not None and progress <= last:
+            yield _progress_violation("/params/progress", f"more than {last:g}", f"{progress:g}", judge)
+
+    def noted(self, side: Side, method: str, params: Mapping[str, Any], judge: Judge) -> Exchange | None:
+        """A notification has passed; the exchange that it concerns, if any."""
+        effect = self._noted.get(method)
+        return effect(side, params, judge) if effect else None
+
+    def _initialized(self, side: Side, params: Mapping[str, Any], judge: Judge) -> None:  # noqa: ARG002
+        self.lifecycle.initialized()
+        self._settle()
+
+    def _tools_changed(self, side: Side, params: Mapping[str, Any], judge: Judge) -> None:  # noqa: ARG002
+        self.tools.changed()
+
+    def _cancelling(self, side: Side, judge: Judge) -> Side:
+        """Whose requests *side* may cancel."""
+        return side if side.party is Party.CLIENT or handshake(judge.revision) else self.sides[Party.CLIENT]
+
+    def _cancelled(self, side: Side, params: Mapping[str, Any], judge: Judge) -> Exchange | None:
+        ident = _token(params.get("requestId"))
+        if ident is None:
+            return None
+        asker = self._cancelling(side, judge)
+        exchange = asker.open.get(ident)
+        if exchange is None:
+            return asker.settled.get(ident)
+        # What the server may not cancel stays open: its answer is still due.
+        if asker is side or exchange.method == "subscriptions/listen":
+            asker.close(exchange, "cancelled")
+        return exchange
+
+    def _progress(self, side: Side, params: Mapping[str, Any], judge: Judge) -> None:  # noqa: ARG002
+        tokens = self.sides[side.party.other].tokens
+        token, progress = _token(params.get("progressToken")), params.get("progress")
+        if token in tokens and isinstance(progress, int | float):
+            tokens[token] = progress
 
     # ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -267,9 +294,12 @@ class Memory:
                 "protocol/result", result, "/result", judge.revision, self.limits.violations
             )
             found += faults
-            if any(each.action == "refuse" for each in faults):
+            if any(each.stops for each in self._decided(faults, exchange.tool)):
                 return more
         return self._check_promise(exchange, result, found)
+
+    def _decided(self, faults: list[Violation], tool: str | None) -> list[Violation]:
+        return faults if self._policy is None else self._policy.decided(faults, tool)
 
     def _check_result_type(self, exchange: Exchange, result: dict[str, Any], judge: Judge) -> list[Violation]:
         """A type of result that the specification does not have may still be that of a declared extension."""

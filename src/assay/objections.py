@@ -95,6 +95,32 @@ def unsolicited(ident: Any, exchange: Exchange | None, revision: str | None) -> 
     )
 
 
+def set_aside(tool: str, revision: str) -> Violation:
+    """A call of a tool that nobody was told of."""
+    return violation(
+        "contract/set-aside",
+        "/params/name",
+        expected="a tool of the list as it was handed on",
+        found=f'"{tool[:60]}", which was set aside',
+        revision=revision,
+    )
+
+
+def failure(why: str, revision: str | None) -> Violation:
+    """A message that we failed to judge; *why*, in a word."""
+    return violation("guard/failure", expected="a verdict", found=f"a fault in the guard ({why})", revision=revision)
+
+
+def loosely_read(frame: bytes) -> Any:
+    """The value in *frame*, by whatever can read it at all; None if nothing can."""
+    import orjson  # noqa: PLC0415 - only where the usual way has failed
+
+    try:
+        return orjson.loads(frame)
+    except orjson.JSONDecodeError:
+        return None
+
+
 def unanswered(exchange: Exchange, why: str = "") -> Violation:
     """A request that never got its answer."""
     return violation(

@@ -26,7 +26,7 @@ def set_aside(exchange: Exchange, result: dict[str, Any], found: Sequence[Violat
     """*found*, with what only concerns entries of a list made a matter of those entries."""
     member = LISTS.get(exchange.method, "")
     entries = result.get(member)
-    refused = [each for each in found if each.action == "refuse"]
+    refused = [each for each in found if each.stops]
     if not refused or not isinstance(entries, list) or any(_entry(each, member) is None for each in refused):
         return list(found)
     fits = exchange.entry.result.is_valid
@@ -35,18 +35,28 @@ def set_aside(exchange: Exchange, result: dict[str, Any], found: Sequence[Violat
     if not fits({**result, member: [one for number, one in enumerate(entries) if number not in bad]}):
         return list(found)
     named = {_entry(each, member) for each in refused}
-    told = [replace(each, action="quarantine") if each.action == "refuse" else each for each in found]
+    told = [replace(each, action="quarantine") if each.stops else each for each in found]
     # An entry that is not named is set aside all the same: say so.
     return told + [replace(told[0], at=f"/result/{member}/{number}") for number in sorted(bad - named)]
 
 
 def entries(exchange: Exchange, found: Sequence[Violation]) -> set[int]:
-    """The numbers of the entries that are set aside."""
+    """The numbers of the entries that are not handed on, alone or with the whole list."""
     member = LISTS.get(exchange.method)
     if member is None:
         return set()
-    numbers = (_entry(each, member) for each in found if each.action == "quarantine")
+    numbers = (_entry(each, member) for each in found if each.stops or each.action == "quarantine")
     return {number for number in numbers if number is not None}
+
+
+def tool_at(violation: Violation, result: Any) -> str | None:
+    """The tool that *violation* is about, in a list of them."""
+    number = _entry(violation, "tools")
+    tools = result.get("tools") if isinstance(result, dict) else None
+    if number is None or not isinstance(tools, list) or number >= len(tools):
+        return None
+    name = tools[number].get("name") if isinstance(tools[number], dict) else None
+    return name if isinstance(name, str) else None
 
 
 def without(frame: bytes, message: dict[str, Any], method: str, numbers: Collection[int]) -> bytes:

@@ -120,9 +120,10 @@ def refusal(
 
     Arguments that break a tool's contract are a failed result from 2025-11-25 on, so that a model can mend them itself.
     """
-    first = next((each for each in violations if each.action == "refuse"), violations[0])
-    if first.rule == "contract/input" and ident is not None and revision is not None and revision >= "2025-11-25":
-        return _frame(ident, b'"result":' + orjson.dumps(_failed_result(violations, more, revision)), revision)
+    first = next((each for each in violations if each.stops), violations[0])
+    if first.rule == "contract/input" and ident is not None and _has_failed_results(revision):
+        lines = [f"{each.at}: expected {each.expected}, found {each.found}. {each.hint}" for each in violations]
+        return _failed_result(ident, "The arguments break the tool's inputSchema.", lines, more, revision)
     error: dict[str, Any] = CanonicalError.to_jsonrpc_error(RULES[first.rule].code)
     data: dict[str, Any] = {"violations": [as_json(each) for each in violations]}
     if first.rule == "protocol/unsupported-revision":
@@ -144,6 +145,22 @@ def failure(
     return error_frame(ident, error, _counted(data, more), revision)
 
 
+def withheld(ident: bytes, tool: str, violations: Sequence[Violation], more: int, revision: str) -> bytes:
+    """
+    What whoever called *tool* gets in place of a result that was broken.
+
+    From 2025-11-25 on a failed result, as for broken arguments: a model sees it, and can do something else.
+    """
+    if not _has_failed_results(revision):
+        return failure(ident, "UPSTREAM_INVALID", violations, more, revision)
+    lines = [
+        f"{each.at}: expected {each.expected}, found {each.found} [{each.rule}]. {each.hint}" for each in violations
+    ]
+    return _failed_result(
+        ident, f"The result of {tool[:100]} broke its contract and was withheld.", lines, more, revision
+    )
+
+
 def error_frame(ident: bytes | None, error: dict[str, Any], data: dict[str, Any] | None, revision: str | None) -> bytes:
     """An error response as a frame."""
     whole = {**error, "data": data} if data else error
@@ -162,6 +179,10 @@ def as_json(violation: Violation) -> dict[str, str]:
     }
     if violation.schema_at is not None:
         shown["schemaAt"] = violation.schema_at
+    if violation.action != RULES[violation.rule].action:
+        shown["action"] = violation.action
+    if violation.reason is not None:
+        shown["reason"] = violation.reason
     return shown
 
 
@@ -169,15 +190,18 @@ def _counted(data: dict[str, Any], more: int) -> dict[str, Any]:
     return {**data, "more": more} if more else data
 
 
-def _failed_result(violations: Sequence[Violation], more: int, revision: str) -> dict[str, Any]:
-    lines = [f"{each.at}: expected {each.expected}, found {each.found}. {each.hint}" for each in violations]
+def _has_failed_results(revision: str | None) -> bool:
+    """Whether what is wrong with a call is told to the model, in *revision*, rather than to the client."""
+    return revision is not None and revision >= "2025-11-25"
+
+
+def _failed_result(ident: bytes, what: str, lines: list[str], more: int, revision: str | None) -> bytes:
     if more:
-        lines.append(f"and at least {more} more")
-    result: dict[str, Any] = {
-        "content": [{"type": "text", "text": "The arguments break the tool's inputSchema.\n" + "\n".join(lines)}],
-        "isError": True,
-    }
-    return {"resultType": "complete", **result} if revision >= "2026-07-28" else result
+        lines = [*lines, f"and at least {more} more"]
+    result: dict[str, Any] = {"content": [{"type": "text", "text": "\n".join([what, *lines])}], "isError": True}
+    if revision is not None and revision >= "2026-07-28":
+        result = {"resultType": "complete", **result}
+    return _frame(ident, b'"result":' + orjson.dumps(result), revision)
 
 
 def _frame(ident: bytes | None, rest: bytes, revision: str | None) -> bytes:

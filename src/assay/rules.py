@@ -531,6 +531,16 @@ _ROWS: tuple[tuple[str, str, str, str, str, Action, str, str], ...] = (
         '{"name":"serach"} where the list has search',
     ),
     (
+        "contract/set-aside",
+        "A call does not name a tool that was set aside from the list.",
+        "Nobody was told of it, and neither its arguments nor its results could be judged.",
+        f"{_OURS}; {_TOOLS}",
+        "Use a tool of the list. The server's author is to mend the schema for which it was set aside.",
+        _REFUSE,
+        "UNKNOWN_TOOL",
+        '{"name":"search"} after a list in which the schema of search does not compile',
+    ),
+    (
         "contract/duplicate-tool",
         "No two tools of a server have one name.",
         "Which of them is called is left to chance.",
@@ -563,10 +573,10 @@ _ROWS: tuple[tuple[str, str, str, str, str, Action, str, str], ...] = (
     (
         "contract/unknown-dialect",
         "A $schema names a draft of JSON Schema: 4, 6, 7, 2019-09 or 2020-12.",
-        "The keywords of another dialect are not known, so the contract is not judged.",
+        "The keywords of another dialect are not known, so nobody could be held to the contract.",
         _BASIC,
         "Name a standard draft, or leave $schema out for 2020-12.",
-        _REPORT,
+        _QUARANTINE,
         "UPSTREAM_INVALID",
         '{"$schema":"https://example.com/mine"}',
     ),
@@ -669,6 +679,16 @@ _ROWS: tuple[tuple[str, str, str, str, str, Action, str, str], ...] = (
         _REFUSE,
         "UPSTREAM_INVALID",
         '{"serverInfo":{"name":"libary","version":"1"}} where library was locked',
+    ),
+    (
+        "guard/failure",
+        "The guard comes to a verdict.",
+        "A message that could not be judged is not let through as if it were good; the fault is ours, and is logged.",
+        _OURS,
+        "Report it, with the lines of the log. An operator can let such messages pass with guard.fail_open.",
+        _REFUSE,
+        "INTERNAL_ERROR",
+        "any message that finds a fault in the judge",
     ),
 )
 

@@ -321,6 +321,14 @@ def _iso(value: Any) -> str:
     return datetime.fromisoformat(text).isoformat()
 
 
+def _day(value: Any) -> str:
+    text = _iso(value)
+    # A time of day would be lost without a word.
+    if len(value if type(value) is str else value.isoformat()) > len("2027-01-01"):
+        raise ValueError
+    return text.partition("T")[0]
+
+
 def _switch(text: str) -> bool:
     if text.lower() not in _SWITCHES:
         raise ValueError
@@ -338,6 +346,8 @@ _KINDS: Final[Mapping[Any, Kind]] = {
 }
 
 _MOMENT: Final = Kind("a date such as 2027-01-01", str, _iso)
+
+_DAY: Final = Kind("a date such as 2027-01-01, without a time", str, _day)
 
 
 class Setting(NamedTuple):
@@ -362,6 +372,11 @@ Path = tuple[str, ...]
 ANY: Final = "*"
 """Stands in a path for whatever key a table is given."""
 
+EACH: Final = "#"
+"""Stands in a path for the number of a table in an array of them, from 1 on."""
+
+_FREE: Final = frozenset({ANY, EACH})
+
 Rows = Mapping[Path, Setting]
 
 
@@ -375,16 +390,24 @@ def known(section: "type[DataclassInstance]") -> dict[Path, Setting]:
 def _rows(kind: Any, metadata: Mapping[str, Any]) -> dict[Path, Setting]:
     kind = _when_given(kind)
     if is_dataclass(kind) and isinstance(kind, type):
-        return known(kind)
+        below = known(kind)
+        short = getattr(kind, "SHORT", None)
+        # One of its keys may stand for the whole table.
+        return below if short is None else {(): below[short,], **below}
+    if _is_array(kind):
+        return {(EACH, *path): setting for path, setting in _rows(get_args(kind)[0], {}).items()}
     if get_origin(kind) is Mapping:
         keys = metadata.get("keys")
         below = _rows(get_args(kind)[1], {**metadata, "keys": None})
         return {(key, *path): setting for key in (keys() if keys else [ANY]) for path, setting in below.items()}
     words, special = metadata.get("words"), metadata.get("kind")
-    setting = Setting(
-        special() if special else _KINDS[kind], tuple(words()) if words else (), metadata.get("secret", False)
-    )
-    return {(): setting}
+    value = _DAY if metadata.get("day") else special() if special else _KINDS[kind]
+    return {(): Setting(value, tuple(words()) if words else (), metadata.get("secret", False))}
+
+
+def _is_array(kind: Any) -> bool:
+    """Whether it is an array of tables."""
+    return get_origin(kind) is tuple and is_dataclass(get_args(kind)[0])
 
 
 def _when_given(kind: Any) -> Any:
@@ -393,8 +416,12 @@ def _when_given(kind: Any) -> Any:
 
 
 def _fits(row: Path, path: Path) -> bool:
-    """Whether *row* begins like *path*, or with `ANY` in its place."""
-    return len(row) >= len(path) and all(one in (ANY, part) for one, part in zip(row, path, strict=False))
+    """Whether *row* begins like *path*, or with something free in its place."""
+    return len(row) >= len(path) and all(map(_stands_for, row, path))
+
+
+def _stands_for(one: str, part: str) -> bool:
+    return one in (part, ANY) or (one == EACH and part.isdecimal())
 
 
 def _setting(rows: Rows, path: Path) -> Setting | None:
@@ -515,7 +542,9 @@ def _in_table(rows: Rows, given: Any, place: str, above: Path) -> Iterator[_Give
     for key, value in given.items():
         path = (*above, key)
         setting, where = _setting(rows, path), place + _dotted(path)
-        if setting is not None:
+        if any(each[: len(path) + 1] == (*path, EACH) for each in rows):
+            yield from _in_array(rows, value, place, path)
+        elif setting is not None and not (isinstance(value, dict) and _has_more(rows, path)):
             yield _Given(path, _taken(setting, value, where), where)
         elif any(_fits(each, path) for each in rows):
             # That the table is there may mean something, even if nothing is in it.
@@ -525,6 +554,21 @@ def _in_table(rows: Rows, given: Any, place: str, above: Path) -> Iterator[_Give
             raise SettingsError(f"{place}{_dotted(path)}: unknown key{_remedy(rows, path)}")
 
 
+def _in_array(rows: Rows, given: Any, place: str, above: Path) -> Iterator[_Given]:
+    """The settings of an array of tables."""
+    if not isinstance(given, list):
+        _object_to(place + _dotted(above), "an array of tables", given)
+    for number, value in enumerate(given, 1):
+        path = (*above, str(number))
+        yield _Given(path, None, place + _dotted(path))
+        yield from _in_table(rows, value, place, path)
+
+
+def _has_more(rows: Rows, path: Path) -> bool:
+    """Whether a setting may be a table too."""
+    return any(len(each) > len(path) and _fits(each, path) for each in rows)
+
+
 def _in_variables(rows: Rows, variables: Mapping[str, str], log: Log) -> Iterator[_Given]:
     """
     The settings of the environment.
@@ -532,7 +576,7 @@ def _in_variables(rows: Rows, variables: Mapping[str, str], log: Log) -> Iterato
     A name that begins like one of our sections is ours, and a slip. Any other may be somebody else's: it breaks
     nothing, but is not passed over in silence.
     """
-    names = {variable(path): path for path in rows if ANY not in path}
+    names = {variable(path): path for path in rows if _FREE.isdisjoint(path)}
     sections = tuple({variable((path[0], "")) for path in rows})
     for name in sorted(variables):
         path = names.get(name)
@@ -540,12 +584,16 @@ def _in_variables(rows: Rows, variables: Mapping[str, str], log: Log) -> Iterato
             yield _Given(path, _read(rows[path], variables[name], name), name)
             continue
         unknown = f"{name}: unknown setting{_near(name, names)}"
-        free = next((each for each in rows if ANY in each and name.startswith(variable((*_named(each), "")))), None)
+        free = next((each for each in rows if _named(each) != each and _begins(name, _named(each))), None)
         if free is not None:
             raise SettingsError(f"{name}: {_dotted(free)} has no variable; it goes into a file")
         if name.startswith(sections):
             raise SettingsError(unknown)
         log(f"{unknown} (ignored)")
+
+
+def _begins(name: str, path: Path) -> bool:
+    return name == variable(path) or name.startswith(variable((*path, "")))
 
 
 def _in_flags(rows: Rows, flags: Sequence[str]) -> Iterator[_Given]:
@@ -617,7 +665,13 @@ def _built(kind: type[Section], values: Mapping[Path, Any]) -> Section:
 def _value(kind: Any, values: Mapping[Path, Any]) -> Any:
     """What *values*, which are those of one field, make together."""
     if is_dataclass(kind) and isinstance(kind, type):
-        return _built(kind, values)
+        short = getattr(kind, "SHORT", None)
+        whole: dict[Path, Any] = {(short,): values[()]} if short is not None and values.get(()) is not None else {}
+        return _built(kind, {**whole, **{path: value for path, value in values.items() if path}})
+    if _is_array(kind):
+        numbers = sorted({int(path[0]) for path in values if path})
+        items = ({path[1:]: value for path, value in values.items() if path[:1] == (str(one),)} for one in numbers)
+        return tuple(_value(get_args(kind)[0], below) for below in items)
     if get_origin(kind) is not Mapping:
         return values[()]
     names = dict.fromkeys(path[0] for path in values if path)
@@ -643,19 +697,19 @@ def _shown(value: Any) -> str:
 
 def _dotted(path: Path) -> str:
     """*path* as it is written, on one line whatever is in it; a free name in it is shown as such."""
-    name = ".".join("NAME" if part == ANY else part for part in path)
+    name = ".".join({ANY: "NAME", EACH: "NUMBER"}.get(part, part) for part in path)
     return name if name.isprintable() else ascii(name)
 
 
 def _named(path: Path) -> Path:
     """*path* up to the first name that is free."""
-    return path[: path.index(ANY)]
+    return path[: next((at for at, part in enumerate(path) if part in _FREE), len(path))]
 
 
 def _remedy(rows: Rows, path: Path) -> str:
     """What *path* was probably meant to be: a key beside it, the same key elsewhere, else all that there are."""
     level = len(path) - 1
-    beside = sorted({each[level] for each in rows if len(each) > level and _fits(each, path[:level])} - {ANY})
+    beside = sorted({each[level] for each in rows if len(each) > level and _fits(each, path[:level])} - _FREE)
     elsewhere = [_dotted(each) for each in rows if each[-1] == path[-1]]
     near = _near(path[-1], beside) or (f"; did you mean {elsewhere[0]}?" if elsewhere else "")
     return near or (f"; there are {', '.join(beside)}" if beside else "")

@@ -20,8 +20,11 @@ class Party(StrEnum):
         return Party.SERVER if self is Party.CLIENT else Party.CLIENT
 
 
-Action = Literal["refuse", "quarantine", "report"]
-"""What a violation does by default: stop the message, set aside the one entry it names, or only be told."""
+Action = Literal["refuse", "quarantine", "report", "drop", "repair"]
+"""
+What comes of a violation: the message stops, or only the entry that it names is set aside, or it is only told; the
+message stops without a word to whoever sent it; or what is wrong is mended, and the message goes on.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,13 @@ class Violation:
     action: Action = "refuse"
     schema_at: str | None = None
     """Where in the schema, as a URI fragment, if a schema refused it."""
+    reason: str | None = None
+    """Why it is treated otherwise than others, in the words of whoever has said so."""
+
+    @property
+    def stops(self) -> bool:
+        """Whether the message goes no further for it."""
+        return self.action in ("refuse", "drop")
 
     def under(self, prefix: str) -> "Violation":
         """The same violation in a message that holds this one at *prefix*."""
@@ -116,8 +126,8 @@ class Verdict:
 
     @property
     def accepted(self) -> bool:
-        """Whether no rule refuses the message; it may still carry reports."""
-        return not any(violation.action == "refuse" for violation in self.violations)
+        """Whether no rule stops the message; it may still carry reports."""
+        return not any(violation.stops for violation in self.violations)
 
     @property
     def message(self) -> "Message | None":

@@ -125,11 +125,16 @@ def test_a_bad_answer_fails_the_request_and_says_what_is_wrong(wrong: Guarded, l
     _, rule, at = BAD_ANSWERS[lie]
     failed = wrong.ask(call(lie, lie))
     assert failed["id"] == lie
-    assert failed["error"]["code"] == -32010
-    first = failed["error"]["data"]["violations"][0]
-    assert (first["rule"], first["at"]) == (rule, at)
-    if rule == "contract/output":
-        assert first["source"].endswith(f"outputSchema of {lie}")
+    if "result" in failed:
+        assert rule in {"contract/output", "protocol/result"}
+        first, told = failed["result"]["content"][0]["text"].splitlines()[:2]
+        assert first == f"The result of {lie} broke its contract and was withheld."
+        assert told.startswith(f"{at}: expected ")
+        assert f"[{rule}]" in told
+    else:
+        assert failed["error"]["code"] == -32010
+        first = failed["error"]["data"]["violations"][0]
+        assert (first["rule"], first["at"]) == (rule, at)
     assert wrong.ask(call("next", "good"))["result"]["structuredContent"]["hits"] > 0
 
 

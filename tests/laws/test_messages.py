@@ -249,6 +249,17 @@ def assert_refused_params(case: Case, params: dict[str, Any], fault: Break, iden
     return assert_named(verdict, fault, "/params")
 
 
+def assert_told(case: Case, answer: dict[str, Any], verdict: Verdict) -> None:
+    """Whoever asked is told what is wrong: a model where it called a tool, and the revision lets it see that."""
+    if case.method.name == "tools/call" and case.revision >= "2025-11-25":
+        assert answer["result"]["isError"] is True
+        text = answer["result"]["content"][0]["text"]
+        assert all(f"\n{each.at}: expected" in text and f"[{each.rule}]" in text for each in verdict.violations)
+        return
+    assert answer["error"]["code"] == -32010
+    assert [each["at"] for each in answer["error"]["data"]["violations"]] == [each.at for each in verdict.violations]
+
+
 def assert_refused_result(case: Case, fault: Break, ident: str | int) -> bool:
     """A result with a fault fails the request that it answers; whether the place named is exact."""
     conversation = asked(case, ident)
@@ -258,8 +269,8 @@ def assert_refused_result(case: Case, fault: Break, ident: str | int) -> bool:
     assert {each.rule for each in verdict.violations} == {"protocol/result"}
     assert verdict.back is None
     answer = _read(verdict.onward)
-    assert (answer["id"], answer["error"]["code"]) == (ident, -32010)
-    assert [each["at"] for each in answer["error"]["data"]["violations"]] == [each.at for each in verdict.violations]
+    assert answer["id"] == ident
+    assert_told(case, answer, verdict)
     assert conversation.open_requests(case.sender) == ()
     return assert_named(verdict, fault, "/result")
 
@@ -379,7 +390,7 @@ def test_a_request_may_be_answered_by_asking_back(case: Case, data: st.DataObjec
     if fault.what in {"nothing", "no resultType"} or fault.at == "/resultType":
         return
     verdict = _asked_with_everything(case).hear(SERVER, frame(result(1, fault.value)))
-    assert _read(verdict.onward)["error"]["code"] == -32010
+    assert_told(case, _read(verdict.onward), verdict)
     event(f"exact: {assert_named(verdict, fault, '/result')}")
 
 

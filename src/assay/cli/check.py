@@ -69,7 +69,9 @@ def _check(args: argparse.Namespace, name: str) -> int:
                     status = 1
     except (OSError, TranscriptError, KeyError) as error:
         reason = error.strerror if isinstance(error, OSError) else error.args[0]
-        print(f"assay check: {name}: {reason}", file=sys.stderr)
+        from assay.console.plain import plain
+
+        print(f"assay check: {name}: {plain(str(reason))}", file=sys.stderr)
         return 2
     report.end(conversation.revision)
     return status

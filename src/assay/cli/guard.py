@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from assay.guard.watch import Watch
     from assay.lock.inspection import Inspection
     from assay.lock.locked import Locked
+    from assay.policy import Policy
     from assay.settings import Settings
 
 _EPILOG = """\
@@ -105,7 +106,7 @@ def _locked(args: argparse.Namespace, settings: Settings) -> Locked | None:
     if wish == "off" or (wish == "auto" and not os.path.exists("assay.lock")):
         return None
     from assay.cli.serve import _log
-    from assay.console.journal import plain
+    from assay.console.plain import plain
     from assay.lock.file import LockError, chosen
     from assay.settings import SettingsError
 
@@ -144,7 +145,12 @@ def _guard(
     timeout = settings.guard.timeout if args.timeout is None else args.timeout
     limits = replace(settings.limits, frame_bytes=settings.guard.frame_bytes)
     guard = Guard(
-        mode="enforce" if enforcing else "audit", limits=limits, clock=monotonic, timeout=timeout, lock=_lock(locked)
+        mode="enforce" if enforcing else "audit",
+        limits=limits,
+        clock=monotonic,
+        timeout=timeout,
+        policy=policy_of(settings, say),
+        lock=_lock(locked),
     )
     watch = Watch(log, errors.say, enforcing=enforcing)
     with _records(args, settings, say) as records:
@@ -201,6 +207,22 @@ def _lock(locked: Locked | None) -> Inspection | None:
     from assay.lock.inspection import Inspection
 
     return Inspection(locked)
+
+
+def policy_of(settings: Settings, say: Callable[[str], None]) -> Policy | None:
+    """What is done about which rule today, if anything was set; exceptions that have ended, or soon will, are told."""
+    guard = settings.guard
+    if not guard.policy and not guard.exceptions and not guard.fail_open:
+        return None
+    from time import gmtime, strftime
+
+    from assay.console.plain import plain
+    from assay.guard.ruling import policy, warnings
+
+    today = strftime("%Y-%m-%d", gmtime())
+    for line in warnings(guard, today):
+        say(plain(f"assay: {line}"))
+    return policy(guard, today)
 
 
 def _say(errors: Outlet, line: str) -> None:

@@ -265,7 +265,8 @@ def _difference_lines(difference: Difference) -> Iterator[str]:
 
 
 def _title(entry: Entry) -> str:
-    from assay.console.journal import plain, title
+    from assay.console.journal import title
+    from assay.console.plain import plain
 
     return (
         "no record" if entry.record is None else f"{entry.record['metadata'].get('party')} {plain(title(entry.record))}"
@@ -291,7 +292,7 @@ def _json(value: object) -> str:
 
 
 def _readable(text: str) -> str:
-    from assay.console.journal import plain
+    from assay.console.plain import plain
 
     return plain(os.fsencode(text).decode(errors="replace"))
 

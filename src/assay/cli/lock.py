@@ -221,7 +221,7 @@ class _Outcome:
         self.fail(wanted, reason)
 
     def _write(self, name: str, found: Locked) -> None:
-        from assay.console.journal import plain
+        from assay.console.plain import plain
         from assay.lock.file import write
 
         self._lock[name] = found
@@ -269,7 +269,7 @@ def _name(lock: Lock, found: Locked) -> str:
 
 
 def _say(line: str) -> None:
-    from assay.console.journal import plain
+    from assay.console.plain import plain
 
     _say_plainly(plain(f"assay lock: {line}"))
 

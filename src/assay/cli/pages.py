@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from assay.errors import CanonicalError
+from assay.policy import fitting
 from assay.rules import RULES, Rule
 from assay.spec.pages import revisions_page
 
@@ -15,6 +16,7 @@ _RUNGS = {
     "protocol": "Is it MCP of the revision in use, and is this the time for it?",
     "contract": "Does it keep what the tool promises?",
     "lock": "Is the server what it was when somebody reviewed it?",
+    "guard": "Could it be judged at all?",
 }
 
 
@@ -31,6 +33,7 @@ def rules_page() -> str:
         "",
         "What a violation does by default:",
         "**refuse** stops the message, **quarantine** sets one entry of a list aside, **report** is only told.",
+        "A [policy](policy.md) can say something else, as far as it fits the rule.",
         "",
     ]
     for rung, question in _RUNGS.items():
@@ -51,6 +54,7 @@ def _rule(rule: Rule) -> list[str]:
         f"{rule.why}",
         "",
         f"- By default: **{rule.action}**, as an error {error['code']} “{error['message']}”, HTTP {status}.",
+        f"- A policy may say: {', '.join(fitting(rule.id))}.",
         f"- Source: {rule.source.replace('{revision}', '(the revision in use)')}.",
         f"- Breaks it: `{rule.example}`",
         f"- What to do: {rule.fix}",

@@ -128,7 +128,8 @@ def _key(message: Any) -> str:
 
 def _lines(replayed: Replayed) -> Iterator[str]:
     """A difference, for people."""
-    from assay.console.journal import plain, title
+    from assay.console.journal import title
+    from assay.console.plain import plain
     from assay.journal.reading import violations
     from assay.journal.record import status_of
 
@@ -142,7 +143,7 @@ def _lines(replayed: Replayed) -> Iterator[str]:
 
 
 def _words(status: str, found: list[tuple[str, str]]) -> str:
-    from assay.console.journal import plain
+    from assay.console.plain import plain
 
     return plain(", ".join([status, *(f"{rule} at {at or 'the message'}" for rule, at in found)]))
 
@@ -160,6 +161,6 @@ def _why(counts: Counter[str]) -> str:
 
 
 def _say(line: str) -> None:
-    from assay.console.journal import plain
+    from assay.console.plain import plain
 
     print(f"assay replay: {plain(line)}", file=sys.stderr)

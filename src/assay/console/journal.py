@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
+from assay.console.plain import plain
 from assay.console.style import Style
 from assay.journal.reading import Entry, Record, violations
 from assay.journal.record import STATUSES
@@ -130,11 +131,6 @@ class Totals:
         yield from (style.paint(line, "bold") for line in style.wrapped(text, 0))
         for rule, count in sorted(self._rules.items(), key=lambda item: (-item[1], item[0])):
             yield f"  {count:>5} × {plain(rule)}"
-
-
-def plain(text: str) -> str:
-    """*text* on one line, without anything that a terminal would act upon."""
-    return text if text.isprintable() else "".join(each if each.isprintable() else "·" for each in text)
 
 
 def _fit(text: str, width: int) -> str:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
+from assay.console.plain import plain
 from assay.console.style import Style
 from assay.render import shown_id
 from assay.transcript import Judged
@@ -33,7 +34,11 @@ def lines(judged: Judged, style: Style) -> Iterator[str]:
 
 
 def title(verdict: Verdict) -> str:
-    """What a message is, in a few words."""
+    """What a message is, in a few words, safe for a terminal."""
+    return plain(_title(verdict))
+
+
+def _title(verdict: Verdict) -> str:
     if verdict.kind == "missing":
         return f"never answered: {_asked(verdict)}"
     if verdict.kind in {"blank", "unreadable", "batch"}:
@@ -82,8 +87,11 @@ def _asked(verdict: Verdict) -> str:
 
 def _violation_lines(violation: Violation, style: Style) -> Iterator[str]:
     place = violation.at or "the message"
-    first, *rest = style.wrapped(f"{place}: expected {violation.expected}, found {violation.found}", 9)
+    text = plain(f"{place}: expected {violation.expected}, found {violation.found}")
+    first, *rest = style.wrapped(text, 9)
     yield style.paint(first, "bold")
     yield from (style.paint(line, "bold") for line in rest)
-    yield from (style.paint(line, "dim") for line in style.wrapped(f"{violation.rule} ({violation.source})", 9))
-    yield from style.wrapped(f"→ {violation.hint}", 9)
+    yield from (style.paint(line, "dim") for line in style.wrapped(plain(f"{violation.rule} ({violation.source})"), 9))
+    yield from style.wrapped(plain(f"→ {violation.hint}"), 9)
+    if violation.reason is not None:
+        yield from style.wrapped(plain(f"passed by an exception: {violation.reason}"), 9)

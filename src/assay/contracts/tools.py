@@ -89,7 +89,7 @@ class Tools:
     A page is known as soon as it is heard. When the last page is in, what this listing did not name is forgotten.
     """
 
-    __slots__ = ("_limit", "_listed", "_overflowing", "complete", "known")
+    __slots__ = ("_aside", "_forgetful", "_limit", "_listed", "_overflowing", "complete", "known")
 
     def __init__(self, limit: int) -> None:
         self.known: dict[str, Contract] = {}
@@ -99,6 +99,8 @@ class Tools:
         self._limit = limit
         self._listed: set[str] = set()
         self._overflowing = False
+        self._aside: set[str] = set()
+        self._forgetful = False
 
     def learn(self, page: list[Any], *, first: bool, last: bool, outputs: bool, revision: str) -> Iterator[Violation]:
         """
@@ -139,6 +141,7 @@ class Tools:
             self._overflowing = True
             return
         self._listed.add(name)
+        self._aside.discard(name)
         output = tool.get("outputSchema", _NONE) if outputs else _NONE
         contract = self.known[name] = Contract(name, tool.get("inputSchema", _NONE), output)
         if budget.allows(tool):
@@ -153,20 +156,33 @@ class Tools:
         self.complete = True
 
     def forget(self, page: list[Any], numbers: Collection[int]) -> None:
-        """The tools of these *numbers* on a page that was just learned were not handed on: nobody knows of them."""
+        """The tools of these *numbers* on a page that was just learned were not handed on: nobody is to call them."""
         kept = {_name(tool) for number, tool in enumerate(page) if number not in numbers}
         for number in numbers:
-            if _name(page[number]) not in kept:
-                self.known.pop(_name(page[number]), None)
+            name = _name(page[number])
+            if name is not None and name not in kept:
+                self.set_aside(name)
+
+    def set_aside(self, name: str) -> None:
+        """Nobody is to call this tool until a list brings it back as it should be."""
+        self.known.pop(name, None)
+        if len(self._aside) < self._limit:
+            self._aside.add(name)
+        else:
+            self._forgetful = True
+
+    def is_aside(self, name: str) -> bool:
+        """Whether a tool was set aside. Once there were too many to remember, every tool counts that is not known."""
+        return name in self._aside or (self._forgetful and name not in self.known)
 
     def changed(self) -> None:
         """The server says that its list has changed: what is known stays, until it is listed again."""
         self.complete = False
 
 
-def _name(tool: Any) -> str:
+def _name(tool: Any) -> str | None:
     name = tool.get("name") if isinstance(tool, dict) else None
-    return name if isinstance(name, str) else ""
+    return name if isinstance(name, str) else None
 
 
 def concerns(refusal: Refusal, revision: str) -> bool:

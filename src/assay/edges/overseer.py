@@ -12,6 +12,7 @@ from assay.conversation import NO_FACTS, Facts
 from assay.edges.recorder import Recorder
 from assay.guard.guard import Guard, Mode, Move, Settled
 from assay.limits import Limits
+from assay.policy import Policy
 from assay.verdict import Party, Verdict
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def _both(first: Move, second: Move) -> Move:
 class Oversight:
     """How the conversations of one server are guarded."""
 
-    __slots__ = ("_limits", "_locked", "_mode", "_timeout", "_watcher", "recorder")
+    __slots__ = ("_limits", "_locked", "_mode", "_policy", "_timeout", "_watcher", "recorder")
 
     def __init__(
         self,
@@ -132,10 +133,12 @@ class Oversight:
         watcher: Watcher,
         *,
         locked: "Locked | None" = None,
+        policy: Policy | None = None,
     ) -> None:
         """*locked* is what the server was when it was locked, if it was."""
         self._locked = locked
         self._mode: Mode = mode
+        self._policy = policy
         self._limits = limits
         self._timeout = timeout
         self._watcher = watcher
@@ -181,5 +184,6 @@ class Oversight:
             revision=revision,
             tools=tools,
             lock=lock or self.inspection(),
+            policy=self._policy,
         )
         return Overseer(guard, self.recorder, self._watcher, session=session)

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from assay import render
 from assay.contracts.tools import Tools
 from assay.conversation import NO_FACTS, Conversation, Facts
+from assay.guard.failure import failed
 from assay.guard.outline import LOOKED_AT, Outline, outline
 from assay.ladder import framing, syntax
 from assay.limits import Limits
+from assay.policy import Policy
 from assay.side import Id
 from assay.verdict import Exchange, Party, Verdict
 
@@ -60,13 +62,16 @@ class Guard:
         revision: str | None = None,
         tools: Tools | None = None,
         lock: "Inspection | None" = None,
+        policy: Policy | None = None,
     ) -> None:
         """
         *timeout* is how many seconds a server has for an answer, counted anew with each progress; 0 for ever.
 
-        Under audit it has for ever. *revision*, *tools* and *lock* are those of `Conversation`.
+        Under audit it has for ever. *revision*, *tools*, *lock* and *policy* are those of `Conversation`.
         """
-        self.conversation = Conversation(mode=mode, limits=limits, revision=revision, tools=tools, lock=lock)
+        self.conversation = Conversation(
+            mode=mode, limits=limits, revision=revision, tools=tools, lock=lock, policy=policy
+        )
         self.mode = mode
         self._enforcing = mode == "enforce"
         self._timeout = timeout if self._enforcing else 0.0
@@ -80,7 +85,11 @@ class Guard:
 
     def hear(self, party: Party, frame: bytes, facts: Facts = NO_FACTS) -> Verdict:
         """The verdict on *frame*. Without findings it goes on as it came; otherwise `act` says what becomes of it."""
-        verdict = self.conversation.hear(party, frame, facts)
+        try:
+            verdict = self.conversation.hear(party, frame, facts)
+        except Exception as error:
+            # Whatever it is, it is ours, and nobody may be left waiting for it.
+            verdict = failed(self.conversation, party, frame, error)
         if self._timeout:
             self._note(verdict)
         return verdict
@@ -91,7 +100,8 @@ class Guard:
             # White space between messages, and nothing else: it goes on where everything does.
             return NO_MOVE if self._enforcing else self._onward(verdict, verdict.frame)
         if verdict.kind == "unreadable" and verdict.value is None:
-            return self._unreadable(verdict)
+            passes = self._enforcing and verdict.onward is not None
+            return self._onward(verdict, verdict.frame) if passes else self._unreadable(verdict)
         if verdict.party is _CLIENT:
             return Move(verdict.back, verdict.onward)
         if verdict.onward is None and verdict.kind == "batch":
@@ -247,7 +257,10 @@ class Guard:
     def _note_progress(self, verdict: Verdict) -> None:
         if verdict.party is _CLIENT or verdict.method != "notifications/progress" or not verdict.accepted:
             return
-        ident = self._tokens.get(verdict.value["params"]["progressToken"])
+        # What is wrong with it may have passed all the same.
+        params = verdict.value.get("params", {})
+        token = params.get("progressToken")
+        ident = self._tokens.get(token) if isinstance(token, str | int) else None
         if ident is not None and self._since.pop(ident, None) is not None:
             self._since[ident] = self._clock()
 

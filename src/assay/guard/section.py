@@ -1,11 +1,45 @@
-"""What an operator can set about the guard. No code."""
+"""What an operator can set about the guard. No code but for what cannot be."""
 
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
 
 from assay.guard.restarts import POLICIES
 
 MODES: Final = ("audit", "enforce")
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What is done about one rule, or all of a pattern. As a string it is the action alone."""
+
+    SHORT: ClassVar[str] = "action"
+
+    action: str | None = None
+    """``pass``, ``refuse``, ``quarantine`` or ``drop``; if there is none, as the table of rules says."""
+
+    repair: bool = False
+    """Whether slips that have one remedy only are mended, under ``enforce``."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleException:
+    """Something else for one rule, for one reason, up to one day."""
+
+    rule: str = ""
+    """The rule, or a pattern of several."""
+
+    tool: str | None = None
+    """The tool it is about; if there is none, every message."""
+
+    action: str = "pass"
+    """As in `Ruling`."""
+
+    reason: str = ""
+    """Why. It is in the journal beside every message that passes for it."""
+
+    until: str | None = field(default=None, metadata={"day": True})
+    """The last day on which it holds, in UTC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +76,15 @@ class GuardSettings:
     working directory if that has this server.
     """
 
+    fail_open: bool = False
+    """Whether what the guard cannot judge passes, under ``enforce``, and is only reported."""
+
+    policy: Mapping[str, Ruling] = field(default_factory=dict)
+    """What is done about which rule, where that is not what the table of rules says."""
+
+    exceptions: tuple[RuleException, ...] = ()
+    """What is treated otherwise for a while."""
+
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise ValueError(f"mode is one of {', '.join(MODES)}")
@@ -51,3 +94,7 @@ class GuardSettings:
             raise ValueError("restarts is 1 to 1000")
         if self.timeout < 0 or self.frame_bytes < 1:
             raise ValueError("timeout is 0 or more, frame_bytes 1 or more")
+        if self.policy or self.exceptions:
+            from assay.guard.ruling import check  # noqa: PLC0415 - the rules are not needed where nothing is said of them
+
+            check(self.policy, self.exceptions)

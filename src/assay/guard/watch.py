@@ -54,7 +54,8 @@ class Watch:
         self._enforcing = enforcing
         self._client = self._server = 0
         self._rules: Counter[tuple[str, str]] = Counter()
-        self._stopped = 0
+        self._excused: Counter[tuple[str, str]] = Counter()
+        self._stopped = self._repaired = 0
         self._shown = 0
         self._printed = 0
         self._slowest: list[tuple[float, str]] = []
@@ -106,6 +107,9 @@ class Watch:
         for each in verdict.violations:
             known = len(self._rules) < _MOST_COUNTED or (each.rule, where) in self._rules
             self._rules[each.rule, where if known else ""] += 1
+            self._repaired += each.action == "repair"
+            if each.reason is not None:
+                self._excused[each.rule, each.reason] += 1
         self._stopped += self._enforcing and not verdict.accepted
         self._shown += 1
         if self._shown <= MOST_SHOWN:
@@ -124,9 +128,10 @@ class Watch:
 
     def summary(self) -> Iterator[str]:
         """What happened, for people."""
-        from assay.console.journal import plain  # noqa: PLC0415 - not while a server starts
+        from assay.console.plain import plain  # noqa: PLC0415 - not while a server starts
 
         stopped = f", {self._stopped} stopped" if self._enforcing else ""
+        stopped += f", {self._repaired} repaired" if self._repaired else ""
         said = f"{_counted(self._client, 'message')} from the client, {self._server:,} from the server"
         yield f"assay: {said}, {_counted(self.findings, 'finding')}{stopped}"
         most = sorted(self._rules.items(), key=lambda item: (-item[1], item[0]))
@@ -135,6 +140,8 @@ class Watch:
         if len(most) > MOST_RULES:
             rest = sum(count for _, count in most[MOST_RULES:])
             yield f"assay: {rest:>6,} others"
+        for (rule, reason), count in sorted(self._excused.items()):
+            yield plain(f"assay: {count:>6,} × {rule} by an exception: {reason}")
         if self._printed:
             yield f"assay: {_counted(self._printed, 'line')} of the server's output went to stderr"
         for seconds, what in self._slowest:
@@ -184,13 +191,15 @@ def _fate(verdict: Verdict, *, enforcing: bool) -> str:
         return ""
     if enforcing and not verdict.accepted:
         return "stopped: "
-    aside = enforcing and any(each.action == "quarantine" for each in verdict.violations)
-    return "passed, entries set aside: " if aside else "passed: "
+    done = {each.action for each in verdict.violations} if enforcing else set()
+    if "repair" in done:
+        return "repaired: "
+    return "passed, entries set aside: " if "quarantine" in done else "passed: "
 
 
 def _line(verdict: Verdict, *, enforcing: bool) -> str:
     """The first thing that is wrong with a message. What peers have said is printed safely."""
-    from assay.console.journal import plain  # noqa: PLC0415 - most conversations never need it
+    from assay.console.plain import plain  # noqa: PLC0415 - most conversations never need it
     from assay.console.verdicts import title  # noqa: PLC0415 - as above
 
     more = len(verdict.violations) - 1 + verdict.more
@@ -200,7 +209,7 @@ def _line(verdict: Verdict, *, enforcing: bool) -> str:
 
 def _further(verdict: Verdict) -> Iterator[str]:
     """What else differs from a lock: each is a thing of its own that somebody has to review."""
-    from assay.console.journal import plain  # noqa: PLC0415 - as above
+    from assay.console.plain import plain  # noqa: PLC0415 - as above
 
     yield from (plain(f"assay:     {each}") for each in verdict.violations[1:] if each.rule.startswith("lock/"))
 

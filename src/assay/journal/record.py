@@ -236,7 +236,7 @@ def _code(verdict: Verdict, status: Status, said: dict[str, Any]) -> str | None:
     if status == "refused":
         if verdict.party is Party.SERVER and verdict.onward is not None and verdict.onward is not verdict.frame:
             return "UPSTREAM_INVALID"
-        return next(RULES[each.rule].code for each in verdict.violations if each.action == "refuse")
+        return next(RULES[each.rule].code for each in verdict.violations if each.stops)
     if verdict.kind == "missing" and verdict.violations:
         return RULES[verdict.violations[0].rule].code
     number = said.get("code")

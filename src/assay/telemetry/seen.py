@@ -85,7 +85,7 @@ def seen(
     if request.findings is not None:
         rules = tuple(dict.fromkeys(each.rule for each in request.violations))
         if code is None and request.back is not None:
-            code = next((RULES[each.rule].code for each in request.violations if each.action == "refuse"), None)
+            code = next((RULES[each.rule].code for each in request.violations if each.stops), None)
         by_result = request.back is not None and "result" in orjson.loads(request.back)
     tool, listed = None, False
     if method == "tools/call":

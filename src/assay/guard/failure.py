@@ -1,0 +1,39 @@
+"""
+A fault of our own while a message is judged: a verdict like any other, and logged once with its traceback.
+
+What is told to peers is the kind of the fault, never more.
+"""
+
+from typing import Final
+
+from assay.conversation import Conversation
+from assay.verdict import Findings, Party, Verdict, verdict
+
+_MOST_LOGGED: Final = 100
+_logged: set[tuple[str, int]] = set()
+"""Where in the code there were faults: what goes wrong there goes wrong for every message of the kind."""
+
+
+def failed(conversation: Conversation, party: Party, frame: bytes, error: Exception) -> Verdict:
+    """The verdict on *frame*, which could not be judged because of *error*."""
+    _log(error)
+    try:
+        return conversation.unjudged(party, frame, type(error).__name__)
+    except Exception as another:
+        # The same fault again, most likely.
+        _log(another)
+        wrong = conversation.failure(type(error).__name__)
+        onward = None if conversation.mode == "enforce" and wrong.stops else frame
+        return verdict(party, frame, "unreadable", None, None, None, Findings((wrong,), 0, onward))
+
+
+def _log(error: Exception) -> None:
+    import logging  # noqa: PLC0415 - some milliseconds that a guard without faults never needs
+
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = (trace.tb_frame.f_code.co_filename, trace.tb_lineno) if trace is not None else ("", 0)
+    if place not in _logged and len(_logged) < _MOST_LOGGED:
+        _logged.add(place)
+        logging.getLogger("assay.guard").error("assay: a message could not be judged", exc_info=error)
