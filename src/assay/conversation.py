@@ -423,7 +423,7 @@ class Conversation:
         if found and kind == "result" and exchange.method in quarantine.LISTS:
             found = quarantine.set_aside(exchange, message["result"], found)
         if self._lock is not None and kind == "result":
-            found += self._lock.check(exchange, message["result"])
+            found += self._decided_answer(exchange, message, self._lock.check(exchange, message["result"]))
         self._closing = exchange
         asker.close(exchange, "answered")
         onward: bytes | None = frame
