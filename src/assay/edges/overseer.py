@@ -12,6 +12,7 @@ from assay.conversation import NO_FACTS, Facts
 from assay.edges.recorder import Recorder
 from assay.guard.guard import Guard, Mode, Move, Settled
 from assay.limits import Limits
+from assay.side import Id
 from assay.verdict import Party, Verdict
 
 _CLIENT: Final = Party.CLIENT
@@ -89,6 +90,21 @@ class Overseer:
             self.settle(settled)
         return left
 
+    def give_up(self, ident: Id, code: str, why: str) -> Settled | None:
+        """That request of the client is answered here, with the error *code*; None if it waits for nothing."""
+        settled = self.guard.give_up(ident, code, why)
+        if settled is not None:
+            self.settle(settled)
+        return settled
+
+    def forget(self, ident: Id) -> None:
+        """Nobody waits for the answer to that request of the client any more, and there is nothing to say of it."""
+        self.guard.give_up(ident, "UPSTREAM_FAILURE")
+
+    def name(self, session: str) -> None:
+        """From now on the records know this conversation as *session*."""
+        self._session = session
+
     def settle(self, settled: Settled) -> None:
         """Puts on record that a request is answered here, and not by the server."""
         now = self._recorder.clock()
@@ -133,6 +149,11 @@ class Oversight:
         return self._mode == "enforce"
 
     @property
+    def timeout(self) -> float | None:
+        """Seconds that a server has for an answer; None for ever, as it has under audit."""
+        return self._timeout if self._timeout and self.enforcing else None
+
+    @property
     def frame_bytes(self) -> int:
         """How long a message may be."""
         return self._limits.frame_bytes
@@ -148,3 +169,7 @@ class Oversight:
             tools=tools,
         )
         return Overseer(guard, self.recorder, self._watcher, session=session)
+
+    def tools(self) -> Tools:
+        """The tools of a server, to be shared by conversations that have no session."""
+        return Tools(self._limits.tools)

@@ -202,6 +202,25 @@ class Guard:
                 self._forget(missing.exchange)
                 yield Settled(missing, missing.onward), _cancelled(missing.exchange)
 
+    def patience_for(self, ident: Id) -> float | None:
+        """Seconds until that request of the client has waited too long; None if it never does."""
+        since = self._since.get(ident)
+        return None if since is None else max(0.0, since + self._timeout - self._clock())
+
+    def give_up(self, ident: Id, code: str, why: str = "") -> Settled | None:
+        """
+        That request of the client gets no answer: the error *code* instead, for what *why* says; None if it is not
+        open.
+
+        For edges where each request has a connection of its own to wait on. The mode does not matter: it is for the
+        edge to say whether the client is told.
+        """
+        missing = self.conversation.give_up(_CLIENT, ident, code, why)
+        if missing is None or missing.exchange is None or missing.onward is None:
+            return None
+        self._forget(missing.exchange)
+        return Settled(missing, missing.onward)
+
     def server_ended(self, why: str, last_words: list[str]) -> list[Settled]:
         """
         The server says no more: each request that it owes an answer to fails, once.
