@@ -9,6 +9,7 @@ from assay.edges.http.asking import ENDPOINT
 from assay.edges.http.door import Door
 from assay.edges.http.front import Front, Route
 from assay.edges.http.guarded import Backend
+from assay.edges.http.oauth import Discovery
 from assay.edges.http.place import Place
 from assay.edges.http.proxy import Proxy
 from assay.edges.http.replies import Pairs
@@ -58,7 +59,7 @@ class Desk(NamedTuple):
     def proxy(self, url: str, headers: Pairs, route: str) -> Proxy:
         """The server at *url*. Raises `ValueError` if that is no URL."""
         upstream = Upstream(url, headers, passes_tokens=not self.gated)
-        return Proxy(self.oversight(route), upstream, self.http, log=self.say)
+        return Proxy(self.oversight(route), upstream, self.http, endpoint=route, log=self.say)
 
 
 class Servers(Protocol):
@@ -93,9 +94,12 @@ class AtUrl(NamedTuple):
         except ValueError as error:
             raise SettingsError(f"--target {self.url}: {error}") from None
 
-    def beside(self, backends: Mapping[str, Backend], door: Door) -> Mapping[str, Route]:  # noqa: ARG002
-        """None yet."""
-        return {}
+    def beside(self, backends: Mapping[str, Backend], door: Door) -> Mapping[str, Route]:
+        """Who gives out tokens for it, where that is not ours to say."""
+        proxy = backends[ENDPOINT]
+        if door.gate is not None or not isinstance(proxy, Proxy):
+            return {}
+        return Discovery(proxy.upstream, ENDPOINT, door).routes(alone=True)
 
 
 class Started(NamedTuple):

@@ -15,9 +15,10 @@ from typing import Any, Final
 import orjson
 
 from assay.conversation import Facts
-from assay.edges.http.asking import UNNAMED, media_type, names_revision
+from assay.edges.http.asking import ENDPOINT, UNNAMED, media_type, names_revision
 from assay.edges.http.events import Reader, event
 from assay.edges.http.guarded import Request
+from assay.edges.http.oauth import challenge
 from assay.edges.http.replies import CLOSE, Receive, Send, error_body, refuse, reply, shared
 from assay.edges.http.section import Http
 from assay.edges.http.statuses import is_patient
@@ -53,11 +54,14 @@ class Proxy:
         upstream: Upstream,
         http: Http | None = None,
         *,
+        endpoint: str = ENDPOINT,
         clock: Callable[[], float] = monotonic,
         log: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._oversight = oversight
-        self._upstream = upstream
+        self.upstream = upstream
+        self.endpoint = endpoint
+        """Its path at the guard."""
         self._log = log
         self.talks = Talks(oversight, http or Http(), clock)
         self._spoken: frozenset[str] | None = None
@@ -90,7 +94,7 @@ class Proxy:
         """Ends every connection."""
         for task in list(self._beside):
             task.cancel()
-        await self._upstream.close()
+        await self.upstream.close()
 
     def sweep(self) -> None:
         """Drops the sessions that nobody uses."""
@@ -176,7 +180,7 @@ class Proxy:
         if talk.ident is not None:
             pairs.append((_SESSION, talk.ident))
         with suppress(UpstreamError, TimeoutError):
-            async with asyncio.timeout(BACK_SECONDS), self._upstream.ask("POST", pairs, request.query, frame):
+            async with asyncio.timeout(BACK_SECONDS), self.upstream.ask("POST", pairs, request.query, frame):
                 pass
 
     def redirected(self, where: bytes) -> None:
@@ -210,7 +214,7 @@ class _Exchange:
                 self._wait()
                 request = self._request
                 body = self._turn.to_server if request.method == "POST" else None
-                async with self._proxy._upstream.ask(request.method, request.pairs, request.query, body) as answered:
+                async with self._proxy.upstream.ask(request.method, request.pairs, request.query, body) as answered:
                     await self._respond(answered)
         except TimeoutError:
             await self._failed("TIMEOUT", "")
@@ -237,6 +241,7 @@ class _Exchange:
     # ── what the server answers ──────────────────────────────────────────────────────────────────────────────────────
 
     async def _respond(self, answered: Answered) -> None:
+        answered = self._as_ours(answered)
         self._note_session(answered)
         status = answered.status
         kind = media_type(answered.headers.get(b"content-type", b""))
@@ -257,6 +262,18 @@ class _Exchange:
             await self._unread(answered, f"its answer is {f'of type {shown}' if shown else 'empty'}")
         else:
             await self._unread(answered, f"its answer has HTTP status {status}")
+
+    def _as_ours(self, answered: Answered) -> Answered:
+        """The answer with a challenge that leads to us, if it has one."""
+        if b"www-authenticate" not in answered.headers:
+            return answered
+        origin, endpoint = self._proxy.upstream.origin, self._proxy.endpoint
+        address = f"http://{self._request.headers.get(b'host', b'localhost').decode('latin-1')}"
+        pairs = [
+            (name, challenge(value, origin, address, endpoint) if name == b"www-authenticate" else value)
+            for name, value in answered.pairs
+        ]
+        return answered._replace(pairs=pairs)
 
     def _note_session(self, answered: Answered) -> None:
         talks, talk, status = self._proxy.talks, self._turn.talk, answered.status

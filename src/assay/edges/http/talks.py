@@ -94,6 +94,9 @@ class Talk:
         """What became of an event, should it come again."""
         if self.ident is None or not ident or len(ident) > 1024 or len(sent or b"") > REMEMBERED_BYTES:
             return
+        if ident in self._known:
+            # The same id with something else: what came first is what a client may have seen.
+            return
         self._known[ident] = Known(hash(data), sent, stream)
         if len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
