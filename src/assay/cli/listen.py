@@ -47,8 +47,10 @@ def _check(args: argparse.Namespace, clients: list[str]) -> None:
 
 def _remote(args: argparse.Namespace, settings: Settings) -> int:
     """A server at a URL, for a client on our standard streams."""
+    from importlib import import_module
+
     try:
-        from assay.edges import remote  # type: ignore[attr-defined]  # not there yet
+        remote = import_module("assay.edges.remote")
     except ImportError:
         raise SettingsError("--target without --listen: not yet; give --listen ADDRESS") from None
     status: int = remote.run(args, settings, headers_of(args.header))
@@ -87,7 +89,22 @@ def _servers(args: argparse.Namespace, clients: list[str]) -> Servers:
         return guarding.AtUrl(args.target, headers_of(args.header))
     if args.command:
         return guarding.Started(args.command)
-    raise SettingsError(f"--config {clients[0]}: not yet")
+    return _host(clients[0])
+
+
+def _host(name: str) -> Servers:
+    from assay.clients.entries import ConfigError
+    from assay.clients.files import FileError, find
+    from assay.clients.hosting import entries
+    from assay.edges.http.host import Host
+
+    try:
+        found = entries(find(name).text, os.environ, os.getcwd())
+    except (ConfigError, FileError) as error:
+        raise SettingsError(f"--config {name}: {error}") from None
+    if not found:
+        raise SettingsError(f"--config {name}: no servers in it")
+    return Host(os.path.basename(name), found)
 
 
 def headers_of(options: list[str]) -> list[tuple[bytes, bytes]]:
@@ -102,12 +119,12 @@ def _header(option: str) -> tuple[bytes, bytes]:
     name, value = name.strip(), value.strip()
     if not colon or not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name):
         raise SettingsError("--header: expected 'Name: value'")
-    variable = value.removeprefix("env:")
-    if variable != value:
-        found = os.environ.get(variable)
-        if found is None:
-            raise SettingsError(f"--header {name}: the variable {variable} is not set")
-        value = found.strip()
+    variable = re.fullmatch(r"(?:(.*) )?env:([A-Za-z_][A-Za-z0-9_]*)", value)
+    if variable is not None:
+        found = os.environ.get(variable[2], "").strip()
+        if not found:
+            raise SettingsError(f"--header {name}: the variable {variable[2]} is not set")
+        value = " ".join(filter(None, (variable[1], found)))
     if not value.isascii() or not value.isprintable():
         raise SettingsError(f"--header {name}: the value has characters that no header has")
     return name.lower().encode(), value.encode()

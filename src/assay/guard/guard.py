@@ -4,7 +4,7 @@ Between a client and a server: a frame in, and what goes where for it. No I/O; t
 Accepted frames go on as they came, in the order they came, and none waits for another.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 from assay import render
@@ -207,19 +207,13 @@ class Guard:
         since = self._since.get(ident)
         return None if since is None else max(0.0, since + self._timeout - self._clock())
 
-    def give_up(self, ident: Id, code: str, why: str = "") -> Settled | None:
-        """
-        That request of the client gets no answer: the error *code* instead, for what *why* says; None if it is not
-        open.
-
-        For edges where each request has a connection of its own to wait on. The mode does not matter: it is for the
-        edge to say whether the client is told.
-        """
-        missing = self.conversation.give_up(_CLIENT, ident, code, why)
-        if missing is None or missing.exchange is None or missing.onward is None:
+    def give_up(self, exchange: Exchange, code: str, why: str, data: Mapping[str, Any] | None = None) -> Settled | None:
+        """A request of the client gets no answer, for what *why* says; None if it waits for none any more."""
+        if not self.conversation.is_open(exchange):
             return None
-        self._forget(missing.exchange)
-        return Settled(missing, missing.onward)
+        missing = self.conversation.give_up(_CLIENT, exchange.id, code, why, data)
+        self._forget(exchange)
+        return Settled(missing, missing.onward or b"") if missing is not None else None
 
     def server_ended(self, why: str, last_words: list[str]) -> list[Settled]:
         """

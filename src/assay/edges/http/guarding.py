@@ -15,7 +15,7 @@ from assay.edges.http.proxy import Proxy
 from assay.edges.http.replies import Pairs
 from assay.edges.http.section import Http
 from assay.edges.http.server import serve
-from assay.edges.http.upstream import Upstream
+from assay.edges.http.target import Target
 from assay.edges.overseer import Oversight
 from assay.edges.recorder import Recorder, Records
 from assay.guard.guard import Mode
@@ -58,8 +58,8 @@ class Desk(NamedTuple):
 
     def proxy(self, url: str, headers: Pairs, route: str) -> Proxy:
         """The server at *url*. Raises `ValueError` if that is no URL."""
-        upstream = Upstream(url, headers, passes_tokens=not self.gated)
-        return Proxy(self.oversight(route), upstream, self.http, endpoint=route, log=self.say)
+        target = Target(url, headers, passes_tokens=not self.gated)
+        return Proxy(self.oversight(route), target, self.http, endpoint=route, log=self.say)
 
 
 class Servers(Protocol):
@@ -99,7 +99,7 @@ class AtUrl(NamedTuple):
         proxy = backends[ENDPOINT]
         if door.gate is not None or not isinstance(proxy, Proxy):
             return {}
-        return Discovery(proxy.upstream, ENDPOINT, door).routes(alone=True)
+        return Discovery(proxy.target, ENDPOINT, door).routes(alone=True)
 
 
 class Started(NamedTuple):
@@ -175,4 +175,4 @@ def _shown(data: bytes) -> str:
 
 
 def _sessions(backends: Mapping[str, Backend]) -> int:
-    return sum(len(each.talks) for each in backends.values() if isinstance(each, Proxy))
+    return sum(getattr(each, "sessions", 0) for each in backends.values())

@@ -16,7 +16,7 @@ from assay.edges.http.asking import address_of, headers_of
 from assay.edges.http.door import METADATA, Door
 from assay.edges.http.front import Route
 from assay.edges.http.replies import Receive, Send, reads, refuse, shared
-from assay.edges.http.upstream import Answered, Upstream, UpstreamError
+from assay.edges.http.target import Answered, NoAnswerError, Target
 
 _ISSUERS: Final = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
 """Where clients look that know of no other authorization server than the server itself (2025-03-26)."""
@@ -68,16 +68,21 @@ def resource(content: bytes, origin: str, own: str) -> bytes:
 class Discovery:
     """The documents of one server."""
 
-    __slots__ = ("_door", "_endpoint", "_upstream")
+    __slots__ = ("_door", "_endpoint", "_target")
 
-    def __init__(self, upstream: Upstream, endpoint: str, door: Door) -> None:
-        self._upstream = upstream
+    def __init__(self, target: Target, endpoint: str, door: Door) -> None:
+        self._target = target
         self._endpoint = endpoint
         self._door = door
 
+    @staticmethod
+    def paths(endpoint: str) -> list[str]:
+        """Where the documents of the server at *endpoint* are."""
+        return [name + endpoint for name in (METADATA, *_ISSUERS)]
+
     def routes(self, *, alone: bool) -> dict[str, Route]:
         """By path; those without the endpoint in them only where this server is *alone* here."""
-        behind = self._upstream.path.rstrip("/")
+        behind = self._target.path.rstrip("/")
         every = {name + self._endpoint: name + behind for name in (METADATA, *_ISSUERS)}
         if alone:
             every |= {name: name for name in (METADATA, *_ISSUERS)}
@@ -96,13 +101,13 @@ class Discovery:
 
     async def _pass(self, path: str, own: str, pairs: Any, ours: Any, send: Send) -> None:
         try:
-            async with asyncio.timeout(_SECONDS), self._upstream.ask("GET", pairs, path=path) as answered:
+            async with asyncio.timeout(_SECONDS), self._target.ask("GET", pairs, path=path) as answered:
                 content = await _content(answered)
-        except (UpstreamError, TimeoutError) as error:
+        except (NoAnswerError, TimeoutError) as error:
             await refuse(send, "UPSTREAM_FAILURE", str(error) or "no answer in time", ours)
             return
         if path.startswith(METADATA) and answered.status == 200:
-            content = resource(content, self._upstream.origin, own)
+            content = resource(content, self._target.origin, own)
         headers = [*answered.pairs, *ours, (b"content-length", b"%d" % len(content))]
         await send({"type": "http.response.start", "status": answered.status, "headers": headers})
         await send({"type": "http.response.body", "body": content})
@@ -113,5 +118,5 @@ async def _content(answered: Answered) -> bytes:
     async for chunk in answered.chunks:
         held += chunk
         if len(held) > _MOST:
-            raise UpstreamError("the document is too long")
+            raise NoAnswerError("the document is too long")
     return bytes(held)

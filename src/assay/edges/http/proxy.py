@@ -24,8 +24,8 @@ from assay.edges.http.section import Http
 from assay.edges.http.statuses import is_patient
 from assay.edges.http.streams import close, until_gone
 from assay.edges.http.talks import Stream, Talk, Talks, Who
+from assay.edges.http.target import Answered, NoAnswerError, Target
 from assay.edges.http.turn import Told, Turn
-from assay.edges.http.upstream import Answered, Upstream, UpstreamError
 from assay.edges.overseer import Oversight
 from assay.errors import CanonicalError
 from assay.ladder import syntax
@@ -51,7 +51,7 @@ class Proxy:
     def __init__(
         self,
         oversight: Oversight,
-        upstream: Upstream,
+        target: Target,
         http: Http | None = None,
         *,
         endpoint: str = ENDPOINT,
@@ -59,7 +59,7 @@ class Proxy:
         log: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._oversight = oversight
-        self.upstream = upstream
+        self.target = target
         self.endpoint = endpoint
         """Its path at the guard."""
         self._log = log
@@ -70,6 +70,11 @@ class Proxy:
         self._endless: set[asyncio.Future[None]] = set()
         self._beside: set[asyncio.Task[None]] = set()
         self._redirects: set[bytes] = set()
+
+    @property
+    def sessions(self) -> int:
+        """How many there are."""
+        return len(self.talks)
 
     async def answer(self, request: Request, receive: Receive, send: Send) -> None:
         """Answers *request*, whole or as a stream."""
@@ -94,7 +99,7 @@ class Proxy:
         """Ends every connection."""
         for task in list(self._beside):
             task.cancel()
-        await self.upstream.close()
+        await self.target.close()
 
     def sweep(self) -> None:
         """Drops the sessions that nobody uses."""
@@ -179,8 +184,8 @@ class Proxy:
         pairs += [(b"content-type", _JSON), (b"accept", b"application/json, text/event-stream")]
         if talk.ident is not None:
             pairs.append((_SESSION, talk.ident))
-        with suppress(UpstreamError, TimeoutError):
-            async with asyncio.timeout(BACK_SECONDS), self.upstream.ask("POST", pairs, request.query, frame):
+        with suppress(NoAnswerError, TimeoutError):
+            async with asyncio.timeout(BACK_SECONDS), self.target.ask("POST", pairs, request.query, frame):
                 pass
 
     def redirected(self, where: bytes) -> None:
@@ -214,11 +219,11 @@ class _Exchange:
                 self._wait()
                 request = self._request
                 body = self._turn.to_server if request.method == "POST" else None
-                async with self._proxy.upstream.ask(request.method, request.pairs, request.query, body) as answered:
+                async with self._proxy.target.ask(request.method, request.pairs, request.query, body) as answered:
                     await self._respond(answered)
         except TimeoutError:
             await self._failed("TIMEOUT", "")
-        except UpstreamError as error:
+        except NoAnswerError as error:
             await self._failed("UPSTREAM_FAILURE", str(error))
 
     def _wait(self) -> None:
@@ -267,7 +272,7 @@ class _Exchange:
         """The answer with a challenge that leads to us, if it has one."""
         if b"www-authenticate" not in answered.headers:
             return answered
-        origin, endpoint = self._proxy.upstream.origin, self._proxy.endpoint
+        origin, endpoint = self._proxy.target.origin, self._proxy.endpoint
         address = f"http://{self._request.headers.get(b'host', b'localhost').decode('latin-1')}"
         pairs = [
             (name, challenge(value, origin, address, endpoint) if name == b"www-authenticate" else value)
@@ -298,7 +303,7 @@ class _Exchange:
         content = bytes(held)
         if not content.strip():
             if self._turn.due and answered.status < 400 and self._oversight.enforcing:
-                raise UpstreamError(f"its answer is empty, with HTTP status {answered.status}")
+                raise NoAnswerError(f"its answer is empty, with HTTP status {answered.status}")
             self._turn.forget()
             await self._reply(answered, Told(answered.status, content))
         elif not self._turn.stream.due and answered.status == 202:
@@ -319,7 +324,7 @@ class _Exchange:
     async def _unread(self, answered: Answered, why: str) -> None:
         """What is no answer goes to the client only where nothing is stopped."""
         if self._oversight.enforcing:
-            raise UpstreamError(why)
+            raise NoAnswerError(why)
         self._turn.record("UPSTREAM_FAILURE", why)
         await self._pass(answered)
 
@@ -348,7 +353,7 @@ class _Exchange:
                 judged = b"".join(map(turn.event, reader.feed(chunk)))
                 self._go_on()
                 await self._more(judged)
-        except UpstreamError as error:
+        except NoAnswerError as error:
             broken = str(error)
         rest = b"" if self._oversight.enforcing else reader.rest()
         if turn.due and not (turn.stream.resumable and turn.talk.ident is not None):

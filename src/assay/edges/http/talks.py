@@ -152,7 +152,7 @@ class Talks:
         """From now on *talk* is that of the session *ident*. One too many pushes out the one used longest ago."""
         if talk.ident is None:
             talk.ident = ident
-            talk.overseer.name(ident.decode("latin-1"))
+            talk.overseer.session = ident.decode("latin-1")
         self._sessions[ident, talk.who] = talk
         self._sessions.move_to_end((ident, talk.who))
         if len(self._sessions) > self._http.sessions:

@@ -143,7 +143,7 @@ class Turn:
 
     def failures(self, code: str, why: str) -> list[bytes]:
         """What the client gets for each request that is still open, once."""
-        every = [self.talk.overseer.give_up(each.id, code, why) for each in self.due]
+        every = [self.talk.overseer.give_up(each, code, why) for each in self.due]
         return [each.answer for each in every if each is not None]
 
     def record(self, code: str, why: str) -> None:
@@ -153,7 +153,7 @@ class Turn:
     def forget(self) -> None:
         """What is still open is answered by a status alone, or nobody waits for it any more."""
         for each in self.due:
-            self.talk.overseer.forget(each.id)
+            self.talk.overseer.forget(each)
 
     # ── a stream ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

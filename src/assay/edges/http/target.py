@@ -40,7 +40,7 @@ _SHARING: Final = b"access-control-"
 """What tells a browser which pages may read an answer: that depends on where we are, not where the server is."""
 
 
-class UpstreamError(Exception):
+class NoAnswerError(Exception):
     """Why there is no answer."""
 
 
@@ -52,10 +52,10 @@ class Answered(NamedTuple):
     """End-to-end headers, names in lower case."""
     headers: Mapping[bytes, bytes]
     chunks: AsyncIterator[bytes]
-    """Raises `UpstreamError` where it breaks off."""
+    """Raises `NoAnswerError` where it breaks off."""
 
 
-class Upstream:
+class Target:
     """One server."""
 
     __slots__ = ("_client", "_own", "_passes_tokens", "_url", "origin", "path")
@@ -95,10 +95,10 @@ class Upstream:
         try:
             response = await self._client.send(request, stream=True)
         except httpx.HTTPError as error:
-            raise UpstreamError(_reason(error)) from None
+            raise NoAnswerError(_reason(error)) from None
         except (OSError, ValueError) as error:
             # Certificates, names that cannot be encoded: httpx does not dress up everything.
-            raise UpstreamError(f"no connection: {type(error).__name__}") from None
+            raise NoAnswerError(f"no connection: {type(error).__name__}") from None
         try:
             pairs = end_to_end([(name.lower(), value) for name, value in response.headers.raw], _OF_ANSWERS)
             shown = [(name, value) for name, value in pairs if not name.startswith(_SHARING)]
@@ -146,7 +146,7 @@ async def _chunks(response: httpx.Response) -> AsyncIterator[bytes]:
         async for chunk in response.aiter_raw():
             yield chunk
     except httpx.HTTPError as error:
-        raise UpstreamError(_reason(error)) from None
+        raise NoAnswerError(_reason(error)) from None
 
 
 def _reason(error: httpx.HTTPError) -> str:
