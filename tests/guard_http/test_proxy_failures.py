@@ -209,7 +209,7 @@ def test_an_answer_that_comes_too_late_is_an_error_and_the_server_is_told(tmp_pa
         else:
             good(received, peer)
 
-    with lying(slow) as liar, guarding(tmp_path, liar.url, "--mode", "enforce", "--timeout", "0.3") as guard:
+    with lying(slow) as liar, guarding(tmp_path, liar.url, "--mode", "enforce", "--timeout", "2") as guard:
         answer = ask(guard, CALL)
         assert (answer.status, answer.error()["code"], answer.json()["id"]) == (504, -32012, 7)
         headers = guard.session(REVISION)
@@ -228,17 +228,18 @@ def test_progress_gives_a_server_more_time(tmp_path: Any) -> None:
             return
         peer.events()
         wait = threading.Event()
-        for step in range(6):
-            wait.wait(0.25)
+        for step in range(10):
+            # Together longer than the time that one may take.
+            wait.wait(0.3)
             peer.event(notification("notifications/progress", {"progressToken": "t", "progress": step}))
         peer.event(result(message, {"content": []}))
 
-    with lying(steady) as liar, guarding(tmp_path, liar.url, "--mode", "enforce", "--timeout", "1") as guard:
+    with lying(steady) as liar, guarding(tmp_path, liar.url, "--mode", "enforce", "--timeout", "2") as guard:
         headers = guard.session(REVISION)
         params = {"name": "search", "arguments": {"words": "sea"}, "_meta": {"progressToken": "t"}}
         answer = guard.post(request(1, "tools/call", params), headers)
         assert '"result"' in answer.events()[-1]["data"]
-        assert len(answer.events()) == 7
+        assert len(answer.events()) == 11
 
 
 def test_a_body_without_end_is_not_read_to_it(tmp_path: Any) -> None:
@@ -339,3 +340,32 @@ def test_what_is_too_long_is_refused_with_413(tmp_path: Any) -> None:
             answer = guard.post(initialize(REVISION, "x" * 2000), BOTH)
             assert answer.status == 413
             assert liar.seen == []
+
+
+def test_who_comes_back_for_an_answer_waits_no_longer_than_for_any_other(tmp_path: Any) -> None:
+    def breaks_off(received: Received, peer: Peer) -> None:
+        if received.method == "GET":
+            peer.events(b"id: 1-1\ndata:\n\n")
+            peer.gone()
+        elif received.message.get("method") == "tools/call":
+            peer.events(b"id: 1-0\ndata:\n\n")
+        else:
+            good(received, peer)
+
+    with lying(breaks_off) as liar, guarding(tmp_path, liar.url, "--mode", "enforce", "--timeout", "2") as guard:
+        headers = guard.session(REVISION)
+        assert len(guard.post(call(7, "search", {"words": "sea"}), headers).events()) == 1
+        answer = guard.ask("GET", headers={**headers, "last-event-id": "1-0"})
+        assert '"id":7,"error":{"code":-32012' in answer.events()[-1]["data"]
+
+
+def test_what_nobody_comes_back_for_is_given_up(tmp_path: Any) -> None:
+    def breaks_off(received: Received, peer: Peer) -> None:
+        if received.message.get("method") == "tools/call":
+            peer.events(b"id: 1-0\ndata:\n\n")
+        else:
+            good(received, peer)
+
+    with lying(breaks_off) as liar, guarding(tmp_path, liar.url, "--mode", "enforce", "--timeout", "2") as guard:
+        guard.post(call(7, "search", {"words": "sea"}), guard.session(REVISION))
+        assert "tools/call #7" in guard.log.line("assay: server never answered: ")

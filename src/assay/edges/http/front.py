@@ -41,6 +41,7 @@ class Front:
         self._http = http
         self._frame_bytes = frame_bytes
         self._render = metrics
+        self._zeros = b""
         self._accepts = Accepts()
         self.in_hand = 0
         self.streams = 0
@@ -175,11 +176,17 @@ class Front:
     def _is_too_much(self, method: str) -> bool:
         return self.streams >= self._http.streams if method == "GET" else self.in_hand >= self._http.requests
 
+    def _too_long(self) -> bytes:
+        """As many bytes as make a message too long, the same for all."""
+        if not self._zeros:
+            self._zeros = bytes(self._frame_bytes + 1)
+        return self._zeros
+
     async def _read(self, backend: Backend, request: Request, receive: Receive, send: Send) -> None:
         """Reads the body, and hands the request on. A body that says that it is too long is not read at all."""
         if request.method == "POST":
             if body.says_too_long(request.headers.get(b"content-length"), self._frame_bytes):
-                frame = bytes(self._frame_bytes + 1)
+                frame = self._too_long()
             else:
                 try:
                     frame = await body.read(receive, self._frame_bytes)

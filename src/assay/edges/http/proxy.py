@@ -286,10 +286,12 @@ class _Exchange:
         if status == 404 or (self._request.method == "DELETE" and status < 300):
             talks.drop(talk)
         elif status < 300 and self._request.method != "DELETE":
-            opened = verdict is not None and verdict.method == "initialize" and talk.ident is None
-            ident = answered.headers.get(_SESSION) if opened else talk.ident
-            if ident:
-                talks.keep(talk, ident)
+            if talk.ident is None and verdict is not None and verdict.method == "initialize":
+                ident = answered.headers.get(_SESSION)
+                if ident:
+                    talks.keep(talk, ident)
+            elif talk.ident is not None and talks.find(talk.ident, talk.who) is None:
+                talks.keep(talk, talk.ident)
 
     async def _whole(self, answered: Answered) -> None:
         """One JSON value."""

@@ -28,8 +28,8 @@ CLIENTS: Final = 1000
 SPARE: Final = 16
 """Conversations of one such client that are kept to be used again: making one takes 50 µs, and 4 kB."""
 
-ASKED: Final = 10_000
-"""Requests of servers whose answers are awaited, by whoever asked."""
+ASKED: Final = 2000
+"""Requests of servers whose answers are awaited, all clients together: people answer most of them."""
 
 
 class Who(NamedTuple):
@@ -161,12 +161,19 @@ class Talks:
 
     def drop(self, talk: Talk) -> None:
         """Its session is over."""
-        if talk.ident is not None and self._sessions.get((talk.ident, talk.who)) is talk:
-            del self._sessions[talk.ident, talk.who]
+        if talk.ident is None or self._sessions.get((talk.ident, talk.who)) is not talk:
+            return
+        del self._sessions[talk.ident, talk.who]
+        for key in [key for key, each in self._asked.items() if each is talk]:
+            del self._asked[key]
 
     def sweep(self) -> None:
-        """Drops the sessions that nobody has used for long."""
+        """Drops the sessions that nobody has used for long, and gives up what nobody has come back for."""
         now = self._clock()
+        for talk in list(self._sessions.values()):
+            if not talk.hands:
+                # Whoever waits keeps the time for itself.
+                talk.overseer.overdue()
         for talk in list(self._sessions.values()):
             if now - talk.used < self._http.session_seconds:
                 return
@@ -189,7 +196,9 @@ class Talks:
         """A conversation of one request is over, and nothing is left of it."""
         conversation = talk.overseer.guard.conversation
         revision = conversation.revision
-        if talk.ident is not None or revision is None or any(map(conversation.open_requests, Party)):
+        if talk.hands or talk.ident is not None or revision is None:
+            return
+        if any(map(conversation.open_requests, Party)):
             return
         client = self._clients.get((talk.who, revision))
         if client is not None and client.tools is conversation.tools and len(client.spare) < SPARE:

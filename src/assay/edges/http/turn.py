@@ -168,6 +168,7 @@ class Turn:
         if not one.whole:
             return self._too_long(one)
         if not one.is_message or one.data is None:
+            self.talk.remember(one.ident, one.data or b"", None, self.stream)
             return one.raw
         known = self.talk.known(one.ident, one.data)
         if known is not None:
