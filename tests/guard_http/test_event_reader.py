@@ -99,6 +99,7 @@ def test_no_more_is_held_than_an_event_may_have() -> None:
     for _ in range(300):
         chunk = b"data: x\n" * 1000
         held += len(chunk) - sum(len(each.raw) for each in reader.feed(chunk))
+        assert reader.held == held
         assert held <= 100 + OVERHEAD + len(chunk)
 
 

@@ -3,6 +3,7 @@
 import json
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -318,6 +319,30 @@ def test_clients_with_the_same_ids_do_not_meet(either: Where) -> None:
             liar.next("tools/call")
         liar.released.set()
         assert [wire.answer().json()["result"] for wire in (one, other)] == [ANSWER, ANSWER]
+
+
+def test_many_requests_at_once_with_one_id_each_get_their_own_answer(either: Where) -> None:
+    guard, liar = either
+
+    def echoes(received: Received, peer: Peer) -> None:
+        said = received.message["params"]["arguments"]["words"]
+        content = [{"type": "text", "text": said}]
+        answer = result(received.message, {"content": content, "resultType": "complete"})
+        if int(said) % 2:
+            peer.json(answer)
+        else:
+            peer.events(answer)
+
+    liar.script = echoes
+
+    def asked(number: int) -> str:
+        message = call(1, "echo", {"words": str(number)}, LATEST)
+        answer = guard.post(message, modern(message))
+        said = answer.json() if number % 2 else json.loads(answer.events()[0]["data"])
+        return str(said["result"]["content"][0]["text"])
+
+    with ThreadPoolExecutor(20) as pool:
+        assert list(pool.map(asked, range(200))) == [str(number) for number in range(200)]
 
 
 def test_tools_of_one_client_are_not_anothers(enforcing: Where) -> None:

@@ -111,6 +111,11 @@ class Reader:
         if len(self._held) > self._limit + OVERHEAD:
             yield self._piece()
 
+    @property
+    def held(self) -> int:
+        """Bytes that wait for the end of their event."""
+        return len(self._held)
+
     def rest(self) -> bytes:
         """What came behind the last blank line, and is no event: clients drop it."""
         rest = bytes(self._held)

@@ -1,6 +1,9 @@
 """`assay guard --listen`: everything put together, and what an operator can get wrong about it."""
 
+import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import NamedTuple, Protocol
 
@@ -13,7 +16,6 @@ from assay.edges.http.oauth import Discovery
 from assay.edges.http.place import Place
 from assay.edges.http.proxy import Proxy
 from assay.edges.http.replies import Pairs
-from assay.edges.http.section import Http
 from assay.edges.http.server import serve
 from assay.edges.http.target import Target
 from assay.edges.overseer import Oversight
@@ -44,7 +46,7 @@ class Desk(NamedTuple):
     """What every backend is built with."""
 
     terms: Terms
-    http: Http
+    settings: Settings
     records: Records
     watch: Watch
     gated: bool
@@ -59,7 +61,23 @@ class Desk(NamedTuple):
     def proxy(self, url: str, headers: Pairs, route: str) -> Proxy:
         """The server at *url*. Raises `ValueError` if that is no URL."""
         target = Target(url, headers, passes_tokens=not self.gated)
-        return Proxy(self.oversight(route), target, self.http, endpoint=route, log=self.say)
+        return Proxy(self.oversight(route), target, self.settings.http, endpoint=route, log=self.say)
+
+    def children(
+        self, command: Sequence[str], route: str, env: Mapping[str, str] | None = None, cwd: str | None = None
+    ) -> Backend:
+        """The server that *command* starts, with *env* beside our own. Raises `ImportError` if that cannot be had."""
+        made: Backend = import_module("assay.edges.http.children").Children(
+            self.oversight(route),
+            command,
+            env={**os.environ, **env} if env else None,
+            cwd=cwd,
+            http=self.settings.http,
+            flights=self.settings.guard.flights,
+            redact=self.settings.journal.redact,
+            errors=_passed_on,
+        )
+        return made
 
 
 class Servers(Protocol):
@@ -115,10 +133,9 @@ class Started(NamedTuple):
     def backends(self, desk: Desk) -> Mapping[str, Backend]:
         """The one."""
         try:
-            children = import_module("assay.edges.http.children")
+            return {ENDPOINT: desk.children(self.command, ENDPOINT)}
         except ImportError:
             raise SettingsError("--listen with a COMMAND: not yet") from None
-        return {ENDPOINT: children.Children(desk.oversight(ENDPOINT), self.command)}
 
     def beside(self, _: Mapping[str, Backend], __: Door) -> Mapping[str, Route]:
         """None: there is nothing else to be had of it."""
@@ -141,7 +158,7 @@ def run(
     metrics = Metrics()
     watch = Watch(log, lambda data: log(_shown(data)), enforcing=terms.mode == "enforce")
     every = records._replace(metrics=metrics)
-    backends = servers.backends(Desk(terms, settings.http, every, watch, gate is not None, say))
+    backends = servers.backends(Desk(terms, settings, every, watch, gate is not None, say))
     place = Place.open("--listen", address, settings.http, gated=gate is not None)
     # Before anybody is listened to: a request is no time to open a file.
     for revision in REVISIONS:
@@ -164,6 +181,13 @@ def run(
     for line in watch.summary():
         log(line)
     return 0
+
+
+def _passed_on(data: bytes) -> None:
+    """What a server writes to stderr goes to ours; if nobody takes it, it is lost and the service goes on."""
+    with suppress(OSError, ValueError):
+        sys.stderr.buffer.write(data)
+        sys.stderr.buffer.flush()
 
 
 def _shown(data: bytes) -> str:

@@ -5,7 +5,6 @@ What is wrong with one is told to those who ask it, and to nobody else.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -139,9 +138,7 @@ def _hosted(entry: Entry, desk: Desk) -> Hosted:
         if entry.url:
             headers = [(name.lower().encode(), value.encode()) for name, value in entry.headers]
             return desk.proxy(entry.url, headers, path)
-        children = import_module("assay.edges.http.children")
-        made: Backend = children.Children(desk.oversight(path), entry.command, env=entry.env, cwd=entry.cwd)
-        return made
+        return desk.children(entry.command, path, entry.env, entry.cwd)
 
     return Hosted(entry, make)
 

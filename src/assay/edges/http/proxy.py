@@ -6,7 +6,7 @@ Nobody is left waiting: where the server is down, late, or breaks off, the clien
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
 from time import monotonic
@@ -15,34 +15,33 @@ from typing import Any, Final
 import orjson
 
 from assay.conversation import Facts
-from assay.edges.http.asking import ENDPOINT, UNNAMED, media_type, names_revision
-from assay.edges.http.events import Reader, event
+from assay.edges.http.asking import ENDPOINT, UNNAMED, names_revision
+from assay.edges.http.errand import Errand
 from assay.edges.http.guarded import Request
-from assay.edges.http.oauth import challenge
-from assay.edges.http.replies import CLOSE, Receive, Send, error_body, refuse, reply, shared
+from assay.edges.http.replies import CLOSE, Receive, Send, reply, shared
 from assay.edges.http.section import Http
 from assay.edges.http.statuses import is_patient
 from assay.edges.http.streams import close, until_gone
 from assay.edges.http.talks import Stream, Talk, Talks, Who
-from assay.edges.http.target import Answered, NoAnswerError, Target
+from assay.edges.http.target import NoAnswerError, Target
 from assay.edges.http.turn import Told, Turn
 from assay.edges.overseer import Oversight
-from assay.errors import CanonicalError
-from assay.ladder import syntax
 from assay.spec.revisions import LATEST, REVISIONS, handshake
 
 _SESSION: Final = b"mcp-session-id"
 _VERSION: Final = b"mcp-protocol-version"
 _JSON: Final = b"application/json"
-_EVENTS: Final = b"text/event-stream"
 _SHOWN: Final = (b"authorization", b"x-api-key")
 """What a client shows to be let in."""
 
-_LISTENS: Final = "subscriptions/listen"
 _IN_SESSION: Final = Facts("http")
 
 BACK_SECONDS: Final = 10.0
 """How long telling a server something may take that it does not wait for."""
+
+
+HELD_BYTES: Final = 256 << 20
+"""Of all answers together that are not whole yet. One may have 16 MiB; nearly all have some thousand."""
 
 
 class Proxy:
@@ -58,14 +57,15 @@ class Proxy:
         clock: Callable[[], float] = monotonic,
         log: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._oversight = oversight
+        self.oversight = oversight
         self.target = target
         self.endpoint = endpoint
         """Its path at the guard."""
         self._log = log
         self.talks = Talks(oversight, http or Http(), clock)
-        self._spoken: frozenset[str] | None = None
+        self.spoken: frozenset[str] | None = None
         """The revisions that the server has said it speaks, without a handshake or with one."""
+        self._held = 0
         self._stopping = False
         self._endless: set[asyncio.Future[None]] = set()
         self._beside: set[asyncio.Task[None]] = set()
@@ -82,9 +82,9 @@ class Proxy:
         talk.hands += 1
         try:
             if turn.told is not None:
-                await self._tell(request, turn.told, send)
+                await self.tell(request, turn.told, send)
             else:
-                await self._watched(_Exchange(self, request, turn, send), receive)
+                await self._watched(Errand(self, request, turn, send), receive)
         finally:
             talk.hands -= 1
             self.talks.done(talk)
@@ -115,11 +115,11 @@ class Proxy:
             ident = None
         talk = self._talk(request, version, ident)
         patient = is_patient(version, in_session=ident is not None)
-        turn = Turn(talk, patient=patient, enforcing=self._oversight.enforcing)
+        turn = Turn(talk, patient=patient, enforcing=self.oversight.enforcing)
         if request.method == "POST":
             turn.hear(request.frame, _IN_SESSION if ident else Facts("http", version, request.headers))
-            if self._spoken is not None:
-                turn.narrow(self._spoken)
+            if self.spoken is not None:
+                turn.narrow(self.spoken)
         elif request.method == "GET":
             turn.stream = talk.stream_of(request.headers.get(b"last-event-id")) or Stream()
         return turn, talk
@@ -137,12 +137,12 @@ class Proxy:
         revision = _revision(version, message)
         return self.talks.opening(who) if revision is None else self.talks.alone(who, revision)
 
-    async def _watched(self, exchange: "_Exchange", receive: Receive) -> None:
-        """Carries out *exchange* until it is over, the client goes, or, if it has no end of its own, we end."""
+    async def _watched(self, errand: Errand, receive: Receive) -> None:
+        """Carries out *errand* until it is over, the client goes, or, if it has no end of its own, we end."""
         closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         watch = asyncio.ensure_future(until_gone(receive, closing))
-        work = asyncio.ensure_future(exchange.run())
-        if exchange.endless:
+        work = asyncio.ensure_future(errand.run())
+        if errand.endless:
             self._endless.add(closing)
             if self._stopping:
                 close(closing)
@@ -153,9 +153,9 @@ class Proxy:
                 work.cancel()
                 await asyncio.wait((work,))
             if gone:
-                exchange.abandoned()
+                errand.abandoned()
             elif work.cancelled():
-                await exchange.ended()
+                await errand.ended()
             else:
                 work.result()
         finally:
@@ -165,9 +165,9 @@ class Proxy:
 
     # ── beside the answer ────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _tell(self, request: Request, told: Told, send: Send) -> None:
+    async def tell(self, request: Request, told: Told, send: Send) -> None:
         """An answer of our own, on record."""
-        self._oversight.recorder.flush()
+        self.oversight.recorder.flush()
         headers = shared(request.headers)
         await reply(send, told.status, told.content, [*headers, CLOSE] if told.status == 413 else headers)
 
@@ -188,257 +188,18 @@ class Proxy:
             async with asyncio.timeout(BACK_SECONDS), self.target.ask("POST", pairs, request.query, frame):
                 pass
 
+    def hold(self, more: int) -> None:
+        """So many bytes more, or fewer, are held of answers. Raises `NoAnswerError` if that is too much."""
+        self._held += more
+        if more > 0 and self._held > HELD_BYTES:
+            raise NoAnswerError("too many long answers come at once")
+
     def redirected(self, where: bytes) -> None:
         """The server sends clients elsewhere: an operator should know, once."""
         if where not in self._redirects and len(self._redirects) < 10:
             self._redirects.add(where)
             shown = ascii(where.decode("latin-1")[:200])[1:-1]
             self._log(f"assay: the server redirects to {shown}, which is past the guard: give that as --target")
-
-
-class _Exchange:
-    """One request to the server, and its answer."""
-
-    __slots__ = ("_begun", "_limit", "_oversight", "_proxy", "_request", "_send", "_turn", "endless")
-
-    def __init__(self, proxy: Proxy, request: Request, turn: Turn, send: Send) -> None:
-        self._proxy = proxy
-        self._oversight = proxy._oversight
-        self._request = request
-        self._turn = turn
-        self._send = send
-        self._begun = False
-        self._limit: asyncio.Timeout | None = None
-        self.endless = request.method == "GET" or any(each.method == _LISTENS for each in turn.due)
-        """Whether it ends only when somebody has had enough."""
-
-    async def run(self) -> None:
-        """From the request to the last byte of the answer."""
-        try:
-            async with asyncio.timeout(None) as self._limit:
-                self._wait()
-                request = self._request
-                body = self._turn.to_server if request.method == "POST" else None
-                async with self._proxy.target.ask(request.method, request.pairs, request.query, body) as answered:
-                    await self._respond(answered)
-        except TimeoutError:
-            await self._failed("TIMEOUT", "")
-        except NoAnswerError as error:
-            await self._failed("UPSTREAM_FAILURE", str(error))
-
-    def _wait(self) -> None:
-        """From now on the server is waited for, as long as it may take."""
-        if self._limit is None:
-            return
-        patience = self._turn.patience
-        if patience is None and not self._begun:
-            patience = self._oversight.timeout
-        self._limit.reschedule(None if patience is None else asyncio.get_running_loop().time() + patience)
-
-    async def _chunks(self, answered: Answered) -> AsyncIterator[bytes]:
-        """The body, as it comes. While somebody else is waited for, it does not count how long that takes."""
-        async for chunk in answered.chunks:
-            if self._limit is not None:
-                self._limit.reschedule(None)
-            yield chunk
-            self._wait()
-
-    # ── what the server answers ──────────────────────────────────────────────────────────────────────────────────────
-
-    async def _respond(self, answered: Answered) -> None:
-        answered = self._as_ours(answered)
-        self._note_session(answered)
-        status = answered.status
-        kind = media_type(answered.headers.get(b"content-type", b""))
-        if 300 <= status < 400:
-            self._proxy.redirected(answered.headers.get(b"location", b""))
-        plain = answered.headers.get(b"content-encoding", b"identity").lower() == b"identity"
-        if not plain:
-            await self._unread(answered, "its answer is compressed, which was not asked for")
-        elif kind == _EVENTS and status < 300:
-            await self._stream(answered)
-        elif kind == _JSON and self._request.method == "POST":
-            await self._whole(answered)
-        elif 400 <= status < 500 or (not self._turn.due and self._request.method != "GET" and status < 300):
-            self._turn.forget()
-            await self._pass(answered)
-        elif status < 300 and self._turn.due:
-            shown = kind.decode("latin-1")[:100]
-            await self._unread(answered, f"its answer is {f'of type {shown}' if shown else 'empty'}")
-        else:
-            await self._unread(answered, f"its answer has HTTP status {status}")
-
-    def _as_ours(self, answered: Answered) -> Answered:
-        """The answer with a challenge that leads to us, if it has one."""
-        if b"www-authenticate" not in answered.headers:
-            return answered
-        origin, endpoint = self._proxy.target.origin, self._proxy.endpoint
-        address = f"http://{self._request.headers.get(b'host', b'localhost').decode('latin-1')}"
-        pairs = [
-            (name, challenge(value, origin, address, endpoint) if name == b"www-authenticate" else value)
-            for name, value in answered.pairs
-        ]
-        return answered._replace(pairs=pairs)
-
-    def _note_session(self, answered: Answered) -> None:
-        talks, talk, status = self._proxy.talks, self._turn.talk, answered.status
-        verdict = self._turn.verdict
-        if status == 404 or (self._request.method == "DELETE" and status < 300):
-            talks.drop(talk)
-        elif status < 300 and self._request.method != "DELETE":
-            if talk.ident is None and verdict is not None and verdict.method == "initialize":
-                ident = answered.headers.get(_SESSION)
-                if ident:
-                    talks.keep(talk, ident)
-            elif talk.ident is not None and talks.find(talk.ident, talk.who) is None:
-                talks.keep(talk, talk.ident)
-
-    async def _whole(self, answered: Answered) -> None:
-        """One JSON value."""
-        limit = self._oversight.frame_bytes
-        held = bytearray()
-        async for chunk in self._chunks(answered):
-            held += chunk
-            if len(held) > limit:
-                await self._endless_body(answered, bytes(held))
-                return
-        content = bytes(held)
-        if not content.strip():
-            if self._turn.due and answered.status < 400 and self._oversight.enforcing:
-                raise NoAnswerError(f"its answer is empty, with HTTP status {answered.status}")
-            self._turn.forget()
-            await self._reply(answered, Told(answered.status, content))
-        elif not self._turn.stream.due and answered.status == 202:
-            # Taken, which is all that there is to say.
-            await self._reply(answered, Told(202, b"" if self._oversight.enforcing else content))
-        else:
-            await self._reply(answered, self._turn.body(content, answered.status))
-
-    async def _endless_body(self, answered: Answered, begun: bytes) -> None:
-        """A body that is longer than a message may be: judged by its beginning, and passed on where nothing stops."""
-        limit = self._oversight.frame_bytes
-        told = self._turn.body(begun[: limit + 1], answered.status)
-        if self._oversight.enforcing:
-            await self._reply(answered, told)
-        else:
-            await self._pass(answered, begun)
-
-    async def _unread(self, answered: Answered, why: str) -> None:
-        """What is no answer goes to the client only where nothing is stopped."""
-        if self._oversight.enforcing:
-            raise NoAnswerError(why)
-        self._turn.record("UPSTREAM_FAILURE", why)
-        await self._pass(answered)
-
-    async def _pass(self, answered: Answered, begun: bytes = b"") -> None:
-        """The rest of the answer as it comes, under enforce no more of it than a message may have."""
-        left = self._oversight.frame_bytes if self._oversight.enforcing else None
-        await self._start(answered)
-        if begun:
-            await self._more(begun)
-        async for chunk in self._chunks(answered):
-            if left is not None:
-                left -= len(chunk)
-                if left < 0:
-                    break
-            await self._more(chunk)
-        await self._end()
-
-    async def _stream(self, answered: Answered) -> None:
-        turn = self._turn
-        reader = Reader(self._oversight.frame_bytes)
-        await self._start(answered)
-        await self._more(turn.first())
-        broken = ""
-        try:
-            async for chunk in self._chunks(answered):
-                judged = b"".join(map(turn.event, reader.feed(chunk)))
-                self._go_on()
-                await self._more(judged)
-        except NoAnswerError as error:
-            broken = str(error)
-        rest = b"" if self._oversight.enforcing else reader.rest()
-        if turn.due and not (turn.stream.resumable and turn.talk.ident is not None):
-            failed = turn.failures("UPSTREAM_FAILURE", broken or "the stream ended without it")
-            rest += b"".join(map(event, failed)) if self._oversight.enforcing else b""
-        await self._more(rest)
-        await self._end()
-
-    def _go_on(self) -> None:
-        """What the server has asked is remembered, and it is told what it has to be told."""
-        turn, proxy = self._turn, self._proxy
-        for ident in turn.asked:
-            proxy.talks.asks(turn.talk, ident)
-        for frame in turn.back:
-            proxy.say(self._request, turn.talk, frame)
-        if turn.speaks is not None:
-            proxy._spoken = frozenset(turn.speaks[:100])
-            turn.speaks = None
-        turn.asked.clear()
-        turn.back.clear()
-
-    # ── what the client gets ─────────────────────────────────────────────────────────────────────────────────────────
-
-    async def _reply(self, answered: Answered, told: Told) -> None:
-        """A whole answer, with the server's headers."""
-        self._go_on()
-        self._oversight.recorder.flush()
-        self._begun = True
-        kind = [] if b"content-type" in answered.headers or not told.content else [(b"content-type", _JSON)]
-        length = (b"content-length", b"%d" % len(told.content))
-        headers = [*answered.pairs, *kind, length, *shared(self._request.headers)]
-        await self._send({"type": "http.response.start", "status": told.status, "headers": headers})
-        await self._send({"type": "http.response.body", "body": told.content})
-
-    async def _start(self, answered: Answered) -> None:
-        self._oversight.recorder.flush()
-        self._begun = True
-        headers = [*answered.pairs, *shared(self._request.headers)]
-        await self._send({"type": "http.response.start", "status": answered.status, "headers": headers})
-
-    async def _more(self, data: bytes) -> None:
-        if data:
-            self._oversight.recorder.flush()
-            await self._send({"type": "http.response.body", "body": data, "more_body": True})
-
-    async def _end(self) -> None:
-        self._oversight.recorder.flush()
-        await self._send({"type": "http.response.body", "body": b""})
-
-    async def _failed(self, code: str, why: str) -> None:
-        """The server has given no answer, and gives none any more."""
-        turn = self._turn
-        late = [each for each in turn.due if each.method != "initialize"] if code == "TIMEOUT" else []
-        frames = turn.failures(code, why)
-        if turn.talk.ident is not None:
-            for exchange in late:
-                self._proxy.say(self._request, turn.talk, _cancelled(exchange.id))
-        if self._begun:
-            if self._oversight.enforcing:
-                await self._more(b"".join(map(event, frames)))
-            await self._end()
-        elif frames:
-            await self._proxy._tell(self._request, turn.made(frames, code), self._send)
-        else:
-            content = error_body(code, why or CanonicalError.to_jsonrpc_error(code)["message"])  # type: ignore[arg-type]
-            told = Told(CanonicalError.to_http_status(code), content)
-            await self._proxy._tell(self._request, told, self._send)
-
-    def abandoned(self) -> None:
-        """The client has gone. It may come back for what it can come back for."""
-        if not (self._turn.stream.resumable and self._turn.talk.ident is not None):
-            self._turn.forget()
-
-    async def ended(self) -> None:
-        """We end while the client still listens."""
-        frames = self._turn.failures("UPSTREAM_FAILURE", "the guard ends")
-        if not self._begun:
-            headers = [(b"retry-after", b"1"), CLOSE, *shared(self._request.headers)]
-            await refuse(self._send, "OVERLOADED", "the guard ends", headers)
-            return
-        if self._oversight.enforcing:
-            await self._more(b"".join(map(event, frames)))
-        await self._end()
 
 
 def _who(request: Request) -> Who:
@@ -462,8 +223,3 @@ def _revision(version: str | None, message: Any) -> str | None:
     if version is not None:
         return version if version in REVISIONS else LATEST
     return LATEST if isinstance(message, dict) and names_revision(message) else UNNAMED
-
-
-def _cancelled(ident: str | int) -> bytes:
-    params = {"requestId": ident, "reason": "timed out"}
-    return syntax.write({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
