@@ -90,8 +90,10 @@ test: set-up  ## lint, types and all tests
 	$(BIN)/mypy compat
 	$(BIN)/python -m pytest
 
-conformance: $(VENV)/.test $(PACKAGES)  ## what the official conformance suite finds at the asset server over HTTP
+conformance: $(VENV)/.test $(SDK)/.done $(PACKAGES)  ## what the official conformance suite finds: at the asset server, and through the guard
 	@$(BIN)/python tests/conformance/suite.py
+	@printf '%s\n' '' 'A server on the official SDK, directly and through the guard:' ''
+	@$(BIN)/python tests/conformance/transparency.py
 
 bench: $(BENCH)/.done  ## the cost of a verdict, and of the asset server, beside their peers
 	$(BENCH)/bin/python bench/run.py

@@ -66,9 +66,27 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--lock", metavar="FILE", help="what the server was when it was reviewed (see assay lock), or off"
     )
     parser.add_argument("--quiet", action="store_true", help="no findings and no summary on stderr")
-    add_settings(parser)
-    parser.add_argument("command", nargs="+", metavar="COMMAND", help="the server's command, after --")
+    add_reach(parser)
+    parser.add_argument("command", nargs="*", metavar="COMMAND", help="the server's command, after --")
     parser.set_defaults(run=run)
+
+
+def add_reach(parser: argparse.ArgumentParser) -> None:
+    """Give *parser* the options that say which server is guarded, and for whom."""
+    parser.add_argument("--target", metavar="URL", help="guard the server at URL")
+    parser.add_argument(
+        "--listen",
+        metavar="ADDRESS",
+        help="serve clients over HTTP at ADDRESS, such as 127.0.0.1:8765; port 0 takes any",
+    )
+    parser.add_argument(
+        "--header",
+        metavar="'NAME: VALUE'",
+        action="append",
+        default=[],
+        help="a header for the server at URL; the value env:NAME is that of a variable; can be repeated",
+    )
+    add_settings(parser, "; a .json or .jsonc file is a client's configuration, whose servers are all guarded")
 
 
 def _seconds(text: str) -> float:
@@ -80,13 +98,21 @@ def _seconds(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     """Guard until the client leaves or the server ends."""
+    if args.listen is not None or args.target is not None or args.header or len(args.command) == 0:
+        from assay.cli.listen import run as listen
+
+        return listen(args)
+    return _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
     from assay.cli.serve import _log, _open_standard_streams
     from assay.edges.child import Child, StartError
     from assay.edges.pipes import Outlet, Signals
     from assay.settings import load
 
     _open_standard_streams()
-    settings = load(os.environ, os.curdir, file=args.config, flags=args.set, log=_log)
+    settings = load(os.environ, os.curdir, file=settings_file(args.config), flags=args.set, log=_log)
     locked = _locked(args, settings)
     errors = Outlet(2, shared=True, most=_MOST_LOGGED)
     try:
@@ -98,6 +124,21 @@ def run(args: argparse.Namespace) -> int:
         return 2
     finally:
         errors.finish(_LAST_LINES)
+
+
+def settings_file(configs: list[str]) -> str | None:
+    """The one among the files given as --config that is about settings; None if none is. Raises `SettingsError`."""
+    found = [name for name in configs if not is_client_file(name)]
+    if len(found) > 1:
+        from assay.settings import SettingsError
+
+        raise SettingsError(f"--config {found[1]}: settings come from one file, and {found[0]} is given already")
+    return found[0] if found else None
+
+
+def is_client_file(name: str) -> bool:
+    """Whether a file is a client's configuration, by its name."""
+    return name.lower().endswith((".json", ".jsonc"))
 
 
 def _locked(args: argparse.Namespace, settings: Settings) -> Locked | None:
@@ -153,7 +194,7 @@ def _guard(
         lock=_lock(locked),
     )
     watch = Watch(log, errors.say, enforcing=enforcing)
-    with _records(args, settings, say) as records:
+    with records_of(args, settings, say) as records:
         recorder = Recorder("stdio", "stdio", records, holding=True)
         renewal = _renewal(args, settings, watch, say, enforcing=enforcing)
         relay = Relay(guard, child, recorder, watch, signals, errors, patience=timeout, renewal=renewal)
@@ -230,7 +271,7 @@ def _say(errors: Outlet, line: str) -> None:
 
 
 @contextmanager
-def _records(args: argparse.Namespace, settings: Settings, log: Callable[[str], None]) -> Iterator[Records]:
+def records_of(args: argparse.Namespace, settings: Settings, log: Callable[[str], None]) -> Iterator[Records]:
     """Where verdicts go. What cannot be opened is a line in the log, and left out."""
     from assay.edges.recorder import NOWHERE, Records
 

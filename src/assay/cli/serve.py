@@ -56,9 +56,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.set_defaults(run=run)
 
 
-def add_settings(parser: argparse.ArgumentParser) -> None:
-    """Give *parser* the options that every command with settings has."""
-    parser.add_argument("--config", metavar="FILE", help="settings from FILE, not from assay.toml or pyproject.toml")
+def add_settings(parser: argparse.ArgumentParser, others: str = "") -> None:
+    """Give *parser* the options that every command with settings has; *others* says what other files it takes."""
+    about = "settings from FILE, not from assay.toml or pyproject.toml"
+    if others:
+        parser.add_argument("--config", metavar="FILE", action="append", default=[], help=about + others)
+    else:
+        parser.add_argument("--config", metavar="FILE", help=about)
     parser.add_argument(
         "--set",
         metavar="KEY=VALUE",

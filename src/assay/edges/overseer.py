@@ -4,8 +4,9 @@ One guarded conversation at an edge: every message judged, put on record and tol
 It knows neither pipes nor HTTP; whoever does carries out what it says. Nothing here waits.
 """
 
+from collections.abc import Mapping
 from time import monotonic
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from assay.contracts.tools import Tools
 from assay.conversation import NO_FACTS, Facts
@@ -13,7 +14,7 @@ from assay.edges.recorder import Recorder
 from assay.guard.guard import Guard, Mode, Move, Settled
 from assay.limits import Limits
 from assay.policy import Policy
-from assay.verdict import Party, Verdict
+from assay.verdict import Exchange, Party, Verdict
 
 if TYPE_CHECKING:
     from assay.lock.inspection import Inspection
@@ -45,13 +46,14 @@ class Heard(NamedTuple):
 class Overseer:
     """The guard of one conversation, with its records and its watcher."""
 
-    __slots__ = ("_recorder", "_session", "_watcher", "guard")
+    __slots__ = ("_recorder", "_watcher", "guard", "session")
 
     def __init__(self, guard: Guard, recorder: Recorder, watcher: Watcher, *, session: str = "") -> None:
         self.guard = guard
+        self.session = session
+        """What the records know the conversation by."""
         self._recorder = recorder
         self._watcher = watcher
-        self._session = session
 
     def hear(self, party: Party, frame: bytes, facts: Facts = NO_FACTS) -> Heard:
         """
@@ -87,12 +89,23 @@ class Overseer:
             self.settle(settled)
         return late
 
+    def give_up(self, exchange: Exchange, code: str, why: str, data: Mapping[str, Any] | None = None) -> Settled | None:
+        """A request of the client gets no answer, for what *why* says; None if it waits for none any more."""
+        settled = self.guard.give_up(exchange, code, why, data)
+        if settled is not None:
+            self.settle(settled)
+        return settled
+
     def server_ended(self, why: str, last_words: list[str]) -> list[Settled]:
         """The server says no more: the requests that it owes an answer to, each with the one it gets."""
         left = self.guard.server_ended(why, last_words)
         for settled in left:
             self.settle(settled)
         return left
+
+    def forget(self, exchange: Exchange) -> None:
+        """Nobody waits for the answer to a request of the client any more, and there is nothing to say of it."""
+        self.guard.give_up(exchange, "UPSTREAM_FAILURE", "")
 
     def settle(self, settled: Settled) -> None:
         """Puts on record that a request is answered here, and not by the server."""
@@ -102,7 +115,7 @@ class Overseer:
 
     def _record(self, verdict: Verdict, now: float, sent: int) -> None:
         if not self._recorder.idle:
-            self._recorder.message(verdict, now, sent, self._session)
+            self._recorder.message(verdict, now, sent, self.session)
 
 
 def passing(verdict: Verdict) -> Move:
@@ -151,6 +164,11 @@ class Oversight:
         return self._mode == "enforce"
 
     @property
+    def timeout(self) -> float | None:
+        """Seconds that a server has for an answer; None for ever, as it has under audit."""
+        return self._timeout if self._timeout and self.enforcing else None
+
+    @property
     def frame_bytes(self) -> int:
         """How long a message may be."""
         return self._limits.frame_bytes
@@ -187,3 +205,7 @@ class Oversight:
             policy=self._policy,
         )
         return Overseer(guard, self.recorder, self._watcher, session=session)
+
+    def tools(self) -> Tools:
+        """The tools of a server, to be shared by conversations that have no session."""
+        return Tools(self._limits.tools)

@@ -1,0 +1,289 @@
+"""
+One request that goes to a server at a URL, from sending it to the last byte of its answer.
+
+It waits for the server as long as that may take, and for the client as long as it takes; what is said is judged by the
+turn that it belongs to.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Final
+
+from assay.edges.http.asking import media_type
+from assay.edges.http.events import Reader, event
+from assay.edges.http.guarded import Request
+from assay.edges.http.oauth import challenge
+from assay.edges.http.replies import CLOSE, Send, error_body, refuse, shared
+from assay.edges.http.target import Answered, NoAnswerError
+from assay.edges.http.turn import Told, Turn
+from assay.errors import CanonicalError
+from assay.ladder import syntax
+
+if TYPE_CHECKING:
+    from assay.edges.http.proxy import Proxy
+
+_SESSION: Final = b"mcp-session-id"
+_JSON: Final = b"application/json"
+_EVENTS: Final = b"text/event-stream"
+_LISTENS: Final = "subscriptions/listen"
+
+
+class Errand:
+    """One request to the server, and its answer."""
+
+    __slots__ = ("_begun", "_held", "_limit", "_oversight", "_proxy", "_request", "_send", "_turn", "endless")
+
+    def __init__(self, proxy: "Proxy", request: Request, turn: Turn, send: Send) -> None:
+        self._proxy = proxy
+        self._oversight = proxy.oversight
+        self._request = request
+        self._turn = turn
+        self._send = send
+        self._begun = False
+        self._held = 0
+        self._limit: asyncio.Timeout | None = None
+        self.endless = request.method == "GET" or any(each.method == _LISTENS for each in turn.due)
+        """Whether it ends only when somebody has had enough."""
+
+    async def run(self) -> None:
+        """From the request to the last byte of the answer."""
+        try:
+            async with asyncio.timeout(None) as self._limit:
+                self._wait()
+                request = self._request
+                body = self._turn.to_server if request.method == "POST" else None
+                async with self._proxy.target.ask(request.method, request.pairs, request.query, body) as answered:
+                    await self._respond(answered)
+        except TimeoutError:
+            await self._failed("TIMEOUT", "")
+        except NoAnswerError as error:
+            await self._failed("UPSTREAM_FAILURE", str(error))
+        finally:
+            self._hold(0)
+
+    def _hold(self, count: int) -> None:
+        """So many bytes of an answer are held now."""
+        more, self._held = count - self._held, count
+        if more:
+            self._proxy.hold(more)
+
+    def _wait(self) -> None:
+        """From now on the server is waited for, as long as it may take."""
+        if self._limit is None:
+            return
+        patience = self._turn.patience
+        if patience is None and not self._begun:
+            patience = self._oversight.timeout
+        self._limit.reschedule(None if patience is None else asyncio.get_running_loop().time() + patience)
+
+    async def _chunks(self, answered: Answered) -> AsyncIterator[bytes]:
+        """The body, as it comes. While somebody else is waited for, it does not count how long that takes."""
+        async for chunk in answered.chunks:
+            if self._limit is not None:
+                self._limit.reschedule(None)
+            yield chunk
+            self._wait()
+
+    # ── what the server answers ──────────────────────────────────────────────────────────────────────────────────────
+
+    async def _respond(self, answered: Answered) -> None:
+        answered = self._as_ours(answered)
+        self._note_session(answered)
+        status = answered.status
+        kind = media_type(answered.headers.get(b"content-type", b""))
+        if 300 <= status < 400:
+            self._proxy.redirected(answered.headers.get(b"location", b""))
+        plain = answered.headers.get(b"content-encoding", b"identity").lower() == b"identity"
+        if not plain:
+            await self._unread(answered, "its answer is compressed, which was not asked for")
+        elif kind == _EVENTS and status < 300:
+            await self._stream(answered)
+        elif kind == _JSON and self._request.method == "POST":
+            await self._whole(answered)
+        elif 400 <= status < 500 or (not self._turn.due and self._request.method != "GET" and status < 300):
+            self._turn.forget()
+            await self._pass(answered)
+        elif status < 300 and self._turn.due:
+            shown = kind.decode("latin-1")[:100]
+            await self._unread(answered, f"its answer is {f'of type {shown}' if shown else 'empty'}")
+        else:
+            await self._unread(answered, f"its answer has HTTP status {status}")
+
+    def _as_ours(self, answered: Answered) -> Answered:
+        """The answer with a challenge that leads to us, if it has one."""
+        if b"www-authenticate" not in answered.headers:
+            return answered
+        origin, endpoint = self._proxy.target.origin, self._proxy.endpoint
+        address = f"http://{self._request.headers.get(b'host', b'localhost').decode('latin-1')}"
+        pairs = [
+            (name, challenge(value, origin, address, endpoint) if name == b"www-authenticate" else value)
+            for name, value in answered.pairs
+        ]
+        return answered._replace(pairs=pairs)
+
+    def _note_session(self, answered: Answered) -> None:
+        talks, talk, status = self._proxy.talks, self._turn.talk, answered.status
+        verdict = self._turn.verdict
+        if status == 404 or (self._request.method == "DELETE" and status < 300):
+            talks.drop(talk)
+        elif status < 300 and self._request.method != "DELETE":
+            if talk.ident is None and verdict is not None and verdict.method == "initialize":
+                ident = answered.headers.get(_SESSION)
+                if ident:
+                    talks.keep(talk, ident)
+            elif talk.ident is not None and talks.find(talk.ident, talk.who) is None:
+                talks.keep(talk, talk.ident)
+
+    async def _whole(self, answered: Answered) -> None:
+        """One JSON value."""
+        limit = self._oversight.frame_bytes
+        held = bytearray()
+        async for chunk in self._chunks(answered):
+            held += chunk
+            self._hold(len(held))
+            if len(held) > limit:
+                await self._endless_body(answered, bytes(held))
+                return
+        content = bytes(held)
+        if not content.strip():
+            if self._turn.due and answered.status < 400 and self._oversight.enforcing:
+                raise NoAnswerError(f"its answer is empty, with HTTP status {answered.status}")
+            self._turn.forget()
+            await self._reply(answered, Told(answered.status, content))
+        elif not self._turn.stream.due and answered.status == 202:
+            # Taken, which is all that there is to say.
+            await self._reply(answered, Told(202, b"" if self._oversight.enforcing else content))
+        else:
+            await self._reply(answered, self._turn.body(content, answered.status))
+
+    async def _endless_body(self, answered: Answered, begun: bytes) -> None:
+        """A body that is longer than a message may be: judged by its beginning, and passed on where nothing stops."""
+        limit = self._oversight.frame_bytes
+        told = self._turn.body(begun[: limit + 1], answered.status)
+        if self._oversight.enforcing:
+            await self._reply(answered, told)
+        else:
+            await self._pass(answered, begun)
+
+    async def _unread(self, answered: Answered, why: str) -> None:
+        """What is no answer goes to the client only where nothing is stopped."""
+        if self._oversight.enforcing:
+            raise NoAnswerError(why)
+        self._turn.record("UPSTREAM_FAILURE", why)
+        await self._pass(answered)
+
+    async def _pass(self, answered: Answered, begun: bytes = b"") -> None:
+        """The rest of the answer as it comes, under enforce no more of it than a message may have."""
+        left = self._oversight.frame_bytes if self._oversight.enforcing else None
+        await self._start(answered)
+        if begun:
+            await self._more(begun)
+        async for chunk in self._chunks(answered):
+            if left is not None:
+                left -= len(chunk)
+                if left < 0:
+                    break
+            await self._more(chunk)
+        await self._end()
+
+    async def _stream(self, answered: Answered) -> None:
+        turn = self._turn
+        reader = Reader(self._oversight.frame_bytes)
+        await self._start(answered)
+        await self._more(turn.first())
+        broken = ""
+        try:
+            async for chunk in self._chunks(answered):
+                judged = b"".join(map(turn.event, reader.feed(chunk)))
+                self._hold(reader.held)
+                self._go_on()
+                await self._more(judged)
+        except NoAnswerError as error:
+            broken = str(error)
+        rest = b"" if self._oversight.enforcing else reader.rest()
+        if turn.due and not (turn.stream.resumable and turn.talk.ident is not None):
+            failed = turn.failures("UPSTREAM_FAILURE", broken or "the stream ended without it")
+            rest += b"".join(map(event, failed)) if self._oversight.enforcing else b""
+        await self._more(rest)
+        await self._end()
+
+    def _go_on(self) -> None:
+        """What the server has asked is remembered, and it is told what it has to be told."""
+        turn, proxy = self._turn, self._proxy
+        for ident in turn.asked:
+            proxy.talks.asks(turn.talk, ident)
+        for frame in turn.back:
+            proxy.say(self._request, turn.talk, frame)
+        if turn.speaks is not None:
+            proxy.spoken = frozenset(turn.speaks[:100])
+            turn.speaks = None
+        turn.asked.clear()
+        turn.back.clear()
+
+    # ── what the client gets ─────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _reply(self, answered: Answered, told: Told) -> None:
+        """A whole answer, with the server's headers."""
+        self._go_on()
+        self._oversight.recorder.flush()
+        self._begun = True
+        kind = [] if b"content-type" in answered.headers or not told.content else [(b"content-type", _JSON)]
+        length = (b"content-length", b"%d" % len(told.content))
+        headers = [*answered.pairs, *kind, length, *shared(self._request.headers)]
+        await self._send({"type": "http.response.start", "status": told.status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": told.content})
+
+    async def _start(self, answered: Answered) -> None:
+        self._oversight.recorder.flush()
+        self._begun = True
+        headers = [*answered.pairs, *shared(self._request.headers)]
+        await self._send({"type": "http.response.start", "status": answered.status, "headers": headers})
+
+    async def _more(self, data: bytes) -> None:
+        if data:
+            self._oversight.recorder.flush()
+            await self._send({"type": "http.response.body", "body": data, "more_body": True})
+
+    async def _end(self) -> None:
+        self._oversight.recorder.flush()
+        await self._send({"type": "http.response.body", "body": b""})
+
+    async def _failed(self, code: str, why: str) -> None:
+        """The server has given no answer, and gives none any more."""
+        turn = self._turn
+        late = [each for each in turn.due if each.method != "initialize"] if code == "TIMEOUT" else []
+        frames = turn.failures(code, why)
+        if turn.talk.ident is not None:
+            for exchange in late:
+                self._proxy.say(self._request, turn.talk, _cancelled(exchange.id))
+        if self._begun:
+            if self._oversight.enforcing:
+                await self._more(b"".join(map(event, frames)))
+            await self._end()
+        elif frames:
+            await self._proxy.tell(self._request, turn.made(frames, code), self._send)
+        else:
+            content = error_body(code, why or CanonicalError.to_jsonrpc_error(code)["message"])  # type: ignore[arg-type]
+            told = Told(CanonicalError.to_http_status(code), content)
+            await self._proxy.tell(self._request, told, self._send)
+
+    def abandoned(self) -> None:
+        """The client has gone. It may come back for what it can come back for."""
+        if not (self._turn.stream.resumable and self._turn.talk.ident is not None):
+            self._turn.forget()
+
+    async def ended(self) -> None:
+        """We end while the client still listens."""
+        frames = self._turn.failures("UPSTREAM_FAILURE", "the guard ends")
+        if not self._begun:
+            headers = [(b"retry-after", b"1"), CLOSE, *shared(self._request.headers)]
+            await refuse(self._send, "OVERLOADED", "the guard ends", headers)
+            return
+        if self._oversight.enforcing:
+            await self._more(b"".join(map(event, frames)))
+        await self._end()
+
+
+def _cancelled(ident: str | int) -> bytes:
+    params = {"requestId": ident, "reason": "timed out"}
+    return syntax.write({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})

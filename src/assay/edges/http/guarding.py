@@ -1,0 +1,202 @@
+"""`assay guard --listen`: everything put together, and what an operator can get wrong about it."""
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from importlib import import_module
+from typing import NamedTuple, Protocol
+
+from assay.auth import Gate, Principal
+from assay.edges.http.asking import ENDPOINT
+from assay.edges.http.door import Door
+from assay.edges.http.front import Front, Route
+from assay.edges.http.guarded import Backend
+from assay.edges.http.oauth import Discovery
+from assay.edges.http.place import Place
+from assay.edges.http.proxy import Proxy
+from assay.edges.http.replies import Pairs
+from assay.edges.http.server import serve
+from assay.edges.http.target import Target
+from assay.edges.overseer import Oversight
+from assay.edges.recorder import Recorder, Records
+from assay.guard.guard import Mode
+from assay.guard.watch import Watch
+from assay.limits import Limits
+from assay.metrics import Metrics
+from assay.settings import Settings, SettingsError
+from assay.spec.revisions import REVISIONS
+from assay.spec.schema import protocol_schema
+
+Log = Callable[[str], None]
+
+_MOST_ASIDE = 1000
+"""Bytes that are shown of what a server sends in place of a message."""
+
+
+class Terms(NamedTuple):
+    """How strictly servers are guarded."""
+
+    mode: Mode
+    limits: Limits
+    timeout: float
+
+
+class Desk(NamedTuple):
+    """What every backend is built with."""
+
+    terms: Terms
+    settings: Settings
+    records: Records
+    watch: Watch
+    gated: bool
+    """Whether the guard sees for itself who may come in: then a client's token is for it, and not for the server."""
+    say: Log
+
+    def oversight(self, route: str) -> Oversight:
+        """The oversight of the server at *route*."""
+        recorder = Recorder("http", route, self.records, holding=True)
+        return Oversight(self.terms.mode, self.terms.limits, self.terms.timeout, recorder, self.watch)
+
+    def proxy(self, url: str, headers: Pairs, route: str) -> Proxy:
+        """The server at *url*. Raises `ValueError` if that is no URL."""
+        target = Target(url, headers, passes_tokens=not self.gated)
+        return Proxy(self.oversight(route), target, self.settings.http, endpoint=route, log=self.say)
+
+    def children(
+        self, command: Sequence[str], route: str, env: Mapping[str, str] | None = None, cwd: str | None = None
+    ) -> Backend:
+        """The server that *command* starts, with *env* beside our own. Raises `ImportError` if that cannot be had."""
+        made: Backend = import_module("assay.edges.http.children").Children(
+            self.oversight(route),
+            command,
+            env={**os.environ, **env} if env else None,
+            cwd=cwd,
+            http=self.settings.http,
+            flights=self.settings.guard.flights,
+            redact=self.settings.journal.redact,
+            errors=_passed_on,
+        )
+        return made
+
+
+class Servers(Protocol):
+    """What is guarded."""
+
+    @property
+    def what(self) -> str:
+        """For people."""
+
+    def backends(self, desk: Desk) -> Mapping[str, Backend]:
+        """By path. Raises `SettingsError`."""
+
+    def beside(self, backends: Mapping[str, Backend], door: Door) -> Mapping[str, Route]:
+        """Further routes, by path."""
+
+
+class AtUrl(NamedTuple):
+    """One server, at a URL."""
+
+    url: str
+    headers: Pairs
+
+    @property
+    def what(self) -> str:
+        """Its URL."""
+        return self.url
+
+    def backends(self, desk: Desk) -> Mapping[str, Backend]:
+        """The one."""
+        try:
+            return {ENDPOINT: desk.proxy(self.url, self.headers, ENDPOINT)}
+        except ValueError as error:
+            raise SettingsError(f"--target {self.url}: {error}") from None
+
+    def beside(self, backends: Mapping[str, Backend], door: Door) -> Mapping[str, Route]:
+        """Who gives out tokens for it, where that is not ours to say."""
+        proxy = backends[ENDPOINT]
+        if door.gate is not None or not isinstance(proxy, Proxy):
+            return {}
+        return Discovery(proxy.target, ENDPOINT, door).routes(alone=True)
+
+
+class Started(NamedTuple):
+    """One server, which a command starts."""
+
+    command: Sequence[str]
+
+    @property
+    def what(self) -> str:
+        """Its program."""
+        return self.command[0]
+
+    def backends(self, desk: Desk) -> Mapping[str, Backend]:
+        """The one."""
+        try:
+            return {ENDPOINT: desk.children(self.command, ENDPOINT)}
+        except ImportError:
+            raise SettingsError("--listen with a COMMAND: not yet") from None
+
+    def beside(self, _: Mapping[str, Backend], __: Door) -> Mapping[str, Route]:
+        """None: there is nothing else to be had of it."""
+        return {}
+
+
+def run(
+    address: str,
+    settings: Settings,
+    terms: Terms,
+    records: Records,
+    servers: Servers,
+    *,
+    settle: Callable[[], None],
+    say: Log,
+    log: Log,
+) -> int:
+    """Guard *servers* at *address* until a signal comes; the exit status. Findings go to *log*, all else to *say*."""
+    gate = Gate.read(settings.auth, cwd=".", tier=settings.tiers.tier, log=say)
+    metrics = Metrics()
+    watch = Watch(log, lambda data: log(_shown(data)), enforcing=terms.mode == "enforce")
+    every = records._replace(metrics=metrics)
+    backends = servers.backends(Desk(terms, settings, every, watch, gate is not None, say))
+    place = Place.open("--listen", address, settings.http, gated=gate is not None)
+    # Before anybody is listened to: a request is no time to open a file.
+    for revision in REVISIONS:
+        protocol_schema(revision)
+    door = Door(place.safety, gate, Principal("anonymous", settings.tiers.tier))
+    front = Front(
+        backends,
+        door,
+        settings.http,
+        frame_bytes=terms.limits.frame_bytes,
+        metrics=metrics.render,
+        beside=servers.beside(backends, door),
+    )
+    metrics.gauge("assay_sessions", "Sessions of the handshake revisions.", lambda: _sessions(backends))
+    metrics.gauge("assay_streams", "Streams that are open.", lambda: front.streams)
+    metrics.gauge("assay_requests_in_flight", "Requests in hand.", lambda: front.in_hand)
+    settle()
+    endpoint = ENDPOINT if ENDPOINT in backends else "/"
+    serve(front, place.sock, settings.http, lambda: say(f"assay: guarding {servers.what} at {place.url}{endpoint}"))
+    for line in watch.summary():
+        log(line)
+    return 0
+
+
+def _passed_on(data: bytes) -> None:
+    """What a server writes to stderr goes to ours; if nobody takes it, it is lost and the service goes on."""
+    with suppress(OSError, ValueError):
+        sys.stderr.buffer.write(data)
+        sys.stderr.buffer.flush()
+
+
+def _shown(data: bytes) -> str:
+    """What a server has sent in place of a message, cut short, with nothing that a terminal would act upon."""
+    from assay.console.plain import plain  # noqa: PLC0415 - most servers send nothing like that
+
+    cut = data[:_MOST_ASIDE].decode(errors="replace")
+    return plain(f"assay: the server sent: {cut}{'…' if len(data) > _MOST_ASIDE else ''}")
+
+
+def _sessions(backends: Mapping[str, Backend]) -> int:
+    return sum(getattr(each, "sessions", 0) for each in backends.values())

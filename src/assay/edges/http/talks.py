@@ -1,0 +1,236 @@
+"""
+The conversations that a guard hears over HTTP: which request belongs to which, and for how long. No I/O; the clock is
+given.
+
+In the handshake revisions a session is one conversation. Without a session each request is one, since the ids of
+different clients coincide; what they share are the tools that the server has listed to the same client.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from assay.contracts.tools import Tools
+from assay.edges.http.section import Http
+from assay.edges.overseer import Overseer, Oversight
+from assay.side import Id
+from assay.verdict import Exchange, Party
+
+REMEMBERED: Final = 1000
+"""Events of a session that are known again when they come again. Servers keep fewer, or keep them for minutes."""
+
+REMEMBERED_BYTES: Final = 64 << 10
+"""Of what was sent in place of an event, to be remembered; nearly all are errors of a kilobyte."""
+
+CLIENTS: Final = 1000
+"""Clients without sessions, told apart by their authorization, whose tools are remembered; the last ones that asked."""
+
+SPARE: Final = 16
+"""Conversations of one such client that are kept to be used again: making one takes 50 µs, and 4 kB."""
+
+ASKED: Final = 2000
+"""Requests of servers whose answers are awaited, all clients together: people answer most of them."""
+
+
+class Who(NamedTuple):
+    """A client, as far as it can be told from another."""
+
+    principal: str
+    digest: bytes
+    """Of what it has shown to be let in by the server; empty if nothing."""
+
+
+class Known(NamedTuple):
+    """An event that was judged before."""
+
+    data: int
+    """A hash of what it carried: the same id with something else is something else."""
+    sent: bytes | None
+    """What went to the client in its place; None if it went as it was."""
+    stream: "Stream"
+
+
+class Stream:
+    """What was asked in one request, and may be answered on more than one stream, should the first break off."""
+
+    __slots__ = ("due", "resumable")
+
+    def __init__(self, due: tuple[Exchange, ...] = ()) -> None:
+        self.due = due
+        self.resumable = False
+        """Whether an event had an id, so that a client can come back for the rest."""
+
+    def open(self) -> list[Exchange]:
+        """What is still to be answered."""
+        return [each for each in self.due if each.state == "open"]
+
+
+class Talk:
+    """One conversation."""
+
+    __slots__ = ("_known", "hands", "ident", "overseer", "used", "who")
+
+    def __init__(self, overseer: Overseer, who: Who, ident: bytes | None, now: float) -> None:
+        self.overseer = overseer
+        self.who = who
+        self.ident = ident
+        """Of its session."""
+        self.used = now
+        self.hands = 0
+        """Requests and streams of it that are in hand."""
+        self._known: OrderedDict[bytes, Known] = OrderedDict()
+
+    def known(self, ident: bytes | None, data: bytes) -> Known | None:
+        """The event of that id, if it has come before."""
+        found = self._known.get(ident) if ident else None
+        return found if found is not None and found.data == hash(data) else None
+
+    def stream_of(self, ident: bytes | None) -> Stream | None:
+        """The stream that the event of that id was on."""
+        found = self._known.get(ident) if ident else None
+        return found.stream if found is not None else None
+
+    def remember(self, ident: bytes | None, data: bytes, sent: bytes | None, stream: Stream) -> None:
+        """What became of an event, should it come again."""
+        if self.ident is None or not ident or len(ident) > 1024 or len(sent or b"") > REMEMBERED_BYTES:
+            return
+        if ident in self._known:
+            # The same id with something else: what came first is what a client may have seen.
+            return
+        self._known[ident] = Known(hash(data), sent, stream)
+        if len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
+
+
+class _Client:
+    """One client without sessions, in one revision."""
+
+    __slots__ = ("spare", "tools")
+
+    def __init__(self, tools: Tools) -> None:
+        self.tools = tools
+        self.spare: list[Overseer] = []
+
+
+class Talks:
+    """All conversations with one server."""
+
+    def __init__(self, oversight: Oversight, http: Http, clock: Callable[[], float]) -> None:
+        self._oversight = oversight
+        self._http = http
+        self._clock = clock
+        self._sessions: OrderedDict[tuple[bytes, Who], Talk] = OrderedDict()
+        self._clients: OrderedDict[tuple[Who, str], _Client] = OrderedDict()
+        self._asked: OrderedDict[tuple[str, bytes, Id], Talk] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def __iter__(self) -> Iterator[Talk]:
+        return iter(self._sessions.values())
+
+    # ── sessions ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def find(self, ident: bytes, who: Who) -> Talk | None:
+        """The conversation of a session; somebody else's is none."""
+        talk = self._sessions.get((ident, who))
+        if talk is not None:
+            talk.used = self._clock()
+            self._sessions.move_to_end((ident, who))
+        return talk
+
+    def opening(self, who: Who) -> Talk:
+        """A conversation that is about to open with `initialize`."""
+        return Talk(self._oversight.begin(), who, None, self._clock())
+
+    def adopted(self, ident: bytes, who: Who, revision: str) -> Talk:
+        """The conversation of a session that was opened elsewhere, or with another token, or long ago."""
+        overseer = self._oversight.begin(session=ident.decode("latin-1"), revision=revision)
+        return Talk(overseer, who, ident, self._clock())
+
+    def keep(self, talk: Talk, ident: bytes) -> None:
+        """From now on *talk* is that of the session *ident*. One too many pushes out the one used longest ago."""
+        if talk.ident is None:
+            talk.ident = ident
+            talk.overseer.session = ident.decode("latin-1")
+        self._sessions[ident, talk.who] = talk
+        self._sessions.move_to_end((ident, talk.who))
+        if len(self._sessions) > self._http.sessions:
+            every = self._sessions.values()
+            self.drop(next((each for each in every if not each.hands), next(iter(every))))
+
+    def drop(self, talk: Talk) -> None:
+        """Its session is over."""
+        if talk.ident is None or self._sessions.get((talk.ident, talk.who)) is not talk:
+            return
+        del self._sessions[talk.ident, talk.who]
+        for key in [key for key, each in self._asked.items() if each is talk]:
+            del self._asked[key]
+
+    def sweep(self) -> None:
+        """Drops the sessions that nobody has used for long, and gives up what nobody has come back for."""
+        now = self._clock()
+        for talk in list(self._sessions.values()):
+            if not talk.hands:
+                # Whoever waits keeps the time for itself.
+                talk.overseer.overdue()
+        for talk in list(self._sessions.values()):
+            if now - talk.used < self._http.session_seconds:
+                return
+            if talk.hands:
+                talk.used = now
+                self._sessions.move_to_end((talk.ident or b"", talk.who))
+            else:
+                self.drop(talk)
+
+    # ── without sessions ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def alone(self, who: Who, revision: str) -> Talk:
+        """A conversation of one request."""
+        client = self._client(who, revision)
+        if client.spare:
+            return Talk(client.spare.pop(), who, None, 0.0)
+        return Talk(self._oversight.begin(revision=revision, tools=client.tools), who, None, 0.0)
+
+    def done(self, talk: Talk) -> None:
+        """A conversation of one request is over, and nothing is left of it."""
+        conversation = talk.overseer.guard.conversation
+        revision = conversation.revision
+        if talk.hands or talk.ident is not None or revision is None:
+            return
+        if any(map(conversation.open_requests, Party)):
+            return
+        client = self._clients.get((talk.who, revision))
+        if client is not None and client.tools is conversation.tools and len(client.spare) < SPARE:
+            client.spare.append(talk.overseer)
+
+    def _client(self, who: Who, revision: str) -> _Client:
+        client = self._clients.get((who, revision))
+        if client is None:
+            client = self._clients[who, revision] = _Client(self._oversight.tools())
+            if len(self._clients) > CLIENTS:
+                self._clients.popitem(last=False)
+        else:
+            self._clients.move_to_end((who, revision))
+        return client
+
+    # ── what servers ask ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def asks(self, talk: Talk, ident: Id) -> None:
+        """The server has asked something in *talk*. The answer comes by itself, perhaps with a new token."""
+        self._asked[_scope(talk.who, talk.ident, ident)] = talk
+        if len(self._asked) > ASKED:
+            self._asked.popitem(last=False)
+
+    @property
+    def awaits(self) -> bool:
+        """Whether a server waits for any answer."""
+        return bool(self._asked)
+
+    def asker(self, who: Who, session: bytes | None, ident: Id) -> Talk | None:
+        """The conversation in which the server has asked what is answered now."""
+        return self._asked.pop(_scope(who, session, ident), None)
+
+
+def _scope(who: Who, session: bytes | None, ident: Id) -> tuple[str, bytes, Id]:
+    return (who.principal, who.digest, ident) if session is None else (who.principal, b"session " + session, ident)

@@ -1,0 +1,159 @@
+"""
+A server at a URL, as the guard asks it: one request out, one answer or stream back.
+
+Knows HTTP and nothing of MCP. Redirects are not followed, cookies are not kept, and nothing is read ahead of whoever
+takes it.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+import httpx
+
+from assay.edges.http.replies import Pairs
+from assay.edges.http.safety import is_loopback
+
+CONNECT_SECONDS: Final = 10.0
+"""How long a server may take to accept a connection; one that is there does in a fraction of a second."""
+
+IDLE_SECONDS: Final = 3.0
+"""How long a connection is kept for the next request: less than the 5 seconds after which Node.js and uvicorn close."""
+
+IDLE_CONNECTIONS: Final = 100
+
+_HOPS: Final = frozenset(
+    {
+        *(b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection"),
+        *(b"te", b"trailer", b"transfer-encoding", b"upgrade", b"http2-settings"),
+    }
+)
+"""Headers that are meant for the next hop only (RFC 9110, 7.6.1)."""
+
+_OF_REQUESTS: Final = _HOPS | {b"host", b"content-length", b"accept-encoding", b"expect"}
+_OF_ANSWERS: Final = _HOPS | {b"content-length", b"date"}
+"""Beside those, what is said anew of what we send ourselves."""
+
+_SHARING: Final = b"access-control-"
+"""What tells a browser which pages may read an answer: that depends on where we are, not where the server is."""
+
+
+class NoAnswerError(Exception):
+    """Why there is no answer."""
+
+
+class Answered(NamedTuple):
+    """The head of an answer; its body is still to come."""
+
+    status: int
+    pairs: Pairs
+    """End-to-end headers, names in lower case."""
+    headers: Mapping[bytes, bytes]
+    chunks: AsyncIterator[bytes]
+    """Raises `NoAnswerError` where it breaks off."""
+
+
+class Target:
+    """One server."""
+
+    __slots__ = ("_client", "_own", "_passes_tokens", "_url", "origin", "path")
+
+    def __init__(self, url: str, headers: Pairs = (), *, passes_tokens: bool = True) -> None:
+        """
+        *headers*, names in lower case, are added to each request, in place of the client's own of that name.
+
+        *passes_tokens* says whether a client's `Authorization` is meant for the server. Raises `ValueError` for what is
+        no URL of a server.
+        """
+        self._url = _parsed(url)
+        self.origin = f"{self._url.scheme}://{self._url.netloc.decode()}"
+        self.path = self._url.path
+        self._own = list(headers)
+        self._passes_tokens = passes_tokens
+        self._client = httpx.AsyncClient(
+            # A proxy of the environment is for hosts elsewhere.
+            trust_env=not is_loopback(self._url.host),
+            timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
+            limits=httpx.Limits(
+                max_connections=None, max_keepalive_connections=IDLE_CONNECTIONS, keepalive_expiry=IDLE_SECONDS
+            ),
+            follow_redirects=False,
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
+        )
+
+    @asynccontextmanager
+    async def ask(
+        self, method: str, pairs: Pairs, query: bytes = b"", body: bytes | None = None, path: str | None = None
+    ) -> AsyncIterator[Answered]:
+        """The answer to a request of a client with these headers; at the URL, or at *path* of its origin."""
+        url = self._url if path is None else httpx.URL(self.origin + path)
+        if query and path is None:
+            url = url.copy_with(query=b"&".join(filter(None, (url.query, query))))
+        request = httpx.Request(method, url, headers=self._headers(pairs), content=body)
+        try:
+            response = await self._client.send(request, stream=True)
+        except httpx.HTTPError as error:
+            raise NoAnswerError(_reason(error)) from None
+        except (OSError, ValueError) as error:
+            # Certificates, names that cannot be encoded: httpx does not dress up everything.
+            raise NoAnswerError(f"no connection: {type(error).__name__}") from None
+        try:
+            pairs = end_to_end([(name.lower(), value) for name, value in response.headers.raw], _OF_ANSWERS)
+            shown = [(name, value) for name, value in pairs if not name.startswith(_SHARING)]
+            yield Answered(response.status_code, shown, dict(shown), _chunks(response))
+        finally:
+            await response.aclose()
+
+    def _headers(self, pairs: Pairs) -> list[tuple[bytes, bytes]]:
+        replaced = {name for name, _ in self._own}
+        if not self._passes_tokens:
+            replaced.add(b"authorization")
+        kept = [(name, value) for name, value in end_to_end(pairs, _OF_REQUESTS) if name not in replaced]
+        # What is compressed cannot be judged.
+        return [*kept, *self._own, (b"accept-encoding", b"identity")]
+
+    async def close(self) -> None:
+        """Ends every connection."""
+        await self._client.aclose()
+
+
+def _parsed(url: str) -> httpx.URL:
+    try:
+        split = urlsplit(url)
+        found = httpx.URL(url)
+    except (httpx.InvalidURL, ValueError, UnicodeError):
+        raise ValueError("no URL") from None
+    if found.scheme not in {"http", "https"} or not found.host:
+        raise ValueError("expected http://… or https://…")
+    if split.username is not None or split.password is not None:
+        raise ValueError("a password in a URL is seen by everyone; give a header")
+    return found.copy_with(fragment=None)
+
+
+def end_to_end(pairs: Pairs, without: frozenset[bytes]) -> list[tuple[bytes, bytes]]:
+    """The headers that go on to the other end, but for those *without* which it does."""
+    named = {
+        each.strip().lower() for name, value in pairs if name == b"connection" for each in value.split(b",") if each
+    }
+    # White space around a value is no part of it (RFC 9110, 5.5), and some writers refuse to send it.
+    return [(name, value.strip(b" \t")) for name, value in pairs if name not in without and name not in named]
+
+
+async def _chunks(response: httpx.Response) -> AsyncIterator[bytes]:
+    try:
+        async for chunk in response.aiter_raw():
+            yield chunk
+    except httpx.HTTPError as error:
+        raise NoAnswerError(_reason(error)) from None
+
+
+def _reason(error: httpx.HTTPError) -> str:
+    if isinstance(error, httpx.ConnectError):
+        return "no connection"
+    if isinstance(error, httpx.ConnectTimeout):
+        return f"no connection in {CONNECT_SECONDS:g} seconds"
+    if isinstance(error, httpx.ProtocolError):
+        return "its answer broke off, or is no HTTP"
+    return "the connection broke off"

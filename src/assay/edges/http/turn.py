@@ -1,0 +1,231 @@
+"""
+One request of a client under guard: what goes to the server for it, and what of the server's answer goes to the client.
+
+Bytes in, bytes out: it knows statuses and events, and nothing of connections. Everything that is said is judged here.
+"""
+
+from collections.abc import Collection, Iterator
+from typing import Final, NamedTuple
+
+from assay import render
+from assay.conversation import Facts
+from assay.edges.http.events import Event, event
+from assay.edges.http.replies import error_body
+from assay.edges.http.statuses import status_of
+from assay.edges.http.talks import Stream, Talk
+from assay.errors import CanonicalError
+from assay.guard.guard import Move
+from assay.ladder import syntax
+from assay.rules import RULES
+from assay.side import Id
+from assay.verdict import Exchange, Party, Verdict
+
+_CLIENT: Final = Party.CLIENT
+_SERVER: Final = Party.SERVER
+
+
+class Told(NamedTuple):
+    """What a client gets, as far as it is ours to say."""
+
+    status: int
+    content: bytes
+
+
+class Turn:
+    """One request in hand."""
+
+    __slots__ = (
+        "_beside", "_enforcing", "asked", "back", "patient", "speaks", "stream", "talk", "to_server", "told", "verdict",
+    )  # fmt: skip
+
+    def __init__(self, talk: Talk, *, patient: bool, enforcing: bool) -> None:
+        self.talk = talk
+        self.patient = patient
+        """Whether the client takes any status but 200 for a broken connection."""
+        self.stream = Stream()
+        self.verdict: Verdict | None = None
+        self.told: Told | None = None
+        """The answer, where the server is not asked."""
+        self.to_server: bytes | None = None
+        """What the server gets."""
+        self.asked: list[Id] = []
+        """What the server has asked, and the client is to answer."""
+        self.back: list[bytes] = []
+        """What the server is told about what it has said."""
+        self.speaks: list[str] | None = None
+        """The revisions that the server has said it speaks, if it has."""
+        self._beside: bytes | None = None
+        """Answers to those entries of a batch that the server does not get."""
+        self._enforcing = enforcing
+
+    def hear(self, frame: bytes, facts: Facts) -> None:
+        """The client's message."""
+        verdict, move = self.talk.overseer.hear(_CLIENT, frame, facts)
+        self.verdict = verdict
+        if len(frame) > self.talk.overseer.guard.conversation.limits.frame_bytes:
+            # There is more of it, which nobody has read: it cannot go on, whatever the mode.
+            self.told = Told(413, move.to_client or _refusal(verdict))
+        elif move.to_server is None:
+            self.told = self._refused(verdict, move.to_client)
+        else:
+            self.to_server = move.to_server
+            self._beside = move.to_client
+            self.stream = Stream(tuple(_asked(verdict)))
+
+    def narrow(self, spoken: Collection[str]) -> None:
+        """
+        Where the client was told which revisions there are, tells it which of them the server speaks, too.
+
+        A client picks one of those, and must not pick in vain.
+        """
+        rules = self.verdict.violations if self.verdict is not None else ()
+        if self.told is None or not any(each.rule == "protocol/unsupported-revision" for each in rules):
+            return
+        answer = syntax.read_exactly(self.told.content, syntax.read(self.told.content))
+        data = answer.get("error", {}).get("data", {})
+        if "supported" in data:
+            data["supported"] = [each for each in data["supported"] if each in spoken]
+            self.told = self.told._replace(content=syntax.write(answer))
+
+    @property
+    def due(self) -> list[Exchange]:
+        """What the client still waits for."""
+        return self.stream.open()
+
+    @property
+    def patience(self) -> float | None:
+        """Seconds until the first of that has waited too long; None if it never does."""
+        guard = self.talk.overseer.guard
+        every = [guard.patience_for(each.id) for each in self.due]
+        return min((each for each in every if each is not None), default=None)
+
+    def _refused(self, verdict: Verdict, answer: bytes | None) -> Told:
+        if verdict.kind == "blank":
+            return Told(400, error_body("PARSE_ERROR", "there is no message in the body"))
+        if answer is None:
+            # A notification, or an answer. Never 404, which in a session says that it is gone.
+            return Told(400, _refusal(verdict))
+        first = next((each for each in verdict.violations if each.action == "refuse"), None)
+        code = RULES[first.rule].code if first is not None else None
+        return Told(status_of(verdict, code, patient=self.patient, answered=True), answer)
+
+    # ── the answer ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def body(self, content: bytes, status: int) -> Told:
+        """A whole answer of the server's, with that status. What it leaves open has failed."""
+        move = self._heard(content)
+        frames = [*filter(None, (move.to_client,)), *(each.answer for each in move.settled)]
+        passes = move.to_client is not None
+        if not passes and not self.stream.due and status < 300:
+            # Nobody waits for it, and that the message was taken is all that counts.
+            return Told(202, b"")
+        if 400 <= status < 500 and passes:
+            self.forget()
+        elif self._enforcing:
+            why = "its answer answers something else" if passes else "its answer could not be read"
+            # With a status that says it all, the client has been told what there is to tell.
+            frames += self.failures("UPSTREAM_INVALID", why if status < 300 else f"{why}, with HTTP status {status}")
+        else:
+            self.record("UPSTREAM_INVALID", "its answer answers something else")
+        if move.to_client == content and len(frames) == 1 and self._beside is None:
+            return Told(status, content)
+        return self.made(frames, "UPSTREAM_INVALID", status if 400 <= status < 500 else None)
+
+    def made(self, frames: list[bytes], code: str, status: int | None = None) -> Told:
+        """An answer of our own: these *frames*, which are the error *code*, and what is beside them."""
+        whole = "batch" if self.verdict is not None and self.verdict.kind == "batch" else ""
+        if status is None:
+            status = 200 if frames and (self.patient or whole) else CanonicalError.to_http_status(code)
+        if whole:
+            inner = [each for frame in (*frames, self._beside) if frame for each in _entries(frame)]
+            return Told(status, render.array(inner) or error_body(code, "no answer came"))
+        return Told(status, frames[0] if frames else error_body(code, "no answer came"))
+
+    def failures(self, code: str, why: str) -> list[bytes]:
+        """What the client gets for each request that is still open, once."""
+        every = [self.talk.overseer.give_up(each, code, why) for each in self.due]
+        return [each.answer for each in every if each is not None]
+
+    def record(self, code: str, why: str) -> None:
+        """Nothing is said of the requests that are still open, but on record."""
+        self.failures(code, why)
+
+    def forget(self) -> None:
+        """What is still open is answered by a status alone, or nobody waits for it any more."""
+        for each in self.due:
+            self.talk.overseer.forget(each)
+
+    # ── a stream ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def first(self) -> bytes:
+        """What comes before the server's own events."""
+        return b"".join(event(each) for each in _entries(self._beside)) if self._beside is not None else b""
+
+    def event(self, one: Event) -> bytes:
+        """What goes to the client for one event of the server's."""
+        if one.ident:
+            self.stream.resumable = True
+        if not one.whole:
+            return self._too_long(one)
+        if not one.is_message or one.data is None:
+            self.talk.remember(one.ident, one.data or b"", None, self.stream)
+            return one.raw
+        known = self.talk.known(one.ident, one.data)
+        if known is not None:
+            return one.raw if known.sent is None else known.sent
+        sent = self._judged(one, one.data)
+        self.talk.remember(one.ident, one.data, None if sent is one.raw else sent, self.stream)
+        return sent
+
+    def _judged(self, one: Event, data: bytes) -> bytes:
+        move = self._heard(data)
+        if move.to_client == data:
+            return one.raw
+        frames = [*filter(None, (move.to_client,)), *(each.answer for each in move.settled)]
+        return b"".join(event(_one_line(frame), one.ident or None) for frame in frames)
+
+    def _heard(self, frame: bytes) -> Move:
+        """A message of the server's."""
+        verdict, move = self.talk.overseer.hear(_SERVER, frame)
+        if verdict.method == "server/discover" and verdict.kind == "result" and verdict.accepted:
+            self.speaks = verdict.value["result"]["supportedVersions"]
+        for part in verdict.parts or (verdict,):
+            if part.kind == "request" and part.onward is not None and part.exchange is not None:
+                self.asked.append(part.exchange.id)
+        if move.to_server is not None:
+            self.back.append(move.to_server)
+        return move
+
+    def _too_long(self, one: Event) -> bytes:
+        if one.data is None:
+            return b"" if self._enforcing else one.raw
+        limit = self.talk.overseer.guard.conversation.limits.frame_bytes
+        move = self._heard(one.data[: limit + 1].ljust(limit + 1))
+        if not self._enforcing:
+            return one.raw
+        return b"".join(event(each.answer, one.ident or None) for each in move.settled)
+
+
+def _asked(verdict: Verdict) -> Iterator[Exchange]:
+    """The requests that a message of the client makes, and that go on."""
+    if verdict.kind == "request" and verdict.exchange is not None:
+        yield verdict.exchange
+    for part in verdict.parts:
+        if part.onward is not None:
+            yield from _asked(part)
+
+
+def _refusal(verdict: Verdict) -> bytes:
+    return render.refusal(None, verdict.violations, verdict.more, verdict.revision)
+
+
+def _entries(frame: bytes) -> list[bytes]:
+    """The messages in *frame*, which is one, or a batch."""
+    return render.entries(frame) if frame.lstrip().startswith(b"[") else [frame]
+
+
+def _one_line(frame: bytes) -> bytes:
+    """*frame* without line breaks, which would end a field of an event."""
+    if b"\n" not in frame and b"\r" not in frame:
+        return frame
+    return syntax.write(syntax.read_exactly(frame, syntax.read(frame)))

@@ -1,0 +1,273 @@
+"""A host: every server of a client's configuration under one address, and what is wrong with one no other's matter."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from http_client import BOTH, CATALOGUE, Service, call, initialize, modern, request, serving
+from lying_http import REVISION, Peer, Received, good, listening, lying
+from test_proxy_headers import refused
+
+from assay.clients.entries import ConfigError
+from assay.clients.hosting import Entry, entries
+from assay.edges.http.guarded import Backend, Request
+from assay.edges.http.host import Hosted
+from assay.edges.http.replies import Receive, Send, reply
+from assay.spec.revisions import LATEST
+
+# ── what a file says ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+ENVIRON = {"TOKEN": "t0p", "HOME": "/home/me", "EMPTY": ""}
+
+
+def only(entry: dict[str, Any], section: str = "mcpServers") -> Entry:
+    """What is read from a file with this one entry."""
+    [found] = entries(json.dumps({section: {"a": entry}}), ENVIRON, "/work")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ({"command": "npx", "args": ["-y", "server"]}, Entry("a", ("npx", "-y", "server"))),
+        ({"command": "x", "cwd": "${workspaceFolder}/b"}, Entry("a", ("x",), cwd="/work/b")),
+        (
+            {"command": "x", "env": {"K": "${TOKEN}", "N": 3, "T": True}},
+            Entry("a", ("x",), env={"K": "t0p", "N": "3", "T": "true"}),
+        ),
+        ({"command": "${userHome}/bin/x", "args": ["${env:TOKEN}"]}, Entry("a", ("/home/me/bin/x", "t0p"))),
+        ({"command": "x", "args": ["${NONE:-7}", "${EMPTY:-8}", "$5", "${}:-"]}, None),
+        (
+            {"url": "https://h/${TOKEN}", "headers": {"Authorization": "Bearer ${TOKEN}"}},
+            Entry("a", url="https://h/t0p", headers=(("Authorization", "Bearer t0p"),)),
+        ),
+        ({"type": "http", "url": "http://h/"}, Entry("a", url="http://h/")),
+        ({"command": "/usr/bin/assay", "args": ["guard", "--mode", "enforce", "--", "x", "y"]}, Entry("a", ("x", "y"))),
+        (
+            {"command": "assay", "args": ["guard", "--target", "http://h/", "--header", "A: b"]},
+            Entry("a", url="http://h/", headers=(("A", "b"),)),
+        ),
+    ],
+)
+def test_an_entry_is_read(entry: dict[str, Any], expected: Entry | None) -> None:
+    for section in ("mcpServers", "servers"):
+        found = only(entry, section)
+        if expected is None:
+            assert found.trouble == "the variable  is not set"
+        else:
+            assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ({"command": "x", "args": ["${NOWHERE}"]}, "the variable NOWHERE is not set"),
+        ({"command": "x", "env": {"K": "${input:key}"}}, "it asks for an input"),
+        ({"command": "x", "disabled": True}, "it is disabled"),
+        ({"url": "http://h/sse"}, "HTTP+SSE"),
+        ({"command": "x", "env": ["K=V"]}, "its env is no object of texts"),
+        ({"command": "x", "cwd": 5}, "its cwd is no text"),
+        ({}, "neither a command nor a url"),
+    ],
+)
+def test_what_is_wrong_with_an_entry_is_told_of_that_one(entry: dict[str, Any], why: str) -> None:
+    text = json.dumps({"mcpServers": {"bad": entry, "good": {"command": "x"}}})
+    bad, fine = entries(text, ENVIRON, "/work")
+    assert why in bad.trouble
+    assert fine == Entry("good", ("x",))
+
+
+def test_comments_are_read_over_and_a_name_counts_once() -> None:
+    text = '{/* mine */ "servers": {"a": {"command": "x"},}, "mcpServers": {"a": {"command": "y"}}}'
+    assert entries(text, {}, "/") == [Entry("a", ("x",))]
+
+
+def test_what_is_no_configuration_is_refused() -> None:
+    with pytest.raises(ConfigError):
+        entries("[]", {}, "/")
+
+
+# ── a server that is started on first use ────────────────────────────────────────────────────────────────────────────
+
+
+class Echo:
+    """Answers with its number."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.stopped = self.closed = False
+
+    async def answer(self, _: Request, __: Receive, send: Send) -> None:
+        await reply(send, 200, b"%d" % self.number)
+
+    def stop(self) -> None:
+        self.stopped = True
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+def asked(hosted: Hosted, frame: bytes, **headers: bytes) -> tuple[int, bytes]:
+    """What it answers."""
+    import asyncio
+
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.disconnect"}
+
+    given = {name.encode().replace(b"_", b"-"): value for name, value in headers.items()}
+    asyncio.run(hosted.answer(Request("POST", given, (), b"", frame, "anonymous"), receive, send))
+    return sent[0]["status"], sent[1]["body"]
+
+
+def test_a_server_is_made_once_when_it_is_first_asked() -> None:
+    made: list[Echo] = []
+
+    def make() -> Backend:
+        made.append(Echo(len(made)))
+        return made[-1]
+
+    hosted = Hosted(Entry("a", ("x",)), make)
+    assert (hosted.state, made) == ("idle", [])
+    assert [asked(hosted, b"{}") for _ in range(2)] == [(200, b"0"), (200, b"0")]
+    assert (hosted.state, len(made)) == ("running", 1)
+    hosted.stop()
+    assert made[0].stopped
+
+
+def failing(times: int) -> Callable[[], Backend]:
+    """Makes one, after it has failed *times*."""
+    left = [times]
+
+    def make() -> Backend:
+        if left[0]:
+            left[0] -= 1
+            raise OSError("too many open files")
+        return Echo(1)
+
+    return make
+
+
+def test_one_that_cannot_be_made_says_so_by_id_and_is_tried_again() -> None:
+    hosted = Hosted(Entry("a", ("x",)), failing(2))
+    status, body = asked(hosted, b'{"jsonrpc":"2.0","id":"q","method":"ping"}')
+    assert (status, json.loads(body)["id"], json.loads(body)["error"]["code"]) == (502, "q", -32011)
+    assert hosted.state == "failed"
+    status, body = asked(hosted, b'{"jsonrpc":"2.0","id":5,"method":"ping"}', mcp_session_id=b"s")
+    assert (status, json.loads(body)["id"]) == (200, 5)
+    assert asked(hosted, b"{}") == (200, b"1")
+    assert (hosted.state, hosted.trouble) == ("running", "")
+
+
+# ── as a process ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def post(guard: Service, path: str, message: Any) -> Any:
+    """What comes of a request of 2026-07-28 to the server at *path*."""
+    return guard.ask("POST", path, message, modern(message))
+
+
+def test_every_server_of_a_file_has_a_path_of_its_own(tmp_path: Path) -> None:
+    def token(received: Received, peer: Peer) -> None:
+        peer.json({"jsonrpc": "2.0", "id": received.message["id"], "result": {"content": [], "resultType": "complete"}})
+
+    with lying(token) as liar, serving(tmp_path) as server:
+        library = f"http://127.0.0.1:{server.address[1]}/mcp"
+        servers = {
+            "my library": {"url": library},
+            "liar": {"url": liar.url, "headers": {"X-Key": "${SECRET}"}},
+            "down": {"url": "http://127.0.0.1:9/mcp"},
+            "old": {"url": "http://127.0.0.1:9/sse"},
+            "unset": {"url": "http://127.0.0.1:9/${NOWHERE}"},
+        }
+        file = tmp_path / "mcp.json"
+        file.write_text(json.dumps({"mcpServers": servers}))
+        with listening(tmp_path, "--config", str(file), "--mode", "enforce", env={"SECRET": "s3"}) as guard:
+            asking = request(1, "tools/list", {}, LATEST)
+            assert {row["name"]: row["state"] for row in states(guard)} == {
+                "my library": "idle",
+                "liar": "idle",
+                "down": "idle",
+                "old": "failed",
+                "unset": "failed",
+            }
+            names = [tool["name"] for tool in post(guard, "/my%20library/mcp", asking).json()["result"]["tools"]]
+            assert "get_schema" in names
+            calling = call(2, "anything", {}, LATEST)
+            assert post(guard, "/liar/mcp", calling).json()["result"]["content"] == []
+            assert liar.next().header("x-key") == "s3"
+            assert post(guard, "/down/mcp", asking).status == 502
+            assert post(guard, "/unset/mcp", asking).error()["data"]["detail"].endswith("NOWHERE is not set")
+            assert post(guard, "/mcp", asking).status == 404
+            assert {row["name"]: row["state"] for row in states(guard)}["my library"] == "running"
+            plain = guard.ask("GET", "/").body.decode()
+            assert "running  /my%20library/mcp\n" in plain
+            assert "s3" not in plain
+            log = guard.log.so_far()
+    assert "assay: guarding 5 servers of mcp.json at http://127.0.0.1:" in log
+    assert "assay: 'old' of mcp.json is not served: it has the HTTP+SSE transport" in log
+
+
+def states(guard: Service) -> list[dict[str, str]]:
+    """What the list of servers says."""
+    found: list[dict[str, str]] = guard.ask("GET", "/", headers={"accept": "application/json"}).json()["servers"]
+    return found
+
+
+def test_conversations_of_different_servers_do_not_meet(tmp_path: Path) -> None:
+    with lying(good) as one, lying(good) as other:
+        file = tmp_path / "mcp.jsonc"
+        file.write_text(json.dumps({"servers": {"one": {"url": one.url}, "other": {"url": other.url}}}) + "// end")
+        with listening(tmp_path, "--config", str(file), "--mode", "enforce", "--journal", str(tmp_path / "j")) as guard:
+            for name in ("one", "other"):
+                answer = guard.ask("POST", f"/{name}/mcp", initialize(REVISION), BOTH)
+                assert answer.header("mcp-session-id") == "5e55-1011"
+            [run] = (tmp_path / "j").glob("*.jsonl")
+            routes = [json.loads(line)["route"] for line in run.read_text().splitlines()]
+    assert routes == ["/one/mcp", "/one/mcp", "/other/mcp", "/other/mcp"]
+
+
+def test_settings_and_a_clients_file_can_both_be_given(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('[guard]\nmode = "enforce"\n')
+    file = tmp_path / "mcp.json"
+    with lying(good) as liar:
+        file.write_text(json.dumps({"mcpServers": {"a": {"url": liar.url}}}))
+        options = ("--config", str(tmp_path / "mine.toml"), "--config", str(file))
+        with listening(tmp_path, *options) as guard:
+            bad = request(1, "nope/nope", {}, LATEST)
+            assert post(guard, "/a/mcp", bad).status == 404
+            assert liar.seen == []
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [("{", "no JSON"), ("{}", "no servers"), ('{"mcpServers": {}}', "no servers in it"), (None, "No such file")],
+)
+def test_a_file_without_servers_is_refused(tmp_path: Path, text: str | None, why: str) -> None:
+    file = tmp_path / "mcp.json"
+    if text is not None:
+        file.write_text(text)
+    assert why in refused(tmp_path, "--config", str(file), "--listen", "127.0.0.1:0")
+
+
+def test_who_gives_out_tokens_is_told_for_each_server(tmp_path: Path) -> None:
+    def documented(received: Received, peer: Peer) -> None:
+        if received.path == "/.well-known/oauth-protected-resource/mcp":
+            peer.json({"resource": f"http://{received.header('host')}/mcp"})
+        else:
+            good(received, peer)
+
+    with lying(documented) as liar:
+        file = tmp_path / "mcp.json"
+        file.write_text(json.dumps({"mcpServers": {"a": {"url": liar.url}, "b": {"command": str(CATALOGUE)}}}))
+        with listening(tmp_path, "--config", str(file)) as guard:
+            found = guard.ask("GET", "/.well-known/oauth-protected-resource/a/mcp").json()
+            assert found == {"resource": f"http://127.0.0.1:{guard.address[1]}/a/mcp"}
+            assert guard.ask("GET", "/.well-known/oauth-protected-resource").status == 404
+            assert guard.ask("GET", "/.well-known/oauth-protected-resource/b/mcp").status == 404

@@ -1,0 +1,180 @@
+"""Tokens, headers and who gives them out, with a guard in front of a server at a URL."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from http_client import BOTH, JSON, environment, initialize, modern, request
+from lying_http import GUARD, REVISION, Peer, Received, guarding, lying
+
+from assay.auth.keys import new_key, written_hash
+from assay.edges.http.oauth import challenge, is_inside
+from assay.spec.revisions import LATEST
+
+LISTING = request(1, "tools/list", {}, LATEST)
+
+
+def test_headers_of_the_operator_win_over_those_of_the_client(tmp_path: Path) -> None:
+    options = ("--header", "Authorization: env:TOKEN", "--header", "x-team:  blue ")
+    with lying() as liar, guarding(tmp_path, liar.url, *options, env={"TOKEN": "Bearer operator"}) as guard:
+        guard.post(LISTING, modern(LISTING, authorization="Bearer client", x_team="red"))
+        received = liar.next()
+        assert received.header("authorization") == "Bearer operator"
+        assert received.header("x-team") == "blue"
+        assert "operator" not in guard.log.so_far()
+
+
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        ("nothing", "expected 'Name: value'"),
+        ("a b: c", "expected 'Name: value'"),
+        ("a: env:NOWHERE", "the variable NOWHERE is not set"),
+        ("a: b\nc: d", "characters that no header has"),
+    ],
+)
+def test_a_header_that_is_none_is_refused(tmp_path: Path, option: str, why: str) -> None:
+    done = refused(tmp_path, "--target", "http://127.0.0.1:9/mcp", "--listen", "127.0.0.1:0", "--header", option)
+    assert why in done
+
+
+def refused(directory: Path, *options: str) -> str:
+    """What a guard says that does not start."""
+    done = subprocess.run(
+        [*GUARD, *options],
+        env=environment(directory),
+        cwd=directory,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=30,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    return done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ((), "guard one of COMMAND, --target URL or --config FILE.json"),
+        (("--target", "http://a/", "--listen", "127.0.0.1:0", "--", "server"), "there is a COMMAND and --target"),
+        (("--target", "ftp://a/", "--listen", "127.0.0.1:0"), "--target ftp://a/: expected http://"),
+        (("--target", "http://u:p@a/", "--listen", "127.0.0.1:0"), "a password in a URL"),
+        (("--target", "http://a/", "--listen", "nowhere"), "--listen nowhere: an address is HOST:PORT"),
+        (("--target", "http://a/", "--listen", "0.0.0.0:0"), "others can reach this address"),
+        (("--listen", "127.0.0.1:0", "--header", "a: b", "--", "server"), "--header is for a server at a URL"),
+        (("--config", "mcp.json"), "are served with --listen ADDRESS"),
+        (("--config", "a.toml", "--config", "b.toml", "--", "server"), "settings come from one file"),
+    ],
+)
+def test_what_is_configured_wrongly_is_told(tmp_path: Path, options: tuple[str, ...], why: str) -> None:
+    assert why in refused(tmp_path, *options)
+
+
+def with_key(directory: Path) -> tuple[str, str]:
+    """A settings file with a key of the guard's own, and the key."""
+    key = new_key()
+    file = directory / "settings.toml"
+    file.write_text(f'[auth.keys.alice]\nhash = "{written_hash(key.encode())}"\n')
+    return str(file), key
+
+
+def test_a_token_for_the_guard_is_not_passed_on(tmp_path: Path) -> None:
+    file, key = with_key(tmp_path)
+    with lying() as liar, guarding(tmp_path, liar.url, "--config", file) as guard:
+        assert guard.post(LISTING, modern(LISTING)).status == 401
+        assert guard.post(LISTING, modern(LISTING, authorization="Bearer wrong")).status == 401
+        assert liar.seen == []
+        guard.post(LISTING, modern(LISTING, authorization=f"Bearer {key}"))
+        assert liar.next().header("authorization") is None
+
+
+# ── safety ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_foreign_page_does_not_get_through(tmp_path: Path) -> None:
+    with lying() as liar, guarding(tmp_path, liar.url) as guard:
+        assert guard.post(LISTING, modern(LISTING, origin="http://evil.example")).status == 403
+        assert guard.ask("POST", "/mcp", LISTING, modern(LISTING), host="evil.example").status == 403
+        assert guard.ask("POST", "/mcp", b"a=b", {"content-type": "text/plain"}).status == 415
+        assert guard.post(LISTING, {**JSON, "accept": "image/png"}).status == 406
+        assert guard.ask("GET", headers={"accept": "application/json"}).status == 406
+        assert guard.ask("PUT").status == 405
+        assert guard.ask("GET", "/nowhere").status == 404
+        assert liar.seen == []
+        friend = "http://localhost:6274"
+        allowed = guard.post(LISTING, modern(LISTING, origin=friend))
+        assert allowed.header("access-control-allow-origin") == friend
+        preflight = guard.ask("OPTIONS", headers={"origin": friend, "access-control-request-headers": "mcp-method"})
+        assert (preflight.status, preflight.header("access-control-allow-headers")) == (204, "mcp-method")
+
+
+def test_too_much_at_once_is_refused(tmp_path: Path) -> None:
+    def waits(_: Received, peer: Peer) -> None:
+        peer.wait()
+
+    with lying(waits) as liar, guarding(tmp_path, liar.url, "--set", "http.requests=1") as guard:
+        with guard.open() as wire:
+            wire.say("POST", "/mcp", json.dumps(LISTING).encode(), modern(LISTING))
+            liar.next()
+            assert guard.post(LISTING, modern(LISTING)).status == 503
+        assert guard.ask("GET", "/readyz").body == b"ready\n"
+
+
+# ── who gives out tokens ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def protected(received: Received, peer: Peer) -> None:
+    origin = f"http://{received.header('host')}"
+    document: dict[str, Any]
+    if received.path == "/.well-known/oauth-protected-resource/mcp":
+        document = {"resource": f"{origin}/mcp", "authorization_servers": ["https://login.example"]}
+        peer.json(document)
+    elif received.path == "/.well-known/oauth-protected-resource":
+        peer.json({"resource": "https://elsewhere.example/mcp"})
+    elif received.path == "/.well-known/oauth-authorization-server":
+        peer.json({"issuer": origin, "token_endpoint": f"{origin}/token"})
+    elif received.path.startswith("/.well-known/"):
+        peer.head(404, content_length="0")
+    else:
+        where = f'{origin}/.well-known/oauth-protected-resource/mcp"'
+        peer.head(401, www_authenticate=f'Bearer realm="a", resource_metadata="{where}, scope="b"', content_length="0")
+
+
+def test_a_client_finds_its_way_to_the_authorization_server(tmp_path: Path) -> None:
+    with lying(protected) as liar, guarding(tmp_path, liar.url, "--mode", "enforce") as guard:
+        here = f"http://127.0.0.1:{guard.address[1]}"
+        refusal = guard.post(initialize(REVISION), BOTH)
+        assert refusal.status == 401
+        where = f"{here}/.well-known/oauth-protected-resource/mcp"
+        assert refusal.header("www-authenticate") == f'Bearer realm="a", resource_metadata="{where}", scope="b"'
+        metadata = guard.ask("GET", "/.well-known/oauth-protected-resource/mcp").json()
+        assert metadata == {"resource": f"{here}/mcp", "authorization_servers": ["https://login.example"]}
+        foreign = guard.ask("GET", "/.well-known/oauth-protected-resource").json()
+        assert foreign == {"resource": "https://elsewhere.example/mcp"}
+        issuer = guard.ask("GET", "/.well-known/oauth-authorization-server").json()
+        assert issuer["issuer"] == liar.url.removesuffix("/mcp")
+        assert guard.ask("GET", "/.well-known/openid-configuration").status == 404
+        assert guard.ask("GET", "/.well-known/oauth-protected-resource", host="evil.example").status == 403
+
+
+@pytest.mark.parametrize(
+    ("url", "inside"),
+    [
+        ("https://a.example/mcp", True),
+        ("https://A.example:443", True),
+        ("http://a.example/mcp", False),
+        ("https://a.example.evil/mcp", False),
+        ("https://a.example:8443/mcp", False),
+        ("https://a.example:x/", False),
+        ("", False),
+    ],
+)
+def test_only_what_is_at_the_server_counts_as_its_own(url: str, inside: bool) -> None:
+    assert is_inside(url, "https://a.example") == inside
+    given = f'Bearer resource_metadata="{url}"'.encode()
+    ours = b'Bearer resource_metadata="http://g/.well-known/oauth-protected-resource/mcp"'
+    assert challenge(given, "https://a.example", "http://g", "/mcp") == (ours if inside else given)

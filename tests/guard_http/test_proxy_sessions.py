@@ -1,0 +1,484 @@
+"""What passes between a client and a server at a URL: sessions, streams, requests either way, byte for byte."""
+
+import json
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from http_client import BOTH, Service, call, frame_of, initialize, modern, notification, request, until
+from lying_http import REVISION, SESSION, TOOL, Liar, Peer, Received, good, guarding, lying, result
+
+from assay.spec.revisions import LATEST
+
+Where = tuple[Service, Liar]
+
+
+@pytest.fixture(scope="module", params=["enforce", "audit"])
+def _guard(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Where]:
+    with lying() as liar, guarding(tmp_path_factory.mktemp("guard"), liar.url, "--mode", request.param) as guard:
+        yield guard, liar
+
+
+@pytest.fixture
+def either(_guard: Where) -> Iterator[Where]:
+    """A guard in either mode."""
+    _guard[1].forget()
+    yield _guard
+    _guard[1].forget()
+
+
+@pytest.fixture(scope="module")
+def _enforcing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Where]:
+    with lying() as liar, guarding(tmp_path_factory.mktemp("guard"), liar.url, "--mode", "enforce") as guard:
+        yield guard, liar
+
+
+@pytest.fixture
+def enforcing(_enforcing: Where) -> Iterator[Where]:
+    """A guard that stops what is wrong."""
+    _enforcing[1].forget()
+    yield _enforcing
+    _enforcing[1].forget()
+
+
+CALL = call(7, "search", {"words": "sea"})
+NOTE = notification("notifications/message", {"level": "info", "data": "soon"})
+ANSWER = {"content": [], "structuredContent": {"found": 1}}
+
+
+def answering(script: Any, method: str = "tools/call") -> Any:
+    """A good server, but for one method, or for GET, which *script* answers."""
+
+    def scripted(received: Received, peer: Peer) -> None:
+        named = received.message.get("method") if received.body else received.method
+        (script if named == method else good)(received, peer)
+
+    return scripted
+
+
+# ── byte for byte ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_good_body_comes_with_the_bytes_the_status_and_the_headers_it_was_sent_with(either: Where) -> None:
+    guard, liar = either
+    body = b'{ "result":\n {"content": [ ], "structuredContent": {"found":1e0}},\r\n "id" : 7, "jsonrpc":"2.0" }\n'
+    liar.script = answering(lambda _, peer: peer.json(body, 203, x_served_by="a", set_cookie="k=v", server="mine"))
+    answer = guard.post(CALL, guard.session(REVISION))
+    assert (answer.status, answer.body) == (203, body)
+    assert [answer.header(name) for name in ("x-served-by", "set-cookie", "server")] == ["a", "k=v", "mine"]
+
+
+def test_a_request_reaches_the_server_with_its_bytes_its_headers_and_its_query(either: Where) -> None:
+    guard, liar = either
+    headers = {**guard.session(REVISION), "x-custom": "a b", "authorization": "Bearer client", "connection": "x-hop"}
+    liar.forget()
+    frame = (
+        b'{"id":7.0 , "method":"tools/call","params":{"arguments":{"words":"\\u0061"},"name":"search"},"jsonrpc":"2.0"}'
+    )
+    guard.ask("POST", "/mcp?tenant=1", frame, {**headers, "x-hop": "secret"})
+    received = liar.next("tools/call")
+    assert (received.body, received.path) == (frame, "/mcp?tenant=1")
+    assert received.header("x-custom") == "a b"
+    assert received.header("authorization") == "Bearer client"
+    assert received.header("host") == liar.url.split("/")[2]
+    assert received.header("accept-encoding") == "identity"
+    assert received.header("x-hop") is None
+
+
+STREAM = (
+    b"\xef\xbb\xbf: hello\r\n\r\nid: 1-0\nretry: 50\ndata:\n\n"
+    b"event: message\rid: 1-1\rdata: " + frame_of(NOTE) + b"\r\r"
+    b': between\n\nevent: ping\ndata: "tick"\n\n\n'
+    b'data: {"jsonrpc":"2.0",\r\ndata: "id":7,\r\ndata: "result":' + frame_of(ANSWER) + b"}\r\nid: 1-2\r\n\r\n: bye\n\n"
+)
+
+
+def test_a_stream_comes_byte_for_byte(either: Where) -> None:
+    guard, liar = either
+
+    def pieces(_: Received, peer: Peer) -> None:
+        peer.events()
+        for at in range(0, len(STREAM), 7):
+            peer.send(STREAM[at : at + 7])
+
+    liar.script = answering(pieces)
+    answer = guard.post(CALL, guard.session(REVISION))
+    assert answer.header("content-type") == "text/event-stream"
+    assert answer.body == STREAM
+
+
+def test_an_event_is_not_held_back_for_the_next(either: Where) -> None:
+    guard, liar = either
+    headers = guard.session(REVISION)
+
+    def one(_: Received, peer: Peer) -> None:
+        peer.events(NOTE)
+        peer.wait()
+        peer.event(result(CALL, ANSWER))
+
+    liar.script = answering(one)
+    with guard.open() as wire:
+        wire.say("POST", "/mcp", frame_of(CALL), headers)
+        assert wire.head().status == 200
+        assert wire.chunk() == b"data: " + frame_of(NOTE) + b"\n\n"
+        liar.released.set()
+        assert b'"found":1' in wire.chunk()
+
+
+# ── what is stopped ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_bad_answer_on_a_stream_is_an_error_with_the_same_id(enforcing: Where) -> None:
+    guard, liar = enforcing
+    headers = guard.session(REVISION)
+    guard.post(request("list", "tools/list"), headers)
+    bad = frame_of(result(CALL, {"content": [], "structuredContent": {"found": "many"}}))
+    liar.script = answering(lambda _, peer: peer.events(NOTE, b"id: 3-1\ndata: " + bad + b"\n\n"))
+    first, second = guard.post(CALL, headers).events()
+    assert json.loads(first["data"]) == NOTE
+    assert second["id"] == "3-1"
+    error = json.loads(second["data"])["error"]
+    assert (error["code"], error["data"]["violations"][0]["rule"]) == (-32010, "contract/output")
+
+
+def test_a_bad_answer_as_a_body_is_an_error(enforcing: Where) -> None:
+    guard, liar = enforcing
+    headers = guard.session(REVISION)
+    liar.script = answering(lambda received, peer: peer.json(result(received.message, {"content": 5})))
+    answer = guard.post(CALL, headers)
+    assert (answer.status, answer.error()["code"], answer.json()["id"]) == (200, -32010, 7)
+    modern_call = call("m", "search", {"words": "sea"}, LATEST)
+    answer = guard.post(modern_call, modern(modern_call))
+    assert (answer.status, answer.error()["code"], answer.json()["id"]) == (502, -32010, "m")
+
+
+def test_a_bad_notification_and_a_second_answer_stop(enforcing: Where) -> None:
+    guard, liar = enforcing
+    bad = notification("notifications/message", {"level": "loud"})
+    answer = result(CALL, ANSWER)
+    liar.script = answering(lambda _, peer: peer.events(bad, b"data: no JSON\n\n", answer, answer, NOTE))
+    got = [json.loads(each["data"]) for each in guard.post(CALL, guard.session(REVISION)).events()]
+    assert got == [answer, NOTE]
+
+
+def test_a_list_with_a_bad_entry_comes_without_it(enforcing: Where) -> None:
+    guard, liar = enforcing
+    tools = [TOOL, {"name": "no schema"}]
+    liar.script = answering(lambda received, peer: peer.json(result(received.message, {"tools": tools})), "tools/list")
+    answer = guard.post(request(1, "tools/list"), guard.session(REVISION))
+    assert answer.json()["result"]["tools"] == [TOOL]
+    assert answer.header("content-length") == str(len(answer.body))
+
+
+def test_of_a_batch_what_is_bad_is_answered_here_and_the_rest_there(enforcing: Where) -> None:
+    guard, liar = enforcing
+
+    def batches(received: Received, peer: Peer) -> None:
+        message = received.message
+        if isinstance(message, list):
+            peer.json([result(each, {}) for each in message])
+        elif message.get("method") == "initialize":
+            info = {"protocolVersion": "2025-03-26", "capabilities": {}, "serverInfo": {"name": "a", "version": "1"}}
+            peer.json(result(message, info), mcp_session_id=SESSION)
+        else:
+            good(received, peer)
+
+    liar.script = batches
+    headers = guard.session("2025-03-26")
+    answer = guard.post([request(1, "ping"), request(2, "nope/nope"), request(3, "ping")], headers)
+    got = {each["id"]: "result" in each for each in answer.json()}
+    assert got == {1: True, 2: False, 3: True}
+    assert [each["id"] for each in liar.seen[-1].message] == [1, 3]
+
+
+# ── requests of the server ───────────────────────────────────────────────────────────────────────────────────────────
+
+ROOTS = request("r1", "roots/list")
+
+
+def opened(guard: Service, **more: str) -> dict[str, str | bytes]:
+    """The headers of a session whose client has everything."""
+    first = initialize(REVISION)
+    first["params"]["capabilities"] = {"roots": {}, "sampling": {}, "elicitation": {}}
+    answer = guard.post(first, {**BOTH, **more})
+    headers = {**BOTH, "mcp-session-id": answer.header("mcp-session-id") or "", "mcp-protocol-version": REVISION}
+    assert guard.post(notification("notifications/initialized"), {**headers, **more}).status == 202
+    return {**headers, **more}
+
+
+@pytest.mark.parametrize("token", ["Bearer old", "Bearer new"])
+def test_what_the_server_asks_on_a_stream_is_answered_by_a_request(either: Where, token: str) -> None:
+    """Also with another token than the stream was asked for with: they are renewed while somebody thinks."""
+    guard, liar = either
+    headers = opened(guard, authorization="Bearer old")
+
+    def asks(_: Received, peer: Peer) -> None:
+        peer.events(ROOTS)
+        peer.wait()
+        peer.event(result(CALL, ANSWER))
+
+    liar.script = answering(asks)
+    with guard.open() as wire:
+        wire.say("POST", "/mcp", frame_of(CALL), headers)
+        wire.head()
+        assert b"roots/list" in wire.chunk()
+        given = result(ROOTS, {"roots": [{"uri": "file:///a"}]})
+        assert guard.post(given, {**headers, "authorization": token}).status == 202
+        liar.released.set()
+        assert b'"found":1' in wire.chunk()
+    assert [each.message for each in liar.seen if each.body and "method" not in each.message] == [given]
+
+
+def test_a_bad_request_of_the_server_is_answered_to_it(enforcing: Where) -> None:
+    guard, liar = enforcing
+    headers = opened(guard)
+    bad = request("r2", "sampling/createMessage", {"messages": "none"})
+    liar.script = answering(lambda _, peer: peer.events(bad, result(CALL, ANSWER)))
+    [only] = guard.post(CALL, headers).events()
+    assert json.loads(only["data"])["id"] == 7
+    until(lambda: any(each.body and each.message.get("id") == "r2" for each in liar.seen))
+    [told] = [each for each in liar.seen if each.body and each.message.get("id") == "r2"]
+    assert told.message["error"]["code"] == -32602
+    assert told.header("mcp-session-id") == SESSION
+
+
+# ── streams of a session, and coming back to them ────────────────────────────────────────────────────────────────────
+
+
+def test_the_stream_of_a_session_is_judged(enforcing: Where) -> None:
+    guard, liar = enforcing
+    headers = opened(guard)
+
+    def streams(_: Received, peer: Peer) -> None:
+        peer.events(notification("nope/nope"), NOTE, ROOTS)
+        peer.wait()
+
+    liar.script = answering(streams, "GET")
+    with guard.open() as wire:
+        wire.say("GET", "/mcp", headers=headers)
+        assert wire.head().header("content-type") == "text/event-stream"
+        got = wire.until(b"roots/list")
+        assert b"nope/nope" not in got
+        assert guard.post(result(ROOTS, {"roots": []}), headers).status == 202
+
+
+def test_a_stream_that_can_be_resumed_ends_as_the_server_ends_it(either: Where) -> None:
+    guard, liar = either
+    headers = guard.session(REVISION)
+    first = b"id: 9-0\nretry: 10\ndata: \n\n"
+    last = b"id: 9-1\ndata: " + frame_of(result(CALL, ANSWER)) + b"\n\n"
+    liar.script = answering(lambda _, peer: peer.events(first))
+    assert guard.post(CALL, headers).body == first
+    liar.script = answering(lambda _, peer: peer.events(last), "GET")
+    for _ in range(3):
+        answer = guard.ask("GET", headers={**headers, "last-event-id": "9-0"})
+        assert answer.body == last
+    assert {each.header("last-event-id") for each in liar.seen if each.method == "GET"} == {"9-0"}
+
+
+def test_an_event_that_comes_again_with_something_else_in_it_is_judged(enforcing: Where) -> None:
+    guard, liar = enforcing
+    headers = guard.session(REVISION)
+    good_event = b"id: 9-1\ndata: " + frame_of(result(CALL, ANSWER)) + b"\n\n"
+    liar.script = answering(lambda _, peer: peer.events(good_event))
+    assert guard.post(CALL, headers).body == good_event
+    forged = b"id: 9-1\ndata: " + frame_of(result(CALL, {**ANSWER, "content": [], "isError": True})) + b"\n\n"
+    liar.script = answering(lambda _, peer: peer.events(forged, good_event), "GET")
+    assert guard.ask("GET", headers={**headers, "last-event-id": "9-0"}).body == good_event
+
+
+def test_what_was_put_in_place_of_an_event_comes_again_too(enforcing: Where) -> None:
+    guard, liar = enforcing
+    headers = guard.session(REVISION)
+    bad = b"id: 9-1\ndata: " + frame_of(result(CALL, {"content": 5})) + b"\n\n"
+    liar.script = answering(lambda _, peer: peer.events(bad))
+    first = guard.post(CALL, headers).events()
+    assert '"code":-32010' in first[0]["data"]
+    liar.script = answering(lambda _, peer: peer.events(bad), "GET")
+    assert guard.ask("GET", headers={**headers, "last-event-id": "9-0"}).events() == first
+
+
+# ── whose conversation it is ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_clients_with_the_same_ids_do_not_meet(either: Where) -> None:
+    guard, liar = either
+    headers = [opened(guard, authorization=f"Bearer {name}") for name in "ab"]
+
+    def waits(_: Received, peer: Peer) -> None:
+        peer.wait()
+        peer.json(result(CALL, ANSWER))
+
+    liar.script = answering(waits)
+    with guard.open() as one, guard.open() as other:
+        for wire, mine in zip((one, other), headers, strict=True):
+            wire.say("POST", "/mcp", frame_of(CALL), mine)
+            liar.next("tools/call")
+        liar.released.set()
+        assert [wire.answer().json()["result"] for wire in (one, other)] == [ANSWER, ANSWER]
+
+
+def test_many_requests_at_once_with_one_id_each_get_their_own_answer(either: Where) -> None:
+    guard, liar = either
+
+    def echoes(received: Received, peer: Peer) -> None:
+        said = received.message["params"]["arguments"]["words"]
+        content = [{"type": "text", "text": said}]
+        answer = result(received.message, {"content": content, "resultType": "complete"})
+        if int(said) % 2:
+            peer.json(answer)
+        else:
+            peer.events(answer)
+
+    liar.script = echoes
+
+    def asked(number: int) -> str:
+        message = call(1, "echo", {"words": str(number)}, LATEST)
+        answer = guard.post(message, modern(message))
+        said = answer.json() if number % 2 else json.loads(answer.events()[0]["data"])
+        return str(said["result"]["content"][0]["text"])
+
+    with ThreadPoolExecutor(20) as pool:
+        assert list(pool.map(asked, range(200))) == [str(number) for number in range(200)]
+
+
+def test_tools_of_one_client_are_not_anothers(enforcing: Where) -> None:
+    guard, liar = enforcing
+    listing = request(1, "tools/list", {}, LATEST)
+    bad = call(2, "search", {"words": 5}, LATEST)
+
+    def lists(received: Received, peer: Peer) -> None:
+        complete: dict[str, Any] = {"resultType": "complete"}
+        if received.message["method"] == "tools/list":
+            peer.json(result(listing, {"tools": [TOOL], "ttlMs": 0, "cacheScope": "private", **complete}))
+        else:
+            peer.json(result(bad, {**ANSWER, **complete}))
+
+    liar.script = lists
+    assert "result" in guard.post(listing, modern(listing, authorization="Bearer a")).json()
+    assert guard.post(bad, modern(bad, authorization="Bearer b")).json()["result"].get("isError") is None
+    assert guard.post(bad, modern(bad, authorization="Bearer a")).json()["result"]["isError"]
+
+
+def test_a_server_without_sessions_is_guarded_as_well(either: Where) -> None:
+    guard, liar = either
+
+    def sessionless(received: Received, peer: Peer) -> None:
+        if received.message.get("method") == "initialize":
+            info = {"protocolVersion": REVISION, "capabilities": {}, "serverInfo": {"name": "a", "version": "1"}}
+            peer.json(result(received.message, info))
+        else:
+            good(received, peer)
+
+    liar.script = sessionless
+    assert guard.post(initialize(REVISION), BOTH).header("mcp-session-id") is None
+    headers = {**BOTH, "mcp-protocol-version": REVISION}
+    assert guard.post(notification("notifications/initialized"), headers).status == 202
+    for ident in range(3):
+        assert guard.post(request(ident, "tools/list"), headers).json()["result"]["tools"] == [TOOL]
+
+
+def test_a_session_that_the_guard_does_not_know_is_taken_up(either: Where) -> None:
+    """It was opened before the guard was started anew."""
+    guard, _ = either
+    headers = {**BOTH, "mcp-protocol-version": REVISION, "mcp-session-id": "opened-elsewhere"}
+    assert guard.post(CALL, headers).json()["result"] == ANSWER
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 429])
+def test_a_refusal_of_the_server_comes_with_its_status_and_headers(either: Where, status: int) -> None:
+    guard, liar = either
+    headers = guard.session(REVISION)
+
+    def refuses(_: Received, peer: Peer) -> None:
+        peer.head(status, www_authenticate='Bearer realm="a"', content_type="text/plain", retry_after="3")
+        peer.send(b"no")
+
+    liar.script = answering(refuses)
+    answer = guard.post(CALL, headers)
+    assert (answer.status, answer.body, answer.header("retry-after")) == (status, b"no", "3")
+    assert answer.header("www-authenticate") == 'Bearer realm="a"'
+
+
+def test_sessions_end_with_delete_or_when_the_server_says_so(tmp_path: Path) -> None:
+    def sessions(guard: Service) -> str:
+        page = guard.ask("GET", "/metrics").body.decode()
+        return page.partition("\nassay_sessions ")[2].partition("\n")[0]
+
+    with lying() as liar, guarding(tmp_path, liar.url) as guard:
+        headers = guard.session(REVISION)
+        assert sessions(guard) == "1"
+        assert guard.ask("DELETE", headers=headers).status == 200
+        assert sessions(guard) == "0"
+        headers = guard.session(REVISION)
+        liar.script = lambda _, peer: peer.head(404, content_length="0")
+        assert guard.post(CALL, headers).status == 404
+        assert sessions(guard) == "0"
+
+
+def test_no_more_sessions_are_kept_than_may_be_and_none_for_ever(tmp_path: Path) -> None:
+    def numbered(received: Received, peer: Peer) -> None:
+        if received.message.get("method") == "initialize":
+            info = {"protocolVersion": REVISION, "capabilities": {}, "serverInfo": {"name": "a", "version": "1"}}
+            peer.json(result(received.message, info), mcp_session_id=f"s{len(liar.seen)}")
+        else:
+            good(received, peer)
+
+    def sessions() -> str:
+        page = guard.ask("GET", "/metrics").body.decode()
+        return page.partition("\nassay_sessions ")[2].partition("\n")[0]
+
+    settings = ("--set", "http.sessions=2", "--set", "http.session_seconds=1")
+    with lying(numbered) as liar, guarding(tmp_path, liar.url, *settings) as guard:
+        for _ in range(4):
+            guard.session(REVISION)
+        assert sessions() in {"0", "1", "2"}
+        until(lambda: sessions() == "0")
+
+
+# ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_at_the_end_streams_end_what_is_in_hand_is_finished_and_a_summary_is_told(tmp_path: Path) -> None:
+    def waits(received: Received, peer: Peer) -> None:
+        if received.method == "GET":
+            peer.events(NOTE)
+        peer.wait()
+        if received.method == "POST":
+            peer.json(result(CALL, {"content": 5}))
+
+    with lying() as liar, guarding(tmp_path, liar.url, "--mode", "enforce") as guard:
+        headers = opened(guard)
+        liar.script = waits
+        with guard.open() as stream, guard.open() as wire:
+            stream.say("GET", "/mcp", headers=headers)
+            stream.head()
+            assert b"soon" in stream.chunk()
+            wire.say("POST", "/mcp", frame_of(CALL), headers)
+            liar.next("tools/call")
+            guard.signal(signal.SIGTERM)
+            assert stream.chunk() == b""
+            liar.released.set()
+            assert wire.answer().error()["code"] == -32010
+        assert guard.process.wait(30) == 0
+        log = guard.log.whole()
+    assert "assay: 3 messages from the client, 3 from the server, 1 finding, 1 stopped" in log
+    assert any("1 × protocol/result in search" in line for line in log)
+
+
+def test_every_message_is_on_record(tmp_path: Path) -> None:
+    with lying() as liar, guarding(tmp_path, liar.url, "--journal", str(tmp_path / "journal")) as guard:
+        guard.post(CALL, guard.session(REVISION))
+        [run] = (tmp_path / "journal").glob("*.jsonl")
+        lines = [json.loads(line) for line in run.read_text().splitlines()]
+        page = guard.ask("GET", "/metrics").body.decode()
+    assert [each["method"] for each in lines] == [
+        *("initialize", "initialize", "notifications/initialized", "tools/call", "tools/call")
+    ]
+    assert {(each["transport"], each["route"]) for each in lines} == {("http", "/mcp")}
+    assert lines[3]["requestId"] == lines[4]["requestId"]
+    assert 'assay_messages_total{transport="http",party="server",method="tools/call",status="ok"} 1' in page
+    assert 'assay_violations_total{rule="contract/output"} 0' in page
