@@ -4,6 +4,7 @@ One guarded conversation at an edge: every message judged, put on record and tol
 It knows neither pipes nor HTTP; whoever does carries out what it says. Nothing here waits.
 """
 
+from collections.abc import Sequence
 from time import monotonic
 from typing import Final, NamedTuple, Protocol
 
@@ -12,6 +13,7 @@ from assay.conversation import NO_FACTS, Facts
 from assay.edges.recorder import Recorder
 from assay.guard.guard import Guard, Mode, Move, Settled
 from assay.limits import Limits
+from assay.side import Id
 from assay.verdict import Party, Verdict
 
 _CLIENT: Final = Party.CLIENT
@@ -29,6 +31,12 @@ class Watcher(Protocol):
     def aside(self, data: bytes) -> None:
         """The server printed something that is no message."""
 
+    def another(self) -> "Watcher":
+        """Whoever wants to know the same of another conversation."""
+
+    def flight(self, directory: str, redact: Sequence[str] = ()) -> str | None:
+        """The conversation has broken: its last messages go into a file."""
+
 
 class Heard(NamedTuple):
     """A message, and what goes where for it. What a server printed is told already."""
@@ -40,17 +48,18 @@ class Heard(NamedTuple):
 class Overseer:
     """The guard of one conversation, with its records and its watcher."""
 
-    __slots__ = ("_recorder", "_session", "_watcher", "guard")
+    __slots__ = ("_recorder", "_watcher", "guard", "session")
 
     def __init__(self, guard: Guard, recorder: Recorder, watcher: Watcher, *, session: str = "") -> None:
         self.guard = guard
+        self.session = session
+        """What the records know the conversation by."""
         self._recorder = recorder
         self._watcher = watcher
-        self._session = session
 
-    def hear(self, party: Party, frame: bytes, facts: Facts = NO_FACTS) -> Heard:
+    def hear(self, party: Party, frame: bytes, facts: Facts = NO_FACTS, *, rest: bytes = b"") -> Heard:
         """
-        What becomes of *frame*, which is all that comes of this message.
+        What becomes of *frame*, which is all that comes of this message; of one that is too long, *rest* is the end.
 
         The settled requests of the move are on record. What goes to the client may only be sent after the recorder's
         `flush`.
@@ -65,7 +74,7 @@ class Overseer:
         move = self.guard.act(verdict)
         if len(frame) > self.guard.conversation.limits.frame_bytes:
             # Nothing follows: what is known of it now is all.
-            move = _both(move, self.guard.rest(party, b"\n"))
+            move = _both(move, self.guard.rest(party, rest + b"\n"))
         if verdict.kind != "blank":
             self._record(verdict, now, len(move.to_client or b"") + len(move.to_server or b""))
             self._watcher.heard(verdict, now)
@@ -89,6 +98,23 @@ class Overseer:
             self.settle(settled)
         return left
 
+    def give_up(self, asker: Party, ident: Id, why: str) -> bytes | None:
+        """A request that nobody can be asked: what *asker* gets for an answer; None if it is not open."""
+        missing = self.guard.conversation.give_up(asker, ident, "UPSTREAM_FAILURE", why)
+        if missing is None:
+            return None
+        self.settle(Settled(missing, missing.onward or b""))
+        return missing.onward
+
+    def aside(self, data: bytes) -> None:
+        """The server printed something that no message can carry on."""
+        self._watcher.aside(data)
+
+    def broke(self, flights: str, redact: Sequence[str]) -> None:
+        """The server is lost: what was last said goes into a file, unless *flights* is off."""
+        if flights != "off":
+            self._watcher.flight(flights, redact)
+
     def settle(self, settled: Settled) -> None:
         """Puts on record that a request is answered here, and not by the server."""
         now = self._recorder.clock()
@@ -97,7 +123,7 @@ class Overseer:
 
     def _record(self, verdict: Verdict, now: float, sent: int) -> None:
         if not self._recorder.idle:
-            self._recorder.message(verdict, now, sent, self._session)
+            self._recorder.message(verdict, now, sent, self.session)
 
 
 def passing(verdict: Verdict) -> Move:
@@ -137,8 +163,19 @@ class Oversight:
         """How long a message may be."""
         return self._limits.frame_bytes
 
-    def begin(self, *, session: str = "", revision: str | None = None, tools: Tools | None = None) -> Overseer:
-        """A conversation; *revision* and *tools* are those of `Conversation`."""
+    def begin(
+        self,
+        *,
+        session: str = "",
+        revision: str | None = None,
+        tools: Tools | None = None,
+        watcher: Watcher | None = None,
+    ) -> Overseer:
+        """
+        A conversation; *revision* and *tools* are those of `Conversation`.
+
+        Its last messages are kept apart from those of others, unless *watcher* keeps them together.
+        """
         guard = Guard(
             mode=self._mode,
             limits=self._limits,
@@ -147,4 +184,19 @@ class Oversight:
             revision=revision,
             tools=tools,
         )
-        return Overseer(guard, self.recorder, self._watcher, session=session)
+        watcher = self._watcher.another() if watcher is None else watcher
+        return Overseer(guard, self.recorder, watcher, session=session)
+
+    def watcher(self) -> Watcher:
+        """Whoever watches over several conversations with one run of a server."""
+        return self._watcher.another()
+
+    @property
+    def patience(self) -> float:
+        """Seconds that a server has for an answer; 0 for ever."""
+        return self._timeout if self.enforcing else 0.0
+
+    @property
+    def limits(self) -> Limits:
+        """What every conversation is held to."""
+        return self._limits
