@@ -18,44 +18,45 @@ import orjson
 from assay import render
 from assay.assets.methods import Methods
 from assay.assets.server import WAITING, AssetServer, Settled, Turn, is_mcp
-from assay.auth import Denied, Gate, Principal
+from assay.auth import Gate, Principal
 from assay.conversation import Facts
 from assay.edges.http import body
+from assay.edges.http.asking import ENDPOINT, UNNAMED, Accepts, Headers, headers_of, is_json, names_revision
+from assay.edges.http.door import METADATA, Door
 from assay.edges.http.events import PING, event, primer
-from assay.edges.http.replies import CLOSE, SMALL, STREAM, Pairs, Receive, Send, error_body, refuse, reply, text
+from assay.edges.http.replies import (
+    CLOSE,
+    SMALL,
+    STREAM,
+    Pairs,
+    Receive,
+    Reply,
+    Send,
+    error_body,
+    not_allowed,
+    reads,
+    refuse,
+    reply,
+    shared,
+    text,
+)
 from assay.edges.http.safety import Safety
 from assay.edges.http.section import Http
 from assay.edges.http.sessions import Session, Sessions
+from assay.edges.http.statuses import is_patient, status_of
+from assay.edges.http.streams import close, until_gone
 from assay.edges.recorder import Recorder
-from assay.errors import CanonicalError
 from assay.journal.moment import Moment
-from assay.lifecycle import REVISION_KEY
 from assay.limits import DEFAULT, Limits
 from assay.spec.revisions import LATEST, REVISIONS, handshake
 from assay.verdict import Verdict
 
 _log: Final = logging.getLogger("assay")
 
-ENDPOINT: Final = "/mcp"
-METADATA: Final = "/.well-known/oauth-protected-resource"
-"""Where clients look for who gives out tokens (RFC 9728); also with the path of the endpoint behind it."""
-
-UNNAMED: Final = "2025-03-26"
-"""The revision of a request that names none: the last one that had no header for it."""
-
 _NOT_AT_ONCE: Final = (b"subscriptions/listen", WAITING.encode())
 """What a frame may say that has no answer at once."""
 
-_REPEATABLE: Final = frozenset({b"accept", b"cookie", b"via", b"forwarded", b"x-forwarded-for"})
-
-_BY_STATUS: Final = frozenset({"HEADER_MISMATCH", "UNSUPPORTED_REVISION"})
-"""Errors of requests that only a client of a later era sends: there the specification sets the status."""
-
 _IN_SESSION: Final = Facts("http")
-
-_UNSAID: Final = frozenset({b"", b"application/x-www-form-urlencoded"})
-
-Headers = dict[bytes, bytes]
 
 T = TypeVar("T")
 
@@ -71,21 +72,8 @@ class Caller(NamedTuple):
 
     @property
     def patient(self) -> bool:
-        """
-        Whether this is a client of the handshake era.
-
-        Its libraries take any status but 200 for a failure of the transport, and never look at the error in the body: a
-        request that was read is answered with 200, whatever the answer.
-        """
-        return self.session is not None or (self.version in REVISIONS and handshake(self.version))
-
-
-class Reply(NamedTuple):
-    """A whole answer."""
-
-    status: int
-    content: bytes
-    headers: Sequence[tuple[bytes, bytes]]
+        """Whether this is a client of the handshake era."""
+        return is_patient(self.version, in_session=self.session is not None)
 
 
 class Heard(NamedTuple):
@@ -117,15 +105,13 @@ class App:
         self._recorder = recorder
         self._limits = limits
         self._http = http or Http()
-        self._safety = safety or Safety()
-        self._gate = gate
-        self._anybody = Principal("anonymous", methods.tier)
+        self._door = Door(safety or Safety(), gate, Principal("anonymous", methods.tier))
         self.sessions = Sessions(self._http, clock)
         self.streams: set[asyncio.Future[None]] = set()
         self.in_hand = 0
         self.stopping = False
         self._idle: dict[tuple[str | None, str], list[AssetServer]] = {}
-        self._accepts: dict[bytes, tuple[bool, bool]] = {}
+        self._accepts = Accepts()
         self._routes: dict[str, Callable[[dict[str, Any], Receive, Send], Awaitable[None]]] = {
             ENDPOINT: self._endpoint,
             "/healthz": self._health,
@@ -150,50 +136,46 @@ class App:
             # Where the answer has begun already this raises, and the connection ends.
             await refuse(send, "INTERNAL_ERROR", "the server failed; its log says why", [CLOSE])
 
+    async def close(self) -> None:
+        """Has nothing running that would have to be ended."""
+
+    def sweep(self) -> None:
+        """Drops the sessions that nobody uses."""
+        self.sessions.sweep()
+
     def stop(self) -> None:
         """From now on nothing new is begun; streams end, after what is still to be said on them."""
         self.stopping = True
         for closing in list(self.streams):
-            _set(closing)
+            close(closing)
 
     # ── beside the protocol ──────────────────────────────────────────────────────────────────────────────────────────
 
     async def _health(self, scope: dict[str, Any], __: Receive, send: Send) -> None:
-        if await _reads(scope, send):
+        if await reads(scope, send):
             await text(send, 200, b"ok\n")
 
     async def _readiness(self, scope: dict[str, Any], __: Receive, send: Send) -> None:
         # Sources are read, and the schema is compiled, before anybody is listened to.
-        if await _reads(scope, send):
+        if await reads(scope, send):
             await text(send, 503 if self.stopping else 200, b"stopping\n" if self.stopping else b"ready\n")
 
     async def _metrics(self, scope: dict[str, Any], _: Receive, send: Send) -> None:
-        if await _reads(scope, send) and await self._admitted(scope, _headers(scope), send) is not None:
+        if await reads(scope, send) and await self._door.admitted(scope, headers_of(scope), send) is not None:
             await text(send, 200, self._recorder.metrics(), b"text/plain; version=0.0.4; charset=utf-8")
 
     async def _metadata(self, scope: dict[str, Any], _: Receive, send: Send) -> None:
-        headers = _headers(scope)
-        if scope["method"] == "OPTIONS":
-            await self._preflight(headers, send)
-            return
-        if not self._safety.allows(headers.get(b"host"), headers.get(b"origin")):
-            await refuse(send, "FORBIDDEN", "this Host or Origin is not served here")
-            return
-        known = self._gate.metadata(_address(scope, headers) + ENDPOINT) if self._gate is not None else None
-        if known is None:
-            await refuse(send, "METHOD_NOT_FOUND", "no authorization server is configured", _shared(headers))
-        elif await _reads(scope, send, _shared(headers)):
-            await reply(send, 200, orjson.dumps(known), _shared(headers))
+        await self._door.metadata(scope, send)
 
     # ── the endpoint ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _endpoint(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        headers = _headers(scope)
+        headers = headers_of(scope)
         method = scope["method"]
         if method == "OPTIONS":
-            await self._preflight(headers, send)
+            await self._door.preflight(headers, send)
             return
-        principal = await self._admitted(scope, headers, send)
+        principal = await self._door.admitted(scope, headers, send)
         if principal is None:
             return
         if method == "POST":
@@ -203,32 +185,13 @@ class App:
         elif method == "DELETE":
             await self._end_session(principal, headers, send)
         else:
-            await _not_allowed(send, "POST, GET, DELETE", _shared(headers))
-
-    async def _admitted(self, scope: dict[str, Any], headers: Headers, send: Send) -> Principal | None:
-        """Who is asking; None if nobody who may, who has been told so."""
-        if not self._safety.allows(headers.get(b"host"), headers.get(b"origin")):
-            await refuse(send, "FORBIDDEN", "this Host or Origin is not served here", status=403)
-            return None
-        if self._gate is None:
-            return self._anybody
-        given = headers.get(b"authorization")
-        found = self._gate.known(given)
-        if found is None:
-            found = await self._gate.verify(given or b"")
-        if not isinstance(found, Denied):
-            return found
-        challenge = self._gate.challenge(found, _address(scope, headers) + METADATA + ENDPOINT)
-        code = "FORBIDDEN" if found.status == 403 else "UNAUTHENTICATED"
-        told = [(b"www-authenticate", challenge), *_shared(headers)]
-        await refuse(send, code, found.reason, told, status=found.status)
-        return None
+            await not_allowed(send, "POST, GET, DELETE", shared(headers))
 
     async def _counted(self, principal: Principal, headers: Headers, receive: Receive, send: Send) -> None:
         """A POST, unless there are too many at once."""
         if self.stopping or self.in_hand >= self._http.requests:
             why = "the server is ending" if self.stopping else "too many requests at once"
-            await refuse(send, "OVERLOADED", why, [(b"retry-after", b"1"), CLOSE, *_shared(headers)])
+            await refuse(send, "OVERLOADED", why, [(b"retry-after", b"1"), CLOSE, *shared(headers)])
             return
         self.in_hand += 1
         try:
@@ -237,15 +200,14 @@ class App:
             self.in_hand -= 1
 
     async def _post(self, principal: Principal, headers: Headers, receive: Receive, send: Send) -> None:
-        kind = headers.get(b"content-type", b"")
-        if kind != b"application/json" and not _is_json(kind, headers):
-            told = [CLOSE, *_shared(headers)]
+        if headers.get(b"content-type") != b"application/json" and not is_json(headers):
+            told = [CLOSE, *shared(headers)]
             await refuse(send, "INVALID_ENVELOPE", "the body is application/json", told, status=415)
             return
-        as_json, as_stream = self._accepted(headers.get(b"accept"))
+        as_json, as_stream = self._accepts.read(headers.get(b"accept"))
         if not as_json and not as_stream:
             wanted = "the answer is application/json or text/event-stream"
-            await refuse(send, "INVALID_ENVELOPE", wanted, _shared(headers), status=406)
+            await refuse(send, "INVALID_ENVELOPE", wanted, shared(headers), status=406)
             return
         caller = await self._caller(principal, headers, send)
         if caller is None:
@@ -268,10 +230,10 @@ class App:
         version = headers.get(b"mcp-protocol-version", b"").decode("latin-1")
         if self.sessions.find(headers[b"mcp-session-id"], principal.name) is None:
             gone = "there is no such session; begin with initialize"
-            await refuse(send, "METHOD_NOT_FOUND", gone, _shared(headers), status=404)
+            await refuse(send, "METHOD_NOT_FOUND", gone, shared(headers), status=404)
         else:
             data = {"requested": version[:100], "supported": list(REVISIONS)}
-            await refuse(send, "UNSUPPORTED_REVISION", "unknown MCP-Protocol-Version", _shared(headers), data=data)
+            await refuse(send, "UNSUPPORTED_REVISION", "unknown MCP-Protocol-Version", shared(headers), data=data)
         return None
 
     def _known_caller(self, principal: Principal, headers: Headers) -> Caller | None:
@@ -299,13 +261,12 @@ class App:
         plain = (
             len(headers) == len(pairs)
             and headers.get(b"content-type") == b"application/json"
-            and self._accepted(headers.get(b"accept"))[0]
-            and self._safety.allows(headers.get(b"host"), headers.get(b"origin"))
+            and self._accepts.read(headers.get(b"accept"))[0]
         )
         if not plain or self.stopping or self.in_hand >= self._http.requests or _may_take_long(frame):
             return None
-        known = self._anybody if self._gate is None else self._gate.known(headers.get(b"authorization"))
-        caller = self._known_caller(known, headers) if isinstance(known, Principal) else None
+        known = self._door.known(headers)
+        caller = self._known_caller(known, headers) if known is not None else None
         if caller is None:
             return None
         heard = self._heard(caller, frame)
@@ -324,7 +285,7 @@ class App:
             # It waits for nothing that we do, so it takes no place of those who do.
             self.in_hand -= 1
             try:
-                await self._subscription(server, turn.said, _shared(caller.headers), receive, send)
+                await self._subscription(server, turn.said, shared(caller.headers), receive, send)
             finally:
                 self.in_hand += 1
             return
@@ -363,7 +324,7 @@ class App:
         code = turn.code or next((each for _, each in answers if each is not None), None)
         frames = turn.frames(answers)
         self._recorder.exchange(turn, answers, moment, caller.headers)
-        headers = _shared(caller.headers)
+        headers = shared(caller.headers)
         if caller.session is None:
             headers += self._settled(heard, code)
         verdict = turn.verdict
@@ -372,7 +333,7 @@ class App:
         if code is not None and not frames:
             # Never 404, which in a session says that it is gone.
             return Reply(400, render.refusal(None, verdict.violations, verdict.more, verdict.revision), headers)
-        status = _status(caller, verdict, code, bool(frames))
+        status = status_of(verdict, code, patient=caller.patient, answered=bool(frames))
         if status == 413:
             headers.append(CLOSE)
         # One message, one answer: only a batch has several, and those are in one array.
@@ -396,7 +357,7 @@ class App:
             return version if version in REVISIONS else LATEST
         if not is_mcp(message):
             return None
-        return LATEST if _names_revision(message) else UNNAMED
+        return LATEST if names_revision(message) else UNNAMED
 
     def _taken(self, revision: str | None, tier: str) -> AssetServer:
         """A server for one message; one that has served others before, if there is one to spare."""
@@ -453,29 +414,29 @@ class App:
 
     async def _listen(self, principal: Principal, headers: Headers, receive: Receive, send: Send) -> None:
         """GET: a stream for what the server has to say by itself, or the rest of one that broke off."""
-        if not self._accepted(headers.get(b"accept"))[1]:
-            await refuse(send, "INVALID_ENVELOPE", "a stream is text/event-stream", _shared(headers), status=406)
+        if not self._accepts.read(headers.get(b"accept"))[1]:
+            await refuse(send, "INVALID_ENVELOPE", "a stream is text/event-stream", shared(headers), status=406)
             return
         caller = await self._caller(principal, headers, send)
         if caller is None:
             return
         session = caller.session
         if session is None:
-            await _not_allowed(send, "POST", _shared(headers))
+            await not_allowed(send, "POST", shared(headers))
             return
         if self.stopping or len(self.streams) >= self._http.streams:
-            told = [(b"retry-after", b"10"), *_shared(headers)]
+            told = [(b"retry-after", b"10"), *shared(headers)]
             await refuse(send, "OVERLOADED", "too many streams at once", told)
             return
         last = headers.get(b"last-event-id")
         missed = session.after(last) if last is not None else []
         if missed is None:
-            await refuse(send, "INVALID_ENVELOPE", "Last-Event-ID is none of this session", _shared(headers))
+            await refuse(send, "INVALID_ENVELOPE", "Last-Event-ID is none of this session", shared(headers))
             return
         first = [event(data, ident) for ident, data in missed if data]
         if last is None and _primed(session):
             first = [primer(session.keep(session.new_stream(), 0, b""))]
-        await self._streamed(first, _shared(headers), receive, send, tuple, session, once=bool(missed))
+        await self._streamed(first, shared(headers), receive, send, tuple, session, once=bool(missed))
 
     async def _streamed(
         self,
@@ -491,13 +452,13 @@ class App:
         """Sends *first*, then nothing but signs of life until either side ends it, then *last*."""
         closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-        def close() -> None:
-            _set(closing)
+        def end() -> None:
+            close(closing)
 
         self.streams.add(closing)
         if session is not None:
-            session.open_streams.add(close)
-        watch = asyncio.ensure_future(_until_gone(receive, closing))
+            session.open_streams.add(end)
+        watch = asyncio.ensure_future(until_gone(receive, closing))
         try:
             await send({"type": "http.response.start", "status": 200, "headers": [*STREAM, *headers]})
             # Without a first byte some clients wait for the head of the answer.
@@ -516,87 +477,20 @@ class App:
             watch.cancel()
             self.streams.discard(closing)
             if session is not None:
-                session.open_streams.discard(close)
+                session.open_streams.discard(end)
 
     async def _end_session(self, principal: Principal, headers: Headers, send: Send) -> None:
         caller = await self._caller(principal, headers, send)
         if caller is None:
             return
         if caller.session is None:
-            await _not_allowed(send, "POST", _shared(headers))
+            await not_allowed(send, "POST", shared(headers))
             return
         self.sessions.drop(caller.session)
-        await reply(send, 200, headers=_shared(headers))
-
-    # ── browsers, and what clients take ──────────────────────────────────────────────────────────────────────────────
-
-    async def _preflight(self, headers: Headers, send: Send) -> None:
-        """What a browser asks before a page of a friendly origin may send a message."""
-        if not self._safety.allows(headers.get(b"host"), headers.get(b"origin")):
-            await refuse(send, "FORBIDDEN", "this Host or Origin is not served here", status=403)
-            return
-        asked = headers.get(b"access-control-request-headers", b"")
-        allowed = [
-            (b"access-control-allow-methods", b"POST, GET, DELETE"),
-            (b"access-control-allow-headers", asked),
-            (b"access-control-max-age", b"600"),
-        ]
-        await reply(send, 204, headers=[*_shared(headers), *allowed])
-
-    def _accepted(self, accept: bytes | None) -> tuple[bool, bool]:
-        """Whether the client takes JSON, and whether it takes a stream. One that says nothing takes anything."""
-        if accept is None:
-            return True, True
-        known = self._accepts.get(accept)
-        if known is None:
-            kinds = {each.partition(b";")[0].strip().lower() for each in accept.split(b",")}
-            anything = b"*/*" in kinds
-            known = (
-                anything or not kinds.isdisjoint({b"application/json", b"application/*"}),
-                anything or not kinds.isdisjoint({b"text/event-stream", b"text/*"}),
-            )
-            if len(self._accepts) < 256:
-                self._accepts[accept] = known
-        return known
+        await reply(send, 200, headers=shared(headers))
 
 
 # ── what a request says ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _headers(scope: dict[str, Any]) -> Headers:
-    pairs = scope["headers"]
-    headers: Headers = dict(pairs)
-    return headers if len(headers) == len(pairs) else _joined(pairs)
-
-
-def _joined(pairs: Pairs) -> Headers:
-    """Headers by name. One that comes twice has no one value: what lists are made of is joined, all else is refused."""
-    headers: Headers = {}
-    for name, value in pairs:
-        # A line break is in no header, so what is joined by one equals nothing.
-        between = b", " if name in _REPEATABLE else b"\n"
-        headers[name] = headers[name] + between + value if name in headers else value
-    return headers
-
-
-def _is_json(kind: bytes, headers: Headers) -> bool:
-    """Whether the body is said to be JSON; or nothing, or what curl says of any body, and no page is behind it."""
-    plain = kind.partition(b";")[0].strip().lower()
-    return plain == b"application/json" or (plain in _UNSAID and b"origin" not in headers)
-
-
-def _names_revision(message: dict[str, Any]) -> bool:
-    meta = message["params"].get("_meta") if isinstance(message.get("params"), dict) else None
-    return isinstance(meta, dict) and REVISION_KEY in meta
-
-
-def _status(caller: Caller, verdict: Verdict, code: str | None, answered: bool) -> int:
-    """The status of an answer that is, or is not, the canonical error *code*."""
-    result = code == "INVALID_TOOL_INPUT" and (verdict.revision or "") >= "2025-11-25"
-    read = answered and verdict.kind == "request"
-    if code is None or result or verdict.parts or (caller.patient and read and code not in _BY_STATUS):
-        return 200 if answered else 202
-    return CanonicalError.to_http_status(code)
 
 
 def _may_take_long(frame: bytes) -> bool:
@@ -620,35 +514,6 @@ def _primed(session: Session) -> bool:
     return (session.server.revision or "") >= "2025-11-25"
 
 
-def _address(scope: dict[str, Any], headers: Headers) -> str:
-    return f"{scope['scheme']}://{headers.get(b'host', b'localhost').decode('latin-1')}"
-
-
-def _shared(headers: Headers) -> list[tuple[bytes, bytes]]:
-    """What a browser needs to hand an answer to a page. The origin is one that was let in."""
-    origin = headers.get(b"origin")
-    if origin is None:
-        return []
-    return [
-        (b"access-control-allow-origin", origin),
-        (b"access-control-expose-headers", b"mcp-session-id, mcp-protocol-version, www-authenticate"),
-        (b"vary", b"origin"),
-    ]
-
-
-async def _not_allowed(send: Send, allowed: str, headers: Pairs = ()) -> None:
-    told = [(b"allow", allowed.encode()), *headers]
-    await refuse(send, "INVALID_ENVELOPE", f"only {allowed} here", told, status=405)
-
-
-async def _reads(scope: dict[str, Any], send: Send, headers: Pairs = ()) -> bool:
-    """Whether a request only reads; one that does not has been told so."""
-    if scope["method"] in {"GET", "HEAD"}:
-        return True
-    await _not_allowed(send, "GET, HEAD", headers)
-    return False
-
-
 async def _beside(work: Callable[..., T], *arguments: Any) -> T:
     """
     What *work* gives, in a thread that nobody waits for at the end.
@@ -665,14 +530,3 @@ async def _beside(work: Callable[..., T], *arguments: Any) -> T:
 
     threading.Thread(target=run, daemon=True).start()
     return await done
-
-
-async def _until_gone(receive: Receive, closing: "asyncio.Future[None]") -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    _set(closing)
-
-
-def _set(closing: "asyncio.Future[None]") -> None:
-    if not closing.done():
-        closing.set_result(None)

@@ -1,7 +1,7 @@
 """Answers as ASGI messages: status, headers, body. Knows HTTP, not MCP."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -23,6 +23,14 @@ STREAM: Final[Pairs] = (
     # Proxies of the nginx kind would collect events until a buffer is full.
     (b"x-accel-buffering", b"no"),
 )
+
+
+class Reply(NamedTuple):
+    """A whole answer."""
+
+    status: int
+    content: bytes
+    headers: Pairs
 
 
 async def reply(send: Send, status: int, body: bytes = b"", headers: Pairs = ()) -> None:
@@ -57,3 +65,29 @@ def error_body(code: str, detail: str, data: Mapping[str, Any] | None = None) ->
     """A canonical error as JSON-RPC has it, with a sentence of ours and *data* beside it."""
     error: dict[str, Any] = CanonicalError.to_jsonrpc_error(code)
     return orjson.dumps({"jsonrpc": "2.0", "id": None, "error": {**error, "data": {**(data or {}), "detail": detail}}})
+
+
+def shared(headers: Mapping[bytes, bytes]) -> list[tuple[bytes, bytes]]:
+    """What a browser needs to hand an answer to a page. The origin is one that was let in."""
+    origin = headers.get(b"origin")
+    if origin is None:
+        return []
+    return [
+        (b"access-control-allow-origin", origin),
+        (b"access-control-expose-headers", b"mcp-session-id, mcp-protocol-version, www-authenticate"),
+        (b"vary", b"origin"),
+    ]
+
+
+async def not_allowed(send: Send, allowed: str, headers: Pairs = ()) -> None:
+    """Another HTTP method than those that are *allowed*."""
+    told = [(b"allow", allowed.encode()), *headers]
+    await refuse(send, "INVALID_ENVELOPE", f"only {allowed} here", told, status=405)
+
+
+async def reads(scope: Mapping[str, Any], send: Send, headers: Pairs = ()) -> bool:
+    """Whether a request only reads; one that does not has been told so."""
+    if scope["method"] in {"GET", "HEAD"}:
+        return True
+    await not_allowed(send, "GET, HEAD", headers)
+    return False

@@ -10,14 +10,14 @@ import logging
 import socket
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Protocol
 
 import httptools
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from assay.edges.http.app import ENDPOINT, App, Reply
-from assay.edges.http.replies import SMALL, Receive, Send
+from assay.edges.http.asking import ENDPOINT
+from assay.edges.http.replies import SMALL, Pairs, Receive, Reply, Send
 from assay.edges.http.section import Http
 
 HEAD_BYTES: Final = 64 << 10
@@ -37,6 +37,32 @@ _TOO_SLOW: Final = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\nconten
 _LAST: Final = b"connection: close\r\ncontent-length: %d\r\n\r\n"
 _ENDPOINT: Final = ENDPOINT.encode()
 _OFFERS: Final = frozenset({b"connection", b"upgrade", b"http2-settings"})
+
+
+class Served(Protocol):
+    """An ASGI application, and what it has to do with the server that runs it."""
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        """One HTTP request."""
+
+    def at_once(self, pairs: Pairs, frame: bytes) -> Reply | None:
+        """
+        The answer to a POST to the endpoint that is there whole, if it can be had without waiting.
+
+        What is None has left no trace, and is asked again.
+        """
+
+    def flush(self) -> None:
+        """Puts what was answered at once on record."""
+
+    def sweep(self) -> None:
+        """Drops what nobody uses; called once a second."""
+
+    def stop(self) -> None:
+        """From now on nothing new is begun; streams end, after what is still to be said on them."""
+
+    async def close(self) -> None:
+        """Ends everything that it has running; the last that is called."""
 
 
 class Held:
@@ -339,7 +365,7 @@ class Connection(HttpToolsProtocol):
 class Server(uvicorn.Server):
     """uvicorn, that ends streams before it waits for them, and what does not move before it waits for ever."""
 
-    def __init__(self, config: uvicorn.Config, app: App, http: Http, ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, app: Served, http: Http, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._app = app
         self._http = http
@@ -358,7 +384,7 @@ class Server(uvicorn.Server):
             for connection in list(self.server_state.connections):
                 if isinstance(connection, Connection):
                     connection.watch(now, self._http)
-            self._app.sessions.sweep()
+            self._app.sweep()
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -366,6 +392,7 @@ class Server(uvicorn.Server):
         self._app.stop()
         Connection.outbox.send()
         await super().shutdown(sockets)
+        await self._app.close()
         for connection in list(self.server_state.connections):
             if isinstance(connection, Connection):
                 connection.transport.abort()
@@ -392,7 +419,7 @@ def listening(host: str, port: int) -> socket.socket:
     return found
 
 
-def serve(app: App, sock: socket.socket, http: Http, ready: Callable[[], None]) -> None:
+def serve(app: Served, sock: socket.socket, http: Http, ready: Callable[[], None]) -> None:
     """Serve until a signal comes."""
     # What goes wrong in the application it says itself; what uvicorn adds is about clients that are gone.
     for name in ("uvicorn.error", "uvicorn.access", "asyncio"):

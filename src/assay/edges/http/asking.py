@@ -1,0 +1,81 @@
+"""What a request says of itself in its head: where it goes, what it carries, what it takes. No I/O."""
+
+from typing import Any, Final
+
+from assay.edges.http.replies import Pairs
+from assay.lifecycle import REVISION_KEY
+
+ENDPOINT: Final = "/mcp"
+
+UNNAMED: Final = "2025-03-26"
+"""The revision of a request that names none: the last one that had no header for it."""
+
+_REPEATABLE: Final = frozenset({b"accept", b"cookie", b"via", b"forwarded", b"x-forwarded-for"})
+
+_UNSAID: Final = frozenset({b"", b"application/x-www-form-urlencoded"})
+
+Headers = dict[bytes, bytes]
+
+
+def headers_of(scope: dict[str, Any]) -> Headers:
+    """The headers of a request, by name."""
+    pairs = scope["headers"]
+    headers: Headers = dict(pairs)
+    return headers if len(headers) == len(pairs) else _joined(pairs)
+
+
+def _joined(pairs: Pairs) -> Headers:
+    """Headers by name. One that comes twice has no one value: what lists are made of is joined, all else is refused."""
+    headers: Headers = {}
+    for name, value in pairs:
+        # A line break is in no header, so what is joined by one equals nothing.
+        between = b", " if name in _REPEATABLE else b"\n"
+        headers[name] = headers[name] + between + value if name in headers else value
+    return headers
+
+
+def address_of(scope: dict[str, Any], headers: Headers) -> str:
+    """Where the client thinks that it is: scheme, host and port."""
+    return f"{scope['scheme']}://{headers.get(b'host', b'localhost').decode('latin-1')}"
+
+
+def is_json(headers: Headers) -> bool:
+    """Whether the body is said to be JSON; or nothing, or what curl says of any body, and no page is behind it."""
+    plain = media_type(headers.get(b"content-type", b""))
+    return plain == b"application/json" or (plain in _UNSAID and b"origin" not in headers)
+
+
+def media_type(kind: bytes) -> bytes:
+    """The type in a Content-Type, without its parameters."""
+    return kind.partition(b";")[0].strip().lower()
+
+
+class Accepts:
+    """What clients take. Real ones say it in one or two ways, which are remembered."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, tuple[bool, bool]] = {}
+
+    def read(self, accept: bytes | None) -> tuple[bool, bool]:
+        """Whether the client takes JSON, and whether it takes a stream. One that says nothing takes anything."""
+        if accept is None:
+            return True, True
+        known = self._known.get(accept)
+        if known is None:
+            kinds = {media_type(each) for each in accept.split(b",")}
+            anything = b"*/*" in kinds
+            known = (
+                anything or not kinds.isdisjoint({b"application/json", b"application/*"}),
+                anything or not kinds.isdisjoint({b"text/event-stream", b"text/*"}),
+            )
+            if len(self._known) < 256:
+                self._known[accept] = known
+        return known
+
+
+def names_revision(message: dict[str, Any]) -> bool:
+    """Whether a message names its revision itself, as those of an era without handshake do."""
+    meta = message["params"].get("_meta") if isinstance(message.get("params"), dict) else None
+    return isinstance(meta, dict) and REVISION_KEY in meta

@@ -1,0 +1,91 @@
+"""
+Who may come in over HTTP: where a request says it goes and comes from, and whose token it has. Answers those who may
+not, and what browsers and clients ask before they come.
+"""
+
+from typing import Any, Final
+
+import orjson
+
+from assay.auth import Denied, Gate, Principal
+from assay.edges.http.asking import ENDPOINT, Headers, address_of, headers_of
+from assay.edges.http.replies import Send, reads, refuse, reply, shared
+from assay.edges.http.safety import Safety
+
+METADATA: Final = "/.well-known/oauth-protected-resource"
+"""Where clients look for who gives out tokens (RFC 9728); also with the path of the endpoint behind it."""
+
+
+class Door:
+    """Lets in, or sends away."""
+
+    __slots__ = ("_anybody", "gate", "safety")
+
+    def __init__(self, safety: Safety, gate: Gate | None, anybody: Principal) -> None:
+        """Where there is no *gate*, everyone is *anybody*."""
+        self.safety = safety
+        self.gate = gate
+        self._anybody = anybody
+
+    def known(self, headers: Headers) -> Principal | None:
+        """Who asks, if that can be told at once, and may come in."""
+        if not self._lets_in(headers):
+            return None
+        found = self._anybody if self.gate is None else self.gate.known(headers.get(b"authorization"))
+        return found if isinstance(found, Principal) else None
+
+    async def admitted(
+        self, scope: dict[str, Any], headers: Headers, send: Send, endpoint: str = ENDPOINT
+    ) -> Principal | None:
+        """Who asks; None if nobody who may, who has been told so."""
+        if not await self.passes(headers, send):
+            return None
+        if self.gate is None:
+            return self._anybody
+        given = headers.get(b"authorization")
+        found = self.gate.known(given)
+        if found is None:
+            found = await self.gate.verify(given or b"")
+        if not isinstance(found, Denied):
+            return found
+        challenge = self.gate.challenge(found, address_of(scope, headers) + METADATA + endpoint)
+        code = "FORBIDDEN" if found.status == 403 else "UNAUTHENTICATED"
+        told = [(b"www-authenticate", challenge), *shared(headers)]
+        await refuse(send, code, found.reason, told, status=found.status)
+        return None
+
+    async def passes(self, headers: Headers, send: Send) -> bool:
+        """Whether a request goes to us and comes from a friend, whoever it is; else that has been told."""
+        if self._lets_in(headers):
+            return True
+        await refuse(send, "FORBIDDEN", "this Host or Origin is not served here", status=403)
+        return False
+
+    def _lets_in(self, headers: Headers) -> bool:
+        return self.safety.allows(headers.get(b"host"), headers.get(b"origin"))
+
+    async def preflight(self, headers: Headers, send: Send) -> None:
+        """What a browser asks before a page of a friendly origin may send a message."""
+        if not await self.passes(headers, send):
+            return
+        asked = headers.get(b"access-control-request-headers", b"")
+        allowed = [
+            (b"access-control-allow-methods", b"POST, GET, DELETE"),
+            (b"access-control-allow-headers", asked),
+            (b"access-control-max-age", b"600"),
+        ]
+        await reply(send, 204, headers=[*shared(headers), *allowed])
+
+    async def metadata(self, scope: dict[str, Any], send: Send, endpoint: str = ENDPOINT) -> None:
+        """Who gives out tokens for *endpoint*, if our own gate knows."""
+        headers = headers_of(scope)
+        if scope["method"] == "OPTIONS":
+            await self.preflight(headers, send)
+            return
+        if not await self.passes(headers, send):
+            return
+        known = self.gate.metadata(address_of(scope, headers) + endpoint) if self.gate is not None else None
+        if known is None:
+            await refuse(send, "METHOD_NOT_FOUND", "no authorization server is configured", shared(headers))
+        elif await reads(scope, send, shared(headers)):
+            await reply(send, 200, orjson.dumps(known), shared(headers))
