@@ -48,14 +48,13 @@ class Heard(NamedTuple):
 class Overseer:
     """The guard of one conversation, with its records and its watcher."""
 
-    __slots__ = ("_recorder", "_watcher", "guard", "session")
+    __slots__ = ("_recorder", "_session", "_watcher", "guard")
 
     def __init__(self, guard: Guard, recorder: Recorder, watcher: Watcher, *, session: str = "") -> None:
         self.guard = guard
-        self.session = session
-        """What the records know the conversation by."""
         self._recorder = recorder
         self._watcher = watcher
+        self._session = session
 
     def hear(self, party: Party, frame: bytes, facts: Facts = NO_FACTS, *, rest: bytes = b"") -> Heard:
         """
@@ -98,13 +97,17 @@ class Overseer:
             self.settle(settled)
         return left
 
-    def give_up(self, asker: Party, ident: Id, why: str) -> bytes | None:
-        """A request that nobody can be asked: what *asker* gets for an answer; None if it is not open."""
-        missing = self.guard.conversation.give_up(asker, ident, "UPSTREAM_FAILURE", why)
+    def answer_server(self, ident: Id, why: str) -> bytes | None:
+        """A request of the server that nobody can be asked: what it gets for an answer; None if it is not open."""
+        missing = self.guard.conversation.give_up(Party.SERVER, ident, "UPSTREAM_FAILURE", why)
         if missing is None:
             return None
         self.settle(Settled(missing, missing.onward or b""))
         return missing.onward
+
+    def name(self, session: str) -> None:
+        """From now on the records know this conversation as *session*."""
+        self._session = session
 
     def aside(self, data: bytes) -> None:
         """The server printed something that no message can carry on."""
@@ -123,7 +126,7 @@ class Overseer:
 
     def _record(self, verdict: Verdict, now: float, sent: int) -> None:
         if not self._recorder.idle:
-            self._recorder.message(verdict, now, sent, self.session)
+            self._recorder.message(verdict, now, sent, self._session)
 
 
 def passing(verdict: Verdict) -> Move:
@@ -159,6 +162,11 @@ class Oversight:
         return self._mode == "enforce"
 
     @property
+    def timeout(self) -> float | None:
+        """Seconds that a server has for an answer; None for ever, as it has under audit."""
+        return self._timeout if self._timeout and self.enforcing else None
+
+    @property
     def frame_bytes(self) -> int:
         """How long a message may be."""
         return self._limits.frame_bytes
@@ -191,12 +199,6 @@ class Oversight:
         """Whoever watches over several conversations with one run of a server."""
         return self._watcher.another()
 
-    @property
-    def patience(self) -> float:
-        """Seconds that a server has for an answer; 0 for ever."""
-        return self._timeout if self.enforcing else 0.0
-
-    @property
-    def limits(self) -> Limits:
-        """What every conversation is held to."""
-        return self._limits
+    def tools(self) -> Tools:
+        """The tools of a server, to be shared by conversations that have no session."""
+        return Tools(self._limits.tools)
