@@ -4,7 +4,7 @@ One guarded conversation at an edge: every message judged, put on record and tol
 It knows neither pipes nor HTTP; whoever does carries out what it says. Nothing here waits.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
@@ -14,6 +14,7 @@ from assay.edges.recorder import Recorder
 from assay.guard.guard import Guard, Mode, Move, Settled
 from assay.limits import Limits
 from assay.policy import Policy
+from assay.side import Id
 from assay.verdict import Exchange, Party, Verdict
 
 if TYPE_CHECKING:
@@ -35,6 +36,12 @@ class Watcher(Protocol):
     def aside(self, data: bytes) -> None:
         """The server printed something that is no message."""
 
+    def another(self) -> "Watcher":
+        """Whoever wants to know the same of another conversation."""
+
+    def flight(self, directory: str, redact: Sequence[str] = ()) -> str | None:
+        """The conversation has broken: its last messages go into a file."""
+
 
 class Heard(NamedTuple):
     """A message, and what goes where for it. What a server printed is told already."""
@@ -55,9 +62,9 @@ class Overseer:
         self._recorder = recorder
         self._watcher = watcher
 
-    def hear(self, party: Party, frame: bytes, facts: Facts = NO_FACTS) -> Heard:
+    def hear(self, party: Party, frame: bytes, facts: Facts = NO_FACTS, *, rest: bytes = b"") -> Heard:
         """
-        What becomes of *frame*, which is all that comes of this message.
+        What becomes of *frame*, which is all that comes of this message; of one that is too long, *rest* is the end.
 
         The settled requests of the move are on record. What goes to the client may only be sent after the recorder's
         `flush`.
@@ -72,7 +79,7 @@ class Overseer:
         move = self.guard.act(verdict)
         if len(frame) > self.guard.conversation.limits.frame_bytes:
             # Nothing follows: what is known of it now is all.
-            move = _both(move, self.guard.rest(party, b"\n"))
+            move = _both(move, self.guard.rest(party, rest + b"\n"))
         if verdict.kind != "blank":
             self._record(verdict, now, len(move.to_client or b"") + len(move.to_server or b""))
             self._watcher.heard(verdict, now)
@@ -106,6 +113,27 @@ class Overseer:
     def forget(self, exchange: Exchange) -> None:
         """Nobody waits for the answer to a request of the client any more, and there is nothing to say of it."""
         self.guard.give_up(exchange, "UPSTREAM_FAILURE", "")
+
+    def answer_server(self, ident: Id, why: str) -> bytes | None:
+        """A request of the server that nobody can be asked: what it gets for an answer; None if it is not open."""
+        missing = self.guard.conversation.give_up(Party.SERVER, ident, "UPSTREAM_FAILURE", why)
+        if missing is None:
+            return None
+        self.settle(Settled(missing, missing.onward or b""))
+        return missing.onward
+
+    def name(self, session: str) -> None:
+        """From now on the records know this conversation as *session*."""
+        self.session = session
+
+    def aside(self, data: bytes) -> None:
+        """The server printed something that no message can carry on."""
+        self._watcher.aside(data)
+
+    def broke(self, flights: str, redact: Sequence[str]) -> None:
+        """The server is lost: what was last said goes into a file, unless *flights* is off."""
+        if flights != "off":
+            self._watcher.flight(flights, redact)
 
     def settle(self, settled: Settled) -> None:
         """Puts on record that a request is answered here, and not by the server."""
@@ -188,11 +216,13 @@ class Oversight:
         revision: str | None = None,
         tools: Tools | None = None,
         lock: "Inspection | None" = None,
+        watcher: Watcher | None = None,
     ) -> Overseer:
         """
         A conversation; *revision*, *tools* and *lock* are those of `Conversation`.
 
-        Without *lock* it has one of its own, if there is one.
+        Without *lock* it has one of its own, if there is one. Its last messages are kept apart from those of others,
+        unless *watcher* keeps them together.
         """
         guard = Guard(
             mode=self._mode,
@@ -204,7 +234,12 @@ class Oversight:
             lock=lock or self.inspection(),
             policy=self._policy,
         )
-        return Overseer(guard, self.recorder, self._watcher, session=session)
+        watcher = self._watcher.another() if watcher is None else watcher
+        return Overseer(guard, self.recorder, watcher, session=session)
+
+    def watcher(self) -> Watcher:
+        """Whoever watches over several conversations with one run of a server."""
+        return self._watcher.another()
 
     def tools(self) -> Tools:
         """The tools of a server, to be shared by conversations that have no session."""

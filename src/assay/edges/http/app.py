@@ -69,7 +69,7 @@ class Caller(NamedTuple):
 
     principal: Principal
     headers: Headers
-    session: Session | None
+    session: Session[AssetServer] | None
     version: str | None
     """The revision that the header names, known or not."""
 
@@ -109,7 +109,7 @@ class App:
         self._limits = limits
         self._http = http or Http()
         self._door = Door(safety or Safety(), gate, Principal("anonymous", methods.tier))
-        self.sessions = Sessions(self._http, clock)
+        self.sessions: Sessions[AssetServer] = Sessions(self._http, clock)
         self.streams: set[asyncio.Future[None]] = set()
         self.in_hand = 0
         self.stopping = False
@@ -453,7 +453,7 @@ class App:
         receive: Receive,
         send: Send,
         last: Callable[[], Any],
-        session: Session | None = None,
+        session: Session[AssetServer] | None = None,
         *,
         once: bool = False,
     ) -> None:
@@ -524,7 +524,7 @@ def _waits(request: Verdict) -> bool:
     return bool(name == WAITING)
 
 
-def _primed(session: Session) -> bool:
+def _primed(session: Session[AssetServer]) -> bool:
     return (session.server.revision or "") >= "2025-11-25"
 
 

@@ -6,9 +6,8 @@ given.
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from secrets import token_urlsafe
-from typing import Final
+from typing import Final, Generic, TypeVar
 
-from assay.assets.server import AssetServer
 from assay.edges.http.section import Http
 
 REPLAYED: Final = 64
@@ -21,16 +20,17 @@ REPLAYED_BY_ALL: Final = 64 << 20
 """Bytes of events of all sessions together: a thousand that each keep all they may would take a gigabyte."""
 
 
-class Session:
+S = TypeVar("S")
+
+
+class Session(Generic[S]):
     """One client's conversation, from `initialize` on."""
 
     __slots__ = (
         "_bytes", "_count", "_events", "_streams", "ended", "ident", "open_streams", "principal", "server", "used",
     )  # fmt: skip
 
-    def __init__(
-        self, ident: str, principal: str, server: AssetServer, now: float, count: Callable[[int], None]
-    ) -> None:
+    def __init__(self, ident: str, principal: str, server: S, now: float, count: Callable[[int], None]) -> None:
         """*count* is told how many bytes more, or fewer, are kept for those who ask again."""
         self.ident = ident
         self.principal = principal
@@ -85,25 +85,29 @@ class Session:
             close()
 
 
-class Sessions:
+class Sessions(Generic[S]):
     """All sessions, the one used longest ago first."""
 
-    __slots__ = ("_by_id", "_clock", "_each", "_http", "_kept")
+    __slots__ = ("_by_id", "_clock", "_dropped", "_each", "_http", "_kept")
 
-    def __init__(self, http: Http, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, http: Http, clock: Callable[[], float], dropped: Callable[["Session[S]"], None] | None = None
+    ) -> None:
+        """*dropped* is told of each session that ends, before its streams do."""
         self._http = http
         self._clock = clock
-        self._by_id: OrderedDict[str, Session] = OrderedDict()
+        self._dropped = dropped
+        self._by_id: OrderedDict[str, Session[S]] = OrderedDict()
         self._each: dict[str, int] = {}
         self._kept = 0
 
     def __len__(self) -> int:
         return len(self._by_id)
 
-    def __iter__(self) -> Iterator[Session]:
+    def __iter__(self) -> Iterator[Session[S]]:
         return iter(self._by_id.values())
 
-    def begin(self, principal: str, server: AssetServer) -> Session | None:
+    def begin(self, principal: str, server: S) -> Session[S] | None:
         """A new session; None if *principal* has as many as one may have."""
         self.sweep()
         if self._each.get(principal, 0) >= self._http.sessions_each:
@@ -117,7 +121,7 @@ class Sessions:
         self._each[principal] = self._each.get(principal, 0) + 1
         return session
 
-    def find(self, ident: bytes, principal: str) -> Session | None:
+    def find(self, ident: bytes, principal: str) -> Session[S] | None:
         """The session *ident* of *principal*. Somebody else's is none, so that nothing is learned by trying."""
         try:
             session = self._by_id.get(ident.decode("ascii"))
@@ -133,7 +137,7 @@ class Sessions:
         self._by_id.move_to_end(session.ident)
         return session
 
-    def drop(self, session: Session) -> None:
+    def drop(self, session: Session[S]) -> None:
         """Ends *session*."""
         if self._by_id.pop(session.ident, None) is None:
             return
@@ -142,6 +146,8 @@ class Sessions:
             self._each[session.principal] = left
         else:
             del self._each[session.principal]
+        if self._dropped is not None:
+            self._dropped(session)
         session.end()
 
     def sweep(self) -> None:

@@ -1,0 +1,388 @@
+"""
+A server in child processes, behind the guard, for clients over HTTP.
+
+A session of the handshake revisions has a child of its own, or shares one with others; requests without a session all
+share one. Nobody is left waiting, and nothing stays behind.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from time import monotonic
+from typing import Any, Final
+
+import orjson
+
+from assay.edges.child import StartError
+from assay.edges.http.asking import Accepts, names_revision
+from assay.edges.http.backoff import Backoff
+from assay.edges.http.childtalk import Talk, Whole
+from assay.edges.http.direct import Direct
+from assay.edges.http.guarded import Request
+from assay.edges.http.outflow import Stream
+from assay.edges.http.pipe import Owner, Pipe
+from assay.edges.http.replies import CLOSE, Pairs, Receive, Send, not_allowed, refuse, reply, shared
+from assay.edges.http.section import Http
+from assay.edges.http.sessions import Session, Sessions
+from assay.edges.http.share import Client, SessionShare, Share, SharedWire
+from assay.edges.http.stateless import Asking, Stateless, status
+from assay.edges.overseer import Overseer, Oversight
+from assay.spec.revisions import REVISIONS, handshake
+
+EARLY: Final = 0.05
+"""
+Seconds after which an answer becomes a stream in revisions that have an id to come back with (2025-11-25): whoever
+loses the connection then gets the answer all the same. Most calls are answered before, as plain JSON.
+"""
+
+TICK: Final = 0.25
+"""Seconds between two looks at what has waited too long."""
+
+STOPPED: Final = "the guard was stopped"
+
+_SESSION: Final = b"mcp-session-id"
+_VERSION: Final = b"mcp-protocol-version"
+
+
+class Children:
+    """The backend for a command."""
+
+    def __init__(
+        self,
+        oversight: Oversight,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        shared: bool = False,
+        children: int = 64,
+        http: Http | None = None,
+        flights: str = "off",
+        redact: Sequence[str] = (),
+        errors: Callable[[bytes], None] | None = None,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        """
+        At most *children* run at once. With *shared* sessions that are opened in the same way share one.
+
+        The last messages of a broken session go to *flights*, without what *redact* says. What children write to stderr
+        goes to *errors*.
+        """
+        self._oversight = oversight
+        self._recorder = oversight.recorder
+        self._command = list(command)
+        self._env, self._cwd = env, cwd
+        self._most = children
+        self._http = http or Http()
+        self._flights, self._redact = flights, tuple(redact)
+        self._errors = errors or _to_stderr
+        self._clock = clock
+        self._accepts = Accepts()
+        self._is_shared = shared
+        self._shares: dict[bytes, SessionShare] = {}
+        self._stateless = Stateless(oversight, self._stateless_share)
+        self._modern: Share = self._stateless.share
+        self._backoff = Backoff(clock)
+        self._pipes: set[Pipe] = set()
+        self._beside: set[asyncio.Task[None]] = set()
+        self._ticking: asyncio.Task[None] | None = None
+        self._stopping = False
+        self.sessions: Sessions[Talk] = Sessions(self._http, clock, self._dropped)
+
+    # ── a request ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def answer(self, request: Request, receive: Receive, send: Send) -> None:
+        """Answers *request*, whole or as a stream."""
+        if self._ticking is None:
+            self._ticking = asyncio.ensure_future(self._tick())
+        if self._stopping:
+            await _overloaded(request, send, "the guard is ending")
+            return
+        version = request.headers.get(_VERSION)
+        told = None if version is None else version.decode("latin-1")
+        ident = request.headers.get(_SESSION)
+        # Revisions without handshake have no sessions: there the header means nothing.
+        if ident is not None and (told is None or told not in REVISIONS or handshake(told)):
+            await self._in_session(request, ident, told, receive, send)
+        elif request.method != "POST":
+            await not_allowed(send, "POST", shared(request.headers))
+        elif _is_stateless(told, request.frame):
+            await self._without_session(request, told, receive, send)
+        elif _opens(request.frame):
+            await self._open(request, receive, send)
+        else:
+            await refuse(
+                send, "INVALID_ENVELOPE", "there is no session; begin with initialize", shared(request.headers)
+            )
+
+    async def _in_session(
+        self, request: Request, ident: bytes, version: str | None, receive: Receive, send: Send
+    ) -> None:
+        headers = shared(request.headers)
+        session = self.sessions.find(ident, request.principal)
+        if session is None or session.server.ended:
+            gone = "there is no such session; begin with initialize"
+            await refuse(send, "METHOD_NOT_FOUND", gone, headers, status=404)
+        elif version is not None and version not in REVISIONS:
+            data = {"requested": version[:100], "supported": list(REVISIONS)}
+            await refuse(send, "UNSUPPORTED_REVISION", "unknown MCP-Protocol-Version", headers, data=data)
+        elif request.method == "GET":
+            await self._listen(session, request, receive, send)
+        elif request.method == "DELETE":
+            self.sessions.drop(session)
+            self._recorder.flush()
+            await reply(send, 200, headers=headers)
+        else:
+            await self._post(session.server, request, receive, send)
+
+    # ── sessions ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _open(self, request: Request, receive: Receive, send: Send) -> None:
+        """`initialize`: a session, and a child for it."""
+        if not self._is_shared and len(self._pipes) >= self._most:
+            await _overloaded(request, send, "too many servers at once")
+            return
+        overseer = self._oversight.begin()
+        wire = (
+            SharedWire(self._share_for(request.frame)) if self._is_shared else Direct(self, self._backoff, self._clock)
+        )
+        talk = wire.talk = Talk(overseer, wire)
+        session = self.sessions.begin(request.principal, talk)
+        if session is None:
+            await _overloaded(request, send, "too many sessions at once")
+            return
+        talk.session = session
+        overseer.name(session.ident)
+        try:
+            await self._post(talk, request, receive, send)
+        finally:
+            if not talk.opened or talk.ended:
+                self.sessions.drop(session)
+                self._recorder.flush()
+
+    async def _post(self, talk: Talk, request: Request, receive: Receive, send: Send) -> None:
+        as_json, as_stream = self._accepts.read(request.headers.get(b"accept"))
+        if not talk.wire.has_room(len(request.frame)):
+            await _overloaded(request, send, "the server does not read what it is sent")
+            return
+        found = talk.hear(request.frame, as_json=as_json, as_stream=as_stream)
+        self._recorder.flush()
+        if isinstance(found, Whole):
+            await _tell(request, found, send)
+            return
+        opens = not talk.opened
+        early = EARLY if talk.primed and as_json and as_stream else None
+        if await found.first(early, receive) and not found.ended:
+            # Who has gone comes back, or does not; what was asked goes on.
+            return
+        headers = [*shared(request.headers)]
+        if opens and talk.opened and talk.session is not None and not talk.ended:
+            headers.append((_SESSION, talk.session.ident.encode()))
+        whole = found.whole
+        if whole is not None and as_json:
+            await reply(send, 200, whole, headers)
+        elif as_stream:
+            await self._streamed(talk, found, headers, receive, send)
+        else:
+            await reply(send, 202, headers=headers)
+
+    async def _streamed(
+        self,
+        talk: Talk,
+        stream: Stream,
+        headers: Pairs,
+        receive: Receive,
+        send: Send,
+        missed: Sequence[tuple[bytes, bytes]] | None = None,
+    ) -> None:
+        try:
+            await stream.write(self._http, receive, send, headers, missed=missed)
+        finally:
+            talk.left(stream)
+
+    async def _listen(self, session: Session[Talk], request: Request, receive: Receive, send: Send) -> None:
+        """GET: what the server says by itself, or the rest of a stream that broke off."""
+        talk, headers = session.server, shared(request.headers)
+        last = request.headers.get(b"last-event-id")
+        if last is None:
+            await self._streamed(talk, talk.listen(), headers, receive, send)
+            return
+        missed = session.after(last)
+        if missed is None:
+            await refuse(send, "INVALID_ENVELOPE", "Last-Event-ID is none of this session", headers)
+            return
+        stream = talk.resume(int(last.partition(b"-")[0]))
+        if stream is None:
+            stream = Stream()
+            stream.end()
+        await self._streamed(talk, stream, headers, receive, send, missed)
+
+    def _dropped(self, session: Session[Talk]) -> None:
+        """A session is over, and its child with it, if that is its own."""
+        session.server.drop("the session was ended")
+
+    # ── without sessions ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _without_session(self, request: Request, version: str | None, receive: Receive, send: Send) -> None:
+        if not self._modern.has_room(len(request.frame)):
+            await _overloaded(request, send, "the server does not read what it is sent")
+            return
+        as_json, as_stream = self._accepts.read(request.headers.get(b"accept"))
+        found = self._stateless.hear(request, version, as_json=as_json, as_stream=as_stream)
+        self._recorder.flush()
+        if isinstance(found, Whole):
+            await _tell(request, found, send)
+            return
+        try:
+            await self._respond(request, found, receive, send)
+        finally:
+            if found.post is not None and not found.post.ended:
+                found.cancel()
+                self._recorder.flush()
+            self._stateless.done(found)
+
+    async def _respond(self, request: Request, asking: Asking, receive: Receive, send: Send) -> None:
+        post = asking.post
+        if post is None or (await post.first(None, receive) and not post.ended):
+            return
+        headers = shared(request.headers)
+        whole = post.whole
+        if whole is not None and (post.as_json or status(whole) != 200):
+            await reply(send, status(whole), whole, headers)
+        elif post.as_stream:
+            await post.write(self._http, receive, send, headers)
+        else:
+            await reply(send, 202, headers=headers)
+
+    # ── children ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def spawn(self, owner: Owner) -> Pipe:
+        """A child. Raises `StartError`."""
+        if len(self._pipes) >= self._most:
+            raise StartError("too many servers at once")
+        pipe = Pipe(
+            self._command, owner, limit=self._oversight.frame_bytes, errors=self._errors, env=self._env, cwd=self._cwd
+        )
+        self._pipes.add(pipe)
+        pipe.when_over(lambda: self._pipes.discard(pipe))
+        return pipe
+
+    def _stateless_share(self, begin: Callable[[], Overseer]) -> Share:
+        def broke(nobody: Overseer, _: Sequence[Client]) -> None:
+            # All of them are kept together, so that those of nobody are those of all.
+            nobody.broke(self._flights, self._redact)
+            self._stateless.renew()
+
+        return Share(self.spawn, begin, self._recorder.flush, self._clock, broke)
+
+    def _share_for(self, frame: bytes) -> SessionShare:
+        """The child of all sessions that are opened in this way."""
+        params = orjson.loads(frame).get("params")
+        told = (params.get("protocolVersion"), params.get("capabilities")) if isinstance(params, dict) else ()
+        key = orjson.dumps(told, option=orjson.OPT_SORT_KEYS)
+        if key not in self._shares:
+            begin, flush = self._oversight.begin, self._recorder.flush
+            self._shares[key] = SessionShare(self.spawn, begin, flush, self._clock, self._sessions_broke)
+        return self._shares[key]
+
+    def _sessions_broke(self, _: Overseer, clients: Sequence[Client]) -> None:
+        for each in clients:
+            if isinstance(each, Talk):
+                self.broke(each)
+
+    def broke(self, talk: Talk) -> None:
+        """The child of one session has ended by itself."""
+        talk.overseer.broke(self._flights, self._redact)
+        if talk.session is not None:
+            self.sessions.drop(talk.session)
+
+    def end(self, pipe: Pipe) -> None:
+        """Ends a child, beside everything else."""
+        self._do(pipe.end())
+
+    def flush(self) -> None:
+        """Puts on record what was heard."""
+        self._recorder.flush()
+
+    def _do(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
+
+    # ── time, and the end ────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _tick(self) -> None:
+        timeout = self._oversight.timeout or 0.0
+        pause = min(TICK, timeout / 4) if timeout else TICK
+        while True:
+            await asyncio.sleep(pause)
+            for session in list(self.sessions):
+                session.server.tick()
+            self._stateless.tick()
+            self._recorder.flush()
+            self.sweep()
+
+    def sweep(self) -> None:
+        """Drops the sessions that nobody uses, and ends the children that nobody needs."""
+        self.sessions.sweep()
+        self._shares = {key: share for key, share in self._shares.items() if not share.is_spent}
+        for share in [self._modern, *self._shares.values()]:
+            if share.is_idle(self._http.session_seconds):
+                self._do(share.end("nobody needed it"))
+
+    def stop(self) -> None:
+        """From now on nothing new is begun; streams end, after what is still to be said on them."""
+        self._stopping = True
+        for session in list(self.sessions):
+            session.server.stop()
+        for asking in list(self._stateless.open):
+            if asking.listens and asking.post is not None:
+                asking.post.end()
+
+    async def close(self) -> None:
+        """Ends every child. Whoever still waits is told."""
+        self.stop()
+        if self._ticking is not None:
+            self._ticking.cancel()
+        shares = [share.end(STOPPED, at_once=True) for share in [self._modern, *self._shares.values()]]
+        for session in list(self.sessions):
+            session.server.drop(STOPPED)
+            self.sessions.drop(session)
+        self._recorder.flush()
+        pipes = [pipe.end(at_once=True) for pipe in list(self._pipes)]
+        await asyncio.gather(*shares, *pipes)
+        await asyncio.gather(*self._beside)
+
+
+async def _overloaded(request: Request, send: Send, why: str) -> None:
+    await refuse(send, "OVERLOADED", why, [(b"retry-after", b"1"), CLOSE, *shared(request.headers)])
+
+
+async def _tell(request: Request, told: Whole, send: Send) -> None:
+    headers = shared(request.headers)
+    await reply(send, told.status, told.content, [*headers, CLOSE] if told.status == 413 else headers)
+
+
+def _is_stateless(version: str | None, frame: bytes) -> bool:
+    """Whether a message without a session is of the era that has none; what cannot be read is taken for that."""
+    if version is not None:
+        return version not in REVISIONS or not handshake(version)
+    message = _loaded(frame)
+    return message is None or (isinstance(message, dict) and names_revision(message))
+
+
+def _opens(frame: bytes) -> bool:
+    message = _loaded(frame)
+    return isinstance(message, dict) and message.get("method") == "initialize"
+
+
+def _loaded(frame: bytes) -> Any:
+    with suppress(orjson.JSONDecodeError):
+        return orjson.loads(frame)
+    return None
+
+
+def _to_stderr(data: bytes) -> None:
+    with suppress(OSError):
+        os.write(2, data)

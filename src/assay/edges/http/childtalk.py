@@ -1,0 +1,340 @@
+"""
+One session's conversation with a child process: what each message of either side leads to, and on which response it
+goes.
+
+It knows streams and verdicts, neither pipes nor HTTP requests. Nothing here waits.
+"""
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Hashable, Iterator
+from typing import Any, Final, NamedTuple, Protocol
+
+from assay import render
+from assay.conversation import Facts
+from assay.edges.http.outflow import SLOW_BYTES, Post, Stream
+from assay.edges.http.replies import error_body
+from assay.edges.http.sessions import Session
+from assay.edges.http.statuses import status_of
+from assay.edges.overseer import Heard, Overseer
+from assay.rules import RULES
+from assay.side import Id
+from assay.verdict import Party, Verdict
+
+_IN_SESSION: Final = Facts("http")
+
+CANCELLED_SECONDS: Final = 5.0
+"""How long a server may still answer what was cancelled: some do, and nobody has to. Then the response ends."""
+
+KEPT: Final = 256
+"""Messages of a server that wait for a client to listen; the oldest are dropped. The SDKs hold about a hundred."""
+
+_STREAMS: Final = 16
+"""Streams of a session that a client can come back to, beside those with an answer to come."""
+
+
+class Whole(NamedTuple):
+    """An answer that is there at once."""
+
+    status: int
+    content: bytes = b""
+
+
+class Wire(Protocol):
+    """What leads to a child."""
+
+    def has_room(self, size: int) -> bool:
+        """Whether so many bytes more may wait for it."""
+
+    def say(self, frame: bytes) -> None:
+        """Sends one message."""
+
+    def slow(self, stream: Stream) -> None:
+        """A client takes what it is sent more slowly than the child says it."""
+
+    def leave(self) -> None:
+        """The session is over."""
+
+
+class Talk:
+    """A session's conversation."""
+
+    def __init__(self, overseer: Overseer, wire: Wire) -> None:
+        self.overseer = overseer
+        self.session: Session[Talk] | None = None
+        self.ended = False
+        self.wire = wire
+        self._posts: dict[Id, deque[Post]] = {}
+        self._tokens: dict[Id, Post] = {}
+        self._listeners: list[Stream] = []
+        self._streams: OrderedDict[int, Stream] = OrderedDict()
+        self._kept: deque[tuple[bytes, Id | None]] = deque()
+        self._kept_bytes = 0
+
+    @property
+    def primed(self) -> bool:
+        """Whether streams begin with an id to come back with."""
+        return (self.overseer.guard.conversation.revision or "") >= "2025-11-25"
+
+    @property
+    def wants_logs(self) -> bool:
+        """Whether it hears what the server logs: a session does."""
+        return True
+
+    @property
+    def opened(self) -> bool:
+        """Whether the handshake has come as far as an answer of the server that counts."""
+        return self.overseer.guard.conversation.revision is not None
+
+    # ── the client ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def hear(self, frame: bytes, *, as_json: bool, as_stream: bool) -> Post | Whole:
+        """What the client gets for *frame*: an answer at once, or what the server says to it."""
+        heard = self.overseer.hear(Party.CLIENT, frame, _IN_SESSION)
+        told = refusal(heard, patient=True)
+        if told is not None:
+            return told
+        post = self._asked(heard, as_json=as_json, as_stream=as_stream)
+        assert heard.move.to_server is not None  # noqa: S101 - all else is refused
+        self.wire.say(heard.move.to_server)
+        for each in heard.verdict.parts or (heard.verdict,):
+            if each.method == "notifications/cancelled" and each.exchange is not None:
+                self._let_go_soon(each.exchange.id)
+        return post or Whole(202)
+
+    def _asked(self, heard: Heard, *, as_json: bool, as_stream: bool) -> Post | None:
+        """What waits for the answers to a message; None if none are due."""
+        verdict = heard.verdict
+        due = list(requests(verdict))
+        if not due and heard.move.to_client is None:
+            return None
+        batch = verdict.kind == "batch"
+        opens = any(each.method == "initialize" for each, _ in due)
+        session = None if opens else self.session
+        post = Post(session, primed=self.primed, as_json=as_json, as_stream=as_stream, batch=batch)
+        if opens:
+            # Whether there is a session is known with the answer, and is told in the head of the response.
+            post.as_stream = False
+        post.due = {ident for _, ident in due}
+        if heard.move.to_client is not None:
+            # The bad ones of a batch.
+            for entry in render.entries(heard.move.to_client):
+                post.answer(entry)
+        for each, ident in due:
+            self._posts.setdefault(ident, deque()).append(post)
+            if each.exchange is not None and each.exchange.token is not None:
+                self._tokens[each.exchange.token] = post
+        if self.session is not None and due:
+            self.session.open_streams.add(post.end)
+        return post
+
+    def _let_go_soon(self, ident: Id) -> None:
+        for post in self._posts.get(ident, ()):
+            asyncio.get_running_loop().call_later(CANCELLED_SECONDS, self._let_go, ident, post)
+
+    def _let_go(self, ident: Id, post: Post) -> None:
+        posts = self._posts.get(ident)
+        if posts and post in posts:
+            self._take(ident)
+            post.drop(ident)
+
+    def _take(self, ident: Any) -> Post | None:
+        """Whoever waits for the answer to that request, longest if there are several, waits no more."""
+        posts = self._posts.get(ident)
+        if not posts:
+            return None
+        post = posts.popleft()
+        if not posts:
+            del self._posts[ident]
+        self._tokens = {token: each for token, each in self._tokens.items() if each is not post or post.due - {ident}}
+        return post
+
+    def _answer(self, frame: bytes, ident: Any) -> None:
+        post = self._take(ident) if isinstance(ident, Hashable) else None
+        if post is not None:
+            post.answer(frame, ident)
+            if post.ended and self.session is not None:
+                self.session.open_streams.discard(post.end)
+            self._check_pace(post)
+
+    # ── the server ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def from_server(self, frame: bytes, rest: bytes = b"") -> None:
+        """One line of the server, of one that is too long also its end."""
+        verdict, move = self.overseer.hear(Party.SERVER, frame, rest=rest)
+        if move.to_server is not None:
+            self.wire.say(move.to_server)
+        for settled in move.settled:
+            if settled.verdict.exchange is not None:
+                self._answer(settled.answer, settled.verdict.exchange.id)
+        if move.to_client is None:
+            return
+        if verdict.value is None or verdict.kind in {"blank", "unreadable"}:
+            # No response can carry what is no message: it goes where such things belong.
+            if verdict.kind != "blank":
+                self.overseer.aside(frame)
+        elif verdict.kind == "batch":
+            self._deliver_batch(verdict, move.to_client)
+        else:
+            self._deliver(verdict, move.to_client)
+
+    def _deliver(self, verdict: Verdict, frame: bytes) -> None:
+        if verdict.kind in {"result", "error"}:
+            self._answer(frame, verdict.exchange.id if verdict.exchange is not None else verdict.value.get("id"))
+            return
+        stream = self._stream_for(verdict)
+        if stream is not None:
+            stream.say(frame)
+            self._check_pace(stream)
+        else:
+            self._keep(frame, verdict.exchange.id if verdict.kind == "request" and verdict.exchange else None)
+
+    def _deliver_batch(self, verdict: Verdict, frame: bytes) -> None:
+        """A batch of one client's answers goes to it as it is; of any other each message goes its own way."""
+        idents = [each.exchange.id for each in verdict.parts if each.exchange is not None]
+        posts = {self._posts[ident][0] for ident in idents if ident in self._posts}
+        if len(posts) == 1 and len(idents) == len(verdict.parts) and frame is verdict.frame:
+            post = posts.pop()
+            for ident in idents:
+                self._take(ident)
+            post.answer(frame, *idents)
+            return
+        for each in verdict.parts or ():
+            if each.onward is not None:
+                self._deliver(each, each.onward)
+
+    def _stream_for(self, verdict: Verdict) -> Stream | None:
+        """Where a request or notification of the server goes; None if nobody listens."""
+        if verdict.method == "notifications/progress":
+            token = (verdict.value.get("params") or {}).get("progressToken")
+            post = self._tokens.get(token) if isinstance(token, str | int) else None
+            if post is not None and post.as_stream:
+                return post
+        posts = list(dict.fromkeys(post for each in self._posts.values() for post in each if post.as_stream))
+        if len(posts) == 1:
+            return posts[0]
+        if self._listeners:
+            return self._listeners[-1]
+        return posts[-1] if posts else None
+
+    def _keep(self, frame: bytes, asked: Id | None) -> None:
+        """Keeps a message until somebody listens. A request that is dropped is answered, or the server would wait."""
+        self._kept.append((frame, asked))
+        self._kept_bytes += len(frame)
+        while len(self._kept) > KEPT or self._kept_bytes > SLOW_BYTES:
+            dropped, ident = self._kept.popleft()
+            self._kept_bytes -= len(dropped)
+            back = self.overseer.answer_server(ident, "no client listens") if ident is not None else None
+            if back is not None:
+                self.wire.say(back)
+
+    def _check_pace(self, stream: Stream) -> None:
+        if stream.waiting > SLOW_BYTES:
+            self.wire.slow(stream)
+
+    # ── listening ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def listen(self) -> Stream:
+        """A stream for what the server says by itself."""
+        stream = Stream(self.session, primed=self.primed)
+        self._attend(stream)
+        return stream
+
+    def _attend(self, stream: Stream) -> None:
+        self._listeners.append(stream)
+        if self.session is not None:
+            self.session.open_streams.add(stream.end)
+        while self._kept:
+            stream.say(self._kept.popleft()[0])
+        self._kept_bytes = 0
+
+    def resume(self, number: int) -> Stream | None:
+        """The stream of that number, to which a client comes back; None if nothing more will be said on it."""
+        stream = self._streams.get(number)
+        if stream is None or stream.ended:
+            return None
+        if not isinstance(stream, Post) and stream not in self._listeners:
+            self._attend(stream)
+        return stream
+
+    def left(self, stream: Stream) -> None:
+        """The client has left a stream, and may come back."""
+        if stream in self._listeners:
+            self._listeners.remove(stream)
+        if self.session is not None:
+            if not isinstance(stream, Post):
+                self.session.open_streams.discard(stream.end)
+            if stream.number is not None and not stream.ended:
+                self._streams[stream.number] = stream
+                while len(self._streams) > _STREAMS + len(self._posts):
+                    self._streams.popitem(last=False)
+
+    # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def tick(self) -> None:
+        """Answers what has waited too long."""
+        if self.overseer.guard.patience != 0.0:
+            return
+        for settled, told in self.overseer.overdue():
+            if settled.verdict.exchange is not None:
+                self._answer(settled.answer, settled.verdict.exchange.id)
+            if told is not None:
+                self.wire.say(told)
+
+    def drop(self, reason: str) -> None:
+        """The session is over: whoever waits is told the *reason*, and the child is not needed any more."""
+        if not self.ended:
+            self.server_ended(reason, [])
+        self.wire.leave()
+
+    def stop(self) -> None:
+        """Ends what has no end of its own."""
+        for stream in list(self._listeners):
+            stream.end()
+
+    def server_ended(self, reason: str, last_words: list[str]) -> None:
+        """The server says no more: whoever waits is told so."""
+        if self.ended:
+            return
+        self.ended = True
+        for settled in self.overseer.server_ended(reason, last_words):
+            if settled.verdict.exchange is not None:
+                # Under audit too: a response has to end somehow, and this says most.
+                self._answer(settled.answer or settled.verdict.onward or b"", settled.verdict.exchange.id)
+        for post in [post for each in self._posts.values() for post in each]:
+            post.end()
+        self._posts.clear()
+        for stream in [*self._listeners, *self._streams.values()]:
+            stream.end()
+
+
+def refusal(heard: Heard, *, patient: bool) -> Whole | None:
+    """What the client gets for a message that goes no further; None for one that does."""
+    verdict, move = heard
+    if verdict.kind == "blank":
+        return Whole(400, error_body("PARSE_ERROR", "there is no message in the body"))
+    unreadable = verdict.value is None
+    if move.to_server is not None and not unreadable:
+        return None
+    code = code_of(verdict)
+    if move.to_client is None or unreadable:
+        # Also under audit: what is no JSON cannot be one line for the server.
+        status = status_of(verdict, code, patient=False, answered=True) if unreadable else 400
+        content = move.to_client or render.refusal(None, verdict.violations, verdict.more, verdict.revision)
+        return Whole(status, content)
+    return Whole(status_of(verdict, code, patient=patient, answered=True), move.to_client)
+
+
+def code_of(verdict: Verdict) -> str | None:
+    """The canonical error that a message is refused with."""
+    first = next((each for each in verdict.violations if each.action == "refuse"), None)
+    return RULES[first.rule].code if first is not None else None
+
+
+def requests(verdict: Verdict) -> Iterator[tuple[Verdict, Id]]:
+    """The requests of a message that go on to the server, each with its id."""
+    for each in verdict.parts or (verdict,):
+        if each.kind == "request" and each.onward is not None:
+            ident = each.exchange.id if each.exchange is not None else each.value.get("id")
+            if isinstance(ident, str | int | float):
+                yield each, ident  # type: ignore[misc]  # under audit, anything that an answer may echo

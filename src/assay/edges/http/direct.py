@@ -1,0 +1,98 @@
+"""What leads from a session to a child process of its own."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from assay.edges.child import StartError
+from assay.edges.http.backoff import Backoff
+from assay.edges.http.childtalk import Talk
+from assay.edges.http.outflow import Stream
+from assay.edges.http.pipe import Line, Owner, Pipe
+from assay.guard.guard import line
+
+
+class House(Protocol):
+    """Where children run."""
+
+    def spawn(self, owner: Owner) -> Pipe:
+        """Starts one. Raises `StartError`."""
+
+    def end(self, pipe: Pipe) -> None:
+        """Ends one, soon."""
+
+    def broke(self, talk: Talk) -> None:
+        """One has ended by itself."""
+
+    def flush(self) -> None:
+        """Puts on record what was heard."""
+
+
+class Direct:
+    """One session, one child. It starts with the first message that goes to it."""
+
+    def __init__(self, house: House, backoff: Backoff, clock: Callable[[], float]) -> None:
+        """*backoff* counts the children that end before they have answered `initialize`."""
+        self._house = house
+        self._backoff = backoff
+        self._clock = clock
+        self._began = 0.0
+        self._pipe: Pipe | None = None
+        self._left = False
+        self.talk: Talk | None = None
+
+    def has_room(self, size: int) -> bool:
+        """Whether *size* bytes more may wait for it."""
+        return self._pipe is None or self._pipe.has_room(size)
+
+    def say(self, frame: bytes) -> None:
+        """Sends one message."""
+        if self._pipe is None and not self._left:
+            self._start()
+        if self._pipe is not None:
+            self._pipe.say(line(frame))
+
+    def _start(self) -> None:
+        self._left = True
+        if self._backoff.closed:
+            self._fail(self._backoff.reason, self._backoff.last_words)
+            return
+        self._began = self._clock()
+        try:
+            self._pipe = self._house.spawn(self)
+        except StartError as error:
+            self._backoff.failed(self._began, str(error), [])
+            self._fail(str(error), [])
+
+    def _fail(self, reason: str, last_words: list[str]) -> None:
+        if self.talk is not None:
+            self.talk.server_ended(reason, last_words)
+
+    def slow(self, stream: Stream) -> None:
+        """The client is slow: the child has to wait for it."""
+        if self._pipe is not None:
+            self._pipe.hold()
+            stream.taken = self._pipe.go_on
+
+    def leave(self) -> None:
+        """The session is over, and so is its child."""
+        pipe, self._pipe = self._pipe, None
+        if pipe is not None:
+            self._house.end(pipe)
+
+    def heard(self, lines: Sequence[Line]) -> None:
+        """What the child said at once."""
+        if self.talk is not None and self._pipe is not None:
+            for each in lines:
+                self.talk.from_server(*each)
+            self._house.flush()
+
+    def ended(self, reason: str, last_words: list[str]) -> None:
+        """The child has ended."""
+        if self._pipe is None or self.talk is None:
+            return
+        self._pipe = None
+        if not self.talk.opened:
+            self._backoff.failed(self._began, reason, last_words)
+        self.talk.server_ended(reason, last_words)
+        self._house.broke(self.talk)
+        self._house.flush()

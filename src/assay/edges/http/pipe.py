@@ -1,0 +1,279 @@
+"""
+One child process and an event loop: lines in and out, and its end, however it comes.
+
+It knows neither MCP nor HTTP. Whoever owns it hears every line once, and of its end exactly once, after the last line.
+"""
+
+import asyncio
+import os
+import signal
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Final, NamedTuple, Protocol
+
+from assay.edges.child import CLOSED, TERMINATED, Child, why
+from assay.guard.outline import LOOKED_AT
+from assay.ladder.framing import Rest, Splitter
+
+CHUNK: Final = 64 << 10
+_MOST_READS: Final = 64
+"""Chunks that are still taken from a stream whose end nobody waits for."""
+
+SPARE: Final = 1 << 20
+"""Bytes that may wait for a child to read them, beside one message of the longest."""
+
+LAST_WORDS: Final = 0.5
+"""Seconds that a process has from its exit to the end of its output, or the other way round: others may hold it."""
+
+KILLED: Final = 5.0
+
+_LOOK: Final = 0.1
+"""Seconds between two looks at a process, where the system does not tell of its end."""
+
+
+class Line(NamedTuple):
+    """What a child said on one line; of one that is too long, the beginning and the end."""
+
+    frame: bytes
+    rest: bytes = b""
+
+
+class Owner(Protocol):
+    """Whoever a child speaks to."""
+
+    def heard(self, lines: Sequence[Line]) -> None:
+        """What came at once."""
+
+    def ended(self, reason: str, last_words: list[str]) -> None:
+        """It says no more, and hears no more."""
+
+
+class Pipe:
+    """One run of a child. To be made in an event loop; raises `StartError`."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        owner: Owner,
+        *,
+        limit: int,
+        errors: Callable[[bytes], None],
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+    ) -> None:
+        """Lines longer than *limit* are cut; what the child writes to stderr goes to *errors*."""
+        self._child = Child(command, env=env, cwd=cwd)
+        self._owner = owner
+        self._limit = limit
+        self._errors = errors
+        self._loop = asyncio.get_running_loop()
+        self._splitter = Splitter(limit, passing=True)
+        self._long: bytes | None = None
+        self._rest = b""
+        self._out: deque[memoryview] = deque()
+        self._waiting = 0
+        self._held = False
+        self._writable = True
+        self._eof = self._exited = self._deaf = False
+        self._news = asyncio.Event()
+        os.set_blocking(self._child.stdin, False)
+        self._loop.add_reader(self._child.stdout, self._read)
+        self._loop.add_reader(self._child.stderr, self._read_errors)
+        self._watch_exit()
+        self._life = asyncio.ensure_future(self._live())
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._child.pid
+
+    def when_over(self, told: Callable[[], None]) -> None:
+        """Has *told* called once nothing of it is left."""
+        self._life.add_done_callback(lambda _: told())
+
+    # ── what it hears ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def has_room(self, size: int) -> bool:
+        """Whether *size* bytes more may wait for it."""
+        return self._waiting + size <= self._limit + SPARE
+
+    def say(self, data: bytes) -> None:
+        """Sends *data*, as soon as it reads."""
+        if self._writable:
+            self._out.append(memoryview(data))
+            self._waiting += len(data)
+            if len(self._out) == 1:
+                self._push()
+
+    def _push(self) -> None:
+        while self._out:
+            try:
+                count = os.write(self._child.stdin, self._out[0])
+            except BlockingIOError:
+                self._loop.add_writer(self._child.stdin, self._push)
+                return
+            except OSError:
+                self._deaf = True
+                self._close_input()
+                return
+            self._waiting -= count
+            self._out[0] = self._out[0][count:]
+            if not self._out[0]:
+                self._out.popleft()
+        self._loop.remove_writer(self._child.stdin)
+
+    def _close_input(self) -> None:
+        if self._writable:
+            self._writable = False
+            self._loop.remove_writer(self._child.stdin)
+            os.close(self._child.stdin)
+            self._out.clear()
+            self._waiting = 0
+            self._news.set()
+
+    # ── what it says ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def hold(self) -> None:
+        """Takes nothing more from it, until `go_on`: then it waits, and not our memory fills."""
+        if not self._held and not self._eof:
+            self._held = True
+            self._loop.remove_reader(self._child.stdout)
+
+    def go_on(self) -> None:
+        """Takes again what it says."""
+        if self._held:
+            self._held = False
+            if not self._eof:
+                self._loop.add_reader(self._child.stdout, self._read)
+
+    def _read(self) -> None:
+        data = _taken(self._child.stdout)
+        if data is None:
+            return
+        if data:
+            self._feed(data)
+        else:
+            self._eof = True
+            self._loop.remove_reader(self._child.stdout)
+            self._news.set()
+
+    def _feed(self, data: bytes) -> None:
+        lines: list[Line] = []
+        for each in self._splitter.feed(data):
+            if type(each) is Rest:
+                self._rest = (self._rest + each)[-LOOKED_AT:]
+                if each.endswith(b"\n") and self._long is not None:
+                    lines.append(Line(self._long, self._rest[:-1]))
+                    self._long = None
+            elif len(each) > self._limit:
+                self._long, self._rest = each, b""
+            else:
+                lines.append(Line(each))
+        if lines:
+            self._owner.heard(lines)
+
+    def _read_errors(self) -> None:
+        data = _taken(self._child.stderr)
+        if data is None:
+            return
+        if data:
+            self._child.tail.add(data)
+            self._errors(data)
+        else:
+            self._loop.remove_reader(self._child.stderr)
+
+    # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def end(self, *, at_once: bool = False) -> None:
+        """Ends it: its input, SIGTERM, SIGKILL; with *at_once* the first two together."""
+        await self._wind_up(at_once=at_once)
+        await asyncio.wait((self._life,))
+
+    async def _wind_up(self, *, at_once: bool) -> None:
+        self._close_input()
+        if at_once or not await self._until(lambda: self._exited, CLOSED):
+            self._child.signal(signal.SIGTERM)
+        if not await self._until(lambda: self._exited, TERMINATED):
+            self._child.signal(signal.SIGKILL)
+            await self._until(lambda: self._exited, KILLED)
+
+    async def _live(self) -> None:
+        await self._until(lambda: self._eof or self._exited or self._deaf, None)
+        # Whoever reads no more may still have something to say.
+        await self._until(lambda: self._eof or self._exited, CLOSED)
+        await self._until(lambda: self._exited, LAST_WORDS)
+        await self._until(lambda: self._eof, LAST_WORDS)
+        self._drain()
+        try:
+            self._owner.ended(self._reason(), self._child.tail.lines())
+        finally:
+            await self._wind_up(at_once=False)
+            self._loop.remove_reader(self._child.stdout)
+            self._loop.remove_reader(self._child.stderr)
+            self._child.end()
+
+    def _reason(self) -> str:
+        status = self._child.status
+        if status is not None:
+            return why(status)
+        return "it closed its output" if self._eof else "it closed its input"
+
+    def _drain(self) -> None:
+        """Takes what it had said by now, also a last line without an end."""
+        for _ in range(_MOST_READS):
+            if self._eof or not (data := _taken(self._child.stdout)):
+                break
+            self._feed(data)
+        self._eof = True
+        last = self._splitter.end()
+        if self._long is not None:
+            self._owner.heard([Line(self._long, self._rest)])
+        elif last is not None:
+            self._owner.heard([Line(last)])
+        for _ in range(_MOST_READS):
+            if not (data := _taken(self._child.stderr)):
+                break
+            self._child.tail.add(data)
+            self._errors(data)
+
+    async def _until(self, holds: Callable[[], bool], seconds: float | None) -> bool:
+        """Waits until something *holds*, *seconds* at most; whether it does."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not holds():
+                    self._news.clear()
+                    await self._news.wait()
+        return holds()
+
+    def _watch_exit(self) -> None:
+        try:
+            descriptor = os.pidfd_open(self._child.pid)
+        except (AttributeError, OSError):
+            self._look()
+            return
+
+        def exited() -> None:
+            self._loop.remove_reader(descriptor)
+            os.close(descriptor)
+            self._exited = self._child.status is not None
+            self._news.set()
+
+        self._loop.add_reader(descriptor, exited)
+
+    def _look(self) -> None:
+        self._exited = self._child.status is not None
+        if self._exited:
+            self._news.set()
+        else:
+            self._loop.call_later(_LOOK, self._look)
+
+
+def _taken(descriptor: int) -> bytes | None:
+    """What has come; empty at the end, None if nothing has."""
+    try:
+        return os.read(descriptor, CHUNK)
+    except BlockingIOError:
+        return None
+    except OSError:
+        return b""

@@ -1,0 +1,200 @@
+"""
+Requests without a session (2026-07-28): each is a conversation of its own with the one child that all of them share.
+
+Nothing here waits but for the response of one request.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import orjson
+
+from assay.conversation import Facts
+from assay.edges.http.childtalk import Whole, refusal, requests
+from assay.edges.http.guarded import Request
+from assay.edges.http.outflow import SLOW_BYTES, Post
+from assay.edges.http.share import Share, UnavailableError
+from assay.edges.overseer import Overseer, Oversight
+from assay.errors import CanonicalError
+from assay.guard.guard import Settled
+from assay.spec.revisions import LATEST
+from assay.verdict import Party, Verdict
+
+LISTENS: Final = "subscriptions/listen"
+_LEVEL_KEY: Final = "io.modelcontextprotocol/logLevel"
+
+_MOST_SPARE: Final = 64
+"""Conversations that are kept for the next request, some 10 kB each."""
+
+_STATUSES: Final = {
+    CanonicalError.to_jsonrpc_error(each)["code"]: CanonicalError.to_http_status(each)
+    for each in (
+        *("PARSE_ERROR", "INVALID_ENVELOPE", "INVALID_PARAMS", "METHOD_NOT_FOUND"),
+        *("HEADER_MISMATCH", "MISSING_CAPABILITY", "UNSUPPORTED_REVISION"),
+        *("UPSTREAM_INVALID", "UPSTREAM_FAILURE", "TIMEOUT"),
+    )
+}
+"""The status of an answer that is an error, whoever has given it. Any other one is 200."""
+
+
+class Asking:
+    """One request of a client, or one message that is none."""
+
+    def __init__(self, overseer: Overseer, share: Share, principal: str) -> None:
+        self.overseer = overseer
+        self.principal = principal
+        self.post: Post | None = None
+        self.listens = False
+        self.wants_logs = False
+        self.clean = True
+        """Whether its conversation may serve another request."""
+        self.ident: Any = None
+        self._share = share
+
+    def from_server(self, frame: bytes, rest: bytes = b"") -> None:
+        """A message of the child, in the words of this client."""
+        verdict, move = self.overseer.hear(Party.SERVER, frame, rest=rest)
+        self.clean = self.clean and verdict.findings is None
+        for settled in move.settled:
+            self._settled(settled)
+        if move.to_server is not None:
+            self._share.say(self, move.to_server)
+        if move.to_client is not None and self.post is not None and verdict.value is not None:
+            if verdict.kind in {"result", "error"}:
+                self.post.answer(move.to_client, self.ident)
+            else:
+                self._say(self.post, move.to_client)
+
+    def _say(self, post: Post, frame: bytes) -> None:
+        if post.as_stream:
+            post.say(frame)
+            if post.waiting > SLOW_BYTES:
+                post.cut()
+
+    def _settled(self, settled: Settled) -> None:
+        self.clean = False
+        answer = settled.answer or settled.verdict.onward
+        if self.post is not None and answer:
+            self.post.answer(answer, self.ident)
+
+    def server_ended(self, reason: str, last_words: list[str]) -> None:
+        """The child says no more."""
+        for settled in self.overseer.server_ended(reason, last_words):
+            self._settled(settled)
+        if self.post is not None:
+            self.post.end()
+
+    def tick(self) -> None:
+        """Answers it if it has waited too long."""
+        if self.overseer.guard.patience == 0.0:
+            for settled, told in self.overseer.overdue():
+                if told is not None:
+                    self._share.say(self, told)
+                self._settled(settled)
+
+    def cancel(self) -> None:
+        """The client has gone, which cancels what it has asked."""
+        self.clean = False
+        exchange = next(iter(self.overseer.guard.conversation.open_requests(Party.CLIENT)), None)
+        if exchange is not None:
+            params = {"requestId": exchange.id, "reason": "the client has gone"}
+            note = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
+            self.overseer.hear(Party.CLIENT, orjson.dumps(note))
+        self._share.leave(self)
+
+
+class Stateless:
+    """All requests without a session."""
+
+    def __init__(self, oversight: Oversight, share: Callable[[Callable[[], Overseer]], Share]) -> None:
+        """*share* makes what leads to the child, given what begins a conversation."""
+        self._oversight = oversight
+        self._tools = oversight.tools()
+        self._watcher = oversight.watcher()
+        self._spare: list[Overseer] = []
+        self.open: dict[Asking, None] = {}
+        self.share = share(self.begin)
+
+    def begin(self) -> Overseer:
+        """A conversation. Those with one run of a child know the same tools, and their last messages are together."""
+        return self._oversight.begin(revision=LATEST, tools=self._tools, watcher=self._watcher)
+
+    def renew(self) -> None:
+        """The child is lost: the next one may have other tools."""
+        self._tools = self._oversight.tools()
+        self._watcher = self._oversight.watcher()
+        self._spare = []
+
+    def hear(self, request: Request, version: str | None, *, as_json: bool, as_stream: bool) -> "Asking | Whole":
+        """What comes of one message: an answer at once, or what the child says to it."""
+        asking = Asking(self._spare.pop() if self._spare else self.begin(), self.share, request.principal)
+        facts = Facts("http", version, request.headers)
+        heard = asking.overseer.hear(Party.CLIENT, request.frame, facts)
+        told = refusal(heard, patient=False)
+        if told is not None:
+            return told
+        due = list(requests(heard.verdict))
+        frame = heard.move.to_server or b""
+        if not due:
+            self._note(request, heard.verdict, frame)
+            return Whole(202)
+        self._fill(asking, heard.verdict, due[0][1], as_json=as_json, as_stream=as_stream)
+        self.open[asking] = None
+        try:
+            self.share.start()
+        except UnavailableError as error:
+            asking.server_ended(str(error), error.last_words)
+        else:
+            self.share.say(asking, frame)
+        return asking
+
+    def _fill(self, asking: Asking, verdict: Verdict, ident: Any, *, as_json: bool, as_stream: bool) -> None:
+        asking.post = Post(as_json=as_json, as_stream=as_stream)
+        asking.post.due = {ident}
+        asking.ident = ident
+        asking.clean = verdict.findings is None
+        asking.listens = verdict.method == LISTENS
+        meta = (verdict.value.get("params") or {}).get("_meta") if isinstance(verdict.value, dict) else None
+        asking.wants_logs = isinstance(meta, dict) and _LEVEL_KEY in meta
+
+    def _note(self, request: Request, verdict: Verdict, frame: bytes) -> None:
+        """
+        A notification has passed.
+
+        Over HTTP a request is cancelled by leaving it. One that is cancelled by its id has to be known as this
+        principal's: ids of clients that nobody can tell apart coincide.
+        """
+        if verdict.method != "notifications/cancelled" or request.principal == "anonymous":
+            return
+        ident = verdict.value["params"].get("requestId")
+        found = [each for each in self.open if each.principal == request.principal and each.ident == ident]
+        if len(found) == 1:
+            found[0].clean = False
+            self.share.say(found[0], frame)
+
+    def done(self, asking: Asking) -> None:
+        """It is answered, or nobody waits for it any more."""
+        self.open.pop(asking, None)
+        overseer = asking.overseer
+        idle = not overseer.guard.conversation.open_requests(Party.CLIENT)
+        if (
+            asking.clean
+            and idle
+            and len(self._spare) < _MOST_SPARE
+            and overseer.guard.conversation.tools is self._tools
+        ):
+            self._spare.append(overseer)
+
+    def tick(self) -> None:
+        """Answers what has waited too long."""
+        for asking in list(self.open):
+            asking.tick()
+
+
+def status(answer: bytes) -> int:
+    """The status of a whole answer."""
+    if b'"error"' not in answer:
+        return 200
+    error = orjson.loads(answer).get("error")
+    code = error.get("code") if isinstance(error, dict) else None
+    return _STATUSES.get(code, 200) if isinstance(code, int) else 200

@@ -1,0 +1,108 @@
+"""The last messages of one conversation, kept for the case that it breaks, and written into a file then."""
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import count
+from typing import Any, Final
+
+import orjson
+
+from assay.verdict import Exchange, Kind, Party
+
+KEPT: Final = 50
+KEPT_BYTES: Final = 64 << 10
+"""Messages that a flight recorder keeps, and bytes of each: some 3 MB at most."""
+
+FLIGHTS: Final = 50
+"""Files of broken sessions that are left where a new one is written. As many as there are runs in a journal."""
+
+_ANSWERS: Final = frozenset({"result", "error"})
+_OPENING: Final = frozenset({"initialize", "notifications/initialized"})
+"""Without these nobody could judge what follows; so they are kept, however long ago they were."""
+
+_Kept = tuple[Party, bytes, Kind, Exchange | None]
+
+
+class Flight:
+    """What one conversation last said."""
+
+    __slots__ = ("_opened", "_opening", "kept")
+
+    def __init__(self) -> None:
+        self.kept: deque[_Kept] = deque(maxlen=KEPT)
+        """Whoever adds to it cuts a frame one byte past what is kept, and calls `fill` when there is no more room."""
+        self._opened = False
+        self._opening: list[_Kept] = []
+
+    def fill(self) -> None:
+        """From now on the oldest are dropped: how the conversation was opened stays."""
+        if not self._opened:
+            self._opened = True
+            self._opening = [each for each in self.kept if _method(each) in _OPENING]
+
+    def write(self, directory: str, redact: Sequence[str], log: Callable[[str], None]) -> str | None:
+        """Writes the last messages, redacted, into a file that `assay check` reads; its path, if there is one."""
+        name = f"flight-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.getpid()}"
+        try:
+            os.makedirs(directory, mode=0o700, exist_ok=True)
+            path, descriptor = _created(os.path.join(directory, name))
+            with open(descriptor, "wb") as file:
+                file.writelines(self._rows(redact))
+            _prune(directory)
+        except OSError as error:
+            log(f"assay: no flight recorder: {os.path.join(directory, name)}.jsonl: {error.strerror}")
+            return None
+        log(f"assay: the last messages of this session are in {path}")
+        return path
+
+    def _rows(self, redact: Sequence[str]) -> Iterator[bytes]:
+        from assay.journal.redaction import Redactor  # noqa: PLC0415 - for broken sessions only
+
+        redactor = Redactor(redact)
+        kept = [*(each for each in self._opening if each not in self.kept), *self.kept]
+        asked = {exchange for _, _, kind, exchange in kept if kind == "request"}
+        for party, frame, kind, exchange in kept:
+            if kind in _ANSWERS and exchange is not None and exchange not in asked:
+                # Its request is no longer here, and without that it would seem to answer nothing.
+                continue
+            row: dict[str, Any] = {"dir": "c2s" if party is Party.CLIENT else "s2c", **_payload(frame, redactor)}
+            yield orjson.dumps({**row, "cut": True} if len(frame) > KEPT_BYTES else row) + b"\n"
+
+
+def _created(name: str) -> tuple[str, int]:
+    """A new file that only the owner can read. Several sessions of one process can break within a second."""
+    for number in count(1):
+        path = f"{name}.jsonl" if number == 1 else f"{name}-{number}.jsonl"
+        with suppress(FileExistsError):
+            return path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    raise AssertionError("there is always another number")
+
+
+def _payload(frame: bytes, redactor: Any) -> dict[str, str]:
+    """A frame without its secrets, as a recording has it."""
+    try:
+        return {"msg": redactor.frame(frame.decode())}
+    except UnicodeDecodeError:
+        from base64 import b64encode  # noqa: PLC0415 - for bytes that are no text
+
+        # Every byte is a character in Latin-1, and that is all that the patterns need.
+        return {"base64": b64encode(redactor.unreadable(frame.decode("latin-1")).encode("latin-1")).decode()}
+
+
+def _method(kept: _Kept) -> str | None:
+    _, frame, kind, exchange = kept
+    if exchange is not None:
+        return exchange.method
+    return "notifications/initialized" if kind == "notification" and b'"notifications/initialized"' in frame else None
+
+
+def _prune(directory: str) -> None:
+    """Removes the oldest flights beyond those that are left."""
+    names = sorted(name for name in os.listdir(directory) if name.startswith("flight-") and name.endswith(".jsonl"))
+    for name in names[:-FLIGHTS]:
+        # Another process may have removed it already.
+        with suppress(FileNotFoundError):
+            os.unlink(os.path.join(directory, name))

@@ -1,0 +1,130 @@
+"""
+Serves a command over HTTP through `Children`, as a process: a small ASGI application around the backend.
+
+    child_host.py [--mode MODE] [--timeout SECONDS] [--shared] [--children N] [--set NAME=NUMBER] -- COMMAND…
+
+Where it is it says on stderr: url=…
+"""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import uvicorn
+
+from assay.auth import Principal
+from assay.edges.http import body
+from assay.edges.http.asking import Accepts, headers_of, is_json
+from assay.edges.http.children import Children
+from assay.edges.http.door import Door
+from assay.edges.http.guarded import Request
+from assay.edges.http.replies import Receive, Send, not_allowed, refuse
+from assay.edges.http.safety import Safety
+from assay.edges.http.section import Http
+from assay.edges.http.server import listening
+from assay.edges.overseer import Oversight
+from assay.edges.recorder import Recorder, Records
+from assay.guard.watch import Watch
+from assay.journal import Journal
+from assay.limits import DEFAULT
+
+
+class Host:
+    """What the front of the guard does for a backend, as far as tests need it."""
+
+    def __init__(self, backend: Children, frame_bytes: int) -> None:
+        self.backend = backend
+        self._limit = frame_bytes
+        self._door = Door(Safety(), None, Principal("anonymous", "free"))
+        self._accepts = Accepts()
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        """One request."""
+        headers = headers_of(scope)
+        if await self._door.admitted(scope, headers, send) is None:
+            return
+        method = scope["method"]
+        if method not in {"POST", "GET", "DELETE"}:
+            await not_allowed(send, "POST, GET, DELETE")
+            return
+        if method == "POST" and not (is_json(headers) and any(self._accepts.read(headers.get(b"accept")))):
+            await refuse(send, "INVALID_ENVELOPE", "neither", status=406)
+            return
+        frame = b""
+        if method == "POST":
+            try:
+                frame = await body.read(receive, self._limit)
+            except body.Gone:
+                return
+        principal = headers.get(b"x-principal", b"anonymous").decode()
+        request = Request(method, headers, scope["headers"], scope["query_string"], frame, principal)
+        await self.backend.answer(request, receive, send)
+
+
+class Server(uvicorn.Server):
+    """uvicorn, which ends the backend at the end."""
+
+    host: Host
+
+    async def shutdown(self, sockets: Any = None) -> None:
+        """Ends streams, waits for what is in hand, ends children."""
+        self.host.backend.stop()
+        await super().shutdown(sockets)
+        await self.host.backend.close()
+
+
+def log(line: str) -> None:
+    """A line for people."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Serve until a signal comes."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--mode", choices=("audit", "enforce"), default="enforce")
+    parser.add_argument("--timeout", type=float, default=60.0)
+    parser.add_argument("--frame-bytes", type=int, default=16 << 20)
+    parser.add_argument("--shared", action="store_true")
+    parser.add_argument("--children", type=int, default=64)
+    parser.add_argument("--journal")
+    parser.add_argument("--flights", default="off")
+    parser.add_argument("--set", action="append", default=[])
+    parser.add_argument("command", nargs="+")
+    args = parser.parse_args(arguments)
+    http = Http(**{name: type(getattr(Http(), name))(value) for name, _, value in (x.partition("=") for x in args.set)})
+    journal = Journal.open(args.journal, log=log) if args.journal else None
+    watch = Watch(log, lambda data: log(repr(data[:500])), enforcing=args.mode == "enforce")
+    recorder = Recorder("http", "/mcp", Records(journal), holding=True)
+    oversight = Oversight(args.mode, replace(DEFAULT, frame_bytes=args.frame_bytes), args.timeout, recorder, watch)
+    sock = listening("127.0.0.1", 0)
+
+    async def serve() -> None:
+        backend = Children(
+            oversight,
+            args.command,
+            shared=args.shared,
+            children=args.children,
+            http=http,
+            flights=args.flights,
+        )
+        host = Host(backend, args.frame_bytes)
+        config = uvicorn.Config(
+            host, log_config=None, lifespan="off", access_log=False, timeout_graceful_shutdown=5, server_header=False
+        )
+        server = Server(config)
+        server.host = host
+        log(f"url=http://127.0.0.1:{sock.getsockname()[1]}/mcp")
+        await server.serve(sockets=[sock])
+
+    asyncio.run(serve())
+    if journal is not None:
+        journal.close()
+    for line in watch.summary():
+        log(line)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
