@@ -89,6 +89,10 @@ class Conversation:
         """The server's tools, as far as it has listed them."""
         return self._tools
 
+    def is_open(self, exchange: Exchange) -> bool:
+        """Whether whoever asked still waits for the answer."""
+        return self._sides[exchange.asker].open.get(exchange.id) is exchange
+
     def open_requests(self, party: Party) -> tuple[Exchange, ...]:
         """What *party* has asked and waits for, oldest first."""
         return tuple(self._sides[party].open.values())
@@ -143,15 +147,17 @@ class Conversation:
             for each in list(asker.open.values())
         ]
 
-    def give_up(self, asker: Party, ident: Id, code: str = "TIMEOUT", why: str = "") -> Verdict | None:
+    def give_up(
+        self, asker: Party, ident: Id, code: str = "TIMEOUT", why: str = "", data: Mapping[str, Any] | None = None
+    ) -> Verdict | None:
         """
         The request of *asker* has waited too long, or gets no answer for what *why* says; None if it is not open.
 
-        The edge keeps the time. An answer that still comes is one too many, and is not delivered.
+        The edge keeps the time. An answer that still comes is one too many, and is not delivered. *data* is told too.
         """
         exchange = self._sides[asker].open.get(ident)
         state: Literal["answered", "timed-out"] = "timed-out" if code == "TIMEOUT" else "answered"
-        return self._abandoned(self._sides[asker], exchange, state, code, why) if exchange else None
+        return self._abandoned(self._sides[asker], exchange, state, code, why, data) if exchange else None
 
     # ── the quick look ───────────────────────────────────────────────────────────────────────────────────────────────
     #

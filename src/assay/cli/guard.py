@@ -25,6 +25,8 @@ In a client's configuration, put `assay guard --` in front of the server's comma
 Under audit, the default, everything passes as it came and findings go to stderr and the journal.
 Under enforce what breaks the protocol or a tool's contract stops at the guard, and whoever asked gets an answer.
 
+With --target the server is at a URL, and the client still speaks STDIO.
+
 Exit status: 0 the client left or a signal came, 2 the server could not be started or something is configured
 wrongly, 3 the server ended first.
 """
@@ -54,8 +56,16 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--quiet", action="store_true", help="no findings and no summary on stderr")
     add_settings(parser)
-    parser.add_argument("command", nargs="+", metavar="COMMAND", help="the server's command, after --")
-    parser.set_defaults(run=run)
+    parser.add_argument("--target", metavar="URL", help="the server is at URL, over Streamable HTTP; no COMMAND then")
+    parser.add_argument(
+        "--header",
+        metavar="'NAME: VALUE'",
+        action="append",
+        default=[],
+        help="goes with every request to the target; VALUE may be or end in env:NAME; can be repeated",
+    )
+    parser.add_argument("command", nargs="*", metavar="COMMAND", help="the server's command, after --")
+    parser.set_defaults(run=run, refuse=parser.error)
 
 
 def _seconds(text: str) -> float:
@@ -72,10 +82,14 @@ def run(args: argparse.Namespace) -> int:
     from assay.edges.pipes import Outlet, Signals
     from assay.settings import load
 
+    if bool(args.command) == (args.target is not None):
+        args.refuse("expected the server's COMMAND after --, or --target URL")
     _open_standard_streams()
     settings = load(os.environ, os.curdir, file=args.config, flags=args.set, log=_log)
     errors = Outlet(2, shared=True, most=_MOST_LOGGED)
     try:
+        if args.target is not None:
+            return _guard_remote(args, settings, errors)
         # The server starts while we import what judges it.
         with Signals() as signals, Child(args.command) as child:
             return _guard(args, settings, child, signals, errors)
@@ -118,6 +132,47 @@ def _guard(args: argparse.Namespace, settings: Settings, child: Child, signals: 
         say(f"assay: the server ended first: {relay.reason}")
         if settings.guard.flights != "off":
             watch.flight(settings.guard.flights, settings.journal.redact)
+    return status
+
+
+def _guard_remote(args: argparse.Namespace, settings: Settings, errors: Outlet) -> int:
+    """The server is at a URL."""
+    from dataclasses import replace
+
+    from assay.cli.serve import _leave_what_lasts
+    from assay.edges.overseer import Oversight
+    from assay.edges.recorder import Recorder
+    from assay.guard.outbound import HeaderError, given_headers
+    from assay.guard.watch import Watch
+
+    def say(line: str) -> None:
+        _say(errors, line)
+
+    try:
+        from assay.edges import remote
+
+        headers = given_headers(args.header, os.environ)
+        remote.check_target(args.target)
+    except ImportError as error:
+        say(f"assay: --target needs {error.name}: pip install 'mcp-assay[http]'")
+        return 2
+    except (HeaderError, remote.TargetError) as error:
+        say(f"assay: {error}")
+        return 2
+    enforcing = (args.mode or settings.guard.mode) == "enforce"
+    timeout = settings.guard.timeout if args.timeout is None else args.timeout
+    limits = replace(settings.limits, frame_bytes=settings.guard.frame_bytes)
+    log: Callable[[str], None] = (lambda _: None) if args.quiet else say
+    watch = Watch(log, errors.say, enforcing=enforcing)
+    with _records(args, settings, say) as records:
+        recorder = Recorder("stdio", "stdio", records, holding=True)
+        oversight = Oversight("enforce" if enforcing else "audit", limits, timeout, recorder, watch)
+        _leave_what_lasts()
+        status = remote.run(args.target, headers, oversight, patience=timeout, log=say, errors=errors)
+    for line in watch.summary():
+        log(line)
+    if status == remote.SERVER_LOST and settings.guard.flights != "off":
+        watch.flight(settings.guard.flights, settings.journal.redact)
     return status
 
 

@@ -4,15 +4,16 @@ One guarded conversation at an edge: every message judged, put on record and tol
 It knows neither pipes nor HTTP; whoever does carries out what it says. Nothing here waits.
 """
 
+from collections.abc import Mapping
 from time import monotonic
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from assay.contracts.tools import Tools
 from assay.conversation import NO_FACTS, Facts
 from assay.edges.recorder import Recorder
 from assay.guard.guard import Guard, Mode, Move, Settled
 from assay.limits import Limits
-from assay.verdict import Party, Verdict
+from assay.verdict import Exchange, Party, Verdict
 
 _CLIENT: Final = Party.CLIENT
 
@@ -81,6 +82,13 @@ class Overseer:
         for settled, _ in late:
             self.settle(settled)
         return late
+
+    def give_up(self, exchange: Exchange, code: str, why: str, data: Mapping[str, Any] | None = None) -> Settled | None:
+        """A request of the client gets no answer, for what *why* says; None if it waits for none any more."""
+        settled = self.guard.give_up(exchange, code, why, data)
+        if settled is not None:
+            self.settle(settled)
+        return settled
 
     def server_ended(self, why: str, last_words: list[str]) -> list[Settled]:
         """The server says no more: the requests that it owes an answer to, each with the one it gets."""

@@ -4,7 +4,7 @@ Between a client and a server: a frame in, and what goes where for it. No I/O; t
 Accepted frames go on as they came, in the order they came, and none waits for another.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 from assay import render
@@ -201,6 +201,14 @@ class Guard:
             if missing is not None and missing.exchange is not None and missing.onward is not None:
                 self._forget(missing.exchange)
                 yield Settled(missing, missing.onward), _cancelled(missing.exchange)
+
+    def give_up(self, exchange: Exchange, code: str, why: str, data: Mapping[str, Any] | None = None) -> Settled | None:
+        """A request of the client gets no answer, for what *why* says; None if it waits for none any more."""
+        if not self.conversation.is_open(exchange):
+            return None
+        missing = self.conversation.give_up(_CLIENT, exchange.id, code, why, data)
+        self._forget(exchange)
+        return Settled(missing, missing.onward or b"") if missing is not None else None
 
     def server_ended(self, why: str, last_words: list[str]) -> list[Settled]:
         """
