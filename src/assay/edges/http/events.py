@@ -29,6 +29,9 @@ _ROOM: Final = 64 << 10
 """Bytes that an event may have beside its data: names of fields, an id, comments between its lines."""
 
 
+_REMEMBERED: Final = frozenset({b"id", b"event", b"retry"})
+
+
 class Event(NamedTuple):
     """One block of a stream, up to its blank line. Without data it is no message, but may still have an id."""
 
@@ -55,8 +58,14 @@ class Reader:
         self._pieces: list[bytes] = []
         """The line that has not ended yet. Pieces, since one that comes byte by byte must not be copied at each."""
         self._held = 0
-        self._fields: list[tuple[bytes, bytes]] = []
-        self._raw: list[bytes] = []
+        self._begun = False
+        """Whether anything of that line has come."""
+        # Not lists of lines: there may be millions, of a byte or two each.
+        self._raw = bytearray()
+        self._data = bytearray()
+        self._fields: dict[bytes, bytes] = {}
+        self._anything = False
+        """Whether there was more than comments."""
         self._size = 0
         self._long = False
         """Whether the rest of the event is dropped."""
@@ -71,7 +80,7 @@ class Reader:
             if chunk.startswith(b"\n"):
                 chunk = chunk[1:]
                 if self._raw:
-                    self._raw.append(b"\n")
+                    self._raw += b"\n"
         at = 0
         for found in _LINE_END.finditer(chunk):
             self._after_cr = found[0] == b"\r" and found.end() == len(chunk)
@@ -82,52 +91,61 @@ class Reader:
 
     def _line(self, end_of_line: bytes, ending: bytes) -> Iterator[Event]:
         self._hold(end_of_line)
-        line = b"".join(self._pieces)
+        line, begun = b"".join(self._pieces), self._begun
         self._pieces.clear()
-        self._held = 0
+        self._held, self._begun = 0, False
         if self._first:
             self._first = False
             line = line.removeprefix(_BOM)
-        if line:
-            self._field(line, ending)
-        else:
+            begun = begun and line != b""
+        if not begun:
             yield from self._block(ending)
+        elif not self._long:
+            self._field(line, ending)
 
     def _hold(self, data: bytes) -> None:
         """Keeps an unfinished line, as far as it can still matter."""
+        self._begun = self._begun or data != b""
         room = self._limit + _ROOM - self._size - self._held
-        if len(data) > room:
+        if len(data) > room and not self._long:
+            # What there is of it shows that it is too long.
             self._long = True
-            data = data[: max(0, room)]
-        if data:
+            self._field(b"".join(self._pieces) + data[: max(0, room)], b"")
+        if self._long:
+            self._pieces.clear()
+        elif data:
             self._pieces.append(data)
             self._held += len(data)
 
     def _field(self, line: bytes, ending: bytes) -> None:
-        if self._size + len(line) > self._limit + _ROOM:
-            self._long = True
-            return
         self._size += len(line) + len(ending)
-        self._raw.append(line + ending)
+        self._raw += line + ending
         name, _, value = line.partition(b":")
-        if name:
-            self._fields.append((name, value.removeprefix(b" ")))
+        value = value.removeprefix(b" ")
+        if name == b"data":
+            self._data += value + b"\n"
+        elif name in _REMEMBERED:
+            self._fields[name] = value
+        self._anything = self._anything or name != b""
 
     def _block(self, ending: bytes) -> Iterator[Event]:
         """The end of an event, if anything of one was there."""
-        raw, fields = b"".join(self._raw) + ending, self._fields
-        self._raw, self._fields, self._size, self._long = [], [], 0, False
-        if not fields:
+        raw, data, fields = bytes(self._raw + ending), bytes(self._data[:-1]), self._fields
+        long, anything = self._long, self._anything
+        self._raw, self._data, self._fields = bytearray(), bytearray(), {}
+        self._size, self._long, self._anything = 0, False, False
+        if not anything:
             return
-        data = b"\n".join(value for name, value in fields if name == b"data")[: self._limit + 1]
-        last = dict(fields)
-        ident = last.get(b"id")
-        retry = last.get(b"retry", b"")
+        if long and data:
+            # What was dropped may have been the rest of it.
+            data = data.ljust(self._limit + 1)
+        ident = fields.get(b"id")
+        retry = fields.get(b"retry", b"")
         yield Event(
             raw,
-            data,
+            data[: self._limit + 1],
             # As the specification of the format has it: an id with NUL in it is none.
             None if ident is not None and b"\0" in ident else ident,
-            last.get(b"event") or b"message",
+            fields.get(b"event") or b"message",
             int(retry) if retry.isdigit() and len(retry) < 10 else None,
         )
