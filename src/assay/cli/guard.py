@@ -7,28 +7,28 @@ from __future__ import annotations
 import argparse
 import math
 import os
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from assay.cli.serve import add_settings
+from assay.cli.terms import locked_of, records_of, settings_file, terms_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from assay.edges.child import Child
     from assay.edges.keeper import Renewal
     from assay.edges.pipes import Outlet, Signals
-    from assay.edges.recorder import Records
     from assay.guard.watch import Watch
     from assay.lock.inspection import Inspection
     from assay.lock.locked import Locked
-    from assay.policy import Policy
     from assay.settings import Settings
 
 _EPILOG = """\
 In a client's configuration, put `assay guard --` in front of the server's command; nothing else changes.
 Under audit, the default, everything passes as it came and findings go to stderr and the journal.
 Under enforce what breaks the protocol or a tool's contract stops at the guard, and whoever asked gets an answer.
+
+With --target the server is at a URL, and the client still speaks STDIO.
 
 Exit status: 0 the client left or a signal came, 2 the server could not be started or something is configured
 wrongly, 3 the server ended first, and was not started again.
@@ -98,14 +98,18 @@ def _seconds(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     """Guard until the client leaves or the server ends."""
-    if args.listen is not None or args.target is not None or args.header or len(args.command) == 0:
+    if args.listen is not None or args.config or bool(args.command) == bool(args.target) or args.header:
+        from assay.cli.listen import check
         from assay.cli.listen import run as listen
 
-        return listen(args)
+        check(args)
+        if args.listen is not None:
+            return listen(args)
     return _run(args)
 
 
 def _run(args: argparse.Namespace) -> int:
+    """A client on our standard streams."""
     from assay.cli.serve import _log, _open_standard_streams
     from assay.edges.child import Child, StartError
     from assay.edges.pipes import Outlet, Signals
@@ -113,9 +117,13 @@ def _run(args: argparse.Namespace) -> int:
 
     _open_standard_streams()
     settings = load(os.environ, os.curdir, file=settings_file(args.config), flags=args.set, log=_log)
-    locked = _locked(args, settings)
     errors = Outlet(2, shared=True, most=_MOST_LOGGED)
     try:
+        if args.target is not None:
+            from assay.cli.remote import run as remote
+
+            return remote(args, settings, errors)
+        locked = locked_of(args, settings, _log, command=args.command)
         # The server starts while we import what judges it.
         with Signals() as signals, Child(args.command) as child:
             return _guard(args, settings, child, signals, errors, locked)
@@ -126,40 +134,6 @@ def _run(args: argparse.Namespace) -> int:
         errors.finish(_LAST_LINES)
 
 
-def settings_file(configs: list[str]) -> str | None:
-    """The one among the files given as --config that is about settings; None if none is. Raises `SettingsError`."""
-    found = [name for name in configs if not is_client_file(name)]
-    if len(found) > 1:
-        from assay.settings import SettingsError
-
-        raise SettingsError(f"--config {found[1]}: settings come from one file, and {found[0]} is given already")
-    return found[0] if found else None
-
-
-def is_client_file(name: str) -> bool:
-    """Whether a file is a client's configuration, by its name."""
-    return name.lower().endswith((".json", ".jsonc"))
-
-
-def _locked(args: argparse.Namespace, settings: Settings) -> Locked | None:
-    """What the server is held to; a lock that is asked for and cannot be used is a slip, and nothing is started."""
-    wish = args.lock or settings.guard.lock
-    if wish == "off" or (wish == "auto" and not os.path.exists("assay.lock")):
-        return None
-    from assay.cli.serve import _log
-    from assay.console.plain import plain
-    from assay.lock.file import LockError, chosen
-    from assay.settings import SettingsError
-
-    try:
-        locked = chosen(wish, command=tuple(args.command))
-    except LockError as error:
-        raise SettingsError(plain(f"{error}; without a lock: --lock off")) from None
-    if locked is None and not args.quiet:
-        _log("assay: assay.lock does not have this command, so nothing is held to it")
-    return locked
-
-
 def _guard(
     args: argparse.Namespace,
     settings: Settings,
@@ -168,7 +142,6 @@ def _guard(
     errors: Outlet,
     locked: Locked | None,
 ) -> int:
-    from dataclasses import replace
     from time import monotonic
 
     from assay.cli.serve import _leave_what_lasts
@@ -182,22 +155,20 @@ def _guard(
         _say(errors, line)
 
     log: Callable[[str], None] = (lambda _: None) if args.quiet else say
-    enforcing = (args.mode or settings.guard.mode) == "enforce"
-    timeout = settings.guard.timeout if args.timeout is None else args.timeout
-    limits = replace(settings.limits, frame_bytes=settings.guard.frame_bytes)
+    terms = terms_of(args, settings, say)
     guard = Guard(
-        mode="enforce" if enforcing else "audit",
-        limits=limits,
+        mode=terms.mode,
+        limits=terms.limits,
         clock=monotonic,
-        timeout=timeout,
-        policy=policy_of(settings, say),
+        timeout=terms.timeout,
+        policy=terms.policy,
         lock=_lock(locked),
     )
-    watch = Watch(log, errors.say, enforcing=enforcing)
+    watch = Watch(log, errors.say, enforcing=terms.enforcing)
     with records_of(args, settings, say) as records:
         recorder = Recorder("stdio", "stdio", records, holding=True)
-        renewal = _renewal(args, settings, watch, say, enforcing=enforcing)
-        relay = Relay(guard, child, recorder, watch, signals, errors, patience=timeout, renewal=renewal)
+        renewal = _renewal(args, settings, watch, say, enforcing=terms.enforcing)
+        relay = Relay(guard, child, recorder, watch, signals, errors, patience=terms.timeout, renewal=renewal)
         _leave_what_lasts()
         status = relay.run()
     for line in watch.summary():
@@ -250,47 +221,5 @@ def _lock(locked: Locked | None) -> Inspection | None:
     return Inspection(locked)
 
 
-def policy_of(settings: Settings, say: Callable[[str], None]) -> Policy | None:
-    """What is done about which rule today, if anything was set; exceptions that have ended, or soon will, are told."""
-    guard = settings.guard
-    if not guard.policy and not guard.exceptions and not guard.fail_open:
-        return None
-    from time import gmtime, strftime
-
-    from assay.console.plain import plain
-    from assay.guard.ruling import policy, warnings
-
-    today = strftime("%Y-%m-%d", gmtime())
-    for line in warnings(guard, today):
-        say(plain(f"assay: {line}"))
-    return policy(guard, today)
-
-
 def _say(errors: Outlet, line: str) -> None:
     errors.say(line.encode(errors="replace"))
-
-
-@contextmanager
-def records_of(args: argparse.Namespace, settings: Settings, log: Callable[[str], None]) -> Iterator[Records]:
-    """Where verdicts go. What cannot be opened is a line in the log, and left out."""
-    from assay.edges.recorder import NOWHERE, Records
-
-    directory = args.journal or os.environ.get("ASSAY_JOURNAL") or settings.journal.directory
-    if directory == "off":
-        yield NOWHERE
-        return
-    from assay.journal import Journal
-
-    journal = Journal.open(
-        directory,
-        deterministic=os.environ.get("ASSAY_DETERMINISTIC", "") not in ("", "0", "false"),
-        payloads=settings.journal.payloads,
-        keep=settings.journal.keep,
-        redact=settings.journal.redact,
-        log=log,
-    )
-    try:
-        yield Records(journal)
-    finally:
-        if journal is not None:
-            journal.close()

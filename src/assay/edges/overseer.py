@@ -12,6 +12,7 @@ from assay.contracts.tools import Tools
 from assay.conversation import NO_FACTS, Facts
 from assay.edges.recorder import Recorder
 from assay.guard.guard import Guard, Mode, Move, Settled
+from assay.guard.terms import Terms
 from assay.limits import Limits
 from assay.policy import Policy
 from assay.side import Id
@@ -185,6 +186,12 @@ class Oversight:
         self._watcher = watcher
         self.recorder = recorder
         """Shared by all of them. Its `flush` comes before anything is sent."""
+
+    @classmethod
+    def on(cls, terms: Terms, recorder: Recorder, watcher: Watcher, locked: "Locked | None" = None) -> "Oversight":
+        """The oversight that *terms* ask for."""
+        mode, limits, timeout, policy = terms
+        return cls(mode, limits, timeout, recorder, watcher, locked=locked, policy=policy)
 
     @property
     def enforcing(self) -> bool:

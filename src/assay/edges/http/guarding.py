@@ -20,9 +20,9 @@ from assay.edges.http.server import serve
 from assay.edges.http.target import Target
 from assay.edges.overseer import Oversight
 from assay.edges.recorder import Recorder, Records
-from assay.guard.guard import Mode
+from assay.guard.terms import Terms
 from assay.guard.watch import Watch
-from assay.limits import Limits
+from assay.lock.locked import Locked
 from assay.metrics import Metrics
 from assay.settings import Settings, SettingsError
 from assay.spec.revisions import REVISIONS
@@ -32,14 +32,6 @@ Log = Callable[[str], None]
 
 _MOST_ASIDE = 1000
 """Bytes that are shown of what a server sends in place of a message."""
-
-
-class Terms(NamedTuple):
-    """How strictly servers are guarded."""
-
-    mode: Mode
-    limits: Limits
-    timeout: float
 
 
 class Desk(NamedTuple):
@@ -52,23 +44,25 @@ class Desk(NamedTuple):
     gated: bool
     """Whether the guard sees for itself who may come in: then a client's token is for it, and not for the server."""
     say: Log
+    locked: Callable[[Sequence[str], str], Locked | None]
+    """What the server of a command, or at a URL, is held to. Raises `SettingsError`."""
 
-    def oversight(self, route: str) -> Oversight:
+    def oversight(self, route: str, command: Sequence[str] = (), url: str = "") -> Oversight:
         """The oversight of the server at *route*."""
         recorder = Recorder("http", route, self.records, holding=True)
-        return Oversight(self.terms.mode, self.terms.limits, self.terms.timeout, recorder, self.watch)
+        return Oversight.on(self.terms, recorder, self.watch, self.locked(command, url))
 
     def proxy(self, url: str, headers: Pairs, route: str) -> Proxy:
         """The server at *url*. Raises `ValueError` if that is no URL."""
         target = Target(url, headers, passes_tokens=not self.gated)
-        return Proxy(self.oversight(route), target, self.settings.http, endpoint=route, log=self.say)
+        return Proxy(self.oversight(route, url=url), target, self.settings.http, endpoint=route, log=self.say)
 
     def children(
         self, command: Sequence[str], route: str, env: Mapping[str, str] | None = None, cwd: str | None = None
     ) -> Backend:
         """The server that *command* starts, with *env* beside our own. Raises `ImportError` if that cannot be had."""
         made: Backend = import_module("assay.edges.http.children").Children(
-            self.oversight(route),
+            self.oversight(route, command),
             command,
             env={**os.environ, **env} if env else None,
             cwd=cwd,
@@ -149,6 +143,7 @@ def run(
     records: Records,
     servers: Servers,
     *,
+    locked: Callable[[Sequence[str], str], Locked | None] = lambda _, __: None,
     settle: Callable[[], None],
     say: Log,
     log: Log,
@@ -156,9 +151,9 @@ def run(
     """Guard *servers* at *address* until a signal comes; the exit status. Findings go to *log*, all else to *say*."""
     gate = Gate.read(settings.auth, cwd=".", tier=settings.tiers.tier, log=say)
     metrics = Metrics()
-    watch = Watch(log, lambda data: log(_shown(data)), enforcing=terms.mode == "enforce")
+    watch = Watch(log, lambda data: log(_shown(data)), enforcing=terms.enforcing)
     every = records._replace(metrics=metrics)
-    backends = servers.backends(Desk(terms, settings, every, watch, gate is not None, say))
+    backends = servers.backends(Desk(terms, settings, every, watch, gate is not None, say, locked))
     place = Place.open("--listen", address, settings.http, gated=gate is not None)
     # Before anybody is listened to: a request is no time to open a file.
     for revision in REVISIONS:

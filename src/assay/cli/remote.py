@@ -1,0 +1,54 @@
+"""``assay guard --target``: in front of a server at a URL, for a client on our standard streams."""
+
+# ruff: noqa: PLC0415  each way imports only what it needs
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from assay.cli.terms import locked_of, records_of, terms_of
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+    from assay.edges.pipes import Outlet
+    from assay.settings import Settings
+
+
+def run(args: argparse.Namespace, settings: Settings, errors: Outlet) -> int:
+    """Guard until the client leaves, a signal comes or the server is lost."""
+    from assay.cli.serve import _leave_what_lasts
+    from assay.edges.overseer import Oversight
+    from assay.edges.recorder import Recorder
+    from assay.guard.outbound import HeaderError, given_headers
+    from assay.guard.watch import Watch
+
+    def say(line: str) -> None:
+        errors.say(line.encode(errors="replace"))
+
+    try:
+        from assay.edges import remote
+
+        headers = given_headers(args.header, os.environ)
+        remote.check_target(args.target)
+    except ImportError as error:
+        say(f"assay: --target needs {error.name}: pip install 'mcp-assay[http]'")
+        return 2
+    except (HeaderError, remote.TargetError) as error:
+        say(f"assay: {error}")
+        return 2
+    terms = terms_of(args, settings, say)
+    locked = locked_of(args, settings, say, url=args.target)
+    log: Callable[[str], None] = (lambda _: None) if args.quiet else say
+    watch = Watch(log, errors.say, enforcing=terms.enforcing)
+    with records_of(args, settings, say) as records:
+        oversight = Oversight.on(terms, Recorder("stdio", "stdio", records, holding=True), watch, locked)
+        _leave_what_lasts()
+        status = remote.run(args.target, headers, oversight, patience=terms.timeout, log=say, errors=errors)
+    for line in watch.summary():
+        log(line)
+    if status == remote.SERVER_LOST and settings.guard.flights != "off":
+        watch.flight(settings.guard.flights, settings.journal.redact)
+    return status

@@ -1,0 +1,120 @@
+"""What every way to run the guard takes from options and settings: how strict it is, by which lock, on which record."""
+
+# ruff: noqa: PLC0415  each command imports only what it needs
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterator, Sequence
+
+    from assay.edges.recorder import Records
+    from assay.guard.terms import Terms
+    from assay.lock.locked import Locked
+    from assay.policy import Policy
+    from assay.settings import Settings
+
+
+def settings_file(configs: Sequence[str]) -> str | None:
+    """The one among the files given as --config that is about settings; None if none is. Raises `SettingsError`."""
+    found = [name for name in configs if not is_client_file(name)]
+    if len(found) > 1:
+        from assay.settings import SettingsError
+
+        raise SettingsError(f"--config {found[1]}: settings come from one file, and {found[0]} is given already")
+    return found[0] if found else None
+
+
+def is_client_file(name: str) -> bool:
+    """Whether a file is a client's configuration, by its name."""
+    return name.lower().endswith((".json", ".jsonc"))
+
+
+def terms_of(args: argparse.Namespace, settings: Settings, say: Callable[[str], None]) -> Terms:
+    """How strictly the guard judges. What is to be said of exceptions goes to *say*."""
+    from dataclasses import replace
+
+    from assay.guard.terms import Terms
+
+    return Terms(
+        mode="enforce" if (args.mode or settings.guard.mode) == "enforce" else "audit",
+        limits=replace(settings.limits, frame_bytes=settings.guard.frame_bytes),
+        timeout=settings.guard.timeout if args.timeout is None else args.timeout,
+        policy=_policy(settings, say),
+    )
+
+
+def _policy(settings: Settings, say: Callable[[str], None]) -> Policy | None:
+    """What is done about which rule today, if anything was set; exceptions that have ended, or soon will, are told."""
+    guard = settings.guard
+    if not guard.policy and not guard.exceptions and not guard.fail_open:
+        return None
+    from time import gmtime, strftime
+
+    from assay.console.plain import plain
+    from assay.guard.ruling import policy, warnings
+
+    today = strftime("%Y-%m-%d", gmtime())
+    for line in warnings(guard, today):
+        say(plain(f"assay: {line}"))
+    return policy(guard, today)
+
+
+def locked_of(
+    args: argparse.Namespace,
+    settings: Settings,
+    say: Callable[[str], None],
+    *,
+    command: Sequence[str] = (),
+    url: str = "",
+) -> Locked | None:
+    """
+    What the server of that command, or at that address, is held to.
+
+    A lock that is asked for and cannot be used is a slip, for which nothing is started: raises `SettingsError`.
+    """
+    wish = args.lock or settings.guard.lock
+    if wish == "off" or (wish == "auto" and not os.path.exists("assay.lock")):
+        return None
+    from assay.console.plain import plain
+    from assay.lock.file import LockError, chosen
+    from assay.settings import SettingsError
+
+    try:
+        locked = chosen(wish, command=tuple(command), url=url)
+    except LockError as error:
+        raise SettingsError(plain(f"{error}; without a lock: --lock off")) from None
+    if locked is None and not args.quiet:
+        what = "this URL" if url else "this command"
+        say(f"assay: assay.lock does not have {what}, so nothing is held to it")
+    return locked
+
+
+@contextmanager
+def records_of(args: argparse.Namespace, settings: Settings, log: Callable[[str], None]) -> Iterator[Records]:
+    """Where verdicts go. What cannot be opened is a line in the log, and left out."""
+    from assay.edges.recorder import NOWHERE, Records
+
+    directory = args.journal or os.environ.get("ASSAY_JOURNAL") or settings.journal.directory
+    if directory == "off":
+        yield NOWHERE
+        return
+    from assay.journal import Journal
+
+    journal = Journal.open(
+        directory,
+        deterministic=os.environ.get("ASSAY_DETERMINISTIC", "") not in ("", "0", "false"),
+        payloads=settings.journal.payloads,
+        keep=settings.journal.keep,
+        redact=settings.journal.redact,
+        log=log,
+    )
+    try:
+        yield Records(journal)
+    finally:
+        if journal is not None:
+            journal.close()

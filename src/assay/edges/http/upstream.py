@@ -1,0 +1,297 @@
+"""
+A server elsewhere, over Streamable HTTP: requests to it, and what it answers, read piece by piece and within bounds.
+
+It knows HTTP and its failures, and words them for people; what a message means is for others. Nothing that it says has
+a header's value, a password or a query in it: there may be secrets in those.
+"""
+
+import asyncio
+import ipaddress
+import os
+import socket
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import httpx
+
+CONNECT: Final = 10.0
+"""Seconds for a connection, TLS included: a server on another continent takes one or two."""
+
+WRITE: Final = 60.0
+"""Seconds in which some bytes of a message must be taken."""
+
+KEPT: Final = 4.0
+"""Seconds that an idle connection is kept: uvicorn closes its own after 5, and a request must not run into that."""
+
+SHOWN: Final = 200
+"""Characters of what a server says that are told."""
+
+_FAILURE: Final = 64 << 10
+_FAILURE_SECONDS: Final = 5.0
+"""Bytes of a failure's body that are read, and how long: enough for an error, or for the first line of a page."""
+
+_JSON: Final = "application/json"
+_EVENTS: Final = "text/event-stream"
+
+Pairs = list[tuple[bytes, bytes]]
+
+
+class Lost(Exception):  # noqa: N818 - it is told to a person, as it is
+    """No answer, and why: in words, with the canonical code for it, and what else there is to know."""
+
+    def __init__(self, why: str, code: str = "UPSTREAM_FAILURE", **data: Any) -> None:
+        super().__init__(why)
+        self.why = why
+        self.code = code
+        self.data: dict[str, Any] = data
+
+
+class Reply:
+    """The head of an answer, and what follows."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        self._response = response
+        self.status = response.status_code
+        self.type: str = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    @property
+    def good(self) -> bool:
+        """Whether the request was taken."""
+        return 200 <= self.status < 300
+
+    @property
+    def is_json(self) -> bool:
+        """Whether a message follows."""
+        return self.type == _JSON
+
+    @property
+    def is_events(self) -> bool:
+        """Whether events follow."""
+        return self.type == _EVENTS
+
+    def header(self, name: str) -> str | None:
+        """The value of the header *name*."""
+        value: str | None = self._response.headers.get(name)
+        return value
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """The body as it comes. Raises `Lost` where it breaks off."""
+        if self._response.headers.get("content-encoding", "identity").lower() != "identity":
+            # A few bytes can unpack to gigabytes; and we have asked for none of it.
+            raise Lost("its answer is compressed, which was not asked for", "UPSTREAM_INVALID")
+        with _worded():
+            async for chunk in self._response.aiter_raw():
+                yield chunk
+
+    async def body(self, limit: int) -> bytes:
+        """The whole body; of one that is longer than *limit*, one byte more than that. Of a failure, its beginning."""
+        if self.good:
+            return await self._body(limit, [])
+        pieces: list[bytes] = []
+        # Whatever comes of it, the status is known already.
+        with suppress(Lost, TimeoutError):
+            async with asyncio.timeout(_FAILURE_SECONDS):
+                await self._body(min(limit, _FAILURE), pieces)
+        return b"".join(pieces)[:_FAILURE]
+
+    async def _body(self, limit: int, pieces: list[bytes]) -> bytes:
+        held = 0
+        async with aclosing(self.chunks()) as chunks:
+            async for chunk in chunks:
+                pieces.append(chunk)
+                held += len(chunk)
+                if held > limit:
+                    break
+        return b"".join(pieces)[: limit + 1]
+
+    def failure(self, body: bytes) -> Lost:
+        """What an answer with this *body* says that is none to pass on."""
+        said = first_line(body)
+        reason = f"{self.status} {self._response.reason_phrase}".strip()
+        if self.status in (401, 403):
+            return self._barred(reason, said)
+        if 300 <= self.status < 400:
+            where = shown_url(self.header("location") or "")
+            why = f"it redirects{f' to {where}' if where else ''} ({reason}), which is not followed"
+            return Lost(why, status=self.status)
+        if self.good and not body:
+            return Lost(f"it answered {reason}, and nothing else", "UPSTREAM_INVALID", status=self.status)
+        if self.good:
+            what = f"the content type {self.type[:60]}" if self.type else "no content type"
+            return Lost(f"it answered {reason} with {what}{_quoted(said)}", "UPSTREAM_INVALID", status=self.status)
+        return Lost(f"it answered {reason}{_quoted(said)}", status=self.status)
+
+    def _barred(self, reason: str, said: str) -> Lost:
+        """Whoever asks is not let in: what the server wants to see is the most useful thing to know."""
+        wanted = plain(self.header("www-authenticate") or "")
+        asks = f"; it asks for {wanted}" if wanted else ""
+        known = {"wwwAuthenticate": wanted} if wanted else {}
+        return Lost(f"it answered {reason}{asks}{_quoted(said)}", status=self.status, **known)
+
+
+class Upstream:
+    """One server elsewhere."""
+
+    def __init__(self, url: str, headers: Sequence[tuple[str, str]] = ()) -> None:
+        """*headers* go with everything. Proxies of the environment count, but not for this machine."""
+        self.url = url
+        self.shown = shown_url(url)
+        """The URL as it may be told."""
+        self._client = httpx.AsyncClient(
+            headers=[(name.encode("ascii"), value.encode()) for name, value in headers],
+            timeout=httpx.Timeout(None, connect=CONNECT, write=WRITE),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=KEPT),
+            follow_redirects=False,
+            trust_env=not is_loopback(url),
+        )
+        # What we have not asked for is not understood: nothing is unpacked here.
+        self._client.headers["accept-encoding"] = "identity"
+
+    @asynccontextmanager
+    async def post(self, frame: bytes, headers: Pairs, sent: Callable[[], None]) -> AsyncIterator[Reply]:
+        """Sends *frame*, tells when it is *sent*, and gives the answer. Raises `Lost`."""
+
+        async def content() -> AsyncIterator[bytes]:
+            yield frame
+            sent()
+
+        whole = [
+            *headers,
+            (b"content-type", _JSON.encode()),
+            (b"content-length", b"%d" % len(frame)),
+            (b"accept", f"{_JSON}, {_EVENTS}".encode()),
+        ]
+        async with self._answer("POST", whole, content()) as reply:
+            yield reply
+
+    @asynccontextmanager
+    async def get(self, headers: Pairs) -> AsyncIterator[Reply]:
+        """Asks for a stream. Raises `Lost`."""
+        async with self._answer("GET", [*headers, (b"accept", _EVENTS.encode())], None) as reply:
+            yield reply
+
+    async def delete(self, headers: Pairs) -> int:
+        """Ends a session; the status. Raises `Lost`."""
+        async with self._answer("DELETE", headers, None) as reply:
+            return reply.status
+
+    async def close(self) -> None:
+        """Ends all connections."""
+        await self._client.aclose()
+
+    @asynccontextmanager
+    async def _answer(self, method: str, headers: Pairs, content: AsyncIterator[bytes] | None) -> AsyncIterator[Reply]:
+        with _worded():
+            async with self._client.stream(method, self.url, headers=headers, content=content) as response:
+                yield Reply(response)
+
+
+class _worded:  # noqa: N801 - a context like those of contextlib
+    """Turns failures of HTTP into `Lost`."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, httpx.HTTPError | httpx.InvalidURL | httpx.StreamError | OSError):
+            raise _lost(error) from None
+
+
+def _lost(error: Exception) -> Lost:
+    """What happened. The texts of the libraries are told only where they cannot have anything of a request in them."""
+    causes = list(_causes(error))
+    for cause in causes:
+        if isinstance(cause, socket.gaierror):
+            return Lost(f"its name could not be resolved: {plain(cause.strerror or '')}")
+        if isinstance(cause, ssl.SSLError):
+            why = getattr(cause, "verify_message", "") or cause.reason or "handshake failed"
+            return Lost(f"no secure connection: {plain(str(why)).lower().replace('_', ' ')}")
+    if isinstance(error, httpx.ConnectTimeout):
+        return Lost(f"no connection within {CONNECT:g} seconds")
+    for cause in causes:
+        if isinstance(cause, OSError) and cause.errno:
+            return Lost(f"{_phase(error)}: {os.strerror(cause.errno).lower()}")
+    if isinstance(error, httpx.ConnectError):
+        return Lost(f"no connection: {_many_failed(error)}")
+    if isinstance(error, httpx.RemoteProtocolError):
+        return Lost(f"it broke off, or answered with what is no HTTP: {plain(str(error))}")
+    return Lost(f"{_phase(error)}: {type(error).__name__}")
+
+
+def _phase(error: Exception) -> str:
+    if isinstance(error, httpx.ConnectError | httpx.ProxyError | httpx.UnsupportedProtocol):
+        return "no connection"
+    return "the connection broke off"
+
+
+def _many_failed(error: Exception) -> str:
+    """Where a name has several addresses, each may have failed in its own way; the library tells only that all did."""
+    return plain(str(error)).lower() or "unknown reason"
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """*error* and what led to it, groups taken apart."""
+    waiting: list[BaseException | None] = [error]
+    seen = 0
+    while waiting and seen < 50:
+        each = waiting.pop(0)
+        if each is None:
+            continue
+        seen += 1
+        yield each
+        waiting += [each.__cause__, each.__context__, *getattr(each, "exceptions", ())]
+
+
+# ── words ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def plain(text: str) -> str:
+    """*text* as it may be told: on one line, printable, cut short."""
+    shown = " ".join("".join(char if char.isprintable() else " " for char in text[: 10 * SHOWN]).split())
+    return shown if len(shown) <= SHOWN else shown[: SHOWN - 1] + "…"
+
+
+def first_line(body: bytes) -> str:
+    """The first line of *body* that says anything."""
+    for line in body[: 10 * SHOWN].decode(errors="replace").splitlines():
+        if shown := plain(line):
+            return shown
+    return ""
+
+
+def _quoted(said: str) -> str:
+    return f": {said}" if said else ""
+
+
+def shown_url(url: str) -> str:
+    """*url* without name, password, query and fragment."""
+    try:
+        parts = urlsplit(url)
+        return plain(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl())
+    except ValueError:
+        return ""
+
+
+def is_loopback(url: str) -> bool:
+    """Whether *url* leads to this very machine."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def objection_to(url: str) -> str | None:
+    """Why no server can be reached at *url*; None if one may."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+        httpx.URL(url)
+    except (ValueError, httpx.InvalidURL):
+        return "it is no URL"
+    if parts.scheme not in ("http", "https"):
+        return "it begins with neither http:// nor https://"
+    return None if parts.hostname else "it names no host"

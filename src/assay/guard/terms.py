@@ -1,0 +1,23 @@
+"""How strictly a server is guarded, whichever way it and its clients are reached. No code."""
+
+from typing import NamedTuple
+
+from assay.guard.guard import Mode
+from assay.limits import Limits
+from assay.policy import Policy
+
+
+class Terms(NamedTuple):
+    """The same for every server of one guard."""
+
+    mode: Mode
+    limits: Limits
+    timeout: float
+    """Seconds that a server has for an answer; 0 for ever."""
+    policy: Policy | None = None
+    """What is done about which rule, where that is not what the table of rules says."""
+
+    @property
+    def enforcing(self) -> bool:
+        """Whether what is refused stops."""
+        return self.mode == "enforce"
