@@ -22,6 +22,7 @@ from assay.edges.http.proxy import Proxy
 from assay.edges.http.replies import Receive, Send, reads, reply, shared, text
 from assay.edges.http.statuses import is_patient
 from assay.errors import CanonicalError
+from assay.settings import SettingsError
 
 
 class Hosted:
@@ -54,7 +55,7 @@ class Hosted:
             try:
                 self._backend = self._make()
                 self.trouble = ""
-            except (ValueError, OSError, ImportError) as error:
+            except (ValueError, OSError, ImportError, SettingsError) as error:
                 self.trouble = str(error) or type(error).__name__
         return self._backend
 
