@@ -5,10 +5,10 @@ No I/O, no clock, no thread, and no side of its own: the client, the server, our
 are judged by the same code.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
-from assay import objections, quarantine, render
+from assay import objections, quarantine, render, repair
 from assay.contracts.headers import ParamHeaders
 from assay.contracts.tools import Contract, Tools
 from assay.ladder import contract, envelope, framing, syntax
@@ -40,6 +40,9 @@ class Facts(NamedTuple):
 
 
 NO_FACTS = Facts()
+
+Heard = Callable[[bytes, dict[str, Any]], Verdict]
+"""Who judges a frame, and the message in it."""
 
 
 class Conversation:
@@ -80,6 +83,7 @@ class Conversation:
         # The quick look knows the common profile only.
         self._memory = Memory(limits, revision, errata=errata, quick=profile == "mcp", tools=tools, policy=policy)
         self._policy = policy
+        self._mends = policy.repairs if policy is not None and self._enforcing else frozenset[str]()
         self._sides = self._memory.sides
         self._client, self._server = self._sides[_CLIENT], self._sides[_SERVER]
         self._tools = self._memory.tools
@@ -323,7 +327,15 @@ class Conversation:
         return self._answer(party, frame, value, kind, ident)
 
     def _request(
-        self, party: Party, frame: bytes, message: dict[str, Any], facts: Facts, batched: bool, ident: Id
+        self,
+        party: Party,
+        frame: bytes,
+        message: dict[str, Any],
+        facts: Facts,
+        batched: bool,
+        ident: Id,
+        *,
+        mending: bool = True,
     ) -> Verdict:
         side = self._sides[party]
         method = message["method"]
@@ -361,7 +373,29 @@ class Conversation:
             self._tools.set_aside(useless.name)
             found.append(objections.set_aside(useless.name, judge.revision))
         side.garbage = 0
+        if mending and self._mends and method == "tools/call" and _refused(found):
+            side.forget_token(exchange)
+
+            def again(spelt: bytes, value: dict[str, Any]) -> Verdict:
+                return self._request(party, spelt, value, facts, batched, ident, mending=False)
+
+            mended = self._mended(frame, message, found, again)
+            if mended is not None:
+                return mended
         return self._heard_request(side, frame, message, exchange, found, more, facts.revision)
+
+    def _mended(self, frame: bytes, message: dict[str, Any], found: list[Violation], judge: Heard) -> Verdict | None:
+        """The verdict on a call whose slips are all mended; None if they are not to be, or nothing good comes of it."""
+        known = self._called(message)
+        schema = known.input.schema if known is not None and known.input is not None else None
+        wanted = repair.Wanted(self._mends, schema, self._depth, self.limits.violations)
+        mended = repair.repaired(frame, message, found, wanted, judge)
+        if mended is None:
+            return None
+        again = mended.verdict
+        told, more = self._listed([*mended.done, *again.violations], again.more)
+        findings = Findings(told, more, again.frame)
+        return verdict(again.party, frame, "request", message, again.exchange, again.revision, findings)
 
     def _heard_request(
         self,

@@ -179,3 +179,11 @@ def test_an_exception_holds_up_to_its_last_day(tmp_path: Path, today: str, holds
     settings = written(tmp_path, EXCEPTION)
     assert list(warnings(settings, today)) == said
     assert (policy(settings, today) is not None) is holds
+
+
+def test_every_table_on_the_page_is_read(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "policy.md").read_text(encoding="utf-8")
+    samples = [part.partition("```")[0] for part in page.split("```toml\n")[1:]]
+    assert len(samples) >= 2
+    for sample in samples:
+        assert policy(written(tmp_path, sample), "2026-01-01") is not None
