@@ -129,7 +129,7 @@ def _guard(args: argparse.Namespace, settings: Settings, child: Child, signals: 
     again = f"; it was started again {times(relay.restarts)}" if relay.restarts else ""
     if status == SERVER_ENDED:
         if settings.guard.flights != "off":
-            watch.flight(settings.guard.flights, settings.journal.redact, relay.restarts)
+            watch.flight(settings.guard.flights, settings.journal.redact)
         say(f"assay: the server ended first: {relay.reason}{again}")
     elif again:
         say(f"assay: the client left the server{again}")
@@ -156,7 +156,7 @@ def _renewal(
     def told(why: str, wait: float) -> None:
         say(f"assay: the server ended: {why}; it is started again in {wait:g} s")
         if settings.guard.flights != "off":
-            watch.flight(settings.guard.flights, settings.journal.redact, restarts.count - 1)
+            watch.flight(settings.guard.flights, settings.journal.redact)
 
     return Renewal(lambda: Child(args.command), restarts, told)
 

@@ -60,6 +60,7 @@ class Watch:
         self._slowest: list[tuple[float, str]] = []
         self._asked: dict[Exchange, float] = {}
         self._opened = False
+        self._flights = 0
         self._opening: list[_Kept] = []
         self._kept: deque[_Kept] = deque(maxlen=KEPT)
 
@@ -138,13 +139,10 @@ class Watch:
         for seconds, what in self._slowest:
             yield plain(f"assay: slow: {what} took {seconds:.1f} s")
 
-    def flight(self, directory: str, redact: Sequence[str] = (), number: int = 0) -> str | None:
-        """
-        Writes the last messages, redacted, into a file that `assay check` reads; its path, if there is one.
-
-        *number* tells those of one session apart.
-        """
-        which = f"{os.getpid()}-{number}" if number else f"{os.getpid()}"
+    def flight(self, directory: str, redact: Sequence[str] = ()) -> str | None:
+        """Writes the last messages, redacted, into a file that `assay check` reads; its path, if there is one."""
+        self._flights += 1
+        which = f"{os.getpid()}-{self._flights}"
         name = f"flight-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{which}.jsonl"
         path = os.path.join(directory, name)
         try:
