@@ -97,6 +97,21 @@ def test_a_request_that_waits_too_long_fails_for_that(tmp_path: Path, go: Path) 
         assert one.ended() == 3
 
 
+def test_of_a_batch_that_is_too_much_every_request_is_answered_once(tmp_path: Path, go: Path) -> None:
+    """Also one that is refused for itself."""
+    batch = [call(number, words="x" * 10_000) for number in range(60)]
+    late = [request("late", "ping"), request("bad", "tools/nope"), request("later", "ping")]
+    with mortal(tmp_path, dies(), slowly(go, received=None)) as one:
+        one.open(revision="2025-03-26")
+        assert one.ask(call("die", "die"))["error"]["code"] == -32011
+        one.until_told("started again")
+        one.say(batch, late)
+        assert [each["id"] for each in one.answer()] == ["bad"]
+        assert [one.answer()["id"], one.answer()["id"]] == ["late", "later"]
+        one.close()
+        assert sorted(json.loads(line)["id"] for line in one.out.rest()) == list(range(60))
+
+
 LEAVING = ["closes", "vanishes", "signal"]
 
 
@@ -258,6 +273,16 @@ def test_without_a_handshake_there_is_nothing_to_say_again(tmp_path: Path) -> No
         assert [each["id"] for each in received(one, 3)] == [1, 2, 2]
         one.close()
         assert one.out.rest() == []
+
+
+def test_a_last_answer_without_a_newline_does_not_run_into_the_next_server(tmp_path: Path) -> None:
+    last = '{"jsonrpc":"2.0","id":$id,"result":{"content":[],"resultType":"complete"}}'
+    called = request(2, "tools/call", {"name": "search", "arguments": {"words": "a"}, **STATELESS})
+    with mortal(tmp_path, {"on": {"tools/call": [["raw", last], ["exit", 0]]}}, GOOD) as one:
+        one.say(called)
+        one.until_told("started again")
+        one.say({**called, "id": 3})
+        assert [one.answer()["id"], one.answer()["id"]] == [2, 3]
 
 
 def test_under_audit_the_end_is_the_end(tmp_path: Path) -> None:

@@ -277,10 +277,16 @@ def test_who_ends_too_often_is_given_up(tmp_path: Path) -> None:
 def test_a_command_that_is_gone_is_tried_again_and_then_given_up(tmp_path: Path) -> None:
     """Status 2 is for one that could never be started."""
     script = tmp_path / "server"
-    script.write_text('#!/bin/sh\nrm "$0"\nexit 1\n')
+    script.write_text('#!/bin/sh\nrm "$0"\necho last words >&2\nread line\nexit 1\n')
     script.chmod(0o700)
     options = ("--restart", "on-failure", "--set", "guard.restarts=2")
     with enforcing(tmp_path, *options, command=[str(script)]) as one:
+        failed = one.ask(initialize())["error"]["data"]
+        assert failed["stderr"] == ["last words"]
+        one.say(initialize())
+        failed = one.answer()["error"]["data"]
+        assert "stderr" not in failed
+        assert failed["violations"][0]["found"].startswith("none: cannot start ")
         assert one.out.rest() == []
         assert one.ended() == 3
         told = one.log.rest()

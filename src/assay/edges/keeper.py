@@ -10,14 +10,11 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from assay.edges.child import CLOSED, TERMINATED, Child, StartError, why
-from assay.edges.pipes import FULL, NOBODY, Inlet, Loop, Outlet, Signals
+from assay.edges.pipes import NOBODY, Inlet, Loop, Outlet, Signals
 from assay.guard.restarts import Restarts
 
 LAST_WORDS: Final = 0.5
 """Seconds that whoever ends has for what it still says: a process that exits, a pipe that others have got hold of."""
-
-CROWDED: Final = FULL // 2
-"""Bytes that wait for the next server, from which on requests are not added to them."""
 
 HANDSHAKE: Final = 60.0
 """Seconds that the next server has to answer `initialize`: as long as the clients of the official SDKs give it."""
@@ -195,6 +192,7 @@ class Keeper:
         self.reason = ""
         """Why the last one ended."""
         self._began = self.life.began
+        """When the last one began, or should have."""
 
     @property
     def count(self) -> int:
@@ -213,10 +211,9 @@ class Keeper:
         """Whether none runs that could still be lost."""
         return self._next_at is not None
 
-    @property
-    def crowded(self) -> bool:
-        """Whether so much waits for the next one that no requests should be added."""
-        return self.away and self.input.size >= CROWDED
+    def last_lines(self) -> list[str]:
+        """What the last one has said on stderr at the end, if there was one at all."""
+        return self.life.child.tail.lines() if self._began == self.life.began else []
 
     def renew(self, *, failed: bool) -> float | None:
         """
@@ -260,6 +257,7 @@ class Keeper:
             self.reason = str(error)
             return False
         self.life = Life(child, self._loop, self._client, *self._takes)
+        self._began = self.life.began
         # Replies to it go where all that is meant for it goes.
         self.life.output.tells = self.input
         self._handshake = handshake

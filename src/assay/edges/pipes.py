@@ -115,9 +115,13 @@ class Outlet:
 
     def say(self, line: bytes) -> None:
         """Sends a whole line of our own, apart from what somebody else may have begun."""
+        self.end_line()
+        self.write(line, b"\n")
+
+    def end_line(self) -> None:
+        """What follows is on a line of its own."""
         if not self.whole:
             self.write(b"\n")
-        self.write(line, b"\n")
 
     def reply(self, line: bytes) -> None:
         """The same, to something that came from the very peer which reads it."""

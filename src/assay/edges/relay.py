@@ -9,13 +9,13 @@ import time
 from typing import Final
 
 from assay.edges.child import CLOSED, Child
+from assay.edges.crossing import Crossing
 from assay.edges.keeper import HANDSHAKE, Keeper, Renewal
-from assay.edges.overseer import Overseer, Watcher, passing
+from assay.edges.overseer import Watcher
 from assay.edges.pipes import Inlet, Loop, Outlet, Signals
 from assay.edges.recorder import Recorder
-from assay.guard.guard import Guard, Move, Settled, withdrawn
+from assay.guard.guard import Guard, withdrawn
 from assay.guard.standing import Reopening, Standing
-from assay.ladder.framing import Rest, Splitter
 from assay.verdict import Party, Verdict
 
 CLIENT_LEFT: Final = 0
@@ -54,13 +54,9 @@ class Relay:
         """
         self._guard = guard
         self._recorder = recorder
-        self._watcher = watcher
-        self._overseer = Overseer(guard, recorder, watcher)
         self._signals = signals
         self._enforcing = guard.mode == "enforce"
         self._most_patience = patience
-        limit = guard.conversation.limits.frame_bytes
-        self._splitters = {party: Splitter(limit, passing=True) for party in Party}
         self._client_out = Outlet(sink, heeded=True)
         self._errors_out = errors
         self._client = Inlet(source, self._from_client, tells=self._client_out)
@@ -68,7 +64,8 @@ class Relay:
         self._keeper = Keeper(child, renewal, self._loop, self._client_out, self._from_server, self._from_stderr)
         self._client.feeds = self._keeper.input
         self._standing = Standing(guard.hear) if renewal is not None else None
-        self._hear = guard.hear if self._standing is None else self._standing.hear
+        hear = guard.hear if self._standing is None else self._standing.hear
+        self._crossing = Crossing(guard, hear, recorder, watcher, self._client_out, self._keeper.input)
         self._opening: Reopening | None = None
         """What the next server is told before anybody else speaks to it, until it has answered all of that."""
         self.lost = 0
@@ -94,7 +91,7 @@ class Relay:
             while not self._is_over():
                 self._loop.wait(self._patience())
                 for settled, told in self._guard.overdue():
-                    self._settle(settled)
+                    self._crossing.settle(settled)
                     if told is not None:
                         self._keeper.input.say(told)
                 # On record first: nothing that was answered is lost.
@@ -142,7 +139,7 @@ class Relay:
             return True
         if keeper.life.is_lost(self._signals):
             keeper.reason = keeper.life.last_words()
-            self._feed_end(_SERVER)
+            self._crossing.feed_end(_SERVER)
             return leaving or not self._goes_on(failed=keeper.life.child.status != 0)
         if keeper.is_too_late():
             keeper.reason = "the next server did not answer initialize in time"
@@ -189,8 +186,8 @@ class Relay:
         return CLIENT_LEFT if left else SERVER_ENDED
 
     def _fail_open(self, why: str) -> None:
-        for settled in self._guard.server_ended(why, self._keeper.life.child.tail.lines()):
-            self._settle(settled)
+        for settled in self._guard.server_ended(why, self._keeper.last_lines()):
+            self._crossing.settle(settled)
 
     def _hand_over(self) -> None:
         """The client has as long as it likes to read the rest, unless we are to stop."""
@@ -216,9 +213,9 @@ class Relay:
         asked, limits = self._guard.conversation.open_requests(_SERVER), self._guard.conversation.limits
         if keeper.renew(failed=failed) is None:
             return False
-        self._client.feeds = keeper.input
+        self._client.feeds = self._crossing.server = keeper.input
         self._opening = self._standing.reopening(limits) if self._standing is not None else None
-        self._splitters[_SERVER] = Splitter(limits.frame_bytes, passing=True)
+        self._crossing.split_anew()
         for frame in withdrawn(asked):
             self._client_out.say(frame)
         self._fail_open(keeper.reason)
@@ -242,16 +239,17 @@ class Relay:
 
     def _opened(self, opening: Reopening) -> None:
         """The next server is where the one before was."""
-        for verdict in opening.rest_of_it():
+        self.lost += opening.forgotten
+        for verdict in opening.second_half():
             self._say_again(verdict)
         self._take_up()
         for frame in opening.lists_changed:
-            self._act(self._hear(_SERVER, frame), self._recorder.clock(), b"\n")
+            self._crossing.feed_one(_SERVER, frame)
 
     def _take_up(self) -> None:
         """The conversation goes on."""
         self._keeper.opened()
-        self._client.feeds = self._keeper.input
+        self._client.feeds = self._crossing.server = self._keeper.input
 
     def _say_again(self, verdict: Verdict) -> None:
         """What the client has said to the server before."""
@@ -265,14 +263,14 @@ class Relay:
 
     def _from_next_server(self, data: bytes) -> None:
         """What is an answer to the handshake stays here; all else is as ever."""
-        for frame in self._splitters[_SERVER].feed(data):
+        for frame in self._crossing.split(_SERVER, data):
             opening = self._opening
             answer = opening.hear(frame) if opening is not None and not opening.refusal else None
             if opening is None or answer is None:
-                self._feed_one(_SERVER, frame, self._client_out)
+                self._crossing.feed_one(_SERVER, frame)
                 continue
             self._record_again(answer)
-            self.lost += answer.kind == "error" and opening.opened
+            self.lost += opening.opened and answer.kind != "result"
             if opening.opened and self._keeper.away:
                 self._opened(opening)
             if opening.over:
@@ -284,123 +282,15 @@ class Relay:
 
     def _from_client(self, data: bytes) -> None:
         if self._keeper.away:
-            for frame in self._splitters[_CLIENT].feed(data):
-                self._feed_one(_CLIENT, frame, self._keeper.input)
+            self._crossing.feed_waiting(data)
         else:
-            self._feed(_CLIENT, data, self._keeper.input)
+            self._crossing.feed(_CLIENT, data)
         if not data:
-            self._feed_end(_CLIENT)
+            self._crossing.feed_end(_CLIENT)
 
     def _from_server(self, data: bytes) -> None:
-        self._feed(_SERVER, data, self._client_out)
+        self._crossing.feed(_SERVER, data)
 
     def _from_stderr(self, data: bytes) -> None:
         self._keeper.life.child.tail.add(data)
         self._errors_out.write(data)
-
-    def _feed(self, party: Party, data: bytes, other: Outlet) -> None:
-        hear, clock, passed = self._hear, self._recorder.clock, self._watcher.passed
-        record = None if self._recorder.idle else self._recorder.message
-        good: list[bytes] = []
-        for frame in self._splitters[party].feed(data):
-            if type(frame) is not Rest:
-                now = clock()
-                verdict = hear(party, frame)
-                if verdict.findings is None:
-                    if record is not None:
-                        record(verdict, now, len(frame))
-                    passed(verdict, now)
-                    good.append(frame)
-                    continue
-            # One after the other: what came before goes first.
-            if good:
-                other.write(b"\n".join(good), b"\n")
-                good.clear()
-            if type(frame) is Rest:
-                self._feed_rest(party, frame, other)
-            else:
-                self._act(verdict, now, b"\n")
-        if good:
-            other.write(b"\n".join(good), b"\n")
-
-    def _feed_one(self, party: Party, frame: bytes, other: Outlet) -> None:
-        """One frame, or more of a long one, where many are not to be expected."""
-        if type(frame) is Rest:
-            self._feed_rest(party, frame, other)
-            return
-        now = self._recorder.clock()
-        verdict = self._hear(party, frame)
-        if party is _CLIENT and self._keeper.crowded and _asks(verdict):
-            self._turn_away(verdict, now)
-        else:
-            self._act(verdict, now, b"\n")
-
-    def _turn_away(self, verdict: Verdict, now: float) -> None:
-        """Too much waits for the next server: what else is asked fails at once."""
-        if not self._recorder.idle:
-            self._recorder.message(verdict, now, 0)
-        self._watcher.passed(verdict, now)
-        for each in (verdict, *verdict.parts):
-            if each.exchange is not None and each.exchange.state == "open":
-                for settled in self._guard.turn_away(each.exchange, "too much waits for the next server already"):
-                    self._settle(settled)
-
-    def _feed_rest(self, party: Party, rest: bytes, other: Outlet) -> None:
-        """More of a line that is too long."""
-        if not self._enforcing:
-            other.write(rest)
-        self._carry_out(party, self._guard.rest(party, rest))
-
-    def _feed_end(self, party: Party) -> None:
-        """The last line of a stream, if it has no newline."""
-        last = self._splitters[party].end()
-        if last is not None:
-            now = self._recorder.clock()
-            self._act(self._hear(party, last), now, b"")
-        self._carry_out(party, self._guard.rest(party, b"\n"))
-
-    def _act(self, verdict: Verdict, now: float, ending: bytes) -> None:
-        """Does what is to be done about one frame."""
-        if verdict.kind == "blank":
-            self._carry_out(verdict.party, self._guard.act(verdict), verdict.frame, ending)
-            return
-        move = self._guard.act(verdict) if verdict.findings is not None else passing(verdict)
-        if not self._recorder.idle:
-            self._recorder.message(verdict, now, len(move.to_client or b"") + len(move.to_server or b""))
-        if verdict.findings is not None:
-            self._watcher.heard(verdict, now)
-        else:
-            self._watcher.passed(verdict, now)
-        if len(verdict.frame) > self._guard.conversation.limits.frame_bytes:
-            # The rest of the line follows, and brings its end.
-            ending = b""
-        self._carry_out(verdict.party, move, verdict.frame, ending)
-
-    def _carry_out(self, speaker: Party, move: Move, frame: bytes = b"", ending: bytes = b"") -> None:
-        for party, outlet, data in (
-            (_SERVER, self._keeper.input, move.to_server),
-            (_CLIENT, self._client_out, move.to_client),
-        ):
-            if data is None:
-                continue
-            if data is frame:
-                outlet.write(data, ending)
-            elif party is speaker:
-                outlet.reply(data)
-            else:
-                outlet.say(data)
-        if move.aside is not None:
-            self._watcher.aside(move.aside)
-        for settled in move.settled:
-            self._settle(settled)
-
-    def _settle(self, settled: Settled) -> None:
-        """A request that the server does not answer is answered here."""
-        self._overseer.settle(settled)
-        if settled.answer:
-            self._client_out.reply(settled.answer)
-
-
-def _asks(verdict: Verdict) -> bool:
-    """Whether somebody waits for an answer to it, and it would go on."""
-    return any(each.kind == "request" and each.onward is not None for each in (verdict, *verdict.parts))

@@ -20,6 +20,7 @@ _URI_LENGTH: Final = 2048
 
 _INITIALIZED: Final = "notifications/initialized"
 _STANDING: Final = frozenset({"initialize", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
+_ANSWERS: Final = frozenset({"result", "error", "missing"})
 _LISTS: Final = ("tools", "resources", "prompts")
 
 _MARK: Final = b'"assay-again-'
@@ -92,7 +93,7 @@ class Standing:
             opened = verdict.party is Party.CLIENT and verdict.method == _INITIALIZED and verdict.accepted
             if opened and self.initialize is not None and self.initialized is None:
                 self.initialized = verdict.frame
-        elif exchange is None or exchange.asker is not Party.CLIENT:
+        elif exchange is None or exchange.asker is not Party.CLIENT or exchange.method not in _STANDING:
             return
         elif verdict.kind == "request":
             if exchange.state == "open" and verdict.accepted:
@@ -106,13 +107,13 @@ class Standing:
         if len(self._asked) >= MOST_SUBSCRIPTIONS:
             # Those that were given up have not been heard of again.
             self._asked = {each: kept for each, kept in self._asked.items() if each.state == "open"}
-        params = verdict.value.get("params", {})
         if exchange.method == "initialize":
             self._asked[exchange] = verdict.frame
-        elif exchange.method == "logging/setLevel":
-            self._asked[exchange] = params["level"]
-        elif len(params["uri"]) <= _URI_LENGTH and len(self._asked) < MOST_SUBSCRIPTIONS:
-            self._asked[exchange] = params["uri"]
+            return
+        params = verdict.value.get("params")
+        kept = params.get("level" if exchange.method == "logging/setLevel" else "uri") if type(params) is dict else None
+        if type(kept) is str and len(kept) <= _URI_LENGTH and len(self._asked) < MOST_SUBSCRIPTIONS:
+            self._asked[exchange] = kept
         elif exchange.method == "resources/subscribe":
             self.forgotten += 1
 
@@ -123,7 +124,7 @@ class Standing:
             self._level = kept
         elif method == "resources/unsubscribe":
             self._subscriptions.pop(kept, None)
-        elif len(self._subscriptions) < MOST_SUBSCRIPTIONS:
+        elif kept in self._subscriptions or len(self._subscriptions) < MOST_SUBSCRIPTIONS:
             self._subscriptions[kept] = None
         else:
             self.forgotten += 1
@@ -149,7 +150,9 @@ class Reopening:
         """Whether the server has agreed to what the one before had agreed to."""
         self.refusal = ""
         """Why it is no good in place of the one before, if it is not."""
-        self._open: set[Exchange] = set()
+        self.forgotten = standing.forgotten
+        """Subscriptions that it is not told of."""
+        self._open = {self.initialize.exchange}
 
     @property
     def over(self) -> bool:
@@ -160,21 +163,16 @@ class Reopening:
         """The verdict on *frame*, which the server has said; None if it is none of ours."""
         if self.opened and _MARK not in frame:
             return None
-        if type(frame) is Rest:
-            return self._conclude(self._guard.rest(Party.SERVER, frame).settled)
-        verdict = self._guard.hear(Party.SERVER, frame)
-        if verdict.exchange is self.initialize.exchange and verdict.kind in {"result", "error"}:
-            self.refusal = self._objection(verdict)
-            self.opened = not self.refusal
-            return verdict
-        if verdict.exchange in self._open:
-            self._open.discard(verdict.exchange)
-            return verdict
-        if self.opened or verdict.findings is None:
-            return None
-        return self._conclude(self._guard.act(verdict).settled)
+        for verdict in self._verdicts(frame):
+            if verdict.kind in _ANSWERS and verdict.exchange in self._open:
+                self._open.discard(verdict.exchange)
+                if verdict.exchange is self.initialize.exchange:
+                    self.refusal = self._objection(verdict)
+                    self.opened = not self.refusal
+                return verdict
+        return None
 
-    def rest_of_it(self) -> Iterator[Verdict]:
+    def second_half(self) -> Iterator[Verdict]:
         """What the server is told once it is open, in that order."""
         for frame in self._second_half:
             verdict = self._guard.hear(Party.CLIENT, frame)
@@ -183,20 +181,25 @@ class Reopening:
                     self._open.add(verdict.exchange)
                 yield verdict
 
-    def _conclude(self, settled: tuple[Any, ...]) -> Verdict | None:
-        """What could not be read, and was meant to be the answer."""
-        if not settled:
-            return None
-        self.refusal = "its answer to initialize could not be read"
-        verdict: Verdict = settled[0].verdict
-        return verdict
+    def _verdicts(self, frame: bytes) -> Iterator[Verdict]:
+        """On *frame*, and on what it was meant to answer if it cannot be read."""
+        if type(frame) is Rest:
+            settled = self._guard.rest(Party.SERVER, frame).settled
+        else:
+            verdict = self._guard.hear(Party.SERVER, frame)
+            yield verdict
+            settled = () if verdict.findings is None else self._guard.act(verdict).settled
+        for each in settled:
+            yield each.verdict
 
     def _objection(self, verdict: Verdict) -> str:
         """Why a client that has spoken to the server before cannot go on with this one."""
+        if verdict.kind == "missing":
+            return "its answer to initialize could not be read"
         if not verdict.accepted:
             return f"its answer to initialize broke the contract: {verdict.violations[0]}"
         if verdict.kind == "error":
-            return f"it refused initialize: error {verdict.value['error'].get('code')}"
+            return f"it refused initialize: error {verdict.value['error']['code']}"
         result, before = verdict.value["result"], self._before
         if result.get("protocolVersion") != before.get("protocolVersion"):
             return "it answered initialize with another revision than before"

@@ -1,0 +1,169 @@
+"""
+What comes from either side, as bytes: judged, put on record, told, and on to the other side. Nothing here waits.
+
+Accepted frames leave as they came, in the order they came.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from assay.edges.overseer import Overseer, Watcher, passing
+from assay.edges.pipes import FULL, Outlet
+from assay.edges.recorder import Recorder
+from assay.guard.guard import Guard, Move, Settled
+from assay.guard.standing import Hear
+from assay.ladder.framing import Rest, Splitter
+from assay.verdict import Party, Verdict
+
+CROWDED: Final = FULL // 2
+"""Bytes that wait for the next server, from which on requests are not added to them."""
+
+_CLIENT: Final = Party.CLIENT
+_SERVER: Final = Party.SERVER
+
+
+class Crossing:
+    """The frames of one guarded conversation, on their way over two streams."""
+
+    def __init__(
+        self, guard: Guard, hear: Hear, recorder: Recorder, watcher: Watcher, client: Outlet, server: Outlet
+    ) -> None:
+        """*hear* is that of *guard*, or of whoever wants to hear what it says."""
+        self._guard = guard
+        self._hear = hear
+        self._recorder = recorder
+        self._watcher = watcher
+        self._overseer = Overseer(guard, recorder, watcher)
+        self._enforcing = guard.mode == "enforce"
+        self._limit = guard.conversation.limits.frame_bytes
+        self._splitters = {party: Splitter(self._limit, passing=True) for party in Party}
+        self.client = client
+        """Where frames for the client go."""
+        self.server = server
+        """Where those for the server go, or are kept until there is one."""
+
+    def split_anew(self) -> None:
+        """Another server speaks: its first line is its own."""
+        self._splitters[_SERVER] = Splitter(self._limit, passing=True)
+        self.client.end_line()
+
+    def feed(self, party: Party, data: bytes) -> None:
+        """More from one side."""
+        other = self.server if party is _CLIENT else self.client
+        hear, clock, passed = self._hear, self._recorder.clock, self._watcher.passed
+        record = None if self._recorder.idle else self._recorder.message
+        good: list[bytes] = []
+        for frame in self._splitters[party].feed(data):
+            if type(frame) is not Rest:
+                now = clock()
+                verdict = hear(party, frame)
+                if verdict.findings is None:
+                    if record is not None:
+                        record(verdict, now, len(frame))
+                    passed(verdict, now)
+                    good.append(frame)
+                    continue
+            # One after the other: what came before goes first.
+            if good:
+                other.write(b"\n".join(good), b"\n")
+                good.clear()
+            if type(frame) is Rest:
+                self._feed_rest(party, frame)
+            else:
+                self._act(verdict, now, b"\n")
+        if good:
+            other.write(b"\n".join(good), b"\n")
+
+    def feed_waiting(self, data: bytes) -> None:
+        """More from the client, for a server that is not there yet. What is asked beyond measure fails at once."""
+        for frame in self.split(_CLIENT, data):
+            self.feed_one(_CLIENT, frame, crowded=self.server.size >= CROWDED)
+
+    def split(self, party: Party, data: bytes) -> Iterator[bytes]:
+        """The frames that *data* completes, to be fed one by one."""
+        return self._splitters[party].feed(data)
+
+    def feed_one(self, party: Party, frame: bytes, *, crowded: bool = False) -> None:
+        """One frame, or more of a long one. If it is *crowded* where it goes to, requests do not."""
+        if type(frame) is Rest:
+            self._feed_rest(party, frame)
+            return
+        now = self._recorder.clock()
+        verdict = self._hear(party, frame)
+        if crowded and _asks(verdict):
+            self._turn_away(verdict, now)
+        else:
+            self._act(verdict, now, b"\n")
+
+    def _turn_away(self, verdict: Verdict, now: float) -> None:
+        """Too much waits for the next server: what else is asked fails at once."""
+        self._tell(verdict, now, 0)
+        if verdict.back is not None:
+            self.client.reply(verdict.back)
+        for each in (verdict, *verdict.parts):
+            if each.exchange is not None and each.exchange.state == "open":
+                for settled in self._guard.turn_away(each.exchange, "too much waits for the next server already"):
+                    self.settle(settled)
+
+    def _feed_rest(self, party: Party, rest: bytes) -> None:
+        """More of a line that is too long."""
+        if not self._enforcing:
+            (self.server if party is _CLIENT else self.client).write(rest)
+        self._carry_out(party, self._guard.rest(party, rest))
+
+    def feed_end(self, party: Party) -> None:
+        """The last line of a stream, if it has no newline."""
+        last = self._splitters[party].end()
+        if last is not None:
+            now = self._recorder.clock()
+            self._act(self._hear(party, last), now, b"")
+        self._carry_out(party, self._guard.rest(party, b"\n"))
+
+    def _act(self, verdict: Verdict, now: float, ending: bytes) -> None:
+        """Does what is to be done about one frame."""
+        if verdict.kind == "blank":
+            self._carry_out(verdict.party, self._guard.act(verdict), verdict.frame, ending)
+            return
+        move = self._guard.act(verdict) if verdict.findings is not None else passing(verdict)
+        self._tell(verdict, now, len(move.to_client or b"") + len(move.to_server or b""))
+        if len(verdict.frame) > self._limit:
+            # The rest of the line follows, and brings its end.
+            ending = b""
+        self._carry_out(verdict.party, move, verdict.frame, ending)
+
+    def _tell(self, verdict: Verdict, now: float, sent: int) -> None:
+        if not self._recorder.idle:
+            self._recorder.message(verdict, now, sent)
+        if verdict.findings is not None:
+            self._watcher.heard(verdict, now)
+        else:
+            self._watcher.passed(verdict, now)
+
+    def _carry_out(self, speaker: Party, move: Move, frame: bytes = b"", ending: bytes = b"") -> None:
+        for party, outlet, data in (
+            (_SERVER, self.server, move.to_server),
+            (_CLIENT, self.client, move.to_client),
+        ):
+            if data is None:
+                continue
+            if data is frame:
+                outlet.write(data, ending)
+            elif party is speaker:
+                outlet.reply(data)
+            else:
+                outlet.say(data)
+        if move.aside is not None:
+            self._watcher.aside(move.aside)
+        for settled in move.settled:
+            self.settle(settled)
+
+    def settle(self, settled: Settled) -> None:
+        """A request that the server does not answer is answered here."""
+        self._overseer.settle(settled)
+        if settled.answer:
+            self.client.reply(settled.answer)
+
+
+def _asks(verdict: Verdict) -> bool:
+    """Whether somebody waits for an answer to it, and it would go on."""
+    return any(each.kind == "request" and each.onward is not None for each in (verdict, *verdict.parts))
