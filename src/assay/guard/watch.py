@@ -177,7 +177,8 @@ def _fate(verdict: Verdict, *, enforcing: bool) -> str:
         return ""
     if enforcing and not verdict.accepted:
         return "stopped: "
-    aside = enforcing and any(each.action == "quarantine" for each in verdict.violations)
+    # A call may name a tool whose schema is found unusable only then: it goes on, and nothing is left out of it.
+    aside = enforcing and verdict.kind == "result" and any(each.action == "quarantine" for each in verdict.violations)
     return "passed, entries set aside: " if aside else "passed: "
 
 
