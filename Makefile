@@ -8,11 +8,13 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 2
 
 # What tests look at from outside: an environment made as specs/001 says, one with the official SDK, the official
-# TypeScript client and the official conformance suite.
+# TypeScript client, the official conformance suite, and servers that other people wrote.
 SPECS := .venvs/specs
 SDK := .venvs/sdk
 BENCH := .venvs/bench
-NODE_MODULES := tests/clients/node_modules tests/conformance/node_modules
+SERVERS := .venvs/servers
+OLD_SERVERS := .venvs/servers_v1
+NODE_MODULES := tests/clients/node_modules tests/conformance/node_modules tests/real_servers/node_modules
 COMPAT := compat/pyproject.toml compat/assay_mcp_compat.pth $(wildcard compat/src/mcp/*.py)
 # Empty where there is no npm, or no Node.js that the client runs on. The suite brings its own.
 NPM := $(shell node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' 2>/dev/null && command -v npm)
@@ -50,13 +52,24 @@ $(SPECS)/.done: requirements.txt pyproject.toml $(COMPAT) | $(SPECS)/bin/python
 	@touch $@
 
 # Little of what is installed there is ever imported. For this option of pip, 0 means yes: do not compile.
-$(SPECS)/.done $(SDK)/.done: export PIP_NO_COMPILE := 0
+$(SPECS)/.done $(SDK)/.done $(SERVERS)/.done $(OLD_SERVERS)/.done: export PIP_NO_COMPILE := 0
 
 # The SDK comes first: a test shows that what is installed after it leaves it alone.
 $(SDK)/.done: pyproject.toml $(COMPAT) | $(BIN)/python
 	$(PYTHON) -m venv --without-pip $(SDK)
 	$(PIP) --python $(SDK)/bin/python install 'mcp>=2'
 	$(PIP) --python $(SDK)/bin/python install . ./compat
+	@touch $@
+
+# Not by pyproject.toml: nothing of ours is in there. A major version is a year; the last server still needs the old SDK.
+$(SERVERS)/.done: | $(BIN)/python
+	$(PYTHON) -m venv --without-pip $(SERVERS)
+	$(PIP) --python $(SERVERS)/bin/python install 'mcp-server-git>=2026,<2027' 'mcp-server-time>=2026,<2027'
+	@touch $@
+
+$(OLD_SERVERS)/.done: | $(BIN)/python
+	$(PYTHON) -m venv --without-pip $(OLD_SERVERS)
+	$(PIP) --python $(OLD_SERVERS)/bin/python install 'mcp-server-sqlite>=2025,<2026' 'mcp<2'
 	@touch $@
 
 $(PACKAGES): %/node_modules/.done: %/package.json
@@ -80,7 +93,7 @@ run: $(VENV)/.run  ## judge a bundled sample conversation, and talk to the asset
 set-up:
 	@$(MAKE) --no-print-directory -j4 installed
 
-installed: $(VENV)/.test $(SPECS)/.done $(SDK)/.done $(PACKAGES)
+installed: $(VENV)/.test $(SPECS)/.done $(SDK)/.done $(SERVERS)/.done $(OLD_SERVERS)/.done $(PACKAGES)
 	@:
 
 test: set-up  ## lint, types and all tests

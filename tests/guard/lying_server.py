@@ -5,6 +5,7 @@ Without a script it is a good server with one tool. The script is a JSON object,
 the argument names after an @:
 
     received    a file, or a named pipe, that every line it receives is written to, as it came
+    sent        a file that all that it writes to stdout is written to as well
     tools       what it lists in place of its own
     start       actions before it reads anything
     on          actions by what comes in: `tools/call:NAME`, a method, `answer` for anything without a method, or the
@@ -54,6 +55,9 @@ CAPABILITIES = {
     "prompts": {},
     "completions": {},
 }
+COPY = [-1]
+"""Where a copy of all that goes to stdout is written, if anywhere."""
+
 LIFETIME = 120
 """Seconds after which anything here ends by itself, whatever a test has done wrong."""
 
@@ -65,8 +69,10 @@ class Server:
         self.script = script
         self.on = script.get("on", {})
         self.number = 0
-        path = script.get("received")
-        self.received = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600) if path else -1
+        self.received, COPY[0] = (
+            os.open(script[name], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600) if name in script else -1
+            for name in ("received", "sent")
+        )
 
     def serve(self) -> None:
         """Until the input ends."""
@@ -93,8 +99,12 @@ class Server:
             message = json.loads(line)
         except ValueError:
             return
-        if not isinstance(message, dict):
-            return
+        for each in message if isinstance(message, list) else [message]:
+            if isinstance(each, dict):
+                self.react(each)
+
+    def react(self, message: dict[str, Any]) -> None:
+        """One message; those of a batch one after the other."""
         self.number += 1
         method = message.get("method", "answer")
         params = message.get("params")
@@ -224,6 +234,8 @@ def say(message: Any) -> None:
 
 def write(descriptor: int, data: bytes) -> None:
     """All of *data*, however long that takes."""
+    if descriptor == 1 and COPY[0] >= 0:
+        write(COPY[0], data)
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(descriptor, rest) :]

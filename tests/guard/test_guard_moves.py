@@ -217,6 +217,14 @@ def test_under_audit_what_cannot_be_read_passes_and_counts_as_an_answer() -> Non
     assert [each.verdict.exchange.id for each in talk.guard.server_ended("", []) if each.verdict.exchange] == [2, 3]
 
 
+def test_under_audit_an_answer_in_a_batch_passes_and_counts_as_one() -> None:
+    """The client has it, for better or worse, and nobody waits for another."""
+    talk = Talk("audit").opened()
+    talk.client(request(7, "ping"))
+    assert talk.server([result(7, {})]) == Move(to_client=frame_of([result(7, {})]))
+    assert not talk.guard.owed
+
+
 @pytest.mark.parametrize("mode", ["audit", "enforce"])
 def test_the_end_of_a_message_that_is_too_long_tells_which_request_it_answers(mode: Mode) -> None:
     talk = Talk(mode, frame_bytes=300).opened()

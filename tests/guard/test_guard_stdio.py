@@ -19,6 +19,7 @@ BAD_REQUESTS = [
     pytest.param({"jsonrpc": "1.0", "id": 7, "method": "ping"}, -32600, "envelope/jsonrpc", id="version"),
     pytest.param(b'{"jsonrpc":"2.0","id":7,"method":"ping","method":"ping"}', -32700, "syntax/duplicate-key", id="key"),
     pytest.param(b'{"jsonrpc":"2.0","id":7,"method":"ping","params":{"a":NaN}}', -32700, "syntax/number", id="nan"),
+    pytest.param(b'\xef\xbb\xbf{"jsonrpc":"2.0","id":7,"method":"ping"}', -32700, "syntax/bom", id="bom"),
     pytest.param(b'{"params":{"a":\xff},"method":"ping","jsonrpc":"2.0","id":7}', -32700, "syntax/utf8", id="utf8"),
 ]
 
@@ -96,6 +97,7 @@ BAD_ANSWERS: dict[str, tuple[list[Any], str, str]] = {
         "syntax/duplicate-key",
         "/result/a",
     ),
+    "marked": (["raw", '\xef\xbb\xbf{"jsonrpc":"2.0","id":$id,"result":{"content":[]}}\n'], "syntax/bom", ""),
     "half": (["raw", '{"jsonrpc":"2.0","id":$id,"result":{"cont\n'], "syntax/json", ""),
     "batch": (["say", [{"jsonrpc": "2.0", "id": "$id", "result": {"content": TEXT}}]], "envelope/batch", ""),
 }

@@ -104,8 +104,10 @@ class Guard:
             return self._onward(verdict, verdict.frame) if passes else self._unreadable(verdict)
         if verdict.party is _CLIENT:
             return Move(verdict.back, verdict.onward)
-        if verdict.onward is None and verdict.kind == "batch":
-            return Move(settled=tuple(self._in_batch(verdict)))
+        if verdict.kind == "batch" and not verdict.parts:
+            # No batch may be here: what it answers has no other answer.
+            settled = tuple(self._in_batch(verdict))
+            return Move(settled=settled) if self._enforcing else self._onward(verdict, verdict.frame)
         if verdict.onward is None and verdict.kind == "unreadable":
             # JSON, and no message: some servers log like that.
             return Move(aside=verdict.frame)

@@ -17,7 +17,8 @@ _SPACE: Final = rb"[ \t\r\n]*+"
 _MEMBER: Final = (
     _SPACE + rb'"(jsonrpc|method|id)"' + _SPACE + rb":" + _SPACE + rb'("(?:[^"\\]|\\.)*+"|-?[0-9]++(?![.eE]))' + _SPACE
 )
-_BEGINNING: Final = re.compile(_SPACE + rb"\{")
+_BEGINNING: Final = re.compile(rb"(?:\xef\xbb\xbf)?" + _SPACE + rb"\{")
+"""A byte order mark does not belong there; but what is behind it shows itself all the same."""
 _LEADING: Final = re.compile(_MEMBER + rb",")
 _OUTCOME: Final = re.compile(_SPACE + rb'"(?:result|error)"' + _SPACE + rb":")
 _TRAILING: Final = re.compile(rb"(?:," + _MEMBER + rb"){1,3}+\}" + _SPACE + rb"\Z")

@@ -169,7 +169,9 @@ def _fate(verdict: Verdict, *, enforcing: bool) -> str:
     done = {each.action for each in verdict.violations} if enforcing else set()
     if "repair" in done:
         return "repaired: "
-    return "passed, entries set aside: " if "quarantine" in done else "passed: "
+    # A call may name a tool whose schema is found unusable only then: it goes on, and nothing is left out of it.
+    aside = verdict.kind == "result" and "quarantine" in done
+    return "passed, entries set aside: " if aside else "passed: "
 
 
 def _line(verdict: Verdict, *, enforcing: bool) -> str:

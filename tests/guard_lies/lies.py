@@ -1,0 +1,398 @@
+"""
+Every rule, and what breaks it: the lies of a server, and those of a client.
+
+A case is told in turns: what the client says at once, before it waits for all that comes of it. What the server does
+is a script of `lying_server.py`; where that says nothing, it does well.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from guarded import INITIALIZED, call, initialize, notification, request, result
+
+LATEST = "2026-07-28"
+META: dict[str, Any] = {
+    "io.modelcontextprotocol/protocolVersion": LATEST,
+    "io.modelcontextprotocol/clientCapabilities": {"roots": {}, "sampling": {}, "elicitation": {}},
+}
+
+Outcome = int | str
+"""What becomes of a request: "result", "isError" for a result that says so, or the code of an error."""
+
+
+class Case(NamedTuple):
+    """One way to break a rule."""
+
+    rule: str
+    turns: list[list[Any]]
+    """What the client says."""
+    gets: list[tuple[Any, Outcome]]
+    """Every answer that the client is to get under enforce, by its id."""
+    on: Mapping[str, Any] = {}
+    """What the server does, by what it receives."""
+    tools: list[dict[str, Any]] | None = None
+    """What it lists."""
+    listed: int | None = None
+    """How many of the tools the client is to see."""
+    fate: str | None = None
+    """What is said to become of the message, where that is not what the rule does by itself."""
+    revision: str = "2025-11-25"
+    opened: bool = True
+    """Whether the handshake, or the first list, comes before the first turn."""
+    options: tuple[str, ...] = ()
+    """Further options of the guard."""
+    capabilities: Mapping[str, Any] = {}
+    """What the client declares in place of the usual."""
+    survives: bool = True
+    """Whether there is a server afterwards."""
+
+
+def tool(name: str = "search", **more: Any) -> dict[str, Any]:
+    """A tool that takes anything, and promises nothing."""
+    return {"name": name, "inputSchema": {"type": "object"}, **more}
+
+
+def taking(schema: dict[str, Any]) -> dict[str, Any]:
+    """A tool that takes a value of *schema*."""
+    return tool("odd", inputSchema={"type": "object", "properties": {"value": schema}})
+
+
+def modern(ident: Any, method: str, **params: Any) -> dict[str, Any]:
+    """A request of the revision without a handshake."""
+    return request(ident, method, {**params, "_meta": META})
+
+
+# ── lies of the server, in place of an answer ────────────────────────────────────────────────────────────────────────
+
+TEXT = [{"type": "text", "text": "x"}]
+HITS = {"content": TEXT, "structuredContent": {"hits": 1}}
+
+
+def answering(rule: str, *actions: Any, gets: Outcome = -32010, **more: Any) -> Case:
+    """The server does this in place of an answer to a call."""
+    return Case(rule, [[call(1)]], [(1, gets)], on={"tools/call": list(actions)}, **more)
+
+
+def raw(rule: str, before: str, after: str = "") -> list[Case]:
+    """A result with something unreadable in it; the id before it, and behind it."""
+    first = '{"jsonrpc":"2.0","id":$id,"result":{"content":[],"x":' + before + "}}\n"
+    last = '{"result":{"content":[],"x":' + before + '},"jsonrpc":"2.0","id":$id}\n'
+    return [answering(rule, ["raw", after + first]), answering(rule, ["raw", after + last])]
+
+
+FRAMES = [
+    answering(
+        "framing/size",
+        ["long", '{"jsonrpc":"2.0","id":$id,"result":{"content":[{"type":"text","text":"', 300_000, '"}]}}\n'],
+        options=("--set", "guard.frame_bytes=65536"),
+    ),
+    answering(
+        "framing/size",
+        ["long", '{"result":{"content":[{"type":"text","text":"', 300_000, '"}]},"id":$id,"jsonrpc":"2.0"}\n'],
+        options=("--set", "guard.frame_bytes=65536"),
+    ),
+    Case(
+        "framing/size",
+        [[call(1, words="x" * 300_000)]],
+        [(1, -32600)],
+        options=("--set", "guard.frame_bytes=65536"),
+    ),
+    *raw("syntax/utf8", '"\xff"'),
+    *raw("syntax/bom", "1", after="\xef\xbb\xbf"),
+    *raw("syntax/json", "[1,]"),
+    *raw("syntax/number", "NaN"),
+    *raw("syntax/number", "1e400"),
+    *raw("syntax/surrogate", '"\\ud800"'),
+    *raw("syntax/duplicate-key", '{"a":1,"\\u0061":2}'),
+    *raw("syntax/depth", "[" * 200 + "]" * 200),
+    answering("syntax/json", ["raw", "library 0.3 starting\n"], ["good"], gets="result"),
+    answering("syntax/json", ["raw", '{"jsonrpc":"2.0","id":$id,"result":{"con\n']),
+    Case("syntax/json", [[b'{"jsonrpc":"2.0","id":1,"method":"ping",}']], [(1, -32700)]),
+    Case("syntax/utf8", [[b'{"jsonrpc":"2.0","id":1,"method":"\xff"}']], [(1, -32700)]),
+    Case("syntax/bom", [[b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"method":"ping"}']], [(1, -32700)]),
+    Case(
+        "syntax/duplicate-key", [[b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{},"params":{}}']], [(1, -32700)]
+    ),
+]
+
+ENVELOPES = [
+    answering("envelope/message", ["raw", '42\n"done"\nnull\n'], ["good"], gets="result"),
+    Case("envelope/message", [[b"42"]], [(None, -32600)]),
+    answering("envelope/batch", ["say", [result("$id", HITS)]]),
+    answering("envelope/batch", ["raw", "[]\n"], ["good"], gets="result"),
+    Case("envelope/batch", [[[call(1)]]], [(None, -32600)]),
+    answering("envelope/jsonrpc", ["say", {"id": "$id", "result": HITS}]),
+    Case("envelope/jsonrpc", [[{"id": 1, "method": "ping"}]], [(1, -32600)]),
+    answering("envelope/id", ["say", result(None, HITS)], ["good"], gets="result"),
+    answering("envelope/id", ["say", {"jsonrpc": "2.0", "result": HITS}], ["good"], gets="result"),
+    answering("envelope/id", ["say", request("x" * 2000, "ping")], ["good"], gets="result"),
+    Case("envelope/id", [[request(None, "ping")]], [(None, -32600)]),
+    Case("envelope/id", [[request(True, "ping")]], [(None, -32600)]),
+    answering("envelope/method", ["say", {"jsonrpc": "2.0", "id": "s", "method": 5}], ["good"], gets="result"),
+    answering("envelope/method", ["say", {"jsonrpc": "2.0", "method": ""}], ["good"], gets="result"),
+    Case("envelope/method", [[request(1, "")]], [(1, -32600)]),
+    answering("envelope/params", ["say", notification("notifications/message", [1])], ["good"], gets="result"),
+    answering("envelope/params", ["say", request("s", "roots/list", [])], ["good"], gets="result"),
+    Case("envelope/params", [[request(1, "ping", [])]], [(1, -32600)]),
+    answering("envelope/members", ["say", {**result("$id", HITS), "error": {"code": 1, "message": "no"}}]),
+    answering("envelope/members", ["say", {"jsonrpc": "2.0", "id": "$id"}]),
+    answering("envelope/members", ["say", {**result("$id", HITS), "method": "tools/call"}]),
+    answering("envelope/error", ["say", {"jsonrpc": "2.0", "id": "$id", "error": "it failed"}]),
+    answering("envelope/error", ["say", {"jsonrpc": "2.0", "id": "$id", "error": {"code": "1", "message": "no"}}]),
+    answering("envelope/result", ["result", "done"]),
+    answering("envelope/result", ["result", None]),
+]
+
+# ── lies about the protocol ──────────────────────────────────────────────────────────────────────────────────────────
+
+SLOW: dict[str, Any] = {
+    "tools/call:slow": [],
+    "notifications/roots/list_changed": [["say", result("a", HITS)], ["say", result("b", HITS)]],
+}
+AGAIN = {**initialize(), "id": "again"}
+BARE = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "liar", "version": "1"}}
+NOTE = notification("notifications/message", {"level": "info", "data": 1})
+PROGRESS = {"name": "search", "arguments": {"words": "sea"}, "_meta": {"progressToken": "p"}}
+
+
+def progress(token: str, done: float) -> list[Any]:
+    """The server tells of progress."""
+    return ["say", notification("notifications/progress", {"progressToken": token, "progress": done})]
+
+
+OWN: dict[str, Any] = {"experimental": {"acme": {}}}
+UNKNOWN = {"jsonrpc": "2.0", "id": "$id", "error": {"code": -32601, "message": "Unknown tool"}}
+
+METHODS = [
+    Case("protocol/method", [[request(1, "tools/run")]], [(1, -32601)]),
+    Case("protocol/method", [[notification("notifications/nope")]], []),
+    answering("protocol/method", ["say", request("s", "client/nope")], ["good"], gets="result"),
+    answering("protocol/method", ["say", notification("notifications/nope")], ["good"], gets="result"),
+    Case("protocol/extension", [[request(1, "acme/search")]], [(1, "result")], capabilities=OWN),
+    answering("protocol/direction", ["say", request("s", "tools/list")], ["good"], gets="result"),
+    answering("protocol/direction", ["say", INITIALIZED], ["good"], gets="result"),
+    Case("protocol/direction", [[request(1, "roots/list")]], [(1, -32601)]),
+    Case("protocol/params", [[request(1, "tools/call", {"arguments": {}})]], [(1, -32602)]),
+    answering("protocol/params", ["say", request("s", "sampling/createMessage", {})], ["good"], gets="result"),
+    answering(
+        "protocol/params",
+        ["say", notification("notifications/message", {"level": "loud", "data": 1})],
+        ["good"],
+        gets="result",
+    ),
+    answering("protocol/result", ["result", {"contents": TEXT}]),
+    answering("protocol/result", ["result", {"content": [{"type": "text"}]}]),
+    Case(
+        "protocol/result",
+        [[request(1, "tools/list")]],
+        [(1, "result")],
+        tools=[tool(), {"name": "bare"}, tool("last")],
+        listed=2,
+        fate="quarantine",
+    ),
+    Case(
+        # The client lies: what the server asked fails, and what the client asked does not.
+        "protocol/result",
+        [[call(1)], [result("s", {"roots": "none"})]],
+        [(1, "result")],
+        on={"tools/call": [["say", request("s", "roots/list")], ["good"]]},
+    ),
+    answering("protocol/error", ["say", {"jsonrpc": "2.0", "id": "$id", "error": {"code": -32042, "message": "go"}}]),
+    Case(
+        "protocol/format",
+        [[request(1, "resources/read", {"uri": "readme.md"})]],
+        [(1, "result")],
+        on={"resources/read": [["result", {"contents": []}]]},
+    ),
+    answering("protocol/unsolicited", ["say", result("nobody", HITS)], ["good"], gets="result"),
+    answering("protocol/unsolicited", ["raw", '{"jsonrpc":"2.0","id":"1","result":{}}\n'], ["good"], gets="result"),
+    Case("protocol/unsolicited", [[result("nobody", {})]], []),
+    answering("protocol/answered-twice", ["good"], ["good"], gets="result"),
+    Case(
+        "protocol/answered-twice",
+        [[call(1)], [result("s", {"roots": []}), result("s", {"roots": []})]],
+        [(1, "result")],
+        on={"tools/call": [["say", request("s", "roots/list")], ["good"]]},
+    ),
+    Case(
+        "protocol/id-in-use",
+        [[call("a", "slow"), call("b", "slow"), call("a", "slow"), notification("notifications/roots/list_changed")]],
+        [("a", -32600), ("a", "result"), ("b", "result")],
+        on=SLOW,
+    ),
+    Case(
+        "protocol/too-many-open",
+        [[call("a", "slow"), call("b", "slow"), call("c"), notification("notifications/roots/list_changed")]],
+        [("a", "result"), ("b", "result"), ("c", -32016)],
+        on=SLOW,
+        options=("--set", "limits.open_requests=2"),
+    ),
+    Case(
+        "protocol/token-size",
+        [[request(1, "tools/call", {**PROGRESS, "_meta": {"progressToken": "x" * 2000}})]],
+        [(1, -32602)],
+    ),
+    Case("protocol/token-size", [[request(1, "resources/list", {"cursor": "x" * 70_000})]], [(1, -32602)]),
+    Case(
+        "protocol/result-type",
+        [[modern(1, "tools/call", name="search", arguments={"words": "sea"})]],
+        [(1, -32010)],
+        on={"tools/call": [["result", {**HITS, "resultType": "partial"}]]},
+        revision=LATEST,
+    ),
+    Case(
+        "protocol/progress",
+        [[request(1, "tools/call", PROGRESS)]],
+        [(1, "result")],
+        on={"tools/call": [progress("p", 2), progress("p", 1), ["good"]]},
+    ),
+    answering("protocol/progress", progress("nobody's", 1), ["good"], gets="result"),
+    Case("protocol/cancel", [[notification("notifications/cancelled", {"requestId": 77})]], []),
+    answering(
+        "protocol/cancel", ["say", notification("notifications/cancelled", {"requestId": 77})], ["good"], gets="result"
+    ),
+    Case(
+        "protocol/cancel-other",
+        [[modern(1, "tools/call", name="search", arguments={"words": "sea"})]],
+        [(1, "result")],
+        on={"tools/call": [["say", notification("notifications/cancelled", {"requestId": "$id"})], ["good"]]},
+        revision=LATEST,
+    ),
+    answering("protocol/error-code", ["say", UNKNOWN], gets=-32601),
+    answering("protocol/unanswered", ["log", "no more\n"], ["exit", 5], gets=-32011, survives=False),
+]
+
+LIFECYCLE = [
+    Case("protocol/before-initialize", [[request(1, "tools/list")]], [(1, -32600)], opened=False),
+    Case(
+        "protocol/before-initialized",
+        [[initialize()], [request(1, "tools/list")]],
+        [("open", "result"), (1, "result")],
+        opened=False,
+    ),
+    Case("protocol/initialize-again", [[AGAIN]], [("again", -32600)]),
+    Case(
+        "protocol/unsupported-revision",
+        [[request(1, "tools/list", {"_meta": {**META, next(iter(META)): "2030-01-01"}})]],
+        [(1, -32022)],
+        opened=False,
+    ),
+    Case(
+        "protocol/unknown-revision",
+        [[initialize(), INITIALIZED]],
+        [("open", "result")],
+        on={"initialize": [["result", {**BARE, "protocolVersion": "1.0"}]]},
+        opened=False,
+    ),
+    Case(
+        "protocol/capability",
+        [[call(1)]],
+        [(1, "result")],
+        on={"initialize": [["result", BARE]], "tools/call": [["say", NOTE], ["good"]]},
+    ),
+    Case(
+        "protocol/capability",
+        [[request(1, "prompts/list")]],
+        [(1, "result")],
+        on={"initialize": [["result", BARE]], "prompts/list": [["result", {"prompts": []}]]},
+    ),
+    Case("protocol/batched-initialize", [[[AGAIN]]], [("again", -32600)], revision="2025-03-26"),
+]
+
+# ── lies about tools ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def setting_aside(rule: str, *wrong: dict[str, Any], listed: int = 2, **more: Any) -> Case:
+    """A list with something *wrong* between two good tools, which are left."""
+    return Case(
+        rule,
+        [[request(1, "tools/list")], [call(2), call(3, "last")]],
+        [(1, "result"), (2, "result"), (3, "result")],
+        tools=[tool(), *wrong, tool("last")],
+        listed=listed,
+        **more,
+    )
+
+
+def doubling(levels: int) -> dict[str, Any]:
+    """A schema whose judging takes twice as long with every level."""
+    twice = {str(level): {"allOf": [{"$ref": f"#/$defs/{level + 1}"}] * 2} for level in range(levels)}
+    return {"$ref": "#/$defs/0", "$defs": {**twice, str(levels): {"type": "object"}}}
+
+
+WIDE = {"anyOf": [{"items": {"maximum": 5}}] * 200}
+"""A schema that is cheap to compile, and dear on a long list."""
+
+CONTRACTS = [
+    Case("contract/input", [[call(1, words=5)]], [(1, "isError")]),
+    Case("contract/input", [[call(1, limit=0)]], [(1, -32602)], revision="2025-06-18"),
+    answering("contract/output", ["result", {"content": TEXT, "structuredContent": {"hits": "3"}}]),
+    answering("contract/output", ["result", {"content": TEXT}]),
+    Case("contract/unknown-tool", [[call(1, "serach")]], [(1, "result")]),
+    setting_aside("contract/duplicate-tool", tool(), listed=2),
+    setting_aside("contract/schema", taking({"type": "strnig"})),
+    setting_aside("contract/schema", taking({"$ref": "#/$defs/nowhere"})),
+    setting_aside("contract/remote-ref", taking({"$ref": "https://example.com/schema.json"})),
+    setting_aside("contract/remote-ref", taking({"$ref": "file:///etc/passwd"})),
+    setting_aside(
+        "contract/unknown-dialect",
+        tool("odd", inputSchema={"type": "object", "$schema": "https://example.com/mine"}),
+        listed=3,
+    ),
+    Case(
+        # Beyond what is compiled of one list: that waits until somebody calls it, and then it is not judged.
+        "contract/schema-size",
+        [[request(1, "tools/list")], [call(2, "odd")]],
+        [(1, "result"), (2, "result")],
+        tools=[tool(), taking({"enum": ["x" * 300_000]})],
+        listed=2,
+        fate="report",
+    ),
+    setting_aside("contract/schema-size", taking({"properties": {str(n): {} for n in range(6000)}})),
+    setting_aside("contract/schema-cost", taking(doubling(40)) | {"inputSchema": {"type": "object", **doubling(40)}}),
+    setting_aside("contract/schema-cycle", tool("odd", inputSchema={"type": "object", "$ref": "#"})),
+    setting_aside("contract/pattern", taking({"pattern": "^(?=a)b"})),
+    Case(
+        "contract/unjudged",
+        [[call(1, value=[1] * 500_000)]],
+        [(1, -32602)],
+        tools=[tool(inputSchema={"type": "object", "properties": {"value": WIDE}})],
+    ),
+    Case(
+        "contract/header",
+        [[modern(1, "tools/list")]],
+        [(1, "result")],
+        tools=[tool(), taking({"type": "number", "x-mcp-header": "Value"}), tool("last")],
+        listed=2,
+        revision=LATEST,
+    ),
+]
+
+CASES = [*FRAMES, *ENVELOPES, *METHODS, *LIFECYCLE, *CONTRACTS]
+
+_HTTP_ONLY = "there are headers over HTTP only: tests/ladder/test_headers.py, tests/http/test_http_stateless.py"
+ELSEWHERE = {
+    "protocol/header-missing": _HTTP_ONLY,
+    "protocol/header-mismatch": _HTTP_ONLY,
+    "protocol/header-encoding": _HTTP_ONLY,
+}
+"""Rules that cannot be broken over STDIO, and where they are tested."""
+
+
+def named(cases: list[Case]) -> list[str]:
+    """A name for each of *cases*: its rule, and the number where there are more."""
+    return [f"{case.rule}-{sum(each.rule == case.rule for each in cases[:at])}" for at, case in enumerate(cases)]
+
+
+def script(case: Case) -> dict[str, Any]:
+    """What the server of *case* is told to do."""
+    return {"on": dict(case.on), **({} if case.tools is None else {"tools": case.tools})}
+
+
+def frames(case: Case) -> list[list[bytes]]:
+    """The turns of *case* as frames."""
+    return [
+        [each if isinstance(each, bytes) else json.dumps(each, separators=(",", ":")).encode() for each in turn]
+        for turn in case.turns
+    ]

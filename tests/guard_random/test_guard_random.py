@@ -1,0 +1,230 @@
+"""
+Thousands of exchanges by chance, good and broken, through the guard, while the server is killed at any moment.
+
+Whatever happens: every request is answered exactly once, what passes arrives byte for byte and in order, and what does
+not pass does not arrive. `make test` does 2,000 of them in 8 seconds; for 10,000, in 30:
+
+    ASSAY_RANDOM_EXCHANGES=10000 pytest tests/guard_random
+
+ASSAY_RANDOM_SEED, any text, makes other ones; a failure names the conversation that it is about.
+"""
+
+import json
+import os
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from exchanges import LAST_WORD, Answer, Item, Session, Step, ident_of, script, sessions
+from pairings import PAIRINGS, Pairing
+
+EXCHANGES = int(os.environ.get("ASSAY_RANDOM_EXCHANGES", "2000"))
+SEED = os.environ.get("ASSAY_RANDOM_SEED", "first")
+
+FAILED = {-32010, -32011}
+"""What the guard says of an answer that is broken, and of one that never came."""
+
+
+class Run:
+    """One conversation, carried out."""
+
+    def __init__(self, told: Session, pairing: Pairing) -> None:
+        self.told = told
+        self.pairing = pairing
+        self.said: list[Step] = []
+        """What the client has said before the server was killed, and nobody heard."""
+        self.pressed: list[Step] = []
+        """What it has said after that."""
+        self.replied: list[bytes] = []
+        self.got: list[bytes] = []
+        self._replies: dict[bytes, bytes] = {}
+        self._open: set[str] = set()
+        self.status = 0
+
+    def carry_out(self) -> None:
+        """All of it."""
+        with self.pairing:
+            for step in self.told.opening:
+                self._say([step])
+                self._wait(0)
+            self._go_through()
+            while self._listen():
+                pass
+            self.status = self.pairing.stop()
+
+    def _go_through(self) -> None:
+        last = self.told.killed_after
+        steps = self.told.steps
+        for step in steps[:last]:
+            self._say([step])
+            if not step.told.endswith(LAST_WORD):
+                self._wait(self.told.window)
+        if last is None:
+            self._wait(0)
+            self.pairing.leave()
+            return
+        if not steps[last - 1].told.endswith(LAST_WORD):
+            self.pairing.kill()
+        for step in steps[last : last + self.told.pressing]:
+            self.pressed.append(step)
+            if not self.pairing.send([step.said]):
+                return
+
+    def _say(self, steps: list[Step]) -> None:
+        for step in steps:
+            self.said.append(step)
+            self._replies.update(step.replies)
+            if step.asks is not None and (step.gets or step.refused):
+                self._open.add(step.asks)
+        assert self.pairing.send([step.said for step in steps])
+
+    def _wait(self, most: int) -> None:
+        """Until no more than *most* requests are open that will be answered."""
+        while len(self._open) > most:
+            assert self._listen(), f"the conversation has ended, and {sorted(self._open)} were not answered"
+
+    def _listen(self) -> bool:
+        lines = self.pairing.receive()
+        for line in lines:
+            self.got.append(line)
+            reply = self._replies.pop(line, None)
+            if reply is not None and self.pairing.send([reply]):
+                self.replied.append(reply)
+            elif line.startswith((b"{", b" ")):
+                ident, message = ident_of(line)
+                if "method" not in message:
+                    self._open.discard(ident or "")
+        return bool(lines)
+
+
+def check_enforced(run: Run, received: list[bytes]) -> None:
+    """What came of it is what the model says."""
+    told = run.told
+    steps = run.said + run.pressed
+    refusals = {each.ident for step in steps for each in step.refused}
+    refused, served = apart(run.got, refusals)
+    # What was said after the end may not have been heard.
+    expected = [each for step in run.said for each in step.refused]
+    more = [each for step in run.pressed for each in step.refused]
+    assert refused == (expected + more)[: len(refused)]
+    assert len(refused) >= len(expected)
+    if told.killed_after is None:
+        assert is_same(served, [each for step in steps for each in step.gets])
+        assert run.status == 0
+    else:
+        check_cut_off(run, served)
+        assert run.status == 3
+    check_received(run, received)
+
+
+def apart(lines: list[bytes], refusals: set[str | None]) -> tuple[list[Answer], list[bytes]]:
+    """What the guard has answered to bad requests, and all else."""
+    refused: list[Answer] = []
+    served: list[bytes] = []
+    for line in lines:
+        ident, message = ident_of(line)
+        if "method" not in message and ident in refusals:
+            refused.append(Answer(ident))
+        else:
+            served.append(line)
+    return refused, served
+
+
+def is_item(line: bytes, item: Item) -> bool:
+    """Whether *line* is what was expected."""
+    if isinstance(item, bytes):
+        return line == item
+    ident, message = ident_of(line)
+    return ident == item.ident and message.get("error", {}).get("code") in FAILED
+
+
+def is_same(lines: list[bytes], items: list[Item]) -> bool:
+    """Whether all of it is what was expected, in this order."""
+    for line, item in zip(lines, items, strict=False):
+        assert is_item(line, item), f"{line!r}, where {item!r} was expected"
+    assert len(lines) == len(items)
+    return True
+
+
+def check_cut_off(run: Run, served: list[bytes]) -> None:
+    """Up to some place all is as if nobody had been killed; then each open request fails, once."""
+    items = [each for step in run.said for each in step.gets]
+    good = 0
+    while good < min(len(served), len(items)) and is_item(served[good], items[good]):
+        good += 1
+    answered = Counter(answers(served))
+    owed = [step.asks for step in run.said if step.asks is not None and step.passes]
+    late = [step.asks for step in run.pressed if step.asks is not None and step.passes]
+    assert not answered - Counter(owed + late), "somebody was answered twice, or unasked"
+    assert not Counter(owed) - answered, "somebody was not answered"
+    assert [each for each in late if each in answered] == late[: sum(each in answered for each in late)]
+    for number, line in enumerate(served[good:]):
+        _, message = ident_of(line)
+        code = message.get("error", {}).get("code")
+        # The last line of the server may be half a one.
+        assert code == -32011 or (number == 0 and code == -32010) or is_whole(line, run), line
+
+
+def is_whole(line: bytes, run: Run) -> bool:
+    """Whether *line* is the last one of a server that died before it could write the end of the line."""
+    return any(step.told.endswith(LAST_WORD) and line.rstrip() in step.told for step in run.said[-1:])
+
+
+def answers(lines: list[bytes]) -> list[str]:
+    """The ids of the answers among *lines*."""
+    found = (ident_of(line) for line in lines)
+    return [ident for ident, message in found if ident is not None and "method" not in message]
+
+
+def check_received(run: Run, received: list[bytes]) -> None:
+    """The server has got what passes, in order and as it came, and what the guard says to it."""
+    passing = [step.said for step in (*run.told.opening, *run.told.steps) if step.passes]
+    sent = [step.said for step in run.said + run.pressed if step.passes]
+    replies = set(run.replied)
+    known = set(passing)
+    got = [line for line in received if line in known and line not in replies]
+    assert got == sent[: len(got)]
+    own = [line for line in received if line not in known and line not in replies]
+    back = [each for step in run.said for each in step.back]
+    for line, answer in zip(own, back, strict=False):
+        ident, message = ident_of(line)
+        assert ident == answer.ident
+        assert "error" in message
+    assert len(own) <= len(back)
+    if run.told.killed_after is None:
+        assert len(got) == len(sent)
+        assert len(own) == len(back)
+        assert [line for line in received if line in replies] == run.replied
+
+
+def lines_of(data: bytes) -> list[bytes]:
+    """Each with its newline."""
+    return [each + b"\n" for each in data.split(b"\n")[:-1]]
+
+
+def one(place: Path, told: Session, kind: type[Pairing]) -> None:
+    """One conversation, from its beginning to the judgement on it."""
+    place.mkdir()
+    (place / "script").write_text(json.dumps(script(told)))
+    run = Run(told, kind(place, "enforce"))
+    run.carry_out()
+    check_enforced(run, lines_of((place / "received").read_bytes()))
+    assert b"Traceback" not in (place / "log").read_bytes()
+
+
+@pytest.mark.parametrize("kind", PAIRINGS, ids=lambda kind: str(kind.name))
+def test_whatever_is_said_and_whenever_the_server_dies_everybody_is_answered_once(
+    tmp_path: Path, kind: type[Pairing]
+) -> None:
+    """Two conversations at a time."""
+    made = list(sessions(EXCHANGES, SEED))
+    assert sum(told.exchanges for told in made) == EXCHANGES
+    with ThreadPoolExecutor(2) as pool:
+        running = [pool.submit(one, tmp_path / str(number), told, kind) for number, told in enumerate(made)]
+        for number, each in enumerate(running):
+            try:
+                each.result()
+            except AssertionError as error:
+                pool.shutdown(cancel_futures=True)
+                raise AssertionError(f"seed {SEED!r}, conversation {number}: {error}") from error
