@@ -1,5 +1,7 @@
 # Two commands: `make run` and `make test`. Each does all of its own set-up, in .venv; tests have more in .venvs.
 PYTHON ?= python3
+# Where `make run` serves.
+ADDRESS ?= 127.0.0.1:8800
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip
@@ -29,7 +31,7 @@ $(BIN)/python:
 
 # The stamps make a second run quick: they are older than pyproject.toml only when something has to be installed.
 $(VENV)/.run: pyproject.toml | $(BIN)/python
-	$(PIP) install -e .
+	$(PIP) install -e '.[http]'
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python
@@ -76,18 +78,8 @@ $(PACKAGES): %/node_modules/.done: %/package.json
 	npm --prefix $* install --no-package-lock --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
-run: $(VENV)/.run  ## judge a bundled sample conversation, and talk to the asset server over a bundled catalogue
-	@printf '%s\n' 'A recorded conversation between a client and a server, and what is wrong in it:' ''
-	@$(BIN)/assay check examples/conversation.jsonl || test $$? -eq 1
-	@printf '%s\n' 'The asset server over the schemas and examples in examples/catalogue, asked in plain JSON-RPC:' ''
-	@$(BIN)/python examples/session.py examples/session.jsonl
-	@printf '%s\n' '' 'The same server, asked as an MCP client does:' ''
-	@$(BIN)/python examples/session.py examples/session-mcp.jsonl
-	@printf '%s\n' '' 'Try next:' \
-	  '  $(BIN)/assay explain contract/input      what a rule means, and where it comes from' \
-	  '  $(BIN)/assay check YOUR-RECORDING.jsonl  one {"dir": "c2s" or "s2c", "msg": "…"} a line' \
-	  '  $(BIN)/assay validate --schemas examples/catalogue/jsonschema examples/catalogue/examples' \
-	  '  docs/serve.md                             add the server to Claude Desktop, VS Code or Cursor'
+run: $(VENV)/.run  ## the guard over HTTP in front of the bundled asset server, and what to try on it
+	@$(BIN)/python examples/tour.py $(ADDRESS)
 
 # Side by side: one waits for the network while another unpacks.
 set-up:
