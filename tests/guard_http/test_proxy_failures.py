@@ -182,7 +182,7 @@ def test_under_audit_what_the_server_says_comes_as_it_is(auditing: Where, script
     assert answer.body == b"".join(sent).partition(b"\r\n\r\n")[2]
 
 
-@pytest.mark.parametrize("script", [closes, garbage, half_a_head], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("script", [closes, garbage, half_a_head, half_a_body], ids=lambda each: each.__name__)
 def test_under_audit_too_a_client_is_told_that_there_is_no_answer(auditing: Where, script: Any) -> None:
     guard, liar = auditing
     liar.script = script
@@ -369,3 +369,22 @@ def test_what_nobody_comes_back_for_is_given_up(tmp_path: Any) -> None:
     with lying(breaks_off) as liar, guarding(tmp_path, liar.url, "--mode", "enforce", "--timeout", "2") as guard:
         guard.post(call(7, "search", {"words": "sea"}), guard.session(REVISION))
         assert "tools/call #7" in guard.log.line("assay: server never answered: ")
+
+
+def test_how_long_a_client_takes_to_read_does_not_count(tmp_path: Any) -> None:
+    text = "x" * (12 << 20)
+
+    def long(received: Received, peer: Peer) -> None:
+        peer.json(result(received.message, {**MODERN_RESULT, "content": [{"type": "text", "text": text}]}))
+
+    with lying(long) as liar, guarding(tmp_path, liar.url, "--mode", "enforce", "--timeout", "2") as guard:
+        with guard.open() as wire:
+            wire.say("POST", "/mcp", frame_of(CALL), modern(CALL))
+            left = int(wire.head().header("content-length") or 0)
+            assert left > len(text)
+            # Together longer than the server would have had.
+            for step in range(12, 0, -1):
+                threading.Event().wait(0.4)
+                left -= len(wire.exactly(left // step))
+        assert left == 0
+        assert "failed" not in guard.log.so_far()

@@ -13,7 +13,7 @@ from assay.edges.http.asking import media_type
 from assay.edges.http.events import Reader, event
 from assay.edges.http.guarded import Request
 from assay.edges.http.oauth import challenge
-from assay.edges.http.replies import CLOSE, Send, error_body, refuse, shared
+from assay.edges.http.replies import CLOSE, SMALL, Send, error_body, refuse, shared
 from assay.edges.http.target import Answered, NoAnswerError
 from assay.edges.http.turn import Told, Turn
 from assay.errors import CanonicalError
@@ -76,17 +76,24 @@ class Errand:
             patience = self._oversight.timeout
         self._limit.reschedule(None if patience is None else asyncio.get_running_loop().time() + patience)
 
+    def _pause(self) -> None:
+        """From now on somebody else is waited for, and it does not count how long that takes."""
+        if self._limit is not None:
+            self._limit.reschedule(None)
+
     async def _chunks(self, answered: Answered) -> AsyncIterator[bytes]:
-        """The body, as it comes. While somebody else is waited for, it does not count how long that takes."""
+        """The body, as it comes."""
+        self._wait()
         async for chunk in answered.chunks:
-            if self._limit is not None:
-                self._limit.reschedule(None)
+            self._pause()
             yield chunk
             self._wait()
+        self._pause()
 
     # ── what the server answers ──────────────────────────────────────────────────────────────────────────────────────
 
     async def _respond(self, answered: Answered) -> None:
+        self._pause()
         answered = self._as_ours(answered)
         self._note_session(answered)
         status = answered.status
@@ -231,7 +238,12 @@ class Errand:
         length = (b"content-length", b"%d" % len(told.content))
         headers = [*answered.pairs, *kind, length, *shared(self._request.headers)]
         await self._send({"type": "http.response.start", "status": told.status, "headers": headers})
-        await self._send({"type": "http.response.body", "body": told.content})
+        # In pieces: whether a client takes any of one that is long is not seen until it has taken all.
+        content = told.content
+        last = max(0, (len(content) - 1) // SMALL * SMALL)
+        for at in range(0, last, SMALL):
+            await self._send({"type": "http.response.body", "body": content[at : at + SMALL], "more_body": True})
+        await self._send({"type": "http.response.body", "body": content[last:]})
 
     async def _start(self, answered: Answered) -> None:
         self._oversight.recorder.flush()
