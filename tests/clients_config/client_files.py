@@ -11,17 +11,6 @@ class Sample(NamedTuple):
     name: str
     before: str
     after: str
-    at_urls: tuple[str, str] | None = None
-    """Where those at a URL begin that can go behind the guard, and what comes after them."""
-
-    @property
-    def commands(self) -> str:
-        """The same with only those servers behind the guard that have a command."""
-        if self.at_urls is None:
-            return self.after
-        first, then = self.at_urls
-        kept = self.before[self.before.index(first) : self.before.index(then)]
-        return self.after[: self.after.index(first)] + kept + self.after[self.after.index(then) :]
 
 
 CLAUDE_DESKTOP = Sample(
@@ -98,7 +87,6 @@ CURSOR = Sample(
 \t"open": {"command": "/opt/assay/bin/assay", "args": ["guard", "--target", "http://localhost:3000/mcp"]},
 \t"old": {"url": "http://localhost:8000/sse"}
 }}""",  # noqa: E501
-    at_urls=('"remote"', '"old"'),
 )
 
 VS_CODE = Sample(
@@ -168,7 +156,6 @@ VS_CODE = Sample(
     },
 }
 """.replace("\n", "\r\n"),
-    at_urls=('"github"', '"playwright"'),
 )
 
 SAMPLES = (CLAUDE_DESKTOP, CURSOR, VS_CODE)

@@ -65,7 +65,7 @@ def test_there_and_back(tmp_path: Path, sample: Sample) -> None:
     path.chmod(0o600)
     done = assay("wrap", str(path), "--yes", *FIXED)
     assert done.returncode == 0, done.stderr
-    assert path.read_bytes() == sample.commands.encode()
+    assert path.read_bytes() == sample.after.encode()
     assert backup(path).read_bytes() == sample.before.encode()
     assert {each.stat().st_mode & 0o777 for each in tmp_path.iterdir()} == {0o600}
     again = assay("wrap", str(path), "--yes", *FIXED)
@@ -262,25 +262,42 @@ def test_what_is_left_alone_is_told(tmp_path: Path) -> None:
     entries = {
         "events": {"type": "sse", "url": "http://localhost/sse"},
         "off": {"command": "a", "disabled": True},
-        "tickets": {"url": "https://tickets.example/mcp"},
-        "keyed": {"url": "https://tickets.example/mcp", "headers": {"X-Key": "${env:K}"}},
+        "tickets": {"url": "https://tickets.example/mcp", "oauth": {"clientId": "x"}},
         "on\x1b[31m": {"command": "assay", "args": ["guard", "--", "a"]},
     }
     path = written(tmp_path / "mcp.json", json.dumps({"mcpServers": entries}))
     done = assay("wrap", str(path), "--yes", *FIXED, "--mode", "audit", "--dry-run")
     assert done.returncode == 1
     assert "assay wrap: off: left alone: it is disabled" in done.stderr
-    for name in ("events", "tickets", "keyed"):
-        assert f"assay wrap: {name}: left alone: it is at a url, and the guard runs commands\n" in done.stderr
+    assert "assay wrap: events: left alone: it has the HTTP+SSE transport" in done.stderr
+    signs_in = "its client signs in for it, which works on the server's own url only"
+    assert f"assay wrap: tickets: left alone: {signs_in}\n" in done.stderr
     assert "1 server would change" in done.stderr
     assert "\x1b" not in done.stdout + done.stderr
     named = assay("wrap", str(path), "--yes", "--server", "tickets")
     assert named.returncode == 2
-    assert named.stderr == f"assay wrap: {path}: tickets: it is at a url, and the guard runs commands\n"
+    assert named.stderr == f"assay wrap: {path}: tickets: {signs_in}\n"
     assert named.stdout == ""
     assert json.loads(path.read_text()) == {"mcpServers": entries}
     assert "tickets: left alone: it does not run" in assay("unwrap", str(path), "--server", "tickets").stderr
     assert "tickets" not in assay("unwrap", str(path), "--dry-run").stderr
+
+
+def test_a_server_at_a_url_keeps_its_headers_and_they_are_not_shown(tmp_path: Path) -> None:
+    """Variables stay as they are: clients put in their values in args as well."""
+    headers = {"Authorization": "Bearer ${input:token}", "X-Key": "k-4711", "X-Team": "${env:TEAM}"}
+    text = json.dumps({"mcpServers": {"tickets": {"url": "https://tickets.example/mcp", "headers": headers}}}, indent=1)
+    path = written(tmp_path / "mcp.json", text)
+    done = assay("wrap", str(path), "--yes", "--program", "assay")
+    assert done.returncode == 0
+    entry = json.loads(path.read_text())["mcpServers"]["tickets"]
+    given = [word for name, value in headers.items() for word in ("--header", f"{name}: {value}")]
+    assert entry == {"command": "assay", "args": ["guard", "--target", "https://tickets.example/mcp", *given]}
+    assert "k-4711" not in done.stdout + done.stderr
+    assert "${input:token}" in done.stdout
+    assert "its headers become arguments" in done.stderr
+    assert assay("unwrap", str(path)).returncode == 0
+    assert path.read_text() == text
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from client_files import PROGRAM, SAMPLES, VS_CODE, Sample
 from assay.clients.entries import ConfigError, objection, servers
 from assay.clients.guarding import Guard, guarded, guarded_in, is_program, written
 from assay.clients.jsonc import plain, read
-from assay.clients.plan import AT_URL, are_guarded, unwrap, wrap
+from assay.clients.plan import are_guarded, unwrap, wrap
 
 GUARD = Guard(written(PROGRAM))
 
@@ -31,34 +31,6 @@ def test_without_a_backup_they_still_say_the_same(sample: Sample) -> None:
             entry.setdefault("args", [])
     assert after == before
     assert {change.outcome for change in plan.changes} == {"rebuilt"}
-
-
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
-def test_those_at_a_url_may_be_left_alone(sample: Sample) -> None:
-    plan = wrap(sample.before, None, (), GUARD.program, None, urls=False)
-    assert plan.after == sample.commands
-    assert unwrap(plan.after, sample.before).after == sample.before
-
-
-@pytest.mark.parametrize(
-    ("entry", "why"),
-    [
-        ('{"url": "https://x.example/mcp"}', AT_URL),
-        ('{"url": "https://x.example/mcp", "headers": {"A": "b"}}', AT_URL),
-        ('{"type": "sse", "url": "http://localhost/sse"}', AT_URL),
-        ('{"url": 1}', AT_URL),
-        ('{"command": "a", "url": "https://x.example/mcp"}', "it has both a command and a url"),
-        ("{}", "it has neither a command nor a url"),
-        ("[]", "it is no object"),
-    ],
-)
-def test_why_those_at_a_url_are_left_alone(entry: str, why: str) -> None:
-    text = f'{{"mcpServers": {{"x": {entry}}}}}'
-    plan = wrap(text, None, (), GUARD.program, None, urls=False)
-    assert plan.after == text
-    assert [(each.why, each.fine) for each in plan.left] == [(why, False)]
-    with pytest.raises(ConfigError, match=f"^x: {why}$"):
-        wrap(text, None, ["x"], GUARD.program, None, urls=False)
 
 
 # ── single entries ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -147,6 +119,8 @@ def test_an_entry_goes_behind_the_guard_and_comes_back(entry: str, behind: str) 
         ('{"url": "http://a", "headers": {"X": "a\\nb"}}', "its headers"),
         ('{"url": "http://a", "headers": {"X:Y": "a"}}', "its headers"),
         ('{"url": "http://a", "headers": {"-X": "a"}}', "its headers"),
+        ('{"url": "http://a", "headers": {"X": "env:PATH"}}', "its headers"),
+        ('{"url": "http://a", "headers": {"X": "Bearer env:PATH "}}', "its headers"),
         ('{"url": "http://a", "oauth": {"clientId": "x"}}', "signs in"),
         ('{"url": "http://a", "headersHelper": "./sign-in"}', "signs in"),
     ],

@@ -73,6 +73,39 @@ def test_a_connection_that_others_can_read_is_warned_of(tmp_path: Path, url: str
     assert ("is reached without encryption" in done.stderr) is warned
 
 
+def test_a_proxy_of_the_environment_is_used_for_other_machines(tmp_path: Path) -> None:
+    """As HTTP clients do."""
+    with (
+        elsewhere() as proxy,
+        remotely(
+            tmp_path, "http://books.invalid/mcp", HTTP_PROXY=proxy.url, http_proxy=proxy.url, NO_PROXY="", no_proxy=""
+        ) as guarded,
+    ):
+        assert guarded.ask(modern(1, "tools/list"))["result"]["tools"]
+        assert proxy.heard("tools/list")[0].headers["host"] == "books.invalid"
+
+
+def test_a_proxy_is_not_used_for_this_machine(tmp_path: Path) -> None:
+    """Ours: nobody else is to see what stays here."""
+    with (
+        elsewhere() as server,
+        elsewhere() as proxy,
+        remotely(tmp_path, server.url, HTTP_PROXY=proxy.url, http_proxy=proxy.url, NO_PROXY="", no_proxy="") as guarded,
+    ):
+        assert guarded.ask(modern(1, "tools/list"))["result"]["tools"]
+        assert proxy.order() == []
+
+
+@pytest.mark.parametrize("proxy", [f"socks9://me:{TOKEN}@a", f"http://me:{TOKEN}@a:b"])
+def test_a_proxy_that_cannot_be_used_is_status_2(tmp_path: Path, proxy: str) -> None:
+    """Ours: and its password is not told."""
+    done = guard(tmp_path, "--target", "https://books.invalid/mcp", ALL_PROXY=proxy, NO_PROXY="", no_proxy="")
+    assert done.returncode == 2
+    assert "the proxies or certificates that the environment names cannot be used" in done.stderr
+    assert TOKEN not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_headers_reach_the_server_with_everything(tmp_path: Path) -> None:
     """Ours: from the command line, and from the environment."""
     options = ("--header", "Authorization: Bearer env:BOOKS_TOKEN", "--header", "X-Tenant: süd")

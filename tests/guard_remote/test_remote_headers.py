@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.contracts.headers import param_headers
-from assay.guard.outbound import HeaderError, given_headers, is_stateless, stateless_headers
+from assay.guard.given import HeaderError, given_headers
+from assay.guard.outbound import is_stateless, stateless_headers
 from assay.ladder.headers import check_headers, keeps_headers
 from assay.spec.methods import methods
 from assay.spec.revisions import LATEST
@@ -132,6 +133,12 @@ def test_a_header_is_given_as_it_stands_or_from_the_environment(option: str, hea
     assert given_headers([option], VARIABLES) == [header]
 
 
+@pytest.mark.parametrize("option", ["Mcp-Session-Id: s3cret", "CONTENT-TYPE: text/plain", "accept: application/json"])
+def test_what_follows_from_each_message_is_left_out(option: str) -> None:
+    """Ours: clients have such headers in their configurations, and `assay wrap` makes options of them."""
+    assert given_headers([option, "X: y"], VARIABLES) == [("X", "y")]
+
+
 @pytest.mark.parametrize(
     ("option", "words"),
     [
@@ -142,8 +149,6 @@ def test_a_header_is_given_as_it_stands_or_from_the_environment(option: str, hea
         ("X: env:EMPTY", "the variable EMPTY is not set"),
         ("X: env:LINES", "its value has characters that no header can carry"),
         ("X: s3cret\x00", "its value has characters that no header can carry"),
-        ("Mcp-Session-Id: s3cret", "the guard sets this one itself"),
-        ("CONTENT-TYPE: text/plain", "the guard sets this one itself"),
     ],
 )
 def test_a_header_that_cannot_be_given_is_refused_without_its_value(option: str, words: str) -> None:

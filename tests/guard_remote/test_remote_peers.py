@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +108,26 @@ def test_the_asset_server_answers_as_it_does_over_standard_streams(tmp_path: Pat
             # The guard refuses bad arguments itself, once it knows the tool; in its own words.
             continue
         assert _without_ids(line) == _without_ids(expected[_ident(line)])
+
+
+def test_a_server_that_was_down_is_found_again_with_a_new_session(tmp_path: Path) -> None:
+    """Ours: one answer for each request, before, meanwhile and after; the client begins nothing anew."""
+    listing = {"name": "list_schemas", "arguments": {}}
+    with ExitStack() as stack:
+        with serving(tmp_path, ASSETS) as url:
+            guard = stack.enter_context(remotely(tmp_path, url, "--mode", "enforce"))
+            guard.open()
+            assert guard.ask(request(1, "tools/call", listing))["result"]["structuredContent"]["data"]["ok"]
+        down = guard.ask(request(2, "tools/call", listing))["error"]
+        assert down["code"] == -32011
+        assert "no connection: connection refused" in down["data"]["violations"][0]["found"]
+        address = url.removeprefix("http://").removesuffix("/mcp")
+        with serving(tmp_path, [each.replace("127.0.0.1:0", address) for each in ASSETS]):
+            gone = guard.ask(request(3, "tools/call", listing))["error"]
+            assert "its session is gone: it answered 404" in gone["data"]["violations"][0]["found"]
+            assert guard.ask(request(4, "tools/call", listing))["result"]["structuredContent"]["data"]["ok"]
+            assert guard.rest() == []
+            assert guard.ended() == 0
 
 
 def _ident(frame: bytes) -> Any:

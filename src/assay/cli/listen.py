@@ -93,7 +93,7 @@ def _host(name: str) -> Servers:
 
 def _headers(options: list[str]) -> list[tuple[bytes, bytes]]:
     """The headers that *options* give. Raises `SettingsError`, which shows no value."""
-    from assay.guard.outbound import HeaderError, given_headers
+    from assay.guard.given import HeaderError, given_headers
 
     try:
         return [(name.lower().encode(), value.encode()) for name, value in given_headers(options, os.environ)]

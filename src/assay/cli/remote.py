@@ -22,7 +22,7 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet) -> int:
     from assay.cli.serve import _leave_what_lasts
     from assay.edges.overseer import Oversight
     from assay.edges.recorder import Recorder
-    from assay.guard.outbound import HeaderError, given_headers
+    from assay.guard.given import HeaderError, given_headers
     from assay.guard.watch import Watch
 
     def say(line: str) -> None:

@@ -183,8 +183,7 @@ class _Wrapping(_Task):
         args = self.args
         program = args.program or _own_program()
         move = args.program is not None
-        # `assay guard` runs a command; it has no --target to reach a server at a URL.
-        return wrap(text, backup, args.server, written(program), args.mode, move=move, urls=False)
+        return wrap(text, backup, args.server, written(program), args.mode, move=move)
 
     def carry_out(self, found: Found, plan: Plan, backup: str | None, count: str) -> int:
         from assay.clients.files import FileError, exchange

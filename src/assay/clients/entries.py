@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from assay.clients.jsonc import JsoncError, Member, Object, plain, read
+from assay.guard.given import FROM_ENVIRONMENT
 
 SECTIONS: Final = ("mcpServers", "servers")
 """Where servers are: Claude Desktop, Cursor and Claude Code have the first, VS Code the second."""
@@ -65,12 +66,6 @@ def objection(text: str) -> str | None:
     return next((why for applies, why in _OBJECTIONS if applies(entry)), None)
 
 
-def is_at_url(text: str) -> bool:
-    """Whether the entry in *text* is for a server at a URL; one that has a command as well is for neither."""
-    entry = plain(read(text).root)
-    return isinstance(entry, dict) and "url" in entry and "command" not in entry
-
-
 def _is_text(value: Any) -> bool:
     return isinstance(value, str) and value != ""
 
@@ -110,7 +105,10 @@ def _has_other_headers(entry: Mapping[str, Any]) -> bool:
 
 
 def _is_header(name: str, value: Any) -> bool:
-    return bool(_HEADER_NAME.fullmatch(name)) and isinstance(value, str) and not re.search(r"[\x00-\x1f\x7f]", value)
+    if not _HEADER_NAME.fullmatch(name) or not isinstance(value, str):
+        return False
+    # What the guard would take for a variable of its own is no value that can be given to it.
+    return not re.search(r"[\x00-\x1f\x7f]", value) and not FROM_ENVIRONMENT.fullmatch(value.strip())
 
 
 _OBJECTIONS: Final[tuple[tuple[Callable[[Mapping[str, Any]], bool], str], ...]] = (

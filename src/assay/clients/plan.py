@@ -10,13 +10,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from assay.clients.entries import ConfigError, Server, advice, is_at_url, objection, servers
+from assay.clients.entries import ConfigError, Server, advice, objection, servers
 from assay.clients.guarding import Guard, Guarded, Mode, guarded, guarded_in, starts_guard
 from assay.clients.jsonc import Edit, edited, plain, read
 
 ALREADY: Final = "it runs behind the guard already"
 NOT_BEHIND: Final = "it does not run behind the guard"
-AT_URL: Final = "it is at a url, and the guard runs commands"
 BY_HAND: Final = "its guard is started in a way of its own, and can only be taken out by hand"
 
 _NAMED: Final = 10
@@ -64,24 +63,16 @@ def wrap(
     mode: Mode | None,
     *,
     move: bool = False,
-    urls: bool = True,
 ) -> Plan:
     """
     The servers called *names*, or all of them, behind the guard; *program* starts it, a JSON string.
 
     One that is behind it already is changed only if it is to have another *mode*, or, with *move*, another program.
-    Without *urls*, those at a URL are left alone: they need a guard that reaches its server by `--target`.
     Raises `ConfigError`, also for a name that is not there or cannot be put behind the guard.
     """
     known = _entries(backup)
     moved = program if move else None
-
-    def fate(server: Server) -> Change | Left:
-        if not urls and is_at_url(server.text):
-            return Left(server, AT_URL)
-        return _wrapped(server, known, moved, program, mode)
-
-    return _planned(text, names, fate)
+    return _planned(text, names, lambda server: _wrapped(server, known, moved, program, mode))
 
 
 def unwrap(text: str, backup: str | None, names: Collection[str] = ()) -> Plan:

@@ -116,6 +116,8 @@ class Client:
         self._look()
 
     def _has_room(self) -> None:
+        # What was said since may be among what there is room for.
+        self._before_writing()
         self._out.push(room=True)
         if not self._out.waiting:
             self._loop.remove_writer(self._sink)

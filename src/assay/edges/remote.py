@@ -26,6 +26,7 @@ from assay.side import Id
 from assay.verdict import Exchange, Party, Verdict
 
 CLIENT_LEFT: Final = 0
+CANNOT_RUN: Final = 2
 SERVER_LOST: Final = 3
 """Exit status where the server was lost first."""
 
@@ -91,7 +92,11 @@ def run(
         log(f"assay: {shown_url(target)} is reached without encryption: whoever is on the way can read it all")
     # `poll` takes files and terminals too, which standard streams may be.
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selectors.PollSelector())) as runner:
-        return runner.run(serve())
+        try:
+            return runner.run(serve())
+        except Lost as lost:
+            log(f"assay: {lost.why}")
+            return CANNOT_RUN
 
 
 class Remote:
@@ -114,9 +119,9 @@ class Remote:
         self._errors = errors
         self._patience = patience
         self._limit = oversight.frame_bytes
+        self._upstream = Upstream(target, headers)
         self._client = Client(source, sink, limit=self._limit, before_writing=oversight.recorder.flush)
         self._flush = oversight.recorder.flush
-        self._upstream = Upstream(target, headers)
         is_open = self._guard.conversation.is_open
         self._dialogue = Dialogue(self._upstream, self._from_server, is_open, limit=self._limit)
         self._asked: dict[Id, Asked] = {}

@@ -5,8 +5,6 @@ From 2026-07-28 on the method, the name and marked arguments stand in headers to
 beyond 2^53, a method that is no visible ASCII) is left out: then whoever checks has something to say, as it should.
 """
 
-import re
-from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from assay.contracts.headers import ParamHeaders
@@ -24,46 +22,6 @@ _NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": 
 """The member of params that Mcp-Name repeats."""
 
 _SAFE: Final = (1 << 53) - 1
-
-_TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-"""The name of a header (RFC 9110, 5.6.2)."""
-
-_VALUE: Final = re.compile(r"[\t\x20-\x7e\x80-\U0010ffff]*")
-
-_FROM_ENVIRONMENT: Final = re.compile(r"(?:(.*) )?env:([A-Za-z_][A-Za-z0-9_]*)")
-
-_OURS: Final = frozenset(
-    (
-        *("accept", "accept-encoding", "connection", "content-length", "content-type", "last-event-id"),
-        *("mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id", "transfer-encoding"),
-    )
-)
-"""Headers that follow from what is sent."""
-
-
-class HeaderError(ValueError):
-    """Why a header cannot be given. Its value is not told: it may be a secret."""
-
-
-def given_headers(options: Sequence[str], environ: Mapping[str, str]) -> list[tuple[str, str]]:
-    """What *options* give, each as `Name: value`, where `env:NAME` stands for a variable. Raises `HeaderError`."""
-    return [_given(each, environ) for each in options]
-
-
-def _given(option: str, environ: Mapping[str, str]) -> tuple[str, str]:
-    name, colon, value = (part.strip() for part in option.partition(":"))
-    if not colon or not _TOKEN.fullmatch(name):
-        raise HeaderError("--header: expected 'Name: value', with a name of letters, digits and hyphens")
-    if name.lower() in _OURS:
-        raise HeaderError(f"--header {name}: the guard sets this one itself")
-    variable = _FROM_ENVIRONMENT.fullmatch(value)
-    if variable is not None:
-        if not environ.get(variable[2]):
-            raise HeaderError(f"--header {name}: the variable {variable[2]} is not set")
-        value = " ".join(part for part in (variable[1], environ[variable[2]].strip()) if part)
-    if not _VALUE.fullmatch(value):
-        raise HeaderError(f"--header {name}: its value has characters that no header can carry")
-    return name, value
 
 
 def is_stateless(message: Any, revision: str | None) -> bool:

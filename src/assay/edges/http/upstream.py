@@ -136,17 +136,24 @@ class Upstream:
     """One server elsewhere."""
 
     def __init__(self, url: str, headers: Sequence[tuple[str, str]] = ()) -> None:
-        """*headers* go with everything. Proxies of the environment count, but not for this machine."""
-        self.url = url
-        self.shown = shown_url(url)
-        """The URL as it may be told."""
-        self._client = httpx.AsyncClient(
-            headers=[(name.encode("ascii"), value.encode()) for name, value in headers],
-            timeout=httpx.Timeout(None, connect=CONNECT, write=WRITE),
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=KEPT),
-            follow_redirects=False,
-            trust_env=not is_loopback(url),
-        )
+        """
+        *headers* go with everything. Proxies and certificates of the environment count, but not for this machine.
+
+        Raises `Lost` if those are of no use.
+        """
+        self._url = url
+        try:
+            self._client = httpx.AsyncClient(
+                headers=[(name.encode("ascii"), value.encode()) for name, value in headers],
+                timeout=httpx.Timeout(None, connect=CONNECT, write=WRITE),
+                limits=httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=KEPT),
+                follow_redirects=False,
+                trust_env=not is_loopback(url),
+            )
+        except (ImportError, OSError, ValueError, httpx.InvalidURL):
+            # What they say may have the password of a proxy in it.
+            why = "the proxies or certificates that the environment names cannot be used"
+            raise Lost(f"{why} (HTTPS_PROXY, ALL_PROXY, SSL_CERT_FILE and the like)") from None
         # What we have not asked for is not understood: nothing is unpacked here.
         self._client.headers["accept-encoding"] = "identity"
 
@@ -185,7 +192,7 @@ class Upstream:
     @asynccontextmanager
     async def _answer(self, method: str, headers: Pairs, content: AsyncIterator[bytes] | None) -> AsyncIterator[Reply]:
         with _worded():
-            async with self._client.stream(method, self.url, headers=headers, content=content) as response:
+            async with self._client.stream(method, self._url, headers=headers, content=content) as response:
                 yield Reply(response)
 
 

@@ -1,0 +1,53 @@
+"""
+The headers that people give on the command line for a server at a URL. No I/O; the environment is given.
+
+Their values may be secrets: none is ever told.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+_TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+"""The name of a header (RFC 9110, 5.6.2)."""
+
+FROM_ENVIRONMENT: Final = re.compile(r"(?:(.*) )?env:([A-Za-z_][A-Za-z0-9_]*)")
+"""A value that has a variable in its place, alone or as its last word."""
+
+_VALUE: Final = re.compile(r"[\t\x20-\x7e\x80-\U0010ffff]*")
+
+_OURS: Final = frozenset(
+    (
+        *("accept", "accept-encoding", "connection", "content-length", "content-type", "last-event-id"),
+        *("mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id", "transfer-encoding"),
+    )
+)
+"""Headers that follow from what is sent."""
+
+
+class HeaderError(ValueError):
+    """Why a header cannot be given. Its value is not told: it may be a secret."""
+
+
+def given_headers(options: Sequence[str], environ: Mapping[str, str]) -> list[tuple[str, str]]:
+    """
+    What *options* give, each as `Name: value`, where `env:NAME` stands for a variable. Raises `HeaderError`.
+
+    What follows from each message is left out: clients have `Accept` in their configurations, and it is not wrong.
+    """
+    given = [_given(each, environ) for each in options]
+    return [(name, value) for name, value in given if name.lower() not in _OURS]
+
+
+def _given(option: str, environ: Mapping[str, str]) -> tuple[str, str]:
+    name, colon, value = (part.strip() for part in option.partition(":"))
+    if not colon or not _TOKEN.fullmatch(name):
+        raise HeaderError("--header: expected 'Name: value', with a name of letters, digits and hyphens")
+    variable = FROM_ENVIRONMENT.fullmatch(value)
+    if variable is not None:
+        if not environ.get(variable[2]):
+            raise HeaderError(f"--header {name}: the variable {variable[2]} is not set")
+        value = " ".join(part for part in (variable[1], environ[variable[2]].strip()) if part)
+    if not _VALUE.fullmatch(value):
+        raise HeaderError(f"--header {name}: its value has characters that no header can carry")
+    return name, value
