@@ -78,7 +78,6 @@ class Conversation:
         # The quick look knows the common profile only.
         self._memory = Memory(limits, revision, errata=errata, quick=profile == "mcp", tools=tools, policy=policy)
         self._policy = policy
-        self._mends = policy.repairs if policy is not None and self._enforcing else frozenset[str]()
         self._sides = self._memory.sides
         self._client, self._server = self._sides[_CLIENT], self._sides[_SERVER]
         self._tools = self._memory.tools
@@ -352,7 +351,7 @@ class Conversation:
             self._tools.set_aside(useless.name)
             found.append(objections.set_aside(useless.name, judge.revision))
         side.garbage = 0
-        if mending and self._mends and method == "tools/call" and _refused(found):
+        if mending and self._policy is not None and method == "tools/call" and _refused(found):
             side.forget_token(exchange)
 
             def again(spelt: bytes, value: dict[str, Any]) -> Verdict:
@@ -365,9 +364,12 @@ class Conversation:
 
     def _mended(self, frame: bytes, message: dict[str, Any], found: list[Violation], judge: Heard) -> Verdict | None:
         """The verdict on a call whose slips are all mended; None if they are not to be, or nothing good comes of it."""
+        rules = self._policy.repairs if self._policy is not None and self._enforcing else ()
+        if not rules:
+            return None
         known = self._called(message)
         schema = known.input.schema if known is not None and known.input is not None else None
-        wanted = repair.Wanted(self._mends, schema, self._depth, self.limits.violations)
+        wanted = repair.Wanted(rules, schema, self._depth, self.limits.violations)
         mended = repair.repaired(frame, message, found, wanted, judge)
         if mended is None:
             return None
