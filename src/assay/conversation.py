@@ -19,6 +19,7 @@ from assay.limits import DEFAULT, Limits
 from assay.memory import ASKED_FOR, Memory
 from assay.policy import Policy
 from assay.side import Id, Side
+from assay.unjudged import Unjudged, loosely_read
 from assay.verdict import Exchange, Findings, Kind, Party, Verdict, Violation, verdict
 
 if TYPE_CHECKING:
@@ -83,7 +84,6 @@ class Conversation:
         # The quick look knows the common profile only.
         self._memory = Memory(limits, revision, errata=errata, quick=profile == "mcp", tools=tools, policy=policy)
         self._policy = policy
-        self._mends = policy.repairs if policy is not None and self._enforcing else frozenset[str]()
         self._sides = self._memory.sides
         self._client, self._server = self._sides[_CLIENT], self._sides[_SERVER]
         self._tools = self._memory.tools
@@ -160,14 +160,15 @@ class Conversation:
         Whoever waits for an answer gets one. Where such a frame passes, so does what answers it.
         """
         wrong = self.failure(why)
-        value = objections.loosely_read(frame)
-        if isinstance(value, list) and value:
-            parts = tuple(
-                self._unjudged(party, spelt, one, wrong)
-                for spelt, one in zip(render.entries(frame), value, strict=True)
-            )
-            return self._of_parts(party, frame, value, parts)
-        return self._unjudged(party, frame, value, wrong)
+        closing, self._closing = self._closing, None
+        hear = Unjudged(
+            self._sides, self._most_open, wrong, closing, passes=not self._enforcing or not wrong.stops
+        ).hear
+        value = loosely_read(frame)
+        if not isinstance(value, list) or not value:
+            return hear(party, frame, value)
+        spelt = zip(render.entries(frame), value, strict=True)
+        return self._of_parts(party, frame, value, tuple(hear(party, *each) for each in spelt))
 
     def end(self, party: Party, why: str = "", data: Mapping[str, Any] | None = None) -> list[Verdict]:
         """
@@ -373,7 +374,7 @@ class Conversation:
             self._tools.set_aside(useless.name)
             found.append(objections.set_aside(useless.name, judge.revision))
         side.garbage = 0
-        if mending and self._mends and method == "tools/call" and _refused(found):
+        if mending and self._policy is not None and method == "tools/call" and _refused(found):
             side.forget_token(exchange)
 
             def again(spelt: bytes, value: dict[str, Any]) -> Verdict:
@@ -386,9 +387,12 @@ class Conversation:
 
     def _mended(self, frame: bytes, message: dict[str, Any], found: list[Violation], judge: Heard) -> Verdict | None:
         """The verdict on a call whose slips are all mended; None if they are not to be, or nothing good comes of it."""
+        rules = self._policy.repairs if self._policy is not None and self._enforcing else ()
+        if not rules:
+            return None
         known = self._called(message)
         schema = known.input.schema if known is not None and known.input is not None else None
-        wanted = repair.Wanted(self._mends, schema, self._depth, self.limits.violations)
+        wanted = repair.Wanted(rules, schema, self._depth, self.limits.violations)
         mended = repair.repaired(frame, message, found, wanted, judge)
         if mended is None:
             return None
@@ -552,30 +556,6 @@ class Conversation:
         findings = Findings(listed, more, onward, back) if self._enforcing else Findings(listed, more, frame)
         return verdict(party, frame, kind, value, exchange, self.revision, findings)
 
-    def _unjudged(self, party: Party, frame: bytes, value: Any, wrong: Violation) -> Verdict:
-        """What is known of it may be half taken in already: a request may be open, or may not."""
-        kind = _loose_kind(value)
-        asker = self._sides[party.other if kind in {"result", "error"} else party]
-        ident = render.usable_id(frame, value) if kind not in {"notification", "unreadable"} else None
-        exchange = asker.open.get(ident) if ident is not None else None
-        if exchange is None and self._closing is not None and self._closing.id == ident:
-            exchange = self._closing
-        self._closing = None
-        onward, back = frame if not self._enforcing or not wrong.stops else None, None
-        if kind == "request" and ident is not None:
-            token = render.id_token(frame, value["id"])
-            if onward is None:
-                back = render.refusal(token, (wrong,), 0, self.revision)
-            elif exchange is None and len(asker.open) < self._most_open:
-                exchange = Exchange.of(asker.judge.stranger(party, value["method"]), ident)
-                exchange.spelling = token
-                asker.open[ident] = exchange
-        elif exchange is not None and onward is None:
-            onward = render.failure(render.id_token(frame, value["id"]), "INTERNAL_ERROR", (wrong,), 0, self.revision)
-        if exchange is not None and (back is not None or kind != "request"):
-            asker.close(exchange, "answered")
-        return verdict(party, frame, kind, value, exchange, self.revision, Findings((wrong,), 0, onward, back))
-
     def _unsolicited(
         self, party: Party, frame: bytes, message: dict[str, Any], kind: Kind, exchange: Exchange | None
     ) -> Verdict:
@@ -671,15 +651,6 @@ def _asks(value: Any) -> bool:
         and "result" not in value
         and "error" not in value
     )
-
-
-def _loose_kind(value: Any) -> Kind:
-    """What a message seems to be, whatever is wrong with it."""
-    if not isinstance(value, dict):
-        return "unreadable"
-    if isinstance(value.get("method"), str):
-        return "request" if "id" in value else "notification"
-    return "result" if "result" in value else "error" if "error" in value else "unreadable"
 
 
 def _tool_named(message: dict[str, Any]) -> str | None:

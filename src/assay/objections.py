@@ -111,16 +111,6 @@ def failure(why: str, revision: str | None) -> Violation:
     return violation("guard/failure", expected="a verdict", found=f"a fault in the guard ({why})", revision=revision)
 
 
-def loosely_read(frame: bytes) -> Any:
-    """The value in *frame*, by whatever can read it at all; None if nothing can."""
-    import orjson  # noqa: PLC0415 - only where the usual way has failed
-
-    try:
-        return orjson.loads(frame)
-    except orjson.JSONDecodeError:
-        return None
-
-
 def unanswered(exchange: Exchange, why: str = "") -> Violation:
     """A request that never got its answer."""
     return violation(

@@ -5,10 +5,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import TYPE_CHECKING, BinaryIO
 
+from assay.cli.serve import add_settings
+
 if TYPE_CHECKING:
+    from assay.policy import Policy
     from assay.transcript import Judged
 
 _EPILOG = """\
@@ -39,19 +43,33 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--literal", action="store_true", help="the official schema to the letter, with its known slips"
     )
+    parser.add_argument("--policy", action="store_true", help="judge as a guard with the policy of the settings does")
+    add_settings(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Judge the files; the exit status."""
     worst = 0
+    policy = _policy(args) if args.policy else None
     for index, name in enumerate(args.files):
         _progress(index, len(args.files), name)
-        worst = max(worst, _check(args, name))
+        worst = max(worst, _check(args, name, policy))
     return worst
 
 
-def _check(args: argparse.Namespace, name: str) -> int:
+def _policy(args: argparse.Namespace) -> Policy | None:
+    """What the guard would do about which rule, today."""
+    from assay.cli.guard import policy_of
+    from assay.settings import load
+
+    def say(line: str) -> None:
+        print(line, file=sys.stderr)
+
+    return policy_of(load(os.environ, os.curdir, file=args.config, flags=args.set, log=say), say)
+
+
+def _check(args: argparse.Namespace, name: str, policy: Policy | None) -> int:
     """One file: its findings as they come, so that a long recording takes no memory. The exit status."""
     from assay.console.verdicts import outcome
     from assay.conversation import Conversation
@@ -60,7 +78,7 @@ def _check(args: argparse.Namespace, name: str) -> int:
     report = _JsonReport(args, name) if args.format == "json" else _TextReport(args, name)
     status = 0
     try:
-        conversation = Conversation(mode="audit", revision=args.revision, errata=not args.literal)
+        conversation = Conversation(mode="audit", revision=args.revision, errata=not args.literal, policy=policy)
         with _opened(name) as file:
             for each in judge(file, conversation):
                 report.add(each)

@@ -112,6 +112,8 @@ def records_of(args: argparse.Namespace, settings: Settings, log: Callable[[str]
         keep=settings.journal.keep,
         redact=settings.journal.redact,
         log=log,
+        mode=args.mode or settings.guard.mode,
+        frame_bytes=settings.guard.frame_bytes,
     )
     try:
         yield Records(journal)

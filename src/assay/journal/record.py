@@ -45,9 +45,21 @@ _BY_NUMBER: Final = {
 class Run:
     """What is the same in all records of a run."""
 
-    __slots__ = ("_redactor", "_sessions", "deterministic", "payloads", "restarts", "server")
+    __slots__ = ("_redactor", "_sessions", "deterministic", "frame_bytes", "mode", "payloads", "restarts", "server")
 
-    def __init__(self, *, deterministic: bool, payloads: bool, server: str, patterns: Sequence[str]) -> None:
+    def __init__(
+        self,
+        *,
+        deterministic: bool,
+        payloads: bool,
+        server: str,
+        patterns: Sequence[str],
+        mode: str = "",
+        frame_bytes: int = 0,
+    ) -> None:
+        """*mode* and *frame_bytes* are what a replay has to know, where they are not what they always are."""
+        self.mode = mode
+        self.frame_bytes = frame_bytes
         self.deterministic = deterministic
         self.payloads = payloads
         self.server = server
@@ -144,6 +156,10 @@ def _metadata(verdict: Verdict, moment: Moment, run: Run) -> dict[str, Any]:
     if not verdict.accepted and verdict.onward is verdict.frame:
         found["passed"] = True
     if run.payloads:
+        if run.mode:
+            found["mode"] = run.mode
+        if run.frame_bytes:
+            found["frameBytes"] = run.frame_bytes
         found |= _payload(verdict, run.redactor)
     return found
 

@@ -7,15 +7,17 @@ its verdict is not compared.
 
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from dataclasses import replace
+from typing import Any, Final, Literal, NamedTuple, Protocol, cast
 
 from assay.conversation import Conversation, Facts
 from assay.journal.reading import Entry, Record, violations
 from assay.journal.record import ID_LENGTH, status_of
-from assay.limits import Limits
+from assay.limits import DEFAULT, Limits
+from assay.policy import ACTIONS, Policy, fitting
 from assay.rules import RULES
 from assay.spec.revisions import REVISIONS
-from assay.verdict import Party, Verdict
+from assay.verdict import Action, Party, Verdict, Violation
 
 Mode = Literal["enforce", "audit"]
 
@@ -50,6 +52,32 @@ class Opening(NamedTuple):
     server: str
     """Who spoke for the server, where the journal says so."""
     limits: Limits
+    effect: "Effect"
+    """What was done about broken rules, line by line."""
+
+
+class Effect(Policy):
+    """A policy that is known only by what it did: about each violation of the line that is heard, as recorded."""
+
+    __slots__ = ("_done",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._done: dict[tuple[str, str], str] = {}
+
+    def recall(self, record: Record) -> None:
+        """From now on this line is heard."""
+        error = record["error"]
+        listed = error.get("violations") if isinstance(error, dict) else None
+        told = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+        self._done = {(str(each.get("rule")), str(each.get("at"))): str(each.get("action")) for each in told}
+        self.repairs = frozenset(rule for (rule, _), action in self._done.items() if action == "repair")
+
+    def decide(self, violation: Violation, tool: str | None) -> Violation:  # noqa: ARG002
+        """As it was done then. What follows from other things, an entry that is set aside, follows again."""
+        done = self._done.get((violation.rule, violation.at))
+        fits = any(ACTIONS[word] == done for word in fitting(violation.rule))
+        return replace(violation, action=cast("Action", done)) if fits and done != violation.action else violation
 
 
 class Replayed(NamedTuple):
@@ -62,7 +90,7 @@ class Replayed(NamedTuple):
 
 def plain_judge(opening: Opening) -> Judge:
     """A conversation between any client and any server."""
-    return Conversation(mode=opening.mode, revision=opening.revision, limits=opening.limits)
+    return Conversation(mode=opening.mode, revision=opening.revision, limits=opening.limits, policy=opening.effect)
 
 
 class Survey(NamedTuple):
@@ -90,7 +118,7 @@ def replay(
     journal: Iterable[Entry], seen: Survey, *, limits: Limits, judge: Callable[[Opening], Judge] = plain_judge
 ) -> Iterator[Replayed]:
     """What becomes of each line of *journal*, which was *seen* before."""
-    judges: dict[Key, Judge] = {}
+    judges: dict[Key, tuple[Judge, Effect]] = {}
     restarts = 0
     for entry in journal:
         record = entry.record
@@ -101,13 +129,16 @@ def replay(
         if key not in judges:
             if len(judges) >= _MOST_CONVERSATIONS:
                 _forget_one(judges)
-            judges[key] = judge(_opening(record, seen, limits))
+            opening = _opening(record, seen, limits)
+            judges[key] = judge(opening), opening.effect
         before, restarts = restarts, record["metadata"].get("restarts", 0)
         if restarts != before:
             # Only a guard that has one conversation starts its server again.
-            for each in judges.values():
+            for each, _ in judges.values():
                 each.renew()
-        yield _again(entry, record, judges[key])
+        one, effect = judges[key]
+        effect.recall(record)
+        yield _again(entry, record, one)
 
 
 def _key(record: Record) -> Key:
@@ -117,7 +148,7 @@ def _key(record: Record) -> Key:
     return record["transport"], str(session or "")
 
 
-def _forget_one(judges: dict[Key, Judge]) -> None:
+def _forget_one(judges: dict[Key, tuple[Judge, Effect]]) -> None:
     oldest = next((key for key in judges if key[0] == "http"), None)
     if oldest is not None:
         del judges[oldest]
@@ -128,11 +159,16 @@ def _opening(record: Record, seen: Survey, limits: Limits) -> Opening:
     key, metadata = _key(record), record["metadata"]
     revision = metadata.get("revision")
     elsewhere = record["transport"] == "http" and key not in seen.opened and revision in REVISIONS
+    mode, most = metadata.get("mode"), metadata.get("frameBytes")
+    if type(most) is int and most > 0 and limits.frame_bytes == DEFAULT.frame_bytes:
+        # Who asks for another limit wants to see what that would do.
+        limits = replace(limits, frame_bytes=most)
     return Opening(
-        "audit" if key in seen.audits else "enforce",
+        mode if mode in ("audit", "enforce") else "audit" if key in seen.audits else "enforce",
         revision if elsewhere else None,
         str(metadata.get("server") or ""),
         limits,
+        Effect(),
     )
 
 
@@ -143,6 +179,8 @@ def _again(entry: Entry, record: Record, judge: Judge) -> Replayed:
     if any(rule in RULES and RULES[rule].code == "HEADER_MISMATCH" for rule, _ in violations(record)):
         # What the headers said is not on record. The message was refused for it, and changed nothing.
         return Replayed(entry, "by its headers")
+    if any(rule == "guard/failure" for rule, _ in violations(record)):
+        return Replayed(entry, "not judged")
     verdict = _heard(record, frame, judge)
     if record["metadata"].get("redacted"):
         return Replayed(entry, "redacted")

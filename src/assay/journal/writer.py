@@ -80,16 +80,26 @@ class Journal:
         redact: Sequence[str] = (),
         log: Log = lambda _: None,
         server: str = "",
+        mode: str = "",
+        frame_bytes: int = 0,
     ) -> "Journal | None":
         """
         A journal in a new file below *directory*; None, and a line to *log*, if there cannot be one.
 
         Of all runs there, *keep* are left. With *payloads* the frames are written too, without what looks like a secret
-        or is matched by *redact*. *server* names who speaks for the server, where a replay has to know it.
+        or is matched by *redact*. *server* names who speaks for the server, *mode* and *frame_bytes* how a
+        guard judges, where a replay has to know it.
 
         Raises `ValueError` for a pattern that is none.
         """
-        run = Run(deterministic=deterministic, payloads=payloads, server=server, patterns=tuple(redact))
+        run = Run(
+            deterministic=deterministic,
+            payloads=payloads,
+            server=server,
+            patterns=tuple(redact),
+            mode=mode,
+            frame_bytes=frame_bytes,
+        )
         folder = os.fspath(directory)
         try:
             descriptor, path = files.create(folder)
