@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from locking import ALL, FIND, LEND, SECONDS, assay, lock, offer
@@ -392,6 +392,63 @@ class Strange(BaseHTTPRequestHandler):
         """Nothing is logged."""
 
 
+class Sessions(Strange):
+    """A server over HTTP that knows nothing but sessions, and answers with streams that it leaves open."""
+
+    ended: ClassVar[list[str | None]] = []
+
+    def do_POST(self) -> None:
+        message = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        method = message["method"]
+        known = self.headers["mcp-session-id"] == "s1" and self.headers["mcp-protocol-version"] == "2025-06-18"
+        if method != "initialize" and not known:
+            self.answer(400, "text/plain", b"no session")
+        elif "id" not in message:
+            self.answer(202, "text/plain", b"")
+        else:
+            itself = {"name": "old", "version": "1"}
+            opening = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": itself}
+            result = opening if method == "initialize" else {"tools": [FIND]}
+            frame = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}, indent=1)
+            data = "".join(f"data: {line}\r\n" for line in frame.splitlines())
+            self.answer(200, "text/event-stream", f": hello\r\nevent: message\r\n{data}\r\n".encode(), more=100)
+
+    def do_DELETE(self) -> None:
+        self.ended.append(self.headers["mcp-session-id"])
+        self.answer(204, "text/plain", b"")
+
+    def answer(self, status: int, kind: str, body: bytes, more: int = 0) -> None:
+        """An answer, of which *more* bytes are announced than come."""
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(body) + more))
+        self.send_header("mcp-session-id", "s1")
+        self.end_headers()
+        self.wfile.write(body)
+        self.wfile.flush()
+
+
+@contextmanager
+def answering(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """The address of a server of that class."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/mcp"
+        finally:
+            server.shutdown()
+            thread.join(SECONDS)
+
+
+def test_a_server_over_http_that_only_knows_sessions_is_locked(tmp_path: Path) -> None:
+    Sessions.ended.clear()
+    with answering(Sessions) as url:
+        done = assay(tmp_path, "lock", "--target", url)
+    assert (done.stdout, done.stderr) == ("assay.lock: old: 1 tool, in MCP 2025-06-18\n", "")
+    assert Sessions.ended[-1] == "s1"
+
+
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
@@ -406,15 +463,8 @@ class Strange(BaseHTTPRequestHandler):
 )
 def test_what_is_no_server_over_http_is_not_locked(tmp_path: Path, answer: Any, reason: str) -> None:
     handler = type("Handler", (Strange,), dict(zip(("status", "kind", "body"), answer, strict=True)))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            url = f"http://127.0.0.1:{server.server_port}/mcp"
-            done = assay(tmp_path, "lock", "--target", url, "--set", "guard.frame_bytes=1000")
-        finally:
-            server.shutdown()
-            thread.join(SECONDS)
+    with answering(handler) as url:
+        done = assay(tmp_path, "lock", "--target", url, "--set", "guard.frame_bytes=1000")
     assert (done.returncode, done.stdout) == (2, "")
     assert reason in done.stderr
     assert "Traceback" not in done.stderr
