@@ -179,6 +179,17 @@ def test_an_unknown_tool_is_answered_with_invalid_params() -> None:
     good(talk.server(error(2, -32602)))
 
 
+@pytest.mark.parametrize(("support", "more"), [("required", {}), ("forbidden", {"task": {}})])
+def test_a_known_tool_may_be_method_not_found_where_it_is_about_tasks(support: str, more: dict[str, Any]) -> None:
+    """2025-11-25, basic/utilities/tasks: the code that a server must, or should, answer with."""
+    runs = {**ALL_SERVER, "tasks": {"requests": {"tools": {"call": {}}}}}
+    talk = Talk().opened(server=runs).listed({**SEARCH, "execution": {"taskSupport": support}})
+    talk.client(request(1, "tools/call", {"name": "search", "arguments": {"words": "sea"}, **more}))
+    good(talk.server(error(1, -32601)))
+    talk.client(call(2, "serach", {}))
+    assert rules(talk.server(error(2, -32601))) == ["protocol/error-code"]
+
+
 @pytest.mark.parametrize(
     ("schema", "rule"),
     [

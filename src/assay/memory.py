@@ -350,6 +350,9 @@ class Memory:
         declared = self.sides[Party.SERVER].capabilities or {}
         if exchange.method != "tools/call" or error["code"] != -32601 or not ("tools" in declared or self.tools.known):
             return []
+        if exchange.contract is not None and has_capability(declared, _TASK_CAPABILITIES["tools/call"]):
+            # Of a tool that is known it says that the call had to be a task, or must not be one (2025-11-25).
+            return []
         return [
             violation(
                 "protocol/error-code",

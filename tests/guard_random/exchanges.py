@@ -56,15 +56,17 @@ class Session(NamedTuple):
     steps: list[Step]
     killed_after: int | None
     """After how many steps the server is killed, or kills itself; None if it is not."""
+    burst: int
+    """How many steps more are said in one breath with the last one."""
     pressing: int
-    """How many steps more are tried after that."""
+    """How many are tried after that, when it may be too late."""
     window: int
     """How many requests are open at the same time."""
 
     @property
     def exchanges(self) -> int:
         """How many are made."""
-        return len(self.steps) if self.killed_after is None else self.killed_after
+        return len(self.steps) if self.killed_after is None else min(len(self.steps), self.killed_after + self.burst)
 
 
 def sessions(number: int, seed: str) -> Iterator[Session]:
@@ -87,8 +89,8 @@ def session(size: int, seed: str) -> Session:
     if killed_after is not None and chance.random() < 0.5:
         last = maker.suicide(steps[killed_after - 1])
         steps[killed_after - 1] = last
-    pressing = chance.choice((0, 0, 3))
-    return Session(maker.revision, maker.opening(), steps, killed_after, pressing, chance.choice((1, 4, 32)))
+    burst, pressing, window = chance.choice((0, 3, 20)), chance.choice((0, 0, 3)), chance.choice((1, 4, 32))
+    return Session(maker.revision, maker.opening(), steps, killed_after, burst, pressing, window)
 
 
 def script(told: Session) -> dict[str, str]:

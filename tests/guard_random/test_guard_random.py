@@ -56,17 +56,18 @@ class Run:
     def _go_through(self) -> None:
         last = self.told.killed_after
         steps = self.told.steps
-        for step in steps[:last]:
+        for step in steps if last is None else steps[: last - 1]:
             self._say([step])
-            if not step.told.endswith(LAST_WORD):
-                self._wait(self.told.window)
+            self._wait(self.told.window)
         if last is None:
             self._wait(0)
             self.pairing.leave()
             return
+        said = self.told.exchanges
+        self._say(steps[last - 1 : said])
         if not steps[last - 1].told.endswith(LAST_WORD):
             self.pairing.kill()
-        for step in steps[last : last + self.told.pressing]:
+        for step in steps[said : said + self.told.pressing]:
             self.pressed.append(step)
             if not self.pairing.send([step.said]):
                 return
@@ -168,7 +169,7 @@ def check_cut_off(run: Run, served: list[bytes]) -> None:
 
 def is_whole(line: bytes, run: Run) -> bool:
     """Whether *line* is the last one of a server that died before it could write the end of the line."""
-    return any(step.told.endswith(LAST_WORD) and line.rstrip() in step.told for step in run.said[-1:])
+    return any(step.told.endswith(LAST_WORD) and line.rstrip() in step.told for step in run.said)
 
 
 def answers(lines: list[bytes]) -> list[str]:
