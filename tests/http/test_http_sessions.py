@@ -421,7 +421,7 @@ def test_a_session_that_nobody_uses_is_swept_away() -> None:
 def test_a_session_that_somebody_listens_in_does_not_end() -> None:
     """And when the stream breaks off, its client has time to come back."""
     within = Within(session_seconds=100.0)
-    held = Sessions(Http(session_seconds=100.0), within.clock)
+    held: Sessions[AssetServer] = Sessions(Http(session_seconds=100.0), within.clock)
     session = held.begin("somebody", AssetServer(within.methods))
     assert session is not None
 

@@ -25,8 +25,17 @@ class GuardSettings:
     flights: str = "runs/mcp_server/flights"
     """Where the last messages of a broken session are written; ``off`` for nowhere."""
 
+    shared: bool = False
+    """
+    Whether sessions over HTTP that are opened in the same way share one child process. Without it each has its own, as
+    a server that speaks to one client over its standard streams may expect.
+    """
+
+    children: int = 64
+    """Child processes at once, where clients come over HTTP. A server takes some 50 MB; one more session gets 503."""
+
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise ValueError(f"mode is one of {', '.join(MODES)}")
-        if self.timeout < 0 or self.frame_bytes < 1:
-            raise ValueError("timeout is 0 or more, frame_bytes 1 or more")
+        if self.timeout < 0 or self.frame_bytes < 1 or self.children < 1:
+            raise ValueError("timeout is 0 or more, frame_bytes and children 1 or more")
