@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _policy(args: argparse.Namespace) -> Policy | None:
     """What the guard would do about which rule, today."""
-    from assay.cli.guard import policy_of
+    from assay.cli.terms import policy_of
     from assay.settings import load
 
     def say(line: str) -> None:

@@ -44,11 +44,11 @@ def terms_of(args: argparse.Namespace, settings: Settings, say: Callable[[str], 
         mode="enforce" if (args.mode or settings.guard.mode) == "enforce" else "audit",
         limits=replace(settings.limits, frame_bytes=settings.guard.frame_bytes),
         timeout=settings.guard.timeout if args.timeout is None else args.timeout,
-        policy=_policy(settings, say),
+        policy=policy_of(settings, say),
     )
 
 
-def _policy(settings: Settings, say: Callable[[str], None]) -> Policy | None:
+def policy_of(settings: Settings, say: Callable[[str], None]) -> Policy | None:
     """What is done about which rule today, if anything was set; exceptions that have ended, or soon will, are told."""
     guard = settings.guard
     if not guard.policy and not guard.exceptions and not guard.fail_open:

@@ -70,6 +70,15 @@ class GuardSettings:
     flights: str = "runs/mcp_server/flights"
     """Where the last messages of a broken session are written; ``off`` for nowhere."""
 
+    shared: bool = False
+    """
+    Whether sessions over HTTP that are opened in the same way share one child process. Without it each has its own, as
+    a server that speaks to one client over its standard streams may expect.
+    """
+
+    children: int = 64
+    """Child processes at once, where clients come over HTTP. A server takes some 50 MB; one more session gets 503."""
+
     lock: str = "auto"
     """
     The file that says what the server was when it was reviewed; ``off`` for none, ``auto`` for `assay.lock` in the
@@ -92,8 +101,8 @@ class GuardSettings:
             raise ValueError(f"restart is one of {', '.join(POLICIES)}")
         if not 1 <= self.restarts <= 1000:
             raise ValueError("restarts is 1 to 1000")
-        if self.timeout < 0 or self.frame_bytes < 1:
-            raise ValueError("timeout is 0 or more, frame_bytes 1 or more")
+        if self.timeout < 0 or self.frame_bytes < 1 or self.children < 1:
+            raise ValueError("timeout is 0 or more, frame_bytes and children 1 or more")
         if self.policy or self.exceptions:
             from assay.guard.ruling import check  # noqa: PLC0415 - the rules are not needed where nothing is said of them
 

@@ -9,13 +9,14 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from time import monotonic
 from typing import Any, Final
 
 import orjson
 
 from assay.edges.child import StartError
-from assay.edges.http.asking import Accepts, names_revision
+from assay.edges.http.asking import UNNAMED, Accepts, names_revision
 from assay.edges.http.backoff import Backoff
 from assay.edges.http.childtalk import Talk, Whole
 from assay.edges.http.direct import Direct
@@ -27,6 +28,7 @@ from assay.edges.http.section import Http
 from assay.edges.http.sessions import Session, Sessions
 from assay.edges.http.share import Client, SessionShare, Share, SharedWire
 from assay.edges.http.stateless import Asking, Stateless, status
+from assay.edges.http.statuses import is_patient
 from assay.edges.overseer import Overseer, Oversight
 from assay.spec.revisions import REVISIONS, handshake
 
@@ -166,12 +168,14 @@ class Children:
         if not talk.wire.has_room(len(request.frame)):
             await _overloaded(request, send, "the server does not read what it is sent")
             return
-        found = talk.hear(request.frame, as_json=as_json, as_stream=as_stream)
+        opens = not talk.opened
+        version = request.headers.get(_VERSION, b"").decode("latin-1") or None
+        patient = is_patient(version, in_session=not opens)
+        found = talk.hear(request.frame, as_json=as_json, as_stream=as_stream, patient=patient)
         self._recorder.flush()
         if isinstance(found, Whole):
             await _tell(request, found, send)
             return
-        opens = not talk.opened
         early = EARLY if talk.primed and as_json and as_stream else None
         if await found.first(early, receive) and not found.ended:
             # Who has gone comes back, or does not; what was asked goes on.
@@ -282,8 +286,10 @@ class Children:
         told = (params.get("protocolVersion"), params.get("capabilities")) if isinstance(params, dict) else ()
         key = orjson.dumps(told, option=orjson.OPT_SORT_KEYS)
         if key not in self._shares:
-            begin, flush = self._oversight.begin, self._recorder.flush
-            self._shares[key] = SessionShare(self.spawn, begin, flush, self._clock, self._sessions_broke)
+            revision = told[0] if told and told[0] in REVISIONS else UNNAMED
+            begin = partial(self._oversight.begin, revision=revision)
+            flush, broke = self._recorder.flush, self._sessions_broke
+            self._shares[key] = SessionShare(self.spawn, begin, flush, self._clock, broke)
         return self._shares[key]
 
     def _sessions_broke(self, _: Overseer, clients: Sequence[Client]) -> None:

@@ -88,10 +88,14 @@ class Talk:
 
     # ── the client ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def hear(self, frame: bytes, *, as_json: bool, as_stream: bool) -> Post | Whole:
-        """What the client gets for *frame*: an answer at once, or what the server says to it."""
+    def hear(self, frame: bytes, *, as_json: bool, as_stream: bool, patient: bool = True) -> Post | Whole:
+        """
+        What the client gets for *frame*: an answer at once, or what the server says to it.
+
+        A *patient* client is one of the handshake era, by what is known of it.
+        """
         heard = self.overseer.hear(Party.CLIENT, frame, _IN_SESSION)
-        told = refusal(heard, patient=True)
+        told = refusal(heard, patient=patient)
         if told is not None:
             return told
         post = self._asked(heard, as_json=as_json, as_stream=as_stream)
@@ -137,6 +141,7 @@ class Talk:
         if posts and post in posts:
             self._take(ident)
             post.drop(ident)
+            self._finish(post)
 
     def _take(self, ident: Any) -> Post | None:
         """Whoever waits for the answer to that request, longest if there are several, waits no more."""
@@ -153,9 +158,13 @@ class Talk:
         post = self._take(ident) if isinstance(ident, Hashable) else None
         if post is not None:
             post.answer(frame, ident)
-            if post.ended and self.session is not None:
-                self.session.open_streams.discard(post.end)
+            self._finish(post)
             self._check_pace(post)
+
+    def _finish(self, post: Post) -> None:
+        """A session that nobody waits for an answer in is idle."""
+        if post.ended and self.session is not None:
+            self.session.open_streams.discard(post.end)
 
     # ── the server ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -198,6 +207,7 @@ class Talk:
             for ident in idents:
                 self._take(ident)
             post.answer(frame, *idents)
+            self._finish(post)
             return
         for each in verdict.parts or ():
             if each.onward is not None:

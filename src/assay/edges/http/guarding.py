@@ -66,6 +66,8 @@ class Desk(NamedTuple):
             command,
             env={**os.environ, **env} if env else None,
             cwd=cwd,
+            shared=self.settings.guard.shared,
+            children=self.settings.guard.children,
             http=self.settings.http,
             flights=self.settings.guard.flights,
             redact=self.settings.journal.redact,

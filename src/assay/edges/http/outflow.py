@@ -13,7 +13,7 @@ from assay.edges.http.events import PING, event, primer
 from assay.edges.http.replies import STREAM, Pairs, Receive, Send
 from assay.edges.http.section import Http
 from assay.edges.http.sessions import Session
-from assay.render import array
+from assay.render import array, entries
 
 SLOW_BYTES: Final = 1 << 20
 """Bytes that may wait for a client to take them, until something is done about it."""
@@ -201,9 +201,9 @@ class Post(Stream):
         """All of it as one JSON value; None if that is not all, or not only answers."""
         if not self.ended or not self._only_answers or self.begun or not self._answers:
             return None
-        if not self._batch or (len(self._answers) == 1 and self._answers[0].lstrip()[:1] == b"["):
+        if not self._batch or (len(self._answers) == 1 and _is_array(self._answers[0])):
             return self._answers[0]
-        return array(self._answers)
+        return array([one for each in self._answers for one in (entries(each) if _is_array(each) else (each,))])
 
     async def first(self, seconds: float | None, receive: Receive) -> bool:
         """Waits until it is known how it is answered, *seconds* at most for a stream; whether the client has gone."""
@@ -223,3 +223,7 @@ class Post(Stream):
     def _waits(self) -> bool:
         """Whether it may still become one JSON value: a batch is answered one by one."""
         return self.as_json and self._only_answers and not self.ended
+
+
+def _is_array(frame: bytes) -> bool:
+    return frame.lstrip()[:1] == b"["

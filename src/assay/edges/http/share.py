@@ -4,6 +4,7 @@ One child process that many clients share: started when somebody asks, ended whe
 Who a message is for `Remap` says; what becomes of it, each client's own conversation.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final, Protocol
@@ -303,6 +304,7 @@ class SessionShare(Share):
         self._opening: list[tuple[Client, bytes]] = []
         """Those who wait for it, with what they have asked; the first has been sent."""
         self._initialized = False
+        self._beside: set[asyncio.Task[None]] = set()
 
     def _say(self, client: Client, frame: bytes, value: dict[str, Any]) -> None:
         method = value.get("method")
@@ -318,10 +320,15 @@ class SessionShare(Share):
 
     def leave(self, client: Client) -> None:
         """*client* waits for nothing any more; but `initialize` is for all, and may not be cancelled."""
-        if self._opening and self._opening[0][0] is client:
-            self.clients.pop(client, None)
-        else:
+        if not self._opening:
             super().leave(client)
+            return
+        self.clients.pop(client, None)
+        if not self.clients:
+            # Nobody has got an answer, and nobody would: the next tries another child.
+            task = asyncio.ensure_future(self.end("it did not answer initialize"))
+            self._beside.add(task)
+            task.add_done_callback(self._beside.discard)
 
     def _open(self, client: Client, frame: bytes) -> None:
         if self._result is not None:

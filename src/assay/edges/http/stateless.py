@@ -40,7 +40,7 @@ _STATUSES: Final = {
 class Asking:
     """One request of a client, or one message that is none."""
 
-    def __init__(self, overseer: Overseer, share: Share, principal: str) -> None:
+    def __init__(self, overseer: Overseer, stateless: "Stateless", principal: str) -> None:
         self.overseer = overseer
         self.principal = principal
         self.post: Post | None = None
@@ -49,7 +49,8 @@ class Asking:
         self.clean = True
         """Whether its conversation may serve another request."""
         self.ident: Any = None
-        self._share = share
+        self._stateless = stateless
+        self._share = stateless.share
 
     def from_server(self, frame: bytes, rest: bytes = b"") -> None:
         """A message of the child, in the words of this client."""
@@ -61,6 +62,8 @@ class Asking:
             self._share.say(self, move.to_server)
         if move.to_client is not None and self.post is not None and verdict.value is not None:
             if verdict.kind in {"result", "error"}:
+                if verdict.method == "server/discover" and verdict.kind == "result" and verdict.accepted:
+                    self._stateless.spoken = frozenset(verdict.value["result"]["supportedVersions"][:100])
                 self.post.answer(move.to_client, self.ident)
             else:
                 self._say(self.post, move.to_client)
@@ -114,6 +117,8 @@ class Stateless:
         self._spare: list[Overseer] = []
         self.open: dict[Asking, None] = {}
         self.share = share(self.begin)
+        self.spoken: frozenset[str] | None = None
+        """The revisions that the child has said it speaks."""
 
     def begin(self) -> Overseer:
         """A conversation. Those with one run of a child know the same tools, and their last messages are together."""
@@ -127,12 +132,12 @@ class Stateless:
 
     def hear(self, request: Request, version: str | None, *, as_json: bool, as_stream: bool) -> "Asking | Whole":
         """What comes of one message: an answer at once, or what the child says to it."""
-        asking = Asking(self._spare.pop() if self._spare else self.begin(), self.share, request.principal)
+        asking = Asking(self._spare.pop() if self._spare else self.begin(), self, request.principal)
         facts = Facts("http", version, request.headers)
         heard = asking.overseer.hear(Party.CLIENT, request.frame, facts)
         told = refusal(heard, patient=False)
         if told is not None:
-            return told
+            return told._replace(content=self._narrowed(heard.verdict, told.content))
         due = list(requests(heard.verdict))
         frame = heard.move.to_server or b""
         if not due:
@@ -156,6 +161,20 @@ class Stateless:
         asking.listens = verdict.method == LISTENS
         meta = (verdict.value.get("params") or {}).get("_meta") if isinstance(verdict.value, dict) else None
         asking.wants_logs = isinstance(meta, dict) and _LEVEL_KEY in meta
+
+    def _narrowed(self, verdict: Verdict, content: bytes) -> bytes:
+        """
+        Where the client was told which revisions there are, tells it which of them the child speaks, too.
+
+        A client picks one of those, and must not pick in vain.
+        """
+        named = any(each.rule == "protocol/unsupported-revision" for each in verdict.violations)
+        if not named or self.spoken is None:
+            return content
+        answer = orjson.loads(content)
+        data = answer.get("error", {}).get("data", {})
+        data["supported"] = [each for each in data.get("supported", ()) if each in self.spoken]
+        return orjson.dumps(answer)
 
     def _note(self, request: Request, verdict: Verdict, frame: bytes) -> None:
         """

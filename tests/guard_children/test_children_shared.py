@@ -1,0 +1,129 @@
+"""Sessions that share a child: opened once, told apart, and each with what is its own."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from guarded import result
+from hosted import NEWEST, begun, hosting
+from http_client import BOTH, INITIALIZED, Service, call, initialize, notification, request, until
+
+ASKS = {"jsonrpc": "2.0", "id": 1, "method": "roots/list"}
+CHANGED = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+LISTENING = {"accept": "text/event-stream"}
+
+
+def opened(service: Service, ident: Any = "open", revision: str = NEWEST, **capabilities: Any) -> dict[str, Any]:
+    """The headers of a new session."""
+    message = initialize(revision, ident)
+    message["params"]["capabilities"] = capabilities
+    answer = service.post(message)
+    assert answer.status == 200, answer
+    assert answer.json()["id"] == ident
+    headers = {**BOTH, "mcp-session-id": answer.header("mcp-session-id") or ""}
+    assert service.post(INITIALIZED, headers).status == 202
+    return headers
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    """The messages that all children have received so far."""
+    return [json.loads(each) for each in path.read_text().split("\n") if each.startswith("{")]
+
+
+def methods(path: Path) -> list[str]:
+    """What they were asked and told."""
+    return [each.get("method", "answer") for each in lines(path)]
+
+
+def test_sessions_that_are_opened_in_the_same_way_share_a_child_that_is_opened_once(tmp_path: Path) -> None:
+    received = tmp_path / "received"
+    with hosting(tmp_path, "--shared", received=str(received)) as service:
+        sessions = [opened(service, ident) for ident in ("a", 1, 2)]
+        for headers in sessions:
+            answer = service.post(call(1, "search", {"words": "sea"}), headers)
+            assert answer.json()["id"] == 1
+        assert methods(received)[:2] == ["initialize", "notifications/initialized"]
+        assert methods(received)[2:] == ["tools/call"] * 3
+        assert len({each["id"] for each in lines(received)[2:]}) == 3
+        opened(service, roots={})
+        opened(service, revision="2025-06-18")
+        assert methods(received).count("initialize") == 3
+
+
+def test_who_comes_while_the_child_is_being_opened_waits_for_the_same_answer(tmp_path: Path) -> None:
+    received = tmp_path / "received"
+    with hosting(tmp_path, "--shared", "--timeout", "0.5", on={"initialize": []}, received=str(received)) as service:
+        wires = [begun(service, initialize(NEWEST, ident), BOTH) for ident in ("a", "b")]
+        answers = [wire.answer() for wire in wires]
+        assert [each.json()["id"] for each in answers] == ["a", "b"]
+        assert [each.error()["code"] for each in answers] == [-32012, -32012]
+        assert methods(received).count("initialize") == 1
+        assert service.post(initialize(NEWEST)).error()["code"] == -32012
+        assert methods(received).count("initialize") == 2, "another child was tried"
+
+
+def test_news_go_to_everybody_and_a_question_to_the_one_who_has_asked_something(tmp_path: Path) -> None:
+    received = tmp_path / "received"
+    on = {"tools/call": [["say", CHANGED], ["say", ASKS]], "answer": [["say", result(2, {"content": []})]]}
+    with hosting(tmp_path, "--shared", on=on, received=str(received)) as service:
+        one, other = opened(service, roots={}), opened(service, roots={})
+        listening = begun(service, None, {**other, **LISTENING}, "GET")
+        listening.head()
+        wire = begun(service, call("mine", "search", {"words": "a"}), one)
+        wire.head()
+        wire.until(b"roots/list")
+        listening.until(b"list_changed")
+        assert b"roots/list" not in listening.held
+        answer = result(1, {"roots": []})
+        assert service.post(answer, other).status == 400, "nobody has asked it"
+        assert service.post(answer, one).status == 202
+        assert b'"id":"mine"' in wire.until(b"content")
+        assert methods(received).count("answer") == 1
+
+
+def test_a_question_of_which_nobody_can_say_whose_it_is_is_answered_with_an_error(tmp_path: Path) -> None:
+    received = tmp_path / "received"
+    on = {"notifications/roots/list_changed": [["say", ASKS]]}
+    with hosting(tmp_path, "--shared", on=on, received=str(received)) as service:
+        headers = opened(service, roots={"listChanged": True})
+        service.post(notification("notifications/roots/list_changed"), headers)
+        until(lambda: methods(received)[-1] == "answer")
+        assert lines(received)[-1]["error"]["code"] == -32011
+        assert service.post(request(1, "ping"), headers).status == 200
+
+
+def test_cancelling_is_for_ones_own_requests(tmp_path: Path) -> None:
+    received = tmp_path / "received"
+    with hosting(tmp_path, "--shared", on={"tools/call": []}, received=str(received)) as service:
+        one, other = opened(service), opened(service)
+        begun(service, call(7, "search", {"words": "a"}), one).head()
+        begun(service, call(7, "search", {"words": "b"}), other).head()
+        calls = {
+            each["params"]["arguments"]["words"]: each["id"] for each in lines(received) if "arguments" in str(each)
+        }
+        service.post(notification("notifications/cancelled", {"requestId": 7}), other)
+        until(lambda: methods(received)[-1] == "notifications/cancelled")
+        assert lines(received)[-1]["params"]["requestId"] == calls["b"]
+
+
+def test_the_end_of_a_session_cancels_what_it_has_open_and_leaves_the_others(tmp_path: Path) -> None:
+    received = tmp_path / "received"
+    with hosting(tmp_path, "--shared", on={"tools/call": []}, received=str(received)) as service:
+        one, other = opened(service), opened(service)
+        wire = begun(service, call(7, "search", {"words": "a"}), one)
+        wire.head()
+        service.ask("DELETE", headers=one)
+        assert b"the session was ended" in b"".join(iter(wire.chunk, b""))
+        until(lambda: methods(received)[-1] == "notifications/cancelled")
+        assert service.post(request(1, "ping"), other).json()["id"] == 1
+
+
+def test_when_a_shared_child_dies_every_session_is_gone_and_the_next_has_another(tmp_path: Path) -> None:
+    flights = tmp_path / "flights"
+    with hosting(tmp_path, "--shared", "--flights", str(flights), on={"tools/call": [["exit", 3]]}) as service:
+        one, other = opened(service), opened(service)
+        answer = service.post(call(1, "search", {"words": "a"}), one)
+        assert b"it exited with status 3" in answer.body
+        assert [service.post(request(1, "ping"), each).status for each in (one, other)] == [404, 404]
+        until(lambda: service.post(initialize(NEWEST)).header("mcp-session-id") is not None)
+    assert len(list(flights.iterdir())) == 2

@@ -1,0 +1,283 @@
+"""Requests without a session (2026-07-28): one child for all, ids that do not collide, streams that are left."""
+
+import json
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from guarded import Watched
+from hosted import begun, hosting
+from http_client import (
+    BOTH,
+    Service,
+    Wire,
+    call,
+    frame_of,
+    initialize,
+    listen,
+    meta,
+    modern,
+    notification,
+    request,
+    until,
+)
+
+from assay.spec.revisions import LATEST
+
+SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+ANY = {"name": "any", "inputSchema": {"type": "object"}}
+
+
+def asked(service: Service, message: Any, **more: str | bytes) -> Wire:
+    """A request that is sent, whose answer is yet to be read."""
+    return begun(service, message, modern(message, **more))
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    """The messages that the server has received so far."""
+    return [json.loads(each) for each in path.read_text().split("\n") if each.startswith("{")]
+
+
+def test_all_requests_go_to_one_child_which_is_none_of_a_session(tmp_path: Path) -> None:
+    received = tmp_path / "received"
+    with hosting(tmp_path, start=[["pid"]], received=str(received)) as service:
+        for ident in (1, "1", 1):
+            answer = asked(service, call(ident, "search", {"words": "sea"}, LATEST)).answer()
+            assert (answer.status, answer.json()["id"]) == (200, ident)
+            assert answer.header("mcp-session-id") is None
+        assert service.post(initialize("2025-11-25"), BOTH).status == 200
+        told = received.read_text().split("\n")
+        assert len([each for each in told if each.isdigit()]) == 2, "one for all requests, one for the session"
+
+
+@pytest.mark.parametrize(
+    "ident", [b"1", b'"1"', b"1.0", b"-0", b"1e2", b'"\\u0061"', b"123456789012345678901234567890"]
+)
+def test_an_answer_has_the_id_as_it_was_spelt(tmp_path: Path, ident: bytes) -> None:
+    """And no other byte of a request is changed."""
+    received = tmp_path / "received"
+    frame = frame_of(call("$", "search", {"words": "é\u2028"}, LATEST)).replace(b'"id":"$"', b'"id" :  ' + ident)
+    with hosting(tmp_path, received=str(received)) as service:
+        answer = asked(service, frame).answer()
+        assert b'"id":' + ident + b"," in answer.body
+    sent = received.read_bytes().split(b"\n")[0]
+    assert sent == frame.replace(b'"id" :  ' + ident, b'"id" :  1')
+
+
+def test_many_clients_at_once_with_the_same_ids_and_tokens_get_their_own(tmp_path: Path) -> None:
+    progress = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": "$id", "progress": 1}}
+    on = {"tools/call": [["say", progress], ["good"]]}
+    with hosting(tmp_path, on=on) as service:
+        wrong: list[Any] = []
+
+        def talk(number: int) -> None:
+            for ident in range(10):
+                message = call(ident, "search", {"words": "x" * (number + 1)}, LATEST)
+                message["params"]["_meta"]["progressToken"] = "mine"
+                answer = asked(service, message).answer()
+                first, last = (json.loads(each["data"]) for each in answer.events() if each.get("data"))
+                hits = len(str({"words": "x" * (number + 1)}))
+                good = first["params"]["progressToken"] == "mine" and last["id"] == ident
+                if not good or last["result"]["structuredContent"]["hits"] != hits:
+                    wrong.append((first, last))
+
+        threads = [threading.Thread(target=talk, args=(number,)) for number in range(8)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join(60)
+        assert wrong == []
+        assert not any(each.is_alive() for each in threads)
+
+
+def test_news_of_a_subscription_go_to_whoever_has_it(tmp_path: Path) -> None:
+    def note(method: str) -> dict[str, Any]:
+        params: dict[str, Any] = {"_meta": {SUBSCRIPTION: "$id"}}
+        if method == ACKNOWLEDGED:
+            params["notifications"] = {"toolsListChanged": True}
+        return {"jsonrpc": "2.0", "method": method, "params": params}
+
+    on = {"subscriptions/listen": [["say", note(ACKNOWLEDGED)], ["say", note("notifications/tools/list_changed")]]}
+    with hosting(tmp_path, on=on) as service:
+        wires = [asked(service, listen("mine")) for _ in range(2)]
+        for wire in wires:
+            assert wire.head().header("content-type") == "text/event-stream"
+            wire.until(b"tools/list_changed")
+            assert wire.until(b"\r\n").count(b'"mine"') == 1
+            assert wire.silent() or b"tools/list_changed" not in wire.held
+
+
+@pytest.mark.parametrize("method", ["subscriptions/listen", "tools/call"])
+def test_who_leaves_cancels_what_it_has_asked_and_nothing_else(tmp_path: Path, method: str) -> None:
+    received = tmp_path / "received"
+    with hosting(tmp_path, on={"subscriptions/listen": [], "tools/call:mute": []}, received=str(received)) as service:
+        mute = call(7, "mute", {}, LATEST)
+        other = asked(service, mute)
+        wire = asked(service, listen(7) if method == "subscriptions/listen" else mute)
+        until(lambda: received.exists() and len(lines(received)) == 2)
+        wire.socket.close()
+        until(lambda: len(lines(received)) == 3)
+        first, second, cancelled = lines(received)
+        assert cancelled["method"] == "notifications/cancelled"
+        assert cancelled["params"]["requestId"] == second["id"] != first["id"]
+        assert other.silent()
+
+
+def test_a_cancelled_request_is_known_by_principal_and_id(tmp_path: Path) -> None:
+    received = tmp_path / "received"
+    with hosting(tmp_path, on={"tools/call": []}, received=str(received)) as service:
+        wires = [asked(service, call(7, "mute", {}, LATEST), x_principal=who) for who in ("ann", "bob")]
+        until(lambda: received.exists() and len(lines(received)) == 2)
+        cancelled = notification("notifications/cancelled", {"requestId": 7, "_meta": meta()})
+        for who in ("anonymous", "carl", "bob"):
+            assert asked(service, cancelled, x_principal=who).answer().status == 202
+        until(lambda: len(lines(received)) == 3)
+        assert lines(received)[2]["params"]["requestId"] == 2
+        assert all(wire.silent() for wire in wires)
+
+
+@pytest.mark.parametrize(
+    ("actions", "found"),
+    [
+        pytest.param([["log", "oh no\n"], ["exit", 7]], "it exited with status 7", id="exits"),
+        pytest.param([["log", "oh no\n"], ["die"]], "it was ended by SIGKILL", id="killed"),
+    ],
+)
+def test_when_the_child_ends_everybody_is_told_and_another_one_starts(tmp_path: Path, actions: Any, found: str) -> None:
+    on = {"tools/call:mute": [], "tools/call:end": actions}
+    received = tmp_path / "received"
+    flights = tmp_path / "flights"
+    with hosting(tmp_path, "--flights", str(flights), on=on, received=str(received)) as service:
+        waiting = [asked(service, call(1, "mute", {}, LATEST)) for _ in range(3)]
+        until(lambda: received.exists() and len(lines(received)) == 3)
+        ends = asked(service, call(1, "end", {}, LATEST))
+        for wire in [*waiting, ends]:
+            answer = wire.answer()
+            assert (answer.status, answer.json()["id"], answer.error()["code"]) == (502, 1, -32011)
+            assert answer.error()["data"]["violations"][0]["found"] == f"none: {found}"
+            assert answer.error()["data"]["stderr"] == ["oh no"]
+        good = call(1, "search", {"words": "sea"}, LATEST)
+        until(lambda: asked(service, good).answer().status == 200)
+    assert len(list(flights.iterdir())) == 1
+
+
+def test_a_command_that_cannot_be_run_fails_every_request(tmp_path: Path) -> None:
+    with hosting(tmp_path, command=["./nowhere"]) as service:
+        for _ in range(3):
+            answer = asked(service, call(1, "search", {}, LATEST)).answer()
+            assert (answer.status, answer.error()["code"]) == (502, -32011)
+            assert "cannot start" in answer.error()["data"]["violations"][0]["found"]
+
+
+def test_kill_in_the_middle_of_many_calls_fails_each_once(tmp_path: Path) -> None:
+    received = tmp_path / "received"
+    with hosting(tmp_path, start=[["pid"]], on={"tools/call": []}, received=str(received)) as service:
+        wires = [asked(service, call(number % 3, "mute", {}, LATEST)) for number in range(30)]
+        until(lambda: received.exists() and len(lines(received)) == 30)
+        os.kill(int(received.read_text().split("\n")[0]), signal.SIGKILL)
+        answers = [wire.answer() for wire in wires]
+        assert [each.json()["id"] for each in answers] == [number % 3 for number in range(30)]
+        assert {each.error()["code"] for each in answers} == {-32011}
+
+
+def test_an_answer_that_never_comes_is_given_up_and_a_late_one_reaches_nobody(tmp_path: Path) -> None:
+    on = {
+        "tools/call:mute": [],
+        "notifications/cancelled": [
+            ["raw", '{"jsonrpc":"2.0","id":1,"result":{"content":[],"resultType":"complete"}}\n']
+        ],
+    }
+    with hosting(tmp_path, "--timeout", "0.3", on=on) as service:
+        answer = asked(service, call(5, "mute", {}, LATEST)).answer()
+        assert (answer.status, answer.error()["code"], answer.json()["id"]) == (504, -32012, 5)
+        assert asked(service, call(5, "search", {"words": "a"}, LATEST)).answer().json()["id"] == 5
+    assert any("tools/call" in each and "protocol/answered-twice" in each for each in service.log.whole())
+
+
+def test_what_is_for_nobody_reaches_nobody(tmp_path: Path) -> None:
+    on = {"tools/call": [["raw", "Loading...\n"], ["say", {"jsonrpc": "2.0", "id": 999, "result": {}}], ["good"]]}
+    with hosting(tmp_path, on=on) as service:
+        answer = asked(service, call(5, "search", {"words": "a"}, LATEST)).answer()
+        assert answer.json()["id"] == 5
+    log = service.log.whole()
+    assert any("Loading" in each for each in log)
+    assert any("protocol/unsolicited" in each for each in log)
+
+
+@pytest.mark.parametrize("place", ["first", "last"])
+def test_a_broken_answer_fails_the_request_that_it_shows(tmp_path: Path, place: str) -> None:
+    """Its number is ours, and what is said of it has the client's own id."""
+    text = (
+        '{"jsonrpc":"2.0","id":1,"result":{"content":[' if place == "first" else '{"result":[}],"jsonrpc":"2.0","id":1}'
+    )
+    with hosting(tmp_path, on={"tools/call": [["raw", text + "\n"]]}) as service:
+        answer = asked(service, call("mine", "search", {"words": "a"}, LATEST)).answer()
+        assert (answer.status, answer.json()["id"], answer.error()["code"]) == (502, "mine", -32010)
+
+
+def test_logs_go_to_the_one_who_has_asked_for_them(tmp_path: Path) -> None:
+    note = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "secret"}}
+    received = tmp_path / "received"
+    on = {"tools/call:mute": [], "tools/call:logs": [["say", note], ["good"]]}
+    with hosting(tmp_path, on=on, received=str(received)) as service:
+        other = asked(service, call(1, "mute", {}, LATEST))
+        until(lambda: received.exists() and len(lines(received)) == 1)
+        message = call(1, "logs", {}, LATEST)
+        message["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = "debug"
+        assert b"secret" in asked(service, message).answer().body
+        assert b"secret" not in asked(service, call(1, "logs", {}, LATEST)).answer().body
+        assert other.silent()
+
+
+def test_a_child_that_nobody_needs_ends_and_another_one_starts(tmp_path: Path) -> None:
+    received = tmp_path / "received"
+    good = call(1, "search", {"words": "a"}, LATEST)
+    with hosting(tmp_path, "--set", "session_seconds=0.3", start=[["pid"]], received=str(received)) as service:
+        assert asked(service, good).answer().status == 200
+        child = Watched(int(received.read_text().split("\n")[0]))
+        until(lambda: not child.is_alive())
+        assert asked(service, good).answer().status == 200
+
+
+@pytest.mark.parametrize(
+    ("message", "more", "status", "code"),
+    [
+        pytest.param(call(1, "any", {}, LATEST), {"mcp-name": "other"}, 400, -32020, id="mismatch"),
+        pytest.param(request(1, "tools/list", {"_meta": meta("2031-01-01")}), {}, 400, -32022, id="revision"),
+        pytest.param(request(1, "nope/nope", {}, LATEST), {}, 404, -32601, id="method"),
+        pytest.param(request(1, "tools/list", {}), {}, 400, -32602, id="no-meta"),
+        pytest.param(b"{", {}, 400, -32700, id="no-json"),
+        pytest.param(b'{"jsonrpc":"2.0","id":1,"result":{}}', {}, 400, -32600, id="answer"),
+    ],
+)
+def test_what_is_refused_has_its_status_and_reaches_no_child(
+    tmp_path: Path, message: Any, more: dict[str, str], status: int, code: int
+) -> None:
+    with hosting(tmp_path, received=str(tmp_path / "received")) as service:
+        answer = begun(service, message, {**modern(message), **more}).answer()
+        assert (answer.status, answer.error()["code"]) == (status, code)
+    assert not (tmp_path / "received").exists()
+
+
+def test_the_methods_of_sessions_are_not_allowed(tmp_path: Path) -> None:
+    with hosting(tmp_path) as service:
+        headers = {"accept": "text/event-stream", "mcp-protocol-version": LATEST}
+        assert [service.ask(each, headers=headers).status for each in ("GET", "DELETE")] == [405, 405]
+
+
+def test_at_the_end_streams_end_and_the_child_with_them(tmp_path: Path) -> None:
+    received = tmp_path / "received"
+    script: dict[str, Any] = {"start": [["stubborn"], ["pid"], ["spawn"]], "on": {"subscriptions/listen": []}}
+    with hosting(tmp_path, **script, received=str(received)) as service:
+        wire = asked(service, listen(1))
+        until(lambda: received.exists() and len(received.read_text().split("\n")) > 3)
+        processes = [Watched(int(each)) for each in received.read_text().split("\n")[:2]]
+        service.signal(signal.SIGTERM)
+        wire.rest()
+        service.process.wait(30)
+        for each in processes:
+            until(lambda each=each: not each.is_alive())  # type: ignore[misc]
