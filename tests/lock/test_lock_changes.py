@@ -95,6 +95,20 @@ SCHEMAS = [
         "undecided",
     ),
     ("another-pattern", one({**S, "pattern": "^a"}), one({**S, "pattern": "^b"}), "undecided", "undecided"),
+    (
+        "a-new-property-that-another-schema-declares",
+        {"allOf": [{"properties": {"a": S}}, {"properties": {"b": S}}]},
+        {"allOf": [{"properties": {"a": S, "b": INT}}, {"properties": {"b": S}}]},
+        "breaking",
+        "compatible",
+    ),
+    (
+        "alternatives-beside-a-closed-object",
+        {"properties": {"a": S}},
+        {"additionalProperties": False, "anyOf": [{"properties": {"a": S}}]},
+        "breaking",
+        "compatible",
+    ),
     ("a-new-pattern", one(S), one({**S, "pattern": "^b"}), "breaking", "compatible"),
     ("no-pattern", one({**S, "pattern": "^b"}), one(S), "compatible", "breaking"),
     (

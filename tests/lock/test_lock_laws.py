@@ -55,6 +55,8 @@ def wider(below: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
                 "propertyNames": st.sampled_from([{"maxLength": 1}, {"enum": ["a", "b"]}]),
                 "patternProperties": st.fixed_dictionaries({"^[ab]": below}),
                 "description": st.sampled_from(["x", "y"]),
+                "anyOf": some,
+                "allOf": some,
             },
         ),
         st.fixed_dictionaries(
@@ -157,11 +159,11 @@ def compiled(schema: Any) -> Any:
 def test_what_is_compatible_takes_what_was_taken(old: Any, chance: random.Random, some: list[Any]) -> None:
     """With the engine that judges: where no shift narrows, every instance that was taken before is taken now."""
     new = changed(old, chance)
-    before, after = compiled(closed(old) if positive(old) else old), compiled(new)
-    if before is None or after is None:
-        return
     found = shifts(old, new)
     neutral = any(each.neutral for each in found)
+    before, after = compiled(closed(old) if neutral else old), compiled(new)
+    if before is None or after is None:
+        return
     if any(each.narrows or not each.decided for each in found) or (neutral and not positive(old)):
         return
     for instance in some:

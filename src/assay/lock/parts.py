@@ -39,6 +39,13 @@ def has_plain_items(schema: Schema) -> bool:
     return not isinstance(schema.get("items"), list) and schema.keys().isdisjoint({"prefixItems", "additionalItems"})
 
 
+def is_joint(schema: Schema) -> bool:
+    """Whether more than one schema speaks of the same value."""
+    every = schema.get("allOf")
+    one_each = ("properties", "$ref", "anyOf", "oneOf", "if", "not", "dependentSchemas", "dependencies")
+    return sum(keyword in schema for keyword in one_each) + (len(every) if isinstance(every, list) else 0) > 1
+
+
 def referred(root: Any, reference: Any) -> tuple[str, Any] | None:
     """Where a reference within the document leads: the pointer, and what is there."""
     if not isinstance(reference, str) or not reference.startswith("#"):

@@ -63,7 +63,9 @@ class _Comparison:
         self._depth = 0
         self._within: frozenset[str] = frozenset()
         """Places that we are in where it is not all the same which way something shifts."""
-        self._met: set[tuple[str, str, frozenset[str]]] = set()
+        self._joint = False
+        """Whether other schemas speak of the same value, and so may have declared a property that is new here."""
+        self._met: set[tuple[str, str, frozenset[str], bool]] = set()
         """Targets of references that were compared there, or are being: a circle says nothing new."""
         self._used: set[str] = set()
         """Targets of references that only one of the two has."""
@@ -91,18 +93,26 @@ class _Comparison:
     def _keywords(self, at: str, old: Schema, new: Schema) -> Iterator[Shift]:
         for rule in RULES:
             yield from rule(at, old, new)
+        outside = self._joint
+        self._joint = outside or parts.is_joint(old) or parts.is_joint(new)
         yield from self._references(at, old, new)
         yield from self._referred(at, old, new)
         yield from self._properties(at, old, new)
         yield from self._items(at, old, new)
         if "propertyNames" in old or "propertyNames" in new:
-            yield from self.compare(
-                f"{at}/propertyNames", old.get("propertyNames", True), new.get("propertyNames", True)
-            )
+            names = old.get("propertyNames", True), new.get("propertyNames", True)
+            yield from self._below(f"{at}/propertyNames", *names)
         yield from self._all_of(at, old, new)
         yield from self._any_of(at, old, new)
         yield from self._one_of(at, old, new)
+        self._joint = outside
         yield from parts.check_said(at, old, new)
+
+    def _below(self, at: str, old: Any, new: Any) -> Iterator[Shift]:
+        """The differences between two schemas of something inside the value."""
+        outside, self._joint = self._joint, False
+        yield from self.compare(at, old, new)
+        self._joint = outside
 
     # ── references ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -113,8 +123,8 @@ class _Comparison:
         if was is None or now is None:
             if old["$ref"] != new["$ref"] or was is not now:
                 yield undecided(f"{at}/$ref", was_is(old["$ref"], new["$ref"]), old["$ref"], new["$ref"])
-        elif (was[0], now[0], self._within) not in self._met:
-            self._met.add((was[0], now[0], self._within))
+        elif (met := (was[0], now[0], self._within, self._joint)) not in self._met:
+            self._met.add(met)
             yield from self.compare(now[0], was[1], now[1])
 
     def _referred(self, at: str, old: Schema, new: Schema) -> Iterator[Shift]:
@@ -141,13 +151,13 @@ class _Comparison:
 
     def unused(self) -> Iterator[Shift]:
         """Definitions that differ, and that nothing refers to: some reader may still see what they say."""
+        met = self._used | {place for old, new, *_ in self._met for place in (old, new)}
         for keyword in ("$defs", "definitions"):
             was, now = parts.member(self._old, keyword), parts.member(self._new, keyword)
             for name in sorted(was.keys() | now.keys()):
                 place = f"/{keyword}/{escaped(name)}"
                 before, after = was.get(name, ABSENT), now.get(name, ABSENT)
-                met = place in self._used or any(place in (old, new) for old, new, _ in self._met)
-                if not met and (before is ABSENT or after is ABSENT or text(before) != text(after)):
+                if place not in met and (before is ABSENT or after is ABSENT or text(before) != text(after)):
                     yield Shift(place, "a definition that nothing refers to", before, after)
 
     # ── objects and arrays ───────────────────────────────────────────────────────────────────────────────────────────
@@ -158,13 +168,13 @@ class _Comparison:
         patterns = parts.member(old, "patternProperties"), parts.member(new, "patternProperties")
         for pattern in sorted(patterns[0].keys() & patterns[1].keys()):
             place = f"{at}/patternProperties/{escaped(pattern)}"
-            yield from self.compare(place, patterns[0][pattern], patterns[1][pattern])
+            yield from self._below(place, patterns[0][pattern], patterns[1][pattern])
         if patterns[0].keys() != patterns[1].keys():
             yield undecided(f"{at}/patternProperties", "other patterns", *patterns)
         for name in sorted(was.keys() | now.keys()):
             place = f"{at}/properties/{escaped(name)}"
             if name in was and name in now:
-                yield from self.compare(place, was[name], now[name])
+                yield from self._below(place, was[name], now[name])
             elif patterns[0] or patterns[1]:
                 yield undecided(place, "new or gone, where names can match a pattern", was.get(name), now.get(name))
             elif name in now:
@@ -172,7 +182,7 @@ class _Comparison:
             else:
                 yield from self._lost_property(place, was[name], others[1])
         if others[0] is not True or others[1] is not True:
-            yield from self.compare(f"{at}/additionalProperties", *others)
+            yield from self._below(f"{at}/additionalProperties", *others)
 
     def _new_property(self, at: str, others: Any, schema: Any) -> Iterator[Shift]:
         """A property that was one of the *others* before."""
@@ -182,9 +192,9 @@ class _Comparison:
         elif parts.as_object(schema) is None:
             yield Shift(at, "may not be given any more", ABSENT, schema, narrows=True)
         elif parts.as_object(others) == {}:
-            yield Shift(at, words, ABSENT, schema, neutral=True)
+            yield Shift(at, words, ABSENT, schema, narrows=self._joint, neutral=True)
         else:
-            differing = [each for each in self._tried(at, others, schema) if not each.wording]
+            differing = self._tried_below(at, others, schema)
             narrows = any(each.narrows or not each.decided for each in differing)
             widens = any(each.widens or not each.decided for each in differing)
             yield Shift(at, words, ABSENT, schema, narrows=narrows, widens=widens, neutral=True)
@@ -195,7 +205,7 @@ class _Comparison:
             narrows = parts.as_object(schema) is not None
             yield Shift(at, "gone, and no others are allowed", schema, ABSENT, narrows=narrows)
         else:
-            differing = [each for each in self._tried(at, schema, others) if not each.wording]
+            differing = self._tried_below(at, schema, others)
             narrows = any(each.narrows or not each.decided for each in differing)
             # Even if it said no more than what holds for the others: whoever reads it looks for it.
             yield Shift(at, f"gone; was {wanted(schema) or 'a value'}", schema, ABSENT, narrows=narrows, widens=True)
@@ -206,7 +216,7 @@ class _Comparison:
         if not was and not now:
             return
         if parts.has_plain_items(was) and parts.has_plain_items(now):
-            yield from self.compare(f"{at}/items", was.get("items", True), now.get("items", True))
+            yield from self._below(f"{at}/items", was.get("items", True), now.get("items", True))
         elif text(was) != text(now):
             yield undecided(f"{at}/items", "items that are told apart by their place", was or ABSENT, now or ABSENT)
 
@@ -268,19 +278,11 @@ class _Comparison:
     def _has_one_that_takes(self, alternatives: Schema, other: Schema, *, reverse: bool = False) -> bool:
         """Whether one of the *alternatives* takes everything that *other* does; *reverse*: they were the old ones."""
         given = alternatives["anyOf"]
-        rest = {keyword: value for keyword, value in alternatives.items() if keyword != "anyOf"}
-        if (
-            not isinstance(given, list)
-            or len(given) > _MOST_ALTERNATIVES
-            or not all(isinstance(one, dict) for one in given)
-        ):
+        rest = alternatives.keys() & (OWN | parts.INSIDE | FATEFUL) - {"anyOf", "$defs", "definitions"}
+        if rest or not isinstance(given, list) or len(given) > _MOST_ALTERNATIVES:
             return False
         for one in given:
-            if rest.keys() & one.keys() & (OWN | parts.INSIDE | FATEFUL):
-                continue
-            whole = {**rest, **one}
-            pair = (whole, other) if reverse else (other, whole)
-            tried = self._tried("", *pair)
+            tried = self._tried("", *((one, other) if reverse else (other, one)))
             if all(each.decided and not (each.widens if reverse else each.narrows) for each in tried):
                 return True
         return False
@@ -290,6 +292,13 @@ class _Comparison:
         met = set(self._met)
         found = list(self.compare(at, old, new))
         self._met = met
+        return found
+
+    def _tried_below(self, at: str, old: Any, new: Any) -> list[Shift]:
+        """The same of something inside the value, without what is only said."""
+        outside, self._joint = self._joint, False
+        found = [each for each in self._tried(at, old, new) if not each.wording]
+        self._joint = outside
         return found
 
     def _apart(self, schema: Schema, root: Any) -> bool:
