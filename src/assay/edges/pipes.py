@@ -262,10 +262,13 @@ class Loop:
         self._inlets: dict[int, Inlet] = {}
         self._outlets: dict[int, Outlet] = {}
         self._poll = select.poll()
+        self._settled = False
+        """Whether all that is looked out for is what it was when nothing waited to be written."""
         self.add(*inlets, *outlets)
 
     def add(self, *pipes: Inlet | Outlet) -> None:
         """Looks out for these, too."""
+        self._settled = False
         for pipe in pipes:
             if isinstance(pipe, Inlet):
                 self._inlets[pipe.descriptor] = pipe
@@ -274,22 +277,22 @@ class Loop:
 
     def drop(self, *pipes: Inlet | Outlet) -> None:
         """Looks out for these no more. To be called before others can get their descriptors."""
+        self._settled = False
         for pipe in pipes:
             if pipe.watched != _NOTHING:
                 self._look_out(pipe, _NOTHING)
             of_its_kind: dict[int, Any] = self._inlets if isinstance(pipe, Inlet) else self._outlets
             of_its_kind.pop(pipe.descriptor, None)
 
-    def wait(self, seconds: float | None) -> None:
-        """Reads what there is, and writes what was waiting, as soon as there is anything."""
-        for inlet in self._inlets.values():
-            wanted = select.POLLIN if inlet.ready else _NOTHING if inlet.ended or inlet.hung_up else _HANGING_UP
-            if inlet.watched != wanted:
-                self._look_out(inlet, wanted)
-        for outlet in self._outlets.values():
-            wanted = select.POLLOUT if outlet.size else _NOTHING if outlet.broken else outlet.idle
-            if outlet.watched != wanted:
-                self._look_out(outlet, wanted)
+    def wait(self, seconds: float | None, *, calm: bool = False) -> bool:
+        """
+        Reads what there is, and writes what was waiting, as soon as there is anything; whether there was.
+
+        *calm* says that nothing has ended, and that nothing waits but in the outlets of this loop. Then there is
+        nothing to reconsider as long as these are empty, as they nearly always are.
+        """
+        if not (calm and self._settled) or any(outlet.size for outlet in self._outlets.values()):
+            self._reconsider()
         patience = None if seconds is None else int(min(max(0.0, seconds), _LONGEST_WAIT) * 1000) + 1
         happened = self._poll.poll(patience)
         if len(happened) > 1:
@@ -302,12 +305,29 @@ class Loop:
                     source.read()
                 else:
                     source.hung_up = True
+                self._settled = self._settled and not (source.ended or source.hung_up)
                 continue
             sink = self._outlets[descriptor]
             if events & select.POLLOUT:
                 sink.push(room=True)
             else:
                 sink.give_up()
+                self._settled = False
+        return bool(happened)
+
+    def _reconsider(self) -> None:
+        """Looks out for what there is to look out for by now."""
+        for inlet in self._inlets.values():
+            wanted = select.POLLIN if inlet.ready else _NOTHING if inlet.ended or inlet.hung_up else _HANGING_UP
+            if inlet.watched != wanted:
+                self._look_out(inlet, wanted)
+        self._settled = True
+        for outlet in self._outlets.values():
+            if outlet.size:
+                self._settled = False
+            wanted = select.POLLOUT if outlet.size else _NOTHING if outlet.broken else outlet.idle
+            if outlet.watched != wanted:
+                self._look_out(outlet, wanted)
 
     def push(self) -> None:
         """Writes what has come to be due: most of the time there is room, and nobody has to be asked."""

@@ -51,6 +51,11 @@ class Recorder:
         self.clock: Callable[[], float] = self._journal.clock if self._journal is not None else perf_counter
 
     @property
+    def held(self) -> int:
+        """Lines that are kept back."""
+        return len(self._held)
+
+    @property
     def idle(self) -> bool:
         """Whether nothing is recorded anywhere."""
         return self._journal is None and self._metrics is None and self._telemetry is None

@@ -25,6 +25,10 @@ SERVER_ENDED: Final = 3
 LINGER: Final = 2.0
 """Seconds that a client has to read what is left for it, once we were asked to stop."""
 
+_HELD: Final = 1.0
+_MOST_HELD: Final = 1000
+"""Seconds that a message waits for its answer to be put on record with it, and how many do at most."""
+
 _CLIENT: Final = Party.CLIENT
 _SERVER: Final = Party.SERVER
 
@@ -89,13 +93,13 @@ class Relay:
         """Serves until either side ends; the exit status."""
         try:
             while not self._is_over():
-                self._loop.wait(self._patience())
-                for settled, told in self._guard.overdue():
-                    self._crossing.settle(settled)
-                    if told is not None:
-                        self._keeper.input.say(told)
-                # On record first: nothing that was answered is lost.
-                self._recorder.flush()
+                patience = self._patience()
+                happened = self._loop.wait(patience, calm=self._calm)
+                if not happened or (patience is not None and patience <= 0.0):
+                    self._settle_overdue()
+                # On record first: nothing that was answered is lost. What was only asked can wait for its answer.
+                if self._client_out.size or not happened or self._recorder.held > _MOST_HELD:
+                    self._recorder.flush()
                 self._loop.push()
             return self._without_server()
         finally:
@@ -103,11 +107,19 @@ class Relay:
             self._keeper.life.close()
             self._client_out.restore()
 
+    def _settle_overdue(self) -> None:
+        for settled, told in self._guard.overdue():
+            self._crossing.settle(settled)
+            if told is not None:
+                self._keeper.input.say(told)
+
     # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _patience(self) -> float | None:
         """Seconds until something is due that nobody's bytes tell of."""
         patience = self._guard.patience
+        if self._recorder.held:
+            patience = _HELD if patience is None else min(patience, _HELD)
         if self._calm:
             return patience
         for moment in (*self._keeper.due, self._left_at):

@@ -91,7 +91,13 @@ class Guard:
             # Whatever it is, it is ours, and nobody may be left waiting for it.
             verdict = failed(self.conversation, party, frame, error)
         if self._timeout:
-            self._note(verdict)
+            exchange = verdict.exchange
+            if verdict.kind == "result" and exchange is not None and exchange.token is None:
+                # As nearly all are; what the client answers is not waited for, and not found.
+                if verdict.party is not _CLIENT:
+                    self._since.pop(exchange.id, None)
+            else:
+                self._note(verdict)
         return verdict
 
     def act(self, verdict: Verdict) -> Move:
