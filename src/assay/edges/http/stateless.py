@@ -112,7 +112,7 @@ class Stateless:
     def __init__(self, oversight: Oversight, share: Callable[[Callable[[], Overseer]], Share]) -> None:
         """*share* makes what leads to the child, given what begins a conversation."""
         self._oversight = oversight
-        self._tools = oversight.tools()
+        self._tools, self._lock = oversight.tools(), oversight.inspection()
         self._watcher = oversight.watcher()
         self._spare: list[Overseer] = []
         self.open: dict[Asking, None] = {}
@@ -122,11 +122,11 @@ class Stateless:
 
     def begin(self) -> Overseer:
         """A conversation. Those with one run of a child know the same tools, and their last messages are together."""
-        return self._oversight.begin(revision=LATEST, tools=self._tools, watcher=self._watcher)
+        return self._oversight.begin(revision=LATEST, tools=self._tools, lock=self._lock, watcher=self._watcher)
 
     def renew(self) -> None:
         """The child is lost: the next one may have other tools."""
-        self._tools = self._oversight.tools()
+        self._tools, self._lock = self._oversight.tools(), self._oversight.inspection()
         self._watcher = self._oversight.watcher()
         self._spare = []
 

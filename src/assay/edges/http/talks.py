@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from assay.contracts.tools import Tools
 from assay.edges.http.section import Http
 from assay.edges.overseer import Overseer, Oversight
+from assay.lock.inspection import Inspection
 from assay.side import Id
 from assay.verdict import Exchange, Party
 
@@ -105,10 +106,12 @@ class Talk:
 class _Client:
     """One client without sessions, in one revision."""
 
-    __slots__ = ("spare", "tools")
+    __slots__ = ("lock", "spare", "tools")
 
-    def __init__(self, tools: Tools) -> None:
+    def __init__(self, tools: Tools, lock: Inspection | None) -> None:
+        """What its requests share, each of which is a conversation of its own."""
         self.tools = tools
+        self.lock = lock
         self.spare: list[Overseer] = []
 
 
@@ -190,7 +193,7 @@ class Talks:
         client = self._client(who, revision)
         if client.spare:
             return Talk(client.spare.pop(), who, None, 0.0)
-        return Talk(self._oversight.begin(revision=revision, tools=client.tools), who, None, 0.0)
+        return Talk(self._oversight.begin(revision=revision, tools=client.tools, lock=client.lock), who, None, 0.0)
 
     def done(self, talk: Talk) -> None:
         """A conversation of one request is over, and nothing is left of it."""
@@ -207,7 +210,7 @@ class Talks:
     def _client(self, who: Who, revision: str) -> _Client:
         client = self._clients.get((who, revision))
         if client is None:
-            client = self._clients[who, revision] = _Client(self._oversight.tools())
+            client = self._clients[who, revision] = _Client(self._oversight.tools(), self._oversight.inspection())
             if len(self._clients) > CLIENTS:
                 self._clients.popitem(last=False)
         else:
