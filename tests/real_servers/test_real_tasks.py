@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from guarded import INITIALIZED, Guarded, guarded, initialize, request, result
+
 from real_servers import NODE_MODULES, SERVERS
 
 TIMES = {"createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z", "ttl": 60_000}
