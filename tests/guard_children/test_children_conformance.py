@@ -1,0 +1,93 @@
+"""
+The official conformance suite and the official clients, against servers over STDIO that are served over HTTP.
+
+Behind the guard, which stops what is wrong, they find what they find at a server that speaks HTTP by itself.
+"""
+
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from hosted import HOST
+from http_client import CATALOGUE, ROOT
+from suite import CannotRun, compared, expected_in, results, served, suite_command
+
+from assay.spec.revisions import LATEST
+
+SDK = ROOT / ".venvs" / "sdk"
+FIXTURE = ROOT / "tests" / "conformance" / "fixture_server.py"
+LISTED = expected_in(ROOT / "tests" / "conformance" / "fixture_server.toml")
+SERVE = (
+    *(sys.executable, "-m", "assay", "serve"),
+    *("--schemas", str(CATALOGUE / "jsonschema"), "--examples", str(CATALOGUE / "examples")),
+)
+
+
+def host(*command: str, shared: bool = False) -> list[str]:
+    """What serves *command* over HTTP, and stops what is wrong."""
+    return [sys.executable, str(HOST), "--mode", "enforce", *(["--shared"] if shared else []), "--", *command]
+
+
+@pytest.fixture(scope="module")
+def sdk() -> str:
+    """The Python that has the official SDK."""
+    if not (SDK / ".done").exists():
+        pytest.skip("the official Python SDK is not installed: `make test` installs it")
+    return str(SDK / "bin" / "python")
+
+
+def report_of(sdk: str, plan: dict[str, Any]) -> dict[str, Any]:
+    """What the official Python client gets."""
+    command = [sdk, str(ROOT / "tests" / "clients" / "python_client.py")]
+    told = json.dumps(plan)
+    done = subprocess.run(command, input=told, capture_output=True, encoding="utf-8", check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
+
+
+@pytest.mark.parametrize("revision", LISTED)
+def test_the_suite_finds_at_a_child_what_it_finds_at_a_server_over_http(sdk: str, revision: str) -> None:
+    try:
+        suite_command()
+    except CannotRun as why:
+        pytest.skip(str(why))
+    with served(host(sdk, str(FIXTURE))) as url:
+        rows = compared({revision: LISTED[revision]}, results(url, revision))
+    assert [(each.scenario, each.differences) for each in rows if each.differences] == []
+    assert len(rows) == {"2025-11-25": 33, LATEST: 40}[revision]
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["each its own", "shared"])
+@pytest.mark.parametrize("handshake", [True, False])
+def test_the_official_client_gets_what_it_asks_for(sdk: str, handshake: bool, shared: bool) -> None:
+    plan: dict[str, Any] = {
+        "transport": "http",
+        "handshake": handshake,
+        "revision": "2025-11-25" if handshake else LATEST,
+        "calls": [
+            {"name": "get_schema", "arguments": {"name": "tone"}},
+            {"name": "get_schema", "arguments": {}},
+            {"name": "nope", "arguments": {}},
+        ],
+        "reads": [],
+        "gets": [],
+        "completions": [],
+    }
+    with served(host(*SERVE, shared=shared)) as url, ThreadPoolExecutor() as pool:
+        reports = list(pool.map(lambda _: report_of(sdk, {**plan, "server": {"url": url}}), range(2)))
+    for report in reports:
+        assert report["revision"] == plan["revision"]
+        assert len(report["tools"]["tools"]) == 7
+        good, bad, unknown = report["calls"]
+        assert good["result"]["structuredContent"]["data"]["ok"] is True
+        assert bad["result"]["isError"] is True
+        assert unknown["error"]["code"] == -32602
+
+
+def test_the_page_about_it_names_every_setting() -> None:
+    page = (ROOT / "docs" / "guard-children.md").read_text()
+    assert all(name in page for name in ("guard.shared", "guard.children", "http.session_seconds"))
