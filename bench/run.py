@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 
 import guard
+import guard_http
 import serve
 import serve_http
 import verdict
@@ -46,6 +47,8 @@ def main(arguments: Sequence[str]) -> int:
             serve.main(only)
         elif name == "guard":
             guard.main()
+            print()
+            guard_http.main()
         else:
             serve_http.main()
     return 0

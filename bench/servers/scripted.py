@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 given = orjson.loads(Path(sys.argv[1]).read_bytes())
+lasting = {"resultType": "complete", "ttlMs": 60_000, "cacheScope": "public"}
 results: dict[str, Any] = {
     "initialize": {
         "protocolVersion": given["revision"],
@@ -16,6 +17,9 @@ results: dict[str, Any] = {
     "tools/list": {"tools": [given["tool"]]},
     "tools/call": given["result"],
 }
+if given["revision"] >= "2026-07-28":
+    results["tools/list"] |= lasting
+    results["tools/call"] |= {"resultType": "complete"}
 write, flush = sys.stdout.buffer.write, sys.stdout.buffer.flush
 
 for line in sys.stdin.buffer:

@@ -1,0 +1,181 @@
+"""
+The guard for clients over HTTP, beside a bare reverse proxy in the same stack and the proxy of fastmcp, in one run.
+
+All stand in front of the same small server over HTTP, which gives one result to every call; one row has the same server
+as a child process. The bare proxy hands on requests with httpx and looks at nothing. Assay judges every message in both
+directions, holds call and result to the tool's contract, and writes each verdict to its journal.
+"""
+
+import sys
+import sysconfig
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import quantiles
+from tempfile import TemporaryDirectory
+from typing import Final, NamedTuple
+
+import orjson
+
+from client_http import CONNECTIONS, MODERN, HttpDoor, HttpServer, free_port
+from guard import ARGUMENTS, CONTENT, RESULT, TOOL
+from serve import HERE, environment, installed
+
+ROUNDS: Final = 15
+FLOOD_SECONDS: Final = 0.3
+TRIPS: Final = 300
+TRIP_SECONDS: Final = 0.15
+
+DOOR: Final = HttpDoor(MODERN, TOOL["name"], ARGUMENTS)
+
+
+@dataclass
+class Found:
+    """What was measured of one candidate."""
+
+    calls: float = 0.0
+    p50: float = float("inf")
+    p99: float = float("inf")
+    memory: float | None = None
+
+
+class Place(NamedTuple):
+    """Where candidates find what they stand in front of."""
+
+    url: str
+    server: Sequence[str]
+    """The same server as a command, over pipes."""
+    directory: Path
+
+
+class Candidate(NamedTuple):
+    """One that stands in front of a server."""
+
+    title: str
+    command: Callable[[Place, int], list[str] | str]
+    """How it is started to listen at a port, or why it is not."""
+
+
+def assay(*, child: bool = False, journal: bool = True) -> Callable[[Place, int], list[str] | str]:
+    """The guard as it is installed, enforcing."""
+    script = str(Path(sysconfig.get_path("scripts")) / "assay")
+
+    def command(place: Place, port: int) -> list[str]:
+        kept = str(place.directory / f"journal-{port}") if journal else "off"
+        reach = ["--", *place.server] if child else ["--target", place.url]
+        listen = ["--listen", f"127.0.0.1:{port}"]
+        return [script, "guard", "--quiet", "--mode", "enforce", "--journal", kept, *listen, *reach]
+
+    return command
+
+
+def python(script: str, package: str = "httpx") -> Callable[[Place, int], list[str] | str]:
+    """A script of ours."""
+    return lambda place, port: (
+        installed(package) or [sys.executable, str(HERE / "servers" / script), place.url, str(port)]
+    )
+
+
+CANDIDATES: Final = {
+    "proxy": Candidate("bare proxy", python("http_proxy.py")),
+    "assay": Candidate("assay", assay()),
+    "off": Candidate("  no journal", assay(journal=False)),
+    "child": Candidate("assay, to a child", assay(child=True)),
+    "fastmcp": Candidate("fastmcp proxy", python("http_fast_proxy.py", "fastmcp")),
+}
+
+
+def measured(commands: Mapping[str, tuple[list[str], int]], environ: Mapping[str, str]) -> dict[str, Found]:
+    """All candidates, interleaved."""
+    found = {name: Found() for name in commands}
+    with ExitStack() as stack:
+        running: dict[str, HttpServer] = {}
+        for name, (command, port) in commands.items():
+            running[name] = server = HttpServer(command, port, DOOR, environ)
+            stack.callback(server.close)
+            server.open()
+            assert server.ask("tools/list", {})["tools"][0]["name"] == TOOL["name"], f"{name} lists something else"
+            assert server.call()["structuredContent"] == CONTENT, f"{name} answers something else"
+        counts = {name: _enough(server) for name, server in running.items()}
+        for _ in range(ROUNDS):
+            for name, server in running.items():
+                lasted, _used = server.flood(counts[name])
+                found[name].calls = max(found[name].calls, counts[name] / lasted)
+        for name, server in running.items():
+            found[name].memory = server.memory()
+        for _ in range(ROUNDS):
+            for name, server in running.items():
+                cuts = quantiles(server.trips(TRIPS, TRIP_SECONDS), n=100)
+                found[name].p50, found[name].p99 = min(found[name].p50, cuts[49]), min(found[name].p99, cuts[98])
+    return found
+
+
+def _enough(server: HttpServer) -> int:
+    """How many calls a round takes, once the candidate is warm."""
+    count = 50
+    for _ in range(3):
+        lasted, _ = server.flood(count)
+        count = max(count, int(count / lasted * FLOOD_SECONDS))
+    return count
+
+
+# ── the table ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+HEADS: Final = ("calls/s", "× proxy", "p50 µs", "× proxy", "p99 µs", "RSS MB")
+
+NOTES: Final = f"""
+calls/s: {CONNECTIONS} connections, one call at a time on each, the best of {ROUNDS} rounds
+p50, p99: one connection, one call at a time, the best of {ROUNDS} rounds
+× proxy: beside the bare reverse proxy; direct is the server alone
+"""
+
+
+def rows(found: Mapping[str, Found]) -> dict[str, list[str]]:
+    """The cells of each candidate."""
+    proxy = found.get("proxy")
+    return {
+        name: [
+            f"{one.calls:,.0f}",
+            f"{one.calls / proxy.calls:.2f}" if proxy is not None else "",
+            f"{one.p50:,.0f}",
+            f"{one.p50 / proxy.p50:.2f}" if proxy is not None else "",
+            f"{one.p99:,.0f}",
+            "n/a" if one.memory is None else f"{one.memory:.0f}",
+        ]
+        for name, one in found.items()
+    }
+
+
+def main(names: Collection[str] = tuple(CANDIDATES)) -> None:
+    """Measure the candidates called *names*, and print the table."""
+    if installed("uvicorn"):
+        print("uvicorn is not installed")
+        return
+    with TemporaryDirectory() as directory:
+        given = Path(directory) / "given.json"
+        given.write_bytes(orjson.dumps({"revision": MODERN, "tool": TOOL, "result": RESULT}))
+        port = free_port()
+        place = Place(
+            f"http://127.0.0.1:{port}/mcp",
+            [sys.executable, str(HERE / "servers" / "scripted.py"), str(given)],
+            Path(directory),
+        )
+        upstream = [sys.executable, str(HERE / "servers" / "http_scripted.py"), str(given), str(port)]
+        ports = {name: free_port() for name in names}
+        every = {name: CANDIDATES[name].command(place, ports[name]) for name in CANDIDATES if name in names}
+        good = {name: (how, ports[name]) for name, how in every.items() if isinstance(how, list)}
+        found = measured({"direct": (upstream, port), **good}, environment(Path(directory)))
+    titles = {"direct": "no guard"} | {name: each.title for name, each in CANDIDATES.items()}
+    print("assay guard beside peers, over HTTP; revision " + MODERN)
+    print(f"{'':<20}" + "".join(f"{head:>10}" for head in HEADS))
+    for name, cells in rows(found).items():
+        print(f"  {titles[name]:<18}" + "".join(f"{cell:>10}" for cell in cells))
+    for name, why in every.items():
+        if isinstance(why, str):
+            print(f"  {titles[name]:<18}{why:>10}")
+    print(NOTES, end="")
+
+
+if __name__ == "__main__":
+    main()
