@@ -443,8 +443,9 @@ class Conversation:
             found += faults
         if judge is side.judge and method in side.undeclared:
             found.append(objections.undeclared(self._sides, side.party, method, judge.revision))
-        found += self._memory.check_note(side, method, message.get("params", {}), judge)
         found = self._decided(found)
+        if not self._enforcing or not _refused(found):
+            found += self._decided(self._memory.check_note(side, method, message.get("params", {}), judge))
         side.garbage = 0
         goes_on = not self._enforcing or not _refused(found)
         exchange = self._memory.noted(side, method, message.get("params", {}), judge) if goes_on else None
