@@ -409,3 +409,9 @@ def test_a_batch_is_answered_as_one(tmp_path: Path) -> None:
         answer = service.post([request(1, "ping"), request(2, "nope/nope"), request(3, "tools/list")], headers)
         assert sorted(each["id"] for each in answer.json()) == [1, 2, 3]
         assert [each["id"] for each in answer.json() if "error" in each] == [2]
+
+
+def test_under_audit_an_answer_that_cannot_be_read_passes_to_who_waits_for_it(tmp_path: Path) -> None:
+    text = '{"jsonrpc":"2.0","id":1,"result":{"content":['
+    with hosting(tmp_path, "--mode", "audit", on={"tools/call": [["raw", text + "\n"]]}) as service:
+        assert text.encode() in service.post(call(1, "search", {"words": "a"}), opened(service)).body

@@ -281,3 +281,35 @@ def test_at_the_end_streams_end_and_the_child_with_them(tmp_path: Path) -> None:
         service.process.wait(30)
         for each in processes:
             until(lambda each=each: not each.is_alive())  # type: ignore[misc]
+
+
+def test_a_second_answer_is_nobody_elses(tmp_path: Path) -> None:
+    """The conversation of the first request serves another one, with the same id, when the second answer comes."""
+    pipe = tmp_path / "go"
+    os.mkfifo(pipe)
+    again = {"jsonrpc": "2.0", "id": 1, "result": {"content": [], "resultType": "complete"}}
+    on = {"tools/call:next": [["say", again], ["await", str(pipe)], ["good"]]}
+    with hosting(tmp_path, on=on) as service:
+        assert asked(service, call(1, "first", {}, LATEST)).answer().status == 200
+        wire = asked(service, call(1, "next", {"words": "a"}, LATEST))
+        with open(pipe, "wb"):
+            pass
+        answer = wire.answer().json()
+        assert (answer["id"], answer["result"]["structuredContent"]["hits"]) == (1, len(str({"words": "a"})))
+
+
+@pytest.mark.parametrize("mode", ["enforce", "audit"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param('{"jsonrpc":"2.0","id":1,"result":{"content":[', id="cut-off"),
+        pytest.param('{"jsonrpc":"2.0","id":1,"result":' + "[" * 600 + "]" * 600 + "}", id="deep"),
+        pytest.param('{"jsonrpc":"2.0","id":1,"result":{},"result":{}}', id="repeated-key"),
+    ],
+)
+def test_an_answer_that_cannot_be_read_ends_the_request(tmp_path: Path, mode: str, text: str) -> None:
+    with hosting(tmp_path, "--mode", mode, on={"tools/call": [["raw", text + "\n"]]}) as service:
+        answer = asked(service, call("mine", "search", {"words": "a"}, LATEST)).answer()
+        expected = text.replace('"id":1', '"id":"mine"').encode() if mode == "audit" else b"-32010"
+        assert expected in answer.body
+        assert b'"mine"' in answer.body

@@ -68,12 +68,8 @@ class Remap(Generic[Owner]):
         self.asked: dict[tuple[bool, Any], Owner] = {}
         """Whom each open request of the server was handed to."""
 
-    def waits(self, owner: Owner) -> bool:
-        """Whether *owner* has a request open."""
-        return any(each.owner is owner for each in self._open.values())
-
     def everybody(self) -> list[Owner]:
-        """Those who have, each once."""
+        """Those who have a request open, each once."""
         return list(dict.fromkeys(each.owner for each in self._open.values()))
 
     # ── from a client ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -17,7 +17,8 @@ from assay.edges.http.replies import error_body
 from assay.edges.http.sessions import Session
 from assay.edges.http.statuses import status_of
 from assay.edges.overseer import Heard, Overseer
-from assay.rules import RULES
+from assay.guard.outline import outline
+from assay.rules import RULES, violation
 from assay.side import Id
 from assay.verdict import Party, Verdict
 
@@ -179,13 +180,23 @@ class Talk:
         if move.to_client is None:
             return
         if verdict.value is None or verdict.kind in {"blank", "unreadable"}:
-            # No response can carry what is no message: it goes where such things belong.
-            if verdict.kind != "blank":
-                self.overseer.aside(frame)
+            self._pass_unread(frame, rest, blank=verdict.kind == "blank")
         elif verdict.kind == "batch":
             self._deliver_batch(verdict, move.to_client)
         else:
             self._deliver(verdict, move.to_client)
+
+    def _pass_unread(self, frame: bytes, rest: bytes, *, blank: bool) -> None:
+        """
+        Under audit everything passes: a broken answer to whoever waits for it.
+
+        No response can carry what is no message at all; it goes where such things belong.
+        """
+        answer = unread(frame, rest, self.overseer)
+        if answer is not None and answer[0] in self._posts:
+            self._answer(answer[1], answer[0])
+        elif not blank:
+            self.overseer.aside(frame)
 
     def _deliver(self, verdict: Verdict, frame: bytes) -> None:
         if verdict.kind in {"result", "error"}:
@@ -333,6 +344,18 @@ def refusal(heard: Heard, *, patient: bool) -> Whole | None:
         content = move.to_client or render.refusal(None, verdict.violations, verdict.more, verdict.revision)
         return Whole(status, content)
     return Whole(status_of(verdict, code, patient=patient, answered=True), move.to_client)
+
+
+def unread(frame: bytes, rest: bytes, overseer: Overseer) -> tuple[Id, bytes] | None:
+    """The request that an unreadable line answers, as far as its ends show, and what goes to whoever waits for it."""
+    found = outline(frame, rest or frame)
+    if not found.answers or found.id is None:
+        return None
+    if len(frame) <= overseer.guard.conversation.limits.frame_bytes:
+        return found.id, frame
+    # Nobody has all of it.
+    wrong = violation("framing/size", expected="a shorter answer", found="one that is too long")
+    return found.id, render.failure(found.token, "UPSTREAM_INVALID", (wrong,), 0, None)
 
 
 def code_of(verdict: Verdict) -> str | None:

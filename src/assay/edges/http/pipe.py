@@ -5,6 +5,7 @@ It knows neither MCP nor HTTP. Whoever owns it hears every line once, and of its
 """
 
 import asyncio
+import logging
 import os
 import signal
 from collections import deque
@@ -15,6 +16,8 @@ from typing import Final, NamedTuple, Protocol
 from assay.edges.child import CLOSED, TERMINATED, Child, why
 from assay.guard.outline import LOOKED_AT
 from assay.ladder.framing import Rest, Splitter
+
+_log: Final = logging.getLogger("assay")
 
 CHUNK: Final = 64 << 10
 _MOST_READS: Final = 64
@@ -171,7 +174,14 @@ class Pipe:
             else:
                 lines.append(Line(each))
         if lines:
+            self._tell(lines)
+
+    def _tell(self, lines: Sequence[Line]) -> None:
+        try:
             self._owner.heard(lines)
+        except Exception as error:  # a mistake of ours: nobody may wait for what was lost by it
+            _log.exception("what a server said could not be dealt with", exc_info=error)
+            self._child.signal(signal.SIGKILL)
 
     def _read_errors(self) -> None:
         data = _taken(self._child.stderr)
@@ -228,9 +238,9 @@ class Pipe:
         self._eof = True
         last = self._splitter.end()
         if self._long is not None:
-            self._owner.heard([Line(self._long, self._rest)])
+            self._tell([Line(self._long, self._rest)])
         elif last is not None:
-            self._owner.heard([Line(last)])
+            self._tell([Line(last)])
         for _ in range(_MOST_READS):
             if not (data := _taken(self._child.stderr)):
                 break

@@ -6,7 +6,6 @@ Who a message is for `Remap` says; what becomes of it, each client's own convers
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any, Final, Protocol
 
 import orjson
@@ -19,6 +18,7 @@ from assay.edges.http.pipe import Line, Owner, Pipe
 from assay.edges.overseer import Overseer
 from assay.guard.guard import line
 from assay.guard.remap import Remap, Routed, answer_as, key_of
+from assay.ladder import syntax
 from assay.verdict import Party
 
 _CANCELLED: Final = (
@@ -152,10 +152,8 @@ class Share:
         self._flush()
 
     def _heard(self, said: Line) -> None:
-        value: Any = None
-        if not said.rest:
-            with suppress(orjson.JSONDecodeError):
-                value = orjson.loads(said.frame)
+        # Read as the judge does: what it cannot read, because it is nested too deep, is not looked into either.
+        value = None if said.rest else syntax.read(said.frame)
         if isinstance(value, list):
             for entry in render.entries(said.frame):
                 self._heard(Line(entry))
@@ -166,7 +164,7 @@ class Share:
             if routed.owner is not None:
                 routed.owner.from_server(routed.frame, rest)
             else:
-                self._from_nobody(said.frame, said.rest)
+                self.from_nobody(said.frame, said.rest)
 
     def _route(self, frame: bytes, value: dict[str, Any]) -> None:
         routed: Routed[Client] = Routed(None, frame)
@@ -177,7 +175,7 @@ class Share:
         if routed.owner is not None:
             routed.owner.from_server(routed.frame)
         elif not self._claimed(frame, value):
-            self._from_nobody(frame)
+            self.from_nobody(frame)
 
     def _claimed(self, frame: bytes, value: dict[str, Any]) -> bool:
         """Finds somebody for a message that does not say whose it is; whether there is somebody."""
@@ -189,7 +187,7 @@ class Share:
             wanting[0].from_server(frame)
         return len(wanting) == 1
 
-    def _from_nobody(self, frame: bytes, rest: bytes = b"") -> None:
+    def from_nobody(self, frame: bytes, rest: bytes = b"") -> None:
         """A message that is for nobody: judged, told, and gone. If it asks something, it is answered."""
         verdict, move = self.nobody.hear(Party.SERVER, frame, rest=rest)
         if move.to_server is not None:

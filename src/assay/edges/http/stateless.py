@@ -5,18 +5,20 @@ Nothing here waits but for the response of one request.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 import orjson
 
 from assay.conversation import Facts
-from assay.edges.http.childtalk import Whole, refusal, requests
+from assay.edges.http.childtalk import Whole, refusal, requests, unread
 from assay.edges.http.guarded import Request
 from assay.edges.http.outflow import SLOW_BYTES, Post
 from assay.edges.http.share import Share, UnavailableError
 from assay.edges.overseer import Overseer, Oversight
 from assay.errors import CanonicalError
 from assay.guard.guard import Settled
+from assay.ladder import syntax
 from assay.spec.revisions import LATEST
 from assay.verdict import Party, Verdict
 
@@ -48,25 +50,35 @@ class Asking:
         self.wants_logs = False
         self.clean = True
         """Whether its conversation may serve another request."""
+        self.retired = False
+        """Whether it does."""
         self.ident: Any = None
         self._stateless = stateless
         self._share = stateless.share
 
     def from_server(self, frame: bytes, rest: bytes = b"") -> None:
         """A message of the child, in the words of this client."""
+        if self.retired:
+            self._share.from_nobody(frame, rest)
+            return
         verdict, move = self.overseer.hear(Party.SERVER, frame, rest=rest)
         self.clean = self.clean and verdict.findings is None
         for settled in move.settled:
             self._settled(settled)
         if move.to_server is not None:
             self._share.say(self, move.to_server)
-        if move.to_client is not None and self.post is not None and verdict.value is not None:
-            if verdict.kind in {"result", "error"}:
-                if verdict.method == "server/discover" and verdict.kind == "result" and verdict.accepted:
-                    self._stateless.spoken = frozenset(verdict.value["result"]["supportedVersions"][:100])
-                self.post.answer(move.to_client, self.ident)
-            else:
-                self._say(self.post, move.to_client)
+        if move.to_client is None or self.post is None:
+            return
+        if verdict.value is None:
+            raw = unread(frame, rest, self.overseer)
+            if raw is not None:
+                self.post.answer(raw[1], self.ident)
+        elif verdict.kind in {"result", "error"}:
+            if verdict.method == "server/discover" and verdict.kind == "result" and verdict.accepted:
+                self._stateless.spoken = frozenset(verdict.value["result"]["supportedVersions"][:100])
+            self.post.answer(move.to_client, self.ident)
+        else:
+            self._say(self.post, move.to_client)
 
     def _say(self, post: Post, frame: bytes) -> None:
         if post.as_stream:
@@ -99,11 +111,13 @@ class Asking:
         """The client has gone, which cancels what it has asked."""
         self.clean = False
         exchange = next(iter(self.overseer.guard.conversation.open_requests(Party.CLIENT)), None)
-        if exchange is not None:
-            params = {"requestId": exchange.id, "reason": "the client has gone"}
-            note = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
-            self.overseer.hear(Party.CLIENT, orjson.dumps(note))
-        self._share.leave(self)
+        if exchange is None:
+            self._share.leave(self)
+            return
+        params = {"requestId": exchange.id, "reason": "the client has gone"}
+        note = syntax.write({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+        self.overseer.hear(Party.CLIENT, note)
+        self._share.say(self, note)
 
 
 class Stateless:
@@ -141,7 +155,7 @@ class Stateless:
         due = list(requests(heard.verdict))
         frame = heard.move.to_server or b""
         if not due:
-            self._note(request, heard.verdict, frame)
+            self._note(request, asking, heard.verdict, frame)
             return Whole(202)
         self._fill(asking, heard.verdict, due[0][1], as_json=as_json, as_stream=as_stream)
         self.open[asking] = None
@@ -176,14 +190,19 @@ class Stateless:
         data["supported"] = [each for each in data.get("supported", ()) if each in self.spoken]
         return orjson.dumps(answer)
 
-    def _note(self, request: Request, verdict: Verdict, frame: bytes) -> None:
+    def _note(self, request: Request, asking: Asking, verdict: Verdict, frame: bytes) -> None:
         """
         A notification has passed.
 
         Over HTTP a request is cancelled by leaving it. One that is cancelled by its id has to be known as this
         principal's: ids of clients that nobody can tell apart coincide.
         """
-        if verdict.method != "notifications/cancelled" or request.principal == "anonymous":
+        if verdict.method != "notifications/cancelled":
+            with suppress(UnavailableError):
+                self.share.start()
+                self.share.say(asking, frame)
+            return
+        if request.principal == "anonymous":
             return
         ident = verdict.value["params"].get("requestId")
         found = [each for each in self.open if each.principal == request.principal and each.ident == ident]
@@ -194,15 +213,13 @@ class Stateless:
     def done(self, asking: Asking) -> None:
         """It is answered, or nobody waits for it any more."""
         self.open.pop(asking, None)
-        overseer = asking.overseer
-        idle = not overseer.guard.conversation.open_requests(Party.CLIENT)
-        if (
-            asking.clean
-            and idle
-            and len(self._spare) < _MOST_SPARE
-            and overseer.guard.conversation.tools is self._tools
-        ):
-            self._spare.append(overseer)
+        conversation = asking.overseer.guard.conversation
+        clean = asking.clean and not conversation.open_requests(Party.CLIENT) and conversation.tools is self._tools
+        # A late answer may still come for it: what that could make us hold is let go of.
+        asking.post = None
+        if clean and len(self._spare) < _MOST_SPARE:
+            asking.retired = True
+            self._spare.append(asking.overseer)
 
     def tick(self) -> None:
         """Answers what has waited too long."""
