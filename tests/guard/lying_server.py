@@ -70,7 +70,7 @@ class Server:
         self.on = script.get("on", {})
         self.number = 0
         self.received, COPY[0] = (
-            os.open(script[name], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600) if name in script else -1
+            os.open(script[name], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600) if script.get(name) else -1
             for name in ("received", "sent")
         )
 

@@ -312,7 +312,7 @@ def test_a_bad_answer_fails_its_request_and_audit_passes_it(tmp_path: Path) -> N
     for mode in ("enforce", "audit"):
         with hosting(tmp_path, "--mode", mode, on={"tools/call": [["result", {"content": 1}]]}) as service:
             answer = said(begun(service, call(1, "search", {"words": "a"}), opened(service)))[0]
-            assert ("error" in answer) == (mode == "enforce")
+            assert ("isError" in answer["result"]) == (mode == "enforce")
 
 
 def test_an_answer_that_is_too_long_fails_by_the_id_at_its_end(tmp_path: Path) -> None:

@@ -131,7 +131,14 @@ def test_an_event_is_not_held_back_for_the_next(either: Where) -> None:
 # ── what is stopped ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_bad_answer_on_a_stream_is_an_error_with_the_same_id(enforcing: Where) -> None:
+def failed_by(result: dict[str, Any]) -> str:
+    """What a failed result of a tool says of the rule that was broken."""
+    assert result["isError"] is True
+    text: str = result["content"][0]["text"]
+    return text
+
+
+def test_a_bad_answer_on_a_stream_is_a_failed_result_with_the_same_id(enforcing: Where) -> None:
     guard, liar = enforcing
     headers = guard.session(REVISION)
     guard.post(request("list", "tools/list"), headers)
@@ -140,18 +147,30 @@ def test_a_bad_answer_on_a_stream_is_an_error_with_the_same_id(enforcing: Where)
     first, second = guard.post(CALL, headers).events()
     assert json.loads(first["data"]) == NOTE
     assert second["id"] == "3-1"
-    error = json.loads(second["data"])["error"]
-    assert (error["code"], error["data"]["violations"][0]["rule"]) == (-32010, "contract/output")
+    assert "[contract/output]" in failed_by(json.loads(second["data"])["result"])
 
 
-def test_a_bad_answer_as_a_body_is_an_error(enforcing: Where) -> None:
+def test_a_bad_answer_as_a_body_is_a_failed_result(enforcing: Where) -> None:
     guard, liar = enforcing
     headers = guard.session(REVISION)
     liar.script = answering(lambda received, peer: peer.json(result(received.message, {"content": 5})))
     answer = guard.post(CALL, headers)
-    assert (answer.status, answer.error()["code"], answer.json()["id"]) == (200, -32010, 7)
+    assert (answer.status, answer.json()["id"]) == (200, 7)
+    assert "[protocol/result]" in failed_by(answer.json()["result"])
     modern_call = call("m", "search", {"words": "sea"}, LATEST)
     answer = guard.post(modern_call, modern(modern_call))
+    assert (answer.status, answer.json()["id"]) == (200, "m")
+    assert "[protocol/result]" in failed_by(answer.json()["result"])
+
+
+def test_a_bad_list_as_a_body_is_an_error(enforcing: Where) -> None:
+    guard, liar = enforcing
+    headers = guard.session(REVISION)
+    liar.script = answering(lambda received, peer: peer.json(result(received.message, {"tools": 5})))
+    answer = guard.post(request(8, "tools/list"), headers)
+    assert (answer.status, answer.error()["code"], answer.json()["id"]) == (200, -32010, 8)
+    listed = request("m", "tools/list", revision=LATEST)
+    answer = guard.post(listed, modern(listed))
     assert (answer.status, answer.error()["code"], answer.json()["id"]) == (502, -32010, "m")
 
 
@@ -296,7 +315,7 @@ def test_what_was_put_in_place_of_an_event_comes_again_too(enforcing: Where) -> 
     bad = b"id: 9-1\ndata: " + frame_of(result(CALL, {"content": 5})) + b"\n\n"
     liar.script = answering(lambda _, peer: peer.events(bad))
     first = guard.post(CALL, headers).events()
-    assert '"code":-32010' in first[0]["data"]
+    assert "[protocol/result]" in first[0]["data"]
     liar.script = answering(lambda _, peer: peer.events(bad), "GET")
     assert guard.ask("GET", headers={**headers, "last-event-id": "9-0"}).events() == first
 
@@ -462,7 +481,7 @@ def test_at_the_end_streams_end_what_is_in_hand_is_finished_and_a_summary_is_tol
             guard.signal(signal.SIGTERM)
             assert stream.chunk() == b""
             liar.released.set()
-            assert wire.answer().error()["code"] == -32010
+            assert "[protocol/result]" in failed_by(wire.answer().json()["result"])
         assert guard.process.wait(30) == 0
         log = guard.log.whole()
     assert "assay: 3 messages from the client, 3 from the server, 1 finding, 1 stopped" in log

@@ -28,8 +28,10 @@ def guard(directory: Path, *options: str, **variables: str) -> subprocess.Comple
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        pytest.param((), "expected the server's COMMAND after --, or --target URL", id="neither"),
-        pytest.param(("--target", "http://a", "--", "b"), "expected the server's COMMAND after --, or", id="both"),
+        pytest.param(
+            (), "guard one of COMMAND, --target URL or --config FILE.json; there is none of them", id="neither"
+        ),
+        pytest.param(("--target", "http://a", "--", "b"), "there is a COMMAND and --target", id="both"),
         pytest.param(("--target", "nowhere"), "it begins with neither http:// nor https://", id="no-scheme"),
         pytest.param(("--target", "http://"), "it names no host", id="no-host"),
         pytest.param(("--target", "http://[::1"), "it is no URL", id="no-url"),

@@ -318,7 +318,7 @@ def test_what_breaks_the_contract_stops_in_both_directions(tmp_path: Path) -> No
     scripts: dict[str, Script] = {"tools/call": lambda line, said: line.result(said, {"content": [{"type": "text"}]})}
     with elsewhere(scripts) as server, enforcing(tmp_path, server.url) as guard:
         guard.open()
-        assert guard.ask(call(1))["error"]["code"] == -32010
+        assert guard.ask(call(1))["result"]["isError"] is True
         assert guard.ask(request(2, "tools/list", {"cursor": 7}))["error"]["code"] == -32602
         guard.say(b"no JSON\n")
         assert guard.answer()["error"]["code"] == -32700
