@@ -38,4 +38,4 @@ class GuardSettings:
         if self.mode not in MODES:
             raise ValueError(f"mode is one of {', '.join(MODES)}")
         if self.timeout < 0 or self.frame_bytes < 1 or self.children < 1:
-            raise ValueError("timeout is 0 or more, frame_bytes and children 1 or more")
+            raise ValueError("timeout is 0 or more, frame_bytes 1 or more, children 1 or more")
