@@ -102,7 +102,7 @@ class GuardSettings:
         if not 1 <= self.restarts <= 1000:
             raise ValueError("restarts is 1 to 1000")
         if self.timeout < 0 or self.frame_bytes < 1 or self.children < 1:
-            raise ValueError("timeout is 0 or more, frame_bytes and children 1 or more")
+            raise ValueError("timeout is 0 or more, frame_bytes 1 or more, children 1 or more")
         if self.policy or self.exceptions:
             from assay.guard.ruling import check  # noqa: PLC0415 - the rules are not needed where nothing is said of them
 
