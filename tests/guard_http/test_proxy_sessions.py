@@ -163,10 +163,20 @@ def test_a_bad_answer_as_a_body_is_a_failed_result(enforcing: Where) -> None:
     assert "[protocol/result]" in failed_by(answer.json()["result"])
 
 
+def test_a_list_without_its_bad_entries_is_a_good_answer(enforcing: Where) -> None:
+    guard, liar = enforcing
+    lasting = {"resultType": "complete", "ttlMs": 1, "cacheScope": "private"}
+    tools = {"tools": [TOOL, {"name": "broken", "inputSchema": 5}], **lasting}
+    liar.script = answering(lambda received, peer: peer.json(result(received.message, tools)), "tools/list")
+    listed = request("m", "tools/list", revision=LATEST)
+    answer = guard.post(listed, modern(listed))
+    assert (answer.status, answer.json()["result"]["tools"]) == (200, [TOOL])
+
+
 def test_a_bad_list_as_a_body_is_an_error(enforcing: Where) -> None:
     guard, liar = enforcing
     headers = guard.session(REVISION)
-    liar.script = answering(lambda received, peer: peer.json(result(received.message, {"tools": 5})))
+    liar.script = answering(lambda received, peer: peer.json(result(received.message, {"tools": 5})), "tools/list")
     answer = guard.post(request(8, "tools/list"), headers)
     assert (answer.status, answer.error()["code"], answer.json()["id"]) == (200, -32010, 8)
     listed = request("m", "tools/list", revision=LATEST)

@@ -135,7 +135,8 @@ class Turn:
         """An answer of our own: these *frames*, which are the error *code*, and what is beside them."""
         whole = "batch" if self.verdict is not None and self.verdict.kind == "batch" else ""
         if status is None:
-            status = 200 if frames and (self.patient or whole) else CanonicalError.to_http_status(code)
+            good = frames and (self.patient or whole or _is_result(frames[0]))
+            status = 200 if good else CanonicalError.to_http_status(code)
         if whole:
             inner = [each for frame in (*frames, self._beside) if frame for each in _entries(frame)]
             return Told(status, render.array(inner) or error_body(code, "no answer came"))
@@ -229,3 +230,9 @@ def _one_line(frame: bytes) -> bytes:
     if b"\n" not in frame and b"\r" not in frame:
         return frame
     return syntax.write(syntax.read_exactly(frame, syntax.read(frame)))
+
+
+def _is_result(frame: bytes) -> bool:
+    """Whether it is a result: a list without what nobody could use, or what stands for a bad result of a tool."""
+    value = syntax.read(frame)
+    return isinstance(value, dict) and "result" in value
