@@ -12,9 +12,7 @@ import sys
 import sysconfig
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from statistics import quantiles
 from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
 
@@ -22,14 +20,10 @@ import orjson
 
 from client import Door, Process
 from payloads import REVISION
+from rounds import Found, Plan, measured
 from serve import HERE, ROOT, environment, installed
 
-ROUNDS: Final = 15
-"""The best counts: many short ones, since whoever else is busy on the machine spoils most of the long ones."""
-
-FLOOD_SECONDS: Final = 0.3
-TRIPS: Final = 1000
-TRIP_SECONDS: Final = 0.2
+PLAN: Final = Plan(rounds=15, flood_seconds=0.3, trips=1000, trip_seconds=0.2)
 
 MCP_PROXY: Final = ROOT / ".venvs" / "bench-mcp-proxy" / "bin" / "python"
 """It wants an older SDK than the others, and so has an environment of its own."""
@@ -85,16 +79,6 @@ OPENING: Final[tuple[dict[str, Any], ...]] = (
 DOOR: Final = Door(OPENING, "tools/call", {"name": TOOL["name"], "arguments": ARGUMENTS})
 
 
-@dataclass
-class Found:
-    """What was measured of one candidate."""
-
-    calls: float = 0.0
-    p50: float = float("inf")
-    p99: float = float("inf")
-    memory: float | None = None
-
-
 class Candidate(NamedTuple):
     """One that stands in front of a server."""
 
@@ -137,9 +121,8 @@ CANDIDATES: Final = {
 }
 
 
-def measured(commands: Mapping[str, list[str]], environ: Mapping[str, str]) -> dict[str, Found]:
-    """All candidates, interleaved."""
-    found = {name: Found() for name in commands}
+def beside(commands: Mapping[str, list[str]], environ: Mapping[str, str]) -> dict[str, Found]:
+    """All candidates, in one run."""
     with ExitStack() as stack:
         running: dict[str, Process] = {}
         for name, command in commands.items():
@@ -149,27 +132,7 @@ def measured(commands: Mapping[str, list[str]], environ: Mapping[str, str]) -> d
             listed = process.ask("tools/list")["tools"][0]
             assert listed["name"] == TOOL["name"], f"{name} lists something else"
             assert process.call()["structuredContent"] == CONTENT, f"{name} answers something else"
-        counts = {name: _enough(process) for name, process in running.items()}
-        for _ in range(ROUNDS):
-            for name, process in running.items():
-                lasted, _used = process.flood(counts[name])
-                found[name].calls = max(found[name].calls, counts[name] / lasted)
-        for name, process in running.items():
-            found[name].memory = process.memory()
-        for _ in range(ROUNDS):
-            for name, process in running.items():
-                cuts = quantiles(process.trips(TRIPS, TRIP_SECONDS), n=100)
-                found[name].p50, found[name].p99 = min(found[name].p50, cuts[49]), min(found[name].p99, cuts[98])
-    return found
-
-
-def _enough(process: Process) -> int:
-    """How many calls a round takes, once the candidate is warm."""
-    count = 100
-    for _ in range(2):
-        lasted, _ = process.flood(count)
-        count = max(count, int(count / lasted * FLOOD_SECONDS))
-    return count
+        return measured(running, PLAN)
 
 
 # ── the table ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -178,8 +141,8 @@ HEADS: Final = ("calls/s", "× direct", "p50 µs", "added µs", "× relay", "p99
 TARGETS: Final = ("", "≥ 0.4", "", "", "≤ 2.5", "", "")
 
 NOTES: Final = f"""
-calls/s: pipelined, the best of {ROUNDS} rounds
-p50, p99: one call at a time, the best of {ROUNDS} rounds; all processes on one CPU, where the system can do that
+calls/s: pipelined, the best of {PLAN.rounds} rounds
+p50, p99: one call at a time, the best of {PLAN.rounds} rounds; all processes on one CPU, where the system can do that
 added: beyond the server alone; × relay: beside what two threads that hand on bytes add
 RSS: of the process in between
 """
@@ -212,7 +175,7 @@ def main(names: Collection[str] = tuple(CANDIDATES)) -> None:
         given.write_bytes(orjson.dumps({"revision": REVISION, "tool": TOOL, "result": RESULT}))
         server = [sys.executable, str(HERE / "servers" / "scripted.py"), str(given)]
         every = {name: CANDIDATES[name].command(server, place) for name in CANDIDATES if name in names}
-        found = measured({name: how for name, how in every.items() if isinstance(how, list)}, environment(place))
+        found = beside({name: how for name, how in every.items() if isinstance(how, list)}, environment(place))
     print(f"assay guard beside peers, over pipes; calls of {len(DOOR.requests(1_000_000, 1)[0])} bytes")
     print(f"{'':<18}" + "".join(f"{head:>10}" for head in HEADS))
     for name, cells in rows(found).items():

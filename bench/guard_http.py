@@ -10,9 +10,7 @@ import sys
 import sysconfig
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from statistics import quantiles
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
@@ -20,24 +18,12 @@ import orjson
 
 from client_http import CONNECTIONS, MODERN, HttpDoor, HttpServer, free_port
 from guard import ARGUMENTS, CONTENT, RESULT, TOOL
+from rounds import Found, Plan, measured
 from serve import HERE, environment, installed
 
-ROUNDS: Final = 15
-FLOOD_SECONDS: Final = 0.3
-TRIPS: Final = 300
-TRIP_SECONDS: Final = 0.15
+PLAN: Final = Plan(rounds=15, flood_seconds=0.3, trips=300, trip_seconds=0.15, first=50)
 
 DOOR: Final = HttpDoor(MODERN, TOOL["name"], ARGUMENTS)
-
-
-@dataclass
-class Found:
-    """What was measured of one candidate."""
-
-    calls: float = 0.0
-    p50: float = float("inf")
-    p99: float = float("inf")
-    memory: float | None = None
 
 
 class Place(NamedTuple):
@@ -86,9 +72,8 @@ CANDIDATES: Final = {
 }
 
 
-def measured(commands: Mapping[str, tuple[list[str], int]], environ: Mapping[str, str]) -> dict[str, Found]:
-    """All candidates, interleaved."""
-    found = {name: Found() for name in commands}
+def beside(commands: Mapping[str, tuple[list[str], int]], environ: Mapping[str, str]) -> dict[str, Found]:
+    """All candidates, in one run."""
     with ExitStack() as stack:
         running: dict[str, HttpServer] = {}
         for name, (command, port) in commands.items():
@@ -97,27 +82,7 @@ def measured(commands: Mapping[str, tuple[list[str], int]], environ: Mapping[str
             server.open()
             assert server.ask("tools/list", {})["tools"][0]["name"] == TOOL["name"], f"{name} lists something else"
             assert server.call()["structuredContent"] == CONTENT, f"{name} answers something else"
-        counts = {name: _enough(server) for name, server in running.items()}
-        for _ in range(ROUNDS):
-            for name, server in running.items():
-                lasted, _used = server.flood(counts[name])
-                found[name].calls = max(found[name].calls, counts[name] / lasted)
-        for name, server in running.items():
-            found[name].memory = server.memory()
-        for _ in range(ROUNDS):
-            for name, server in running.items():
-                cuts = quantiles(server.trips(TRIPS, TRIP_SECONDS), n=100)
-                found[name].p50, found[name].p99 = min(found[name].p50, cuts[49]), min(found[name].p99, cuts[98])
-    return found
-
-
-def _enough(server: HttpServer) -> int:
-    """How many calls a round takes, once the candidate is warm."""
-    count = 50
-    for _ in range(3):
-        lasted, _ = server.flood(count)
-        count = max(count, int(count / lasted * FLOOD_SECONDS))
-    return count
+        return measured(running, PLAN)
 
 
 # ── the table ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -125,8 +90,8 @@ def _enough(server: HttpServer) -> int:
 HEADS: Final = ("calls/s", "× proxy", "p50 µs", "× proxy", "p99 µs", "RSS MB")
 
 NOTES: Final = f"""
-calls/s: {CONNECTIONS} connections, one call at a time on each, the best of {ROUNDS} rounds
-p50, p99: one connection, one call at a time, the best of {ROUNDS} rounds
+calls/s: {CONNECTIONS} connections, one call at a time on each, the best of {PLAN.rounds} rounds
+p50, p99: one connection, one call at a time, the best of {PLAN.rounds} rounds
 × proxy: beside the bare reverse proxy; direct is the server alone
 """
 
@@ -165,7 +130,7 @@ def main(names: Collection[str] = tuple(CANDIDATES)) -> None:
         ports = {name: free_port() for name in names}
         every = {name: CANDIDATES[name].command(place, ports[name]) for name in CANDIDATES if name in names}
         good = {name: (how, ports[name]) for name, how in every.items() if isinstance(how, list)}
-        found = measured({"direct": (upstream, port), **good}, environment(Path(directory)))
+        found = beside({"direct": (upstream, port), **good}, environment(Path(directory)))
     titles = {"direct": "no guard"} | {name: each.title for name, each in CANDIDATES.items()}
     print("assay guard beside peers, over HTTP; revision " + MODERN)
     print(f"{'':<20}" + "".join(f"{head:>10}" for head in HEADS))

@@ -17,13 +17,11 @@ import sysconfig
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from math import isnan
 from operator import attrgetter
 from pathlib import Path
-from statistics import mean, median, quantiles
 from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
 
@@ -31,20 +29,12 @@ import orjson
 
 from client import FIRST_ID, Door, Process
 from payloads import REVISION
+from rounds import Found, Plan, measured
 
-ROUNDS: Final = 15
-"""Of the pipelined calls and of the round trips. The best counts: many short ones, since whoever else is busy on the
-machine spoils most of the long ones."""
+PLAN: Final = Plan(rounds=15, flood_seconds=0.4, trips=1000, trip_seconds=0.2, first=500)
 
 STARTS: Final = 9
 """Processes started of each. The median counts."""
-
-FLOOD_SECONDS: Final = 0.4
-"""How long a round of pipelined calls is meant to take: the number of calls follows from it."""
-
-TRIPS: Final = 1000
-TRIP_SECONDS: Final = 0.2
-"""A round of round trips ends with the one or with the other."""
 
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parent
@@ -79,28 +69,6 @@ def door(tool: str, *, mcp: bool) -> Door:
     if mcp:
         return Door(OPENING, "tools/call", {"name": tool, "arguments": CALLS[tool]})
     return Door((), tool, CALLS[tool])
-
-
-@dataclass
-class Found:
-    """What was measured of one candidate."""
-
-    calls: float = 0.0
-    rounds: list[float] = field(default_factory=list)
-    p50: float = float("inf")
-    p99: float = float("inf")
-    starts: list[float] = field(default_factory=list)
-    memory: float | None = None
-
-    @property
-    def cpu(self) -> float:
-        """Microseconds of CPU a call."""
-        return mean(self.rounds)
-
-    @property
-    def start(self) -> float:
-        """Milliseconds to the first answer."""
-        return median(self.starts)
 
 
 def environment(directory: Path) -> dict[str, str]:
@@ -229,11 +197,10 @@ def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return {**first, "request_id": "", "duration_ms": 0} == {**second, "request_id": "", "duration_ms": 0}
 
 
-def measured(
+def tried(
     door: Door, commands: dict[str, list[str]], expected: dict[str, Any], environ: Mapping[str, str]
 ) -> dict[str, Found]:
-    """All candidates, interleaved."""
-    found = {name: Found() for name in commands}
+    """All candidates, in one run."""
     with ExitStack() as stack:
         running: dict[str, Process] = {}
         for name, command in commands.items():
@@ -241,31 +208,11 @@ def measured(
             stack.callback(process.close)
             process.open()
             assert same(process.call(), expected), f"{name} answers something else"
-        counts = {name: enough(process) for name, process in running.items()}
-        for _ in range(ROUNDS):
-            for name, process in running.items():
-                lasted, used = process.flood(counts[name])
-                found[name].calls = max(found[name].calls, counts[name] / lasted)
-                found[name].rounds.append(used / counts[name] * 1e6)
-        for name, process in running.items():
-            found[name].memory = process.memory()
-        for _ in range(ROUNDS):
-            for name, process in running.items():
-                cuts = quantiles(process.trips(TRIPS, TRIP_SECONDS), n=100)
-                found[name].p50, found[name].p99 = min(found[name].p50, cuts[49]), min(found[name].p99, cuts[98])
+        found = measured(running, PLAN)
     for _ in range(STARTS):
         for name, command in commands.items():
             found[name].starts.append(started(command, door, environ))
     return found
-
-
-def enough(process: Process) -> int:
-    """How many calls a round takes, once the candidate is warm."""
-    count = 500
-    for _ in range(2):
-        lasted, _ = process.flood(count)
-        count = max(count, int(count / lasted * FLOOD_SECONDS))
-    return count
 
 
 def started(command: list[str], door: Door, environ: Mapping[str, str]) -> float:
@@ -305,9 +252,9 @@ COLUMNS: Final[tuple[Column, ...]] = (
 )
 
 NOTES: Final = f"""
-calls/s: pipelined, the best of {ROUNDS} rounds; CPU: of the server, a call, the mean of these rounds
+calls/s: pipelined, the best of {PLAN.rounds} rounds; CPU: of the server, a call, the mean of their better half
   Assay answers frames that arrive together in one write; the bare loop writes and flushes each.
-p50, p99: one call at a time, the best of {ROUNDS} rounds
+p50, p99: one call at a time, the best of {PLAN.rounds} rounds
   Client and server are on one CPU, where the system can do that: no wake-up across CPUs is measured.
 start: from spawn to the first answer, the median of {STARTS}; RSS: after the pipelined calls
 Peers give a constant; Assay judges, calls the tool, holds its answer to the contract, and writes each verdict down
@@ -345,7 +292,7 @@ def beside(title: str, door: Door, names: Collection[str], sdk: Found | None = N
         given.write_bytes(orjson.dumps(known))
         every = {name: one.command(given) for name, one in CANDIDATES.items() if name in names}
         commands = {name: how for name, how in every.items() if isinstance(how, list)}
-        found = measured(door, commands, known["result"], environ)
+        found = tried(door, commands, known["result"], environ)
     answer = orjson.dumps({"jsonrpc": "2.0", "id": FIRST_ID, "result": known["result"]})
     print(f"\n{title}: {len(door.requests(FIRST_ID, 1)[0])} bytes in, {len(answer) + 1} bytes out")
     table(found, {name: why for name, why in every.items() if isinstance(why, str)}, sdk or found.get("sdk"))

@@ -12,12 +12,10 @@ import platform
 import sys
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from importlib.metadata import version
 from math import isnan
 from operator import attrgetter
 from pathlib import Path
-from statistics import mean, quantiles
 from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
 
@@ -26,18 +24,10 @@ import orjson
 from client import FIRST_ID
 from client_http import CONNECTIONS, MODERN, HttpDoor, HttpServer, free_port
 from payloads import REVISION
+from rounds import Found, Plan, measured
 from serve import CALLS, HERE, assay, environment, installed, same
 
-ROUNDS: Final = 25
-"""Of the calls and of the round trips. The best counts: many short ones, since whoever else is busy on the machine
-spoils most of the long ones."""
-
-FLOOD_SECONDS: Final = 0.2
-"""How long a round of calls is meant to take: the number of calls follows from it."""
-
-TRIPS: Final = 500
-TRIP_SECONDS: Final = 0.1
-"""A round of round trips ends with the one or with the other."""
+PLAN: Final = Plan(rounds=25, flood_seconds=0.2, trips=500, trip_seconds=0.1)
 
 DOORS: Final = (
     HttpDoor(MODERN, "list_schemas", CALLS["list_schemas"]),
@@ -45,28 +35,6 @@ DOORS: Final = (
     HttpDoor(REVISION, "list_schemas", CALLS["list_schemas"]),
     HttpDoor(REVISION, "validate_asset", CALLS["validate_asset"]),
 )
-
-
-@dataclass
-class Found:
-    """What was measured of one candidate."""
-
-    calls: float = 0.0
-    share: float = 0.0
-    """Of its CPU, in the round that counts: well below 1, somebody else was busy there, and the calls say little."""
-    rounds: list[float] = field(default_factory=list)
-    p50: float = float("inf")
-    p99: float = float("inf")
-    memory: float | None = None
-
-    @property
-    def cpu(self) -> float:
-        """
-        Microseconds of CPU a call, in the better half of the rounds.
-
-        The system counts in steps of 10 ms, so that one round says little; and a busy neighbour costs CPU, too.
-        """
-        return mean(sorted(self.rounds)[: (len(self.rounds) + 1) // 2])
 
 
 # ── the candidates ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -125,11 +93,10 @@ def learned(door: HttpDoor, given: Path, environ: Mapping[str, str]) -> dict[str
     return {"result": result, "tool": next(tool for tool in tools if tool["name"] == door.tool)}
 
 
-def measured(
+def tried(
     door: HttpDoor, names: Collection[str], given: Path, expected: dict[str, Any], environ: Mapping[str, str]
 ) -> dict[str, Found]:
-    """All candidates, interleaved."""
-    found = {name: Found() for name in names}
+    """All candidates, in one run."""
     with ExitStack() as stack:
         running: dict[str, HttpServer] = {}
         for name in names:
@@ -138,29 +105,7 @@ def measured(
             stack.callback(server.close)
             server.open()
             assert same(server.call(), expected), f"{name} answers something else"
-        counts = {name: enough(server) for name, server in running.items()}
-        for _ in range(ROUNDS):
-            for name, server in running.items():
-                lasted, used = server.flood(counts[name])
-                if counts[name] / lasted > found[name].calls:
-                    found[name].calls, found[name].share = counts[name] / lasted, used / lasted
-                found[name].rounds.append(used / counts[name] * 1e6)
-        for name, server in running.items():
-            found[name].memory = server.memory()
-        for _ in range(ROUNDS):
-            for name, server in running.items():
-                cuts = quantiles(server.trips(TRIPS, TRIP_SECONDS), n=100)
-                found[name].p50, found[name].p99 = min(found[name].p50, cuts[49]), min(found[name].p99, cuts[98])
-    return found
-
-
-def enough(server: HttpServer) -> int:
-    """How many calls a round takes, once the candidate is warm."""
-    count = 100
-    for _ in range(3):
-        lasted, _ = server.flood(count)
-        count = max(count, int(count / lasted * FLOOD_SECONDS))
-    return count
+        return measured(running, PLAN)
 
 
 # ── the table ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -190,10 +135,10 @@ COLUMNS: Final[tuple[Column, ...]] = (
 )
 
 NOTES: Final = f"""
-calls/s: {CONNECTIONS} connections, one call at a time on each, the best of {ROUNDS} rounds; × off: beside no journal
+calls/s: {CONNECTIONS} connections, one call at a time on each, the best of {PLAN.rounds} rounds; × off: without journal
 CPU %: what the server had of its CPU in that round; well below 100, the machine was busy: look at CPU µs
 CPU µs: of the server, in the system too, a call, the mean of the better half of these rounds; RSS: after them
-p50, p99: one connection, one call at a time, the best of {ROUNDS} rounds
+p50, p99: one connection, one call at a time, the best of {PLAN.rounds} rounds
   Client and server have a CPU each for calls/s and share one for p50 and p99, where the system can do that.
 The others give a constant; Assay judges, calls the tool, holds its answer to the contract, and writes both down.
 """
@@ -231,7 +176,7 @@ def beside(door: HttpDoor, directory: Path, names: Collection[str]) -> None:
     given.write_bytes(orjson.dumps(known))
     wanted = [name for name in names if door.handshake or not CANDIDATES[name].handshake]
     missing = {name: reason for name in wanted if (reason := installed(CANDIDATES[name].package))}
-    found = measured(door, [name for name in wanted if name not in missing], given, known["result"], environ)
+    found = tried(door, [name for name in wanted if name not in missing], given, known["result"], environ)
     asked = orjson.dumps({**door.call, "id": FIRST_ID})
     answer = orjson.dumps({"jsonrpc": "2.0", "id": FIRST_ID, "result": known["result"]})
     print(f"\n{door.revision} tools/call {door.tool}: bodies of {len(asked)} bytes in, {len(answer)} bytes out")

@@ -4,45 +4,19 @@ says the same.
 """
 
 import sys
-from collections.abc import Awaitable, Callable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import orjson
-
-uvicorn: Any = import_module("uvicorn")
-
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
+from stack import Receive, Send, answer, body, run
 
 result = orjson.loads(Path(sys.argv[1]).read_bytes())["result"]
 
 
 async def app(_: dict[str, Any], receive: Receive, send: Send) -> None:
     """One request, one answer."""
-    message = await receive()
-    body = message["body"]
-    while message["more_body"]:
-        message = await receive()
-        body += message["body"]
-    request = orjson.loads(body)
-    answer = orjson.dumps({"jsonrpc": "2.0", "id": request.get("id"), "result": result})
-    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(answer))]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
-    await send({"type": "http.response.body", "body": answer})
+    request = orjson.loads(await body(receive))
+    await answer(send, orjson.dumps({"jsonrpc": "2.0", "id": request.get("id"), "result": result}))
 
 
-uvicorn.run(
-    app,
-    host="127.0.0.1",
-    port=int(sys.argv[2]),
-    http="httptools",
-    loop="uvloop",
-    ws="none",
-    lifespan="off",
-    log_level="error",
-    access_log=False,
-    server_header=False,
-    timeout_keep_alive=120,
-)
+run(app, int(sys.argv[2]), lifespan="off")

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from stack import run
 
-uvicorn: Any = import_module("uvicorn")
 lowlevel: Any = import_module("mcp.server.lowlevel")
 types: Any = import_module("mcp_types")
 
@@ -31,15 +31,4 @@ async def call_tool(_: Any, __: Any) -> Any:
 
 server = lowlevel.Server("bench", version="1", on_list_tools=list_tools, on_call_tool=call_tool)
 app = server.streamable_http_app(json_response=True, stateless_http="sessions" not in sys.argv[3:])
-uvicorn.run(
-    app,
-    host="127.0.0.1",
-    port=int(sys.argv[2]),
-    http="httptools",
-    loop="uvloop",
-    ws="none",
-    log_level="error",
-    access_log=False,
-    server_header=False,
-    timeout_keep_alive=120,
-)
+run(app, int(sys.argv[2]))
