@@ -15,9 +15,9 @@ import pytest
 from guarded import SECONDS, Guarded, call, frame_of, guarded, initialize, liar, notification, request
 
 from assay.edges.child import Child
+from assay.edges.guard.stdio_to_child.relay import Relay
 from assay.edges.pipes import Outlet, Signals
 from assay.edges.recorder import Recorder, Records
-from assay.edges.relay import Relay
 from assay.guard.guard import Guard
 from assay.guard.watch import FLIGHTS, KEPT, KEPT_BYTES, Watch
 from assay.journal import Journal

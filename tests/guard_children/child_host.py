@@ -16,16 +16,16 @@ from typing import Any
 import uvicorn
 
 from assay.auth import Principal
+from assay.edges.guard.front.guarded import Request
+from assay.edges.guard.http_to_child.children import Children
+from assay.edges.guard.overseer import Oversight
 from assay.edges.http import body
 from assay.edges.http.asking import Accepts, headers_of, is_json
-from assay.edges.http.children import Children
 from assay.edges.http.door import Door
-from assay.edges.http.guarded import Request
 from assay.edges.http.replies import Receive, Send, not_allowed, refuse
 from assay.edges.http.safety import Safety
 from assay.edges.http.section import Http
 from assay.edges.http.server import listening
-from assay.edges.overseer import Oversight
 from assay.edges.recorder import Recorder, Records
 from assay.guard.watch import Watch
 from assay.journal import Journal

@@ -12,8 +12,8 @@ from test_proxy_headers import refused
 
 from assay.clients.entries import ConfigError
 from assay.clients.hosting import Entry, entries
-from assay.edges.http.guarded import Backend, Request
-from assay.edges.http.host import Hosted
+from assay.edges.guard.front.guarded import Backend, Request
+from assay.edges.guard.front.host import Hosted
 from assay.edges.http.replies import Receive, Send, reply
 from assay.spec.revisions import LATEST
 

@@ -10,7 +10,7 @@ from http_client import BOTH, JSON, environment, initialize, modern, request
 from lying_http import GUARD, REVISION, Peer, Received, guarding, lying
 
 from assay.auth.keys import new_key, written_hash
-from assay.edges.http.oauth import challenge, is_inside
+from assay.edges.guard.http_to_http.oauth import challenge, is_inside
 from assay.spec.revisions import LATEST
 
 LISTING = request(1, "tools/list", {}, LATEST)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from assay.edges.child import Child
-    from assay.edges.keeper import Renewal
+    from assay.edges.guard.stdio_to_child.keeper import Renewal
     from assay.edges.pipes import Outlet, Signals
     from assay.guard.watch import Watch
     from assay.lock.inspection import Inspection
@@ -145,8 +145,8 @@ def _guard(
     from time import monotonic
 
     from assay.cli.serve import _leave_what_lasts
+    from assay.edges.guard.stdio_to_child.relay import SERVER_ENDED, Relay
     from assay.edges.recorder import Recorder
-    from assay.edges.relay import SERVER_ENDED, Relay
     from assay.guard.guard import Guard
     from assay.guard.restarts import times
     from assay.guard.watch import Watch
@@ -201,7 +201,7 @@ def _renewal(
         say("assay: under audit a server that ends is not started again: that needs --mode enforce")
         return None
     from assay.edges.child import Child
-    from assay.edges.keeper import Renewal
+    from assay.edges.guard.stdio_to_child.keeper import Renewal
 
     restarts = Restarts(policy, settings.guard.restarts)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from assay.edges.http.guarding import Servers
+    from assay.edges.guard.front.guarding import Servers
     from assay.lock.locked import Locked
 
 
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _listen(args: argparse.Namespace, settings: Settings, clients: list[str]) -> int:
     from assay.cli.serve import _leave_what_lasts, _log
-    from assay.edges.http import guarding
+    from assay.edges.guard.front import guarding
 
     def locked(command: Sequence[str], url: str) -> Locked | None:
         return locked_of(args, settings, _log, command=command, url=url)
@@ -67,7 +67,7 @@ def _listen(args: argparse.Namespace, settings: Settings, clients: list[str]) ->
 
 def _servers(args: argparse.Namespace, clients: list[str]) -> Servers:
     """What is guarded."""
-    from assay.edges.http import guarding
+    from assay.edges.guard.front import guarding
 
     if args.target is not None:
         return guarding.AtUrl(args.target, _headers(args.header))
@@ -80,7 +80,7 @@ def _host(name: str) -> Servers:
     from assay.clients.entries import ConfigError
     from assay.clients.files import FileError, find
     from assay.clients.hosting import entries
-    from assay.edges.http.host import Host
+    from assay.edges.guard.front.host import Host
 
     try:
         found = entries(find(name).text, os.environ, os.getcwd())

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from assay.edges.inquiry import Line, Log
+    from assay.edges.inquiry.inquiry import Line, Log
     from assay.limits import Limits
     from assay.lock.file import Lock
     from assay.lock.locked import Difference, Locked
@@ -116,8 +116,8 @@ def _wanted(args: argparse.Namespace, lock: Lock) -> list[_Wanted]:
 def _all(args: argparse.Namespace, lock: Lock, wanted: list[_Wanted]) -> int:
     from dataclasses import replace
 
-    from assay.edges.inquiry import InquiryError, LineError
-    from assay.edges.lines import InterruptedInquiryError
+    from assay.edges.inquiry.inquiry import InquiryError, LineError
+    from assay.edges.inquiry.lines import InterruptedInquiryError
     from assay.settings import load
 
     settings = load(os.environ, os.curdir, file=args.config, flags=args.set, log=_say)
@@ -141,17 +141,17 @@ def _asked(wanted: _Wanted, timeout: float, limits: Limits) -> Locked:
     """What a server offers. Raises `InquiryError`."""
     from functools import partial
 
-    from assay.edges.inquiry import InquiryError, inquire
+    from assay.edges.inquiry.inquiry import InquiryError, inquire
 
     opened: Callable[[], AbstractContextManager[Line]]
     if wanted.url:
         try:
-            from assay.edges.http_line import HttpLine
+            from assay.edges.inquiry.http_line import HttpLine
         except ImportError as error:
             raise InquiryError(f"--target needs {error.name}: pip install 'mcp-assay[backend]'") from None
         opened = partial(HttpLine, wanted.url, limits.frame_bytes)
         return inquire(opened, _log(wanted), limits, timeout, url=wanted.url)
-    from assay.edges.lines import ChildLine
+    from assay.edges.inquiry.lines import ChildLine
     from assay.edges.pipes import Signals
 
     with Signals() as signals:

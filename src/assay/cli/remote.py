@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def run(args: argparse.Namespace, settings: Settings, errors: Outlet) -> int:
     """Guard until the client leaves, a signal comes or the server is lost."""
     from assay.cli.serve import _leave_what_lasts
-    from assay.edges.overseer import Oversight
+    from assay.edges.guard.overseer import Oversight
     from assay.edges.recorder import Recorder
     from assay.guard.given import HeaderError, given_headers
     from assay.guard.watch import Watch
@@ -29,7 +29,7 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet) -> int:
         errors.say(line.encode(errors="replace"))
 
     try:
-        from assay.edges import remote
+        from assay.edges.guard.stdio_to_http import remote
 
         headers = given_headers(args.header, os.environ)
         remote.check_target(args.target)

@@ -7,7 +7,7 @@ Accepted frames leave as they came, in the order they came.
 from collections.abc import Iterator
 from typing import Final
 
-from assay.edges.overseer import Overseer, Watcher, passing
+from assay.edges.guard.overseer import Overseer, Watcher, passing
 from assay.edges.pipes import FULL, Outlet
 from assay.edges.recorder import Recorder
 from assay.guard.guard import Guard, Move, Settled

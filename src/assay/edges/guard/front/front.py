@@ -8,10 +8,10 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
+from assay.edges.guard.front.guarded import Backend, Request
 from assay.edges.http import body
 from assay.edges.http.asking import Accepts, Headers, headers_of, is_json
 from assay.edges.http.door import METADATA, Door
-from assay.edges.http.guarded import Backend, Request
 from assay.edges.http.replies import CLOSE, Pairs, Receive, Reply, Send, not_allowed, reads, refuse, shared, text
 from assay.edges.http.section import Http
 

@@ -12,11 +12,11 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from assay import render
 from assay.conversation import Facts
-from assay.edges.http.outflow import SLOW_BYTES, Post, Stream
+from assay.edges.guard.http_to_child.outflow import SLOW_BYTES, Post, Stream
+from assay.edges.guard.overseer import Heard, Overseer
 from assay.edges.http.replies import error_body
 from assay.edges.http.sessions import Session
 from assay.edges.http.statuses import status_of
-from assay.edges.overseer import Heard, Overseer
 from assay.guard.outline import outline
 from assay.rules import RULES, violation
 from assay.side import Id

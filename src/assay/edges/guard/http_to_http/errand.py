@@ -9,18 +9,18 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Final
 
+from assay.edges.guard.front.guarded import Request
+from assay.edges.guard.http_to_http.oauth import challenge
+from assay.edges.guard.http_to_http.target import Answered, NoAnswerError
+from assay.edges.guard.http_to_http.turn import Told, Turn
 from assay.edges.http.asking import media_type
 from assay.edges.http.events import Reader, event
-from assay.edges.http.guarded import Request
-from assay.edges.http.oauth import challenge
 from assay.edges.http.replies import CLOSE, SMALL, Send, error_body, refuse, shared
-from assay.edges.http.target import Answered, NoAnswerError
-from assay.edges.http.turn import Told, Turn
 from assay.errors import CanonicalError
 from assay.ladder import syntax
 
 if TYPE_CHECKING:
-    from assay.edges.http.proxy import Proxy
+    from assay.edges.guard.http_to_http.proxy import Proxy
 
 _SESSION: Final = b"mcp-session-id"
 _JSON: Final = b"application/json"

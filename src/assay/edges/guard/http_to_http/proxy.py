@@ -15,17 +15,17 @@ from typing import Any, Final
 import orjson
 
 from assay.conversation import Facts
+from assay.edges.guard.front.guarded import Request
+from assay.edges.guard.http_to_http.errand import Errand
+from assay.edges.guard.http_to_http.talks import Stream, Talk, Talks, Who
+from assay.edges.guard.http_to_http.target import NoAnswerError, Target
+from assay.edges.guard.http_to_http.turn import Told, Turn
+from assay.edges.guard.overseer import Oversight
 from assay.edges.http.asking import ENDPOINT, UNNAMED, names_revision
-from assay.edges.http.errand import Errand
-from assay.edges.http.guarded import Request
 from assay.edges.http.replies import CLOSE, Receive, Send, reply, shared
 from assay.edges.http.section import Http
 from assay.edges.http.statuses import is_patient
 from assay.edges.http.streams import close, until_gone
-from assay.edges.http.talks import Stream, Talk, Talks, Who
-from assay.edges.http.target import NoAnswerError, Target
-from assay.edges.http.turn import Told, Turn
-from assay.edges.overseer import Oversight
 from assay.spec.revisions import LATEST, REVISIONS, handshake
 
 _SESSION: Final = b"mcp-session-id"

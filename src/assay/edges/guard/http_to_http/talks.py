@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from assay.contracts.tools import Tools
+from assay.edges.guard.overseer import Overseer, Oversight
 from assay.edges.http.section import Http
-from assay.edges.overseer import Overseer, Oversight
 from assay.lock.inspection import Inspection
 from assay.side import Id
 from assay.verdict import Exchange, Party

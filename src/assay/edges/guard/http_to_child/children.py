@@ -16,20 +16,20 @@ from typing import Any, Final
 import orjson
 
 from assay.edges.child import StartError
+from assay.edges.guard.front.guarded import Request
+from assay.edges.guard.http_to_child.backoff import Backoff
+from assay.edges.guard.http_to_child.childtalk import Talk, Whole
+from assay.edges.guard.http_to_child.direct import Direct
+from assay.edges.guard.http_to_child.outflow import Stream
+from assay.edges.guard.http_to_child.pipe import Owner, Pipe
+from assay.edges.guard.http_to_child.share import Client, SessionShare, Share, SharedWire
+from assay.edges.guard.http_to_child.stateless import Asking, Stateless, status
+from assay.edges.guard.overseer import Overseer, Oversight
 from assay.edges.http.asking import UNNAMED, Accepts, names_revision
-from assay.edges.http.backoff import Backoff
-from assay.edges.http.childtalk import Talk, Whole
-from assay.edges.http.direct import Direct
-from assay.edges.http.guarded import Request
-from assay.edges.http.outflow import Stream
-from assay.edges.http.pipe import Owner, Pipe
 from assay.edges.http.replies import CLOSE, Pairs, Receive, Send, not_allowed, refuse, reply, shared
 from assay.edges.http.section import Http
 from assay.edges.http.sessions import Session, Sessions
-from assay.edges.http.share import Client, SessionShare, Share, SharedWire
-from assay.edges.http.stateless import Asking, Stateless, status
 from assay.edges.http.statuses import is_patient
-from assay.edges.overseer import Overseer, Oversight
 from assay.spec.revisions import REVISIONS, handshake
 
 EARLY: Final = 0.05

@@ -12,10 +12,10 @@ import orjson
 
 from assay import render
 from assay.edges.child import StartError
-from assay.edges.http.backoff import Backoff
-from assay.edges.http.outflow import Stream
-from assay.edges.http.pipe import Line, Owner, Pipe
-from assay.edges.overseer import Overseer
+from assay.edges.guard.http_to_child.backoff import Backoff
+from assay.edges.guard.http_to_child.outflow import Stream
+from assay.edges.guard.http_to_child.pipe import Line, Owner, Pipe
+from assay.edges.guard.overseer import Overseer
 from assay.guard.guard import line
 from assay.guard.remap import Remap, Routed, answer_as, key_of
 from assay.ladder import syntax

@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 
 import httpx
 
-from assay.edges.inquiry import InquiryError, LineError
+from assay.edges.inquiry.inquiry import InquiryError, LineError
 from assay.ladder import syntax
 from assay.ladder.framing import Splitter
 from assay.spec.revisions import handshake

@@ -8,17 +8,17 @@ from importlib import import_module
 from typing import NamedTuple, Protocol
 
 from assay.auth import Gate, Principal
+from assay.edges.guard.front.front import Front, Route
+from assay.edges.guard.front.guarded import Backend
+from assay.edges.guard.http_to_http.oauth import Discovery
+from assay.edges.guard.http_to_http.proxy import Proxy
+from assay.edges.guard.http_to_http.target import Target
+from assay.edges.guard.overseer import Oversight
 from assay.edges.http.asking import ENDPOINT
 from assay.edges.http.door import Door
-from assay.edges.http.front import Front, Route
-from assay.edges.http.guarded import Backend
-from assay.edges.http.oauth import Discovery
 from assay.edges.http.place import Place
-from assay.edges.http.proxy import Proxy
 from assay.edges.http.replies import Pairs
 from assay.edges.http.server import serve
-from assay.edges.http.target import Target
-from assay.edges.overseer import Oversight
 from assay.edges.recorder import Recorder, Records
 from assay.guard.terms import Terms
 from assay.guard.watch import Watch
@@ -61,7 +61,7 @@ class Desk(NamedTuple):
         self, command: Sequence[str], route: str, env: Mapping[str, str] | None = None, cwd: str | None = None
     ) -> Backend:
         """The server that *command* starts, with *env* beside our own. Raises `ImportError` if that cannot be had."""
-        made: Backend = import_module("assay.edges.http.children").Children(
+        made: Backend = import_module("assay.edges.guard.http_to_child.children").Children(
             self.oversight(route, command),
             command,
             env={**os.environ, **env} if env else None,

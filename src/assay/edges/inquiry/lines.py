@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from assay.edges.child import CLOSED, Child, StartError, why
-from assay.edges.inquiry import InquiryError, LineError
+from assay.edges.inquiry.inquiry import InquiryError, LineError
 from assay.edges.pipes import Inlet, Loop, Outlet, Signals
 from assay.ladder.framing import Splitter, is_blank
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from assay.edges.child import StartError
-from assay.edges.http.backoff import Backoff
-from assay.edges.http.childtalk import Talk
-from assay.edges.http.outflow import Stream
-from assay.edges.http.pipe import Line, Owner, Pipe
+from assay.edges.guard.http_to_child.backoff import Backoff
+from assay.edges.guard.http_to_child.childtalk import Talk
+from assay.edges.guard.http_to_child.outflow import Stream
+from assay.edges.guard.http_to_child.pipe import Line, Owner, Pipe
 from assay.guard.guard import line
 
 

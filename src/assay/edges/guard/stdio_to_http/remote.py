@@ -14,10 +14,10 @@ from contextlib import suppress
 from typing import Any, Final
 
 from assay import render
-from assay.edges.client import Client
-from assay.edges.http.dialogue import Asked, Dialogue, SessionGone
-from assay.edges.http.upstream import Lost, Upstream, is_loopback, objection_to, shown_url
-from assay.edges.overseer import Overseer, Oversight
+from assay.edges.guard.overseer import Overseer, Oversight
+from assay.edges.guard.stdio_to_http.client import Client
+from assay.edges.guard.stdio_to_http.dialogue import Asked, Dialogue, SessionGone
+from assay.edges.guard.stdio_to_http.upstream import Lost, Upstream, is_loopback, objection_to, shown_url
 from assay.edges.pipes import Outlet
 from assay.guard.guard import Move, Settled, line
 from assay.guard.outbound import is_stateless, stateless_headers

@@ -11,11 +11,11 @@ from typing import Any, Final
 import orjson
 
 from assay.conversation import Facts
-from assay.edges.http.childtalk import Whole, refusal, requests, unread
-from assay.edges.http.guarded import Request
-from assay.edges.http.outflow import SLOW_BYTES, Post
-from assay.edges.http.share import Share, UnavailableError
-from assay.edges.overseer import Overseer, Oversight
+from assay.edges.guard.front.guarded import Request
+from assay.edges.guard.http_to_child.childtalk import Whole, refusal, requests, unread
+from assay.edges.guard.http_to_child.outflow import SLOW_BYTES, Post
+from assay.edges.guard.http_to_child.share import Share, UnavailableError
+from assay.edges.guard.overseer import Overseer, Oversight
 from assay.errors import CanonicalError
 from assay.guard.guard import Settled
 from assay.ladder import syntax

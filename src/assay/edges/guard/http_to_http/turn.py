@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 
 from assay import render
 from assay.conversation import Facts
+from assay.edges.guard.http_to_http.talks import Stream, Talk
 from assay.edges.http.events import Event, event
 from assay.edges.http.replies import error_body
 from assay.edges.http.statuses import status_of
-from assay.edges.http.talks import Stream, Talk
 from assay.errors import CanonicalError
 from assay.guard.guard import Move
 from assay.ladder import syntax

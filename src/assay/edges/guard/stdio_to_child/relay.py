@@ -9,9 +9,9 @@ import time
 from typing import Final
 
 from assay.edges.child import CLOSED, Child
-from assay.edges.crossing import Crossing
-from assay.edges.keeper import HANDSHAKE, Keeper, Renewal
-from assay.edges.overseer import Watcher
+from assay.edges.guard.overseer import Watcher
+from assay.edges.guard.stdio_to_child.crossing import Crossing
+from assay.edges.guard.stdio_to_child.keeper import HANDSHAKE, Keeper, Renewal
 from assay.edges.pipes import Inlet, Loop, Outlet, Signals
 from assay.edges.recorder import Recorder
 from assay.guard.guard import Guard, withdrawn

@@ -1,0 +1,1 @@
+"""What clients over HTTP meet first, whatever is behind it, and how all of it is put together."""

@@ -1,0 +1,1 @@
+"""Clients over HTTP, a server at a URL."""

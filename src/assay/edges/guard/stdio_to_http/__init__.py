@@ -1,0 +1,1 @@
+"""A client on our standard streams, a server at a URL."""

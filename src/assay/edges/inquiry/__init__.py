@@ -1,0 +1,1 @@
+"""Asking a server what it offers."""
