@@ -87,7 +87,7 @@ def bearer(secret: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
-@pytest.mark.parametrize("key", [ALICE, BOB])
+@pytest.mark.parametrize("key", [ALICE, BOB], ids=["alice", "bob"])
 def test_the_holder_of_a_key_is_let_in(keyed: Service, key: str, scheme: str) -> None:
     assert keyed.post(ASKED, authorization=f"{scheme} {key}").json()["result"]["ok"] is True
 
@@ -197,7 +197,7 @@ def test_a_key_in_the_configuration_itself_is_a_slip_that_is_not_repeated(tmp_pa
 
 
 @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", LATEST])
-@pytest.mark.parametrize(("key", "tier"), [(ALICE, "community"), (BOB, "pro")])
+@pytest.mark.parametrize(("key", "tier"), [(ALICE, "community"), (BOB, "pro")], ids=["community", "pro"])
 def test_the_tier_of_a_key_decides(keyed: Service, revision: str, key: str, tier: str) -> None:
     """specs/004: an envelope with a hint, not a refusal."""
     said = call(1, "populate_backend", {"asset": {}}, revision)
@@ -220,7 +220,7 @@ def test_the_tier_of_a_key_decides(keyed: Service, revision: str, key: str, tier
 
 @pytest.mark.parametrize(("key", "detail"), [
     (ALICE, "populate_backend needs the pro tier"), (BOB, "SYN_BACKEND_URL is not set"),
-])  # fmt: skip
+], ids=["community", "pro"])  # fmt: skip
 def test_the_tier_of_a_key_decides_on_the_bare_door(keyed: Service, key: str, detail: str) -> None:
     for _ in range(3):  # servers are used again; each time by the tier of the caller
         found = keyed.post(request(1, "populate_backend", {"asset": {}}), bearer(key))
