@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter, time_ns
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from assay.journal.moment import Moment
-from assay.response.enveloper import fresh_id
+from assay.journal.moment import FRESH, Moment
 from assay.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -78,7 +77,8 @@ class Recorder:
         exchange = verdict.exchange
         method = exchange.entry.name if exchange is not None else verdict.method
         if self._journal is None:
-            moment = Moment(self._transport, self._route, fresh_id(), "", "", began, session, method)
+            request_id, _, _ = next(FRESH.left, None) or FRESH.more()
+            moment = Moment(self._transport, self._route, request_id, "", "", began, session, method)
         else:
             trace = _traceparent(verdict.value, headers)
             moment = self._journal.moment(self._transport, self._route, method, verdict.frame, trace, session, began)
