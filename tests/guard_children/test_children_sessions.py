@@ -409,3 +409,18 @@ def test_a_batch_is_answered_as_one(tmp_path: Path) -> None:
         answer = service.post([request(1, "ping"), request(2, "nope/nope"), request(3, "tools/list")], headers)
         assert sorted(each["id"] for each in answer.json()) == [1, 2, 3]
         assert [each["id"] for each in answer.json() if "error" in each] == [2]
+
+
+@pytest.mark.parametrize("mode", ["audit", "enforce"])
+@pytest.mark.parametrize("more", [{}, {"method": "tools/call", "result": {}}], ids=["neither", "both"])
+def test_an_answer_that_is_one_only_by_its_id_ends_its_request(tmp_path: Path, mode: str, more: dict[str, Any]) -> None:
+    """Nothing else comes for it: what it is not told by this, nobody will tell it."""
+    broken = {"jsonrpc": "2.0", "id": "$id", **more}
+    with hosting(tmp_path, "--mode", mode, on={"tools/call": [["say", broken]]}) as service:
+        headers = opened(service)
+        [answer] = said(begun(service, call(1, "search", {"words": "sea"}), headers))
+        if mode == "audit":
+            assert answer == {**broken, "id": 1}
+        else:
+            assert (answer["id"], answer["error"]["code"]) == (1, -32010)
+        assert said(begun(service, request(2, "ping"), headers)) == [{"jsonrpc": "2.0", "id": 2, "result": {}}]

@@ -281,3 +281,17 @@ def test_at_the_end_streams_end_and_the_child_with_them(tmp_path: Path) -> None:
         service.process.wait(30)
         for each in processes:
             until(lambda each=each: not each.is_alive())  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("mode", ["audit", "enforce"])
+@pytest.mark.parametrize("more", [{}, {"method": "tools/call", "result": {}}], ids=["neither", "both"])
+def test_an_answer_that_is_one_only_by_its_id_ends_its_request(tmp_path: Path, mode: str, more: dict[str, Any]) -> None:
+    """Nothing else comes for it: what it is not told by this, nobody will tell it."""
+    broken = {"jsonrpc": "2.0", "id": "$id", **more}
+    with hosting(tmp_path, "--mode", mode, on={"tools/call": [["say", broken]]}) as service:
+        answer = asked(service, call("a", "search", {"words": "sea"}, LATEST)).answer().json()
+        if mode == "audit":
+            assert answer == {**broken, "id": "a"}
+        else:
+            assert (answer["id"], answer["error"]["code"]) == ("a", -32010)
+        assert asked(service, request("b", "tools/list", {}, LATEST)).answer().json()["id"] == "b"

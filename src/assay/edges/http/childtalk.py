@@ -178,7 +178,7 @@ class Talk:
                 self._answer(settled.answer, settled.verdict.exchange.id)
         if move.to_client is None:
             return
-        if verdict.value is None or verdict.kind in {"blank", "unreadable"}:
+        if verdict.value is None or (verdict.kind in {"blank", "unreadable"} and not is_answer(verdict)):
             # No response can carry what is no message: it goes where such things belong.
             if verdict.kind != "blank":
                 self.overseer.aside(frame)
@@ -188,7 +188,7 @@ class Talk:
             self._deliver(verdict, move.to_client)
 
     def _deliver(self, verdict: Verdict, frame: bytes) -> None:
-        if verdict.kind in {"result", "error"}:
+        if is_answer(verdict):
             self._answer(frame, verdict.exchange.id if verdict.exchange is not None else verdict.value.get("id"))
             return
         stream = self._stream_for(verdict)
@@ -333,6 +333,18 @@ def refusal(heard: Heard, *, patient: bool) -> Whole | None:
         content = move.to_client or render.refusal(None, verdict.violations, verdict.more, verdict.revision)
         return Whole(status, content)
     return Whole(status_of(verdict, code, patient=patient, answered=True), move.to_client)
+
+
+def is_answer(verdict: Verdict) -> bool:
+    """
+    Whether a message of the server ends a request of the client.
+
+    One with neither result nor error, or with a method beside them, does by its id: nothing else will come for it.
+    """
+    exchange = verdict.exchange
+    if verdict.kind in {"result", "error"} or exchange is None:
+        return verdict.kind in {"result", "error"}
+    return verdict.kind in {"request", "unreadable"} and exchange.asker is Party.CLIENT
 
 
 def code_of(verdict: Verdict) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 
 from assay.conversation import Facts
-from assay.edges.http.childtalk import Whole, refusal, requests
+from assay.edges.http.childtalk import Whole, is_answer, refusal, requests
 from assay.edges.http.guarded import Request
 from assay.edges.http.outflow import SLOW_BYTES, Post
 from assay.edges.http.share import Share, UnavailableError
@@ -61,7 +61,7 @@ class Asking:
         if move.to_server is not None:
             self._share.say(self, move.to_server)
         if move.to_client is not None and self.post is not None and verdict.value is not None:
-            if verdict.kind in {"result", "error"}:
+            if is_answer(verdict):
                 if verdict.method == "server/discover" and verdict.kind == "result" and verdict.accepted:
                     self._stateless.spoken = frozenset(verdict.value["result"]["supportedVersions"][:100])
                 self.post.answer(move.to_client, self.ident)
