@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from guarded import INITIALIZED, SERVER, Guarded, guarded, initialize, peak, request
-from lies import CASES, ELSEWHERE, LATEST, Case, Outcome, frames, modern, named, script
+from lies import CASES, ELSEWHERE, LATEST, Case, Outcome, frames, locks, modern, named, script
 
 from assay.rules import RULES
 
@@ -133,10 +133,12 @@ class Heard(NamedTuple):
 def told(place: Path, case: Case, mode: str) -> Heard:
     """One case in one mode, from beginning to end."""
     place.mkdir()
+    command = [sys.executable, "-IS", str(SERVER), f"@{place / 'script'}"]
+    locks(case, command, place)
     script_of = {**script(case), "received": str(place / "received"), "sent": str(place / "sent")}
     (place / "script").write_text(json.dumps(script_of))
     options = ("--mode", mode, "--journal", str(place / "journal"), *case.options)
-    with guarded(place, *options, command=[sys.executable, "-IS", str(SERVER), f"@{place / 'script'}"]) as one:
+    with guarded(place, *options, command=command) as one:
         telling = Telling(one, case)
         telling.tell(enforcing=mode == "enforce")
         memory, seconds = (peak(one.process), work(one.process.pid)) if case.survives else (0, 0.0)
