@@ -420,6 +420,24 @@ ELSEWHERE = {
 """Rules that nobody can break here, and where they are tested."""
 
 
+UNTOLD: dict[tuple[str, str], str] = {
+    ("protocol/before-initialize-0", "http-child"): "Without a session there is nobody to ask: the guard answers 400.",
+    ("protocol/before-initialize-0", "http-http"): "Without a session it may be one of a server that gives out no ids.",
+}
+"""Lies that cannot be told over HTTP, or in one pairing, and why."""
+
+OVER_HTTP: dict[str, dict[str, Any]] = {
+    # Its headers have to say what it says, or they are what is wrong with it.
+    "protocol/unsupported-revision-0": {"revision": LATEST},
+}
+"""What is different in a case that is told over HTTP."""
+
+
+def over_http(name: str, case: Case) -> Case:
+    """The case of that *name* as it is told over HTTP."""
+    return case._replace(**OVER_HTTP.get(name, {}))
+
+
 def named(cases: list[Case]) -> list[str]:
     """A name for each of *cases*: its rule, and the number where there are more."""
     return [f"{case.rule}-{sum(each.rule == case.rule for each in cases[:at])}" for at, case in enumerate(cases)]
@@ -430,13 +448,13 @@ def script(case: Case) -> dict[str, Any]:
     return {"on": dict(case.on), **({} if case.tools is None else {"tools": case.tools})}
 
 
-def locks(case: Case, command: list[str], place: Path) -> None:
-    """Locks the server that *command* starts, as it was before it lied, if *case* says so."""
+def locks(case: Case, server: list[str], place: Path) -> None:
+    """Locks the *server*, given by options, as it was before it lied, if *case* says so."""
     if case.locked is None:
         return
     (place / "script").write_text(json.dumps(case.locked))
     done = subprocess.run(
-        [sys.executable, "-m", "assay", "lock", "--", *command],
+        [sys.executable, "-m", "assay", "lock", *server],
         cwd=place,
         capture_output=True,
         timeout=SECONDS,

@@ -134,7 +134,7 @@ def told(place: Path, case: Case, mode: str) -> Heard:
     """One case in one mode, from beginning to end."""
     place.mkdir()
     command = [sys.executable, "-IS", str(SERVER), f"@{place / 'script'}"]
-    locks(case, command, place)
+    locks(case, ["--", *command], place)
     script_of = {**script(case), "received": str(place / "received"), "sent": str(place / "sent")}
     (place / "script").write_text(json.dumps(script_of))
     options = ("--mode", mode, "--journal", str(place / "journal"), *case.options)
