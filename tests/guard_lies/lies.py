@@ -49,6 +49,8 @@ class Case(NamedTuple):
     """What the client declares in place of the usual."""
     survives: bool = True
     """Whether there is a server afterwards."""
+    audited: bool = True
+    """Whether it is a lie under audit, too."""
     locked: Mapping[str, Any] | None = None
     """The script of the server when it was locked, if it was."""
 
@@ -360,6 +362,8 @@ CONTRACTS = [
         [(1, "result"), (2, -32602)],
         tools=[tool(), taking({"type": "strnig"})],
         listed=1,
+        # There, nothing is set aside.
+        audited=False,
     ),
     setting_aside("contract/schema-size", taking({"properties": {str(n): {} for n in range(6000)}})),
     setting_aside("contract/schema-cost", taking(doubling(40)) | {"inputSchema": {"type": "object", **doubling(40)}}),
@@ -452,7 +456,11 @@ def locks(case: Case, server: list[str], place: Path) -> None:
     """Locks the *server*, given by options, as it was before it lied, if *case* says so."""
     if case.locked is None:
         return
-    (place / "script").write_text(json.dumps(case.locked))
+    offers_no_more = {
+        "resources/templates/list": [["result", {"resourceTemplates": []}]],
+        "prompts/list": [["result", {"prompts": []}]],
+    }
+    (place / "script").write_text(json.dumps({"on": offers_no_more, **case.locked}))
     done = subprocess.run(
         [sys.executable, "-m", "assay", "lock", *server],
         cwd=place,

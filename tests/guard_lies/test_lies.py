@@ -213,7 +213,7 @@ def test_under_audit_every_byte_passes_and_the_lie_is_named(story: Story) -> Non
     case, heard = story.case, story.audited.result()
     assert heard.received == heard.wrote
     assert heard.sent.removesuffix(b"\n").split(b"\n") == heard.got
-    assert names(heard, case.rule), heard.log
+    assert names(heard, case.rule) is case.audited, heard.log
     assert heard.status == (0 if case.survives else 3)
     assert not any("stopped: " in line for line in heard.log)
 
