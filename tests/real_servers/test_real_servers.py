@@ -8,6 +8,7 @@ them is a mistake of the guard.
 
 import base64
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -22,6 +23,8 @@ from real_servers import ANSWERS, CLIENTS, GUARD, HERE, NODE_MODULES, SERVERS, S
 
 SECONDS = 60
 """What a client may take; it takes one to three seconds."""
+
+INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 
 FINDINGS: dict[str, list[dict[str, str]]] = json.loads((HERE / "findings.json").read_bytes())
 
@@ -79,11 +82,13 @@ class Talk:
     def over_http(self, mode: str) -> Any:
         """What the client reports of the server as a child of a guard that listens."""
         directory = self._prepared(mode)
+        given = environment(self.server, directory)
         options = ["--listen", "127.0.0.1:0", "--mode", mode, "--journal", str(self.place / f"{mode}-log")]
         with subprocess.Popen(
             [*GUARD, *options, "--", *self.server.command(directory)],
             cwd=directory,
-            env=environment(self.server, directory),
+            # The SDK lets a server that it starts have these as well, in this order; one of them tells what it has.
+            env={**{each: os.environ[each] for each in INHERITED if each in os.environ}, **given},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -242,6 +247,8 @@ def test_a_real_server_that_speaks_over_its_streams_answers_the_same_over_http(
     with ThreadPoolExecutor(2) as pool:
         enforced, audited = (pool.submit(talk.over_http, mode) for mode in ("enforce", "audit"))
         [alone] = talk.reports()
+    for step, one, other in zip(talk.steps, alone["steps"], audited.result()["steps"], strict=True):
+        assert other == one, step
     assert audited.result() == alone
     for mode in ("enforce", "audit"):
         assert talk.findings(mode) == talk.expected(alone)
