@@ -90,11 +90,15 @@ class Speaker:
         self.count += 1
         return self.chance.choice((self.count, -self.count, f"{self.count}", f"é{self.count}", 2**53 - self.count))
 
+    def meta(self) -> dict[str, Any]:
+        """What every request of the era without handshake says of itself."""
+        return META
+
     def exchange(self) -> Exchanged:
         """A request with its answer, and what comes in between."""
         ident, token = self.ident(), self.ident()
         method, params, outcome = self.chance.choice(self.choices())
-        meta = {**(META if self.stateless else {}), **({TOKEN: token} if self.chance.random() < 0.5 else {})}
+        meta = {**(self.meta() if self.stateless else {}), **({TOKEN: token} if self.chance.random() < 0.5 else {})}
         if meta:
             params = {**params, "_meta": meta}
         asked = {"jsonrpc": "2.0", "id": ident, "method": method, **({"params": params} if params else {})}

@@ -415,3 +415,18 @@ def test_under_audit_an_answer_that_cannot_be_read_passes_to_who_waits_for_it(tm
     text = '{"jsonrpc":"2.0","id":1,"result":{"content":['
     with hosting(tmp_path, "--mode", "audit", on={"tools/call": [["raw", text + "\n"]]}) as service:
         assert text.encode() in service.post(call(1, "search", {"words": "a"}), opened(service)).body
+
+
+@pytest.mark.parametrize("mode", ["audit", "enforce"])
+@pytest.mark.parametrize("more", [{}, {"method": "tools/call", "result": {}}], ids=["neither", "both"])
+def test_an_answer_that_is_one_only_by_its_id_ends_its_request(tmp_path: Path, mode: str, more: dict[str, Any]) -> None:
+    """Nothing else comes for it: what it is not told by this, nobody will tell it."""
+    broken = {"jsonrpc": "2.0", "id": "$id", **more}
+    with hosting(tmp_path, "--mode", mode, on={"tools/call": [["say", broken]]}) as service:
+        headers = opened(service)
+        [answer] = said(begun(service, call(1, "search", {"words": "sea"}), headers))
+        if mode == "audit":
+            assert answer == {**broken, "id": 1}
+        else:
+            assert (answer["id"], answer["error"]["code"]) == (1, -32010)
+        assert said(begun(service, request(2, "ping"), headers)) == [{"jsonrpc": "2.0", "id": 2, "result": {}}]

@@ -313,3 +313,17 @@ def test_an_answer_that_cannot_be_read_ends_the_request(tmp_path: Path, mode: st
         expected = text.replace('"id":1', '"id":"mine"').encode() if mode == "audit" else b"-32010"
         assert expected in answer.body
         assert b'"mine"' in answer.body
+
+
+@pytest.mark.parametrize("mode", ["audit", "enforce"])
+@pytest.mark.parametrize("more", [{}, {"method": "tools/call", "result": {}}], ids=["neither", "both"])
+def test_an_answer_that_is_one_only_by_its_id_ends_its_request(tmp_path: Path, mode: str, more: dict[str, Any]) -> None:
+    """Nothing else comes for it: what it is not told by this, nobody will tell it."""
+    broken = {"jsonrpc": "2.0", "id": "$id", **more}
+    with hosting(tmp_path, "--mode", mode, on={"tools/call": [["say", broken]]}) as service:
+        answer = asked(service, call("a", "search", {"words": "sea"}, LATEST)).answer().json()
+        if mode == "audit":
+            assert answer == {**broken, "id": "a"}
+        else:
+            assert (answer["id"], answer["error"]["code"]) == ("a", -32010)
+        assert asked(service, request("b", "tools/list", {}, LATEST)).answer().json()["id"] == "b"

@@ -7,9 +7,11 @@ It knows nothing of JSON Schema or JSON-RPC: whoever breaks an exchange knows ho
 import hashlib
 import json
 import random
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from told_server import BLANKS, ID_BLANK, PLACE, TOKEN_BLANK, blanked
 from valid_traffic import Exchanged, Speaker, opening
 
 from assay.spec.revisions import REVISIONS, handshake
@@ -22,6 +24,8 @@ class Answer(NamedTuple):
     """An answer that is the guard's own, to the request of this id, as JSON; None for one that has no id."""
 
     ident: str | None
+    as_result: bool = False
+    """Whether it may be a result that says of itself that the call has failed."""
 
 
 Item = bytes | Answer
@@ -62,6 +66,13 @@ class Session(NamedTuple):
     """How many are tried after that, when it may be too late."""
     window: int
     """How many requests are open at the same time."""
+    again: Step
+    """What is asked once there is a server again."""
+
+    @property
+    def stateless(self) -> bool:
+        """Whether there is no handshake."""
+        return not handshake(self.revision)
 
     @property
     def exchanges(self) -> int:
@@ -90,16 +101,65 @@ def session(size: int, seed: str) -> Session:
         last = maker.suicide(steps[killed_after - 1])
         steps[killed_after - 1] = last
     burst, pressing, window = chance.choice((0, 3, 20)), chance.choice((0, 0, 3)), chance.choice((1, 4, 32))
-    return Session(maker.revision, maker.opening(), steps, killed_after, burst, pressing, window)
+    return Session(maker.revision, maker.opening(), steps, killed_after, burst, pressing, window, maker.plain())
 
 
 def script(told: Session) -> dict[str, str]:
     """What the server is told to say, by the SHA-256 of what it receives."""
     return {
         hashlib.sha256(step.said.removesuffix(b"\n")).hexdigest(): step.told.decode("latin-1")
-        for step in (*told.opening, *told.steps)
+        for step in (*told.opening, *told.steps, told.again)
         if step.told
     }
+
+
+# ── where ids are the guard's own ────────────────────────────────────────────────────────────────────────────────────
+
+
+def blank_script(told: Session) -> dict[str, str]:
+    """The same for a server that sees other ids and progress tokens: blanks are in their places, on both sides."""
+    return {
+        hashlib.sha256(blanked(step.said).removesuffix(b"\n")).hexdigest(): with_blanks(step, step.told).decode(
+            "latin-1"
+        )
+        for step in (*told.opening, *told.steps, told.again)
+        if step.told
+    }
+
+
+def with_blanks(step: Step, told: bytes) -> bytes:
+    """What is *told* in answer to a request, with blanks for its id and its token."""
+    asked = json.loads(step.said)
+    own = {ID_BLANK: asked.get("id"), TOKEN_BLANK: asked.get("params", {}).get("_meta", {}).get("progressToken")}
+    return PLACE.sub(lambda found: _blank(found, own), told)
+
+
+def _blank(found: "re.Match[bytes]", own: dict[bytes, Any]) -> bytes:
+    blank = BLANKS[found[2]]
+    return found[1] + (blank if json.loads(found[3]) == own[blank] else found[3])
+
+
+def respelt(step: Step) -> Step:
+    """The same, with ids and tokens in what the client gets as the client has spelt them itself."""
+    spelt = {BLANKS[name]: value for _, name, value in PLACE.findall(step.said)}
+
+    def filled(item: Item) -> Item:
+        if not isinstance(item, bytes):
+            return item
+        line = with_blanks(step, item)
+        for blank, value in spelt.items():
+            line = line.replace(blank, value)
+        return line
+
+    return step._replace(gets=tuple(filled(each) for each in step.gets))
+
+
+class Numbered(Speaker):
+    """No two requests are the same, their ids and tokens aside."""
+
+    def meta(self) -> dict[str, Any]:
+        """With a number."""
+        return {**super().meta(), "com.example/number": self.count}
 
 
 class Maker:
@@ -109,8 +169,14 @@ class Maker:
         self.chance = random.Random(seed)  # noqa: S311 - no secret
         self.revision = self.chance.choice(REVISIONS)
         self.stateless = not handshake(self.revision)
-        self.speaker = Speaker(self.revision, seed)
+        self.speaker = Numbered(self.revision, seed)
         self.count = 0
+
+    def plain(self) -> Step:
+        """A good exchange, in which the server asks nothing."""
+        while (step := self._good(self.speaker.exchange())).replies or step.asks is None:
+            pass
+        return step
 
     def opening(self) -> list[Step]:
         """The handshake, if there is one, and the list of tools."""
@@ -176,7 +242,8 @@ class Maker:
                 '{"jsonrpc":"2.0","id":%s,"result":{"half',
             )
         )
-        return good._replace(told=(said % good.asks).encode() + b"\n", gets=(Answer(good.asks),))
+        as_result = self.revision >= "2025-11-25" and json.loads(good.said)["method"] == "tools/call"
+        return good._replace(told=(said % good.asks).encode() + b"\n", gets=(Answer(good.asks, as_result),))
 
     def _beside(self, good: Step) -> Step:
         """There is something wrong beside a good answer: that one arrives."""

@@ -363,3 +363,22 @@ def test_the_end_of_input_and_initialized_are_not_lost(tmp_path: Path) -> None:
         assert guard.ended() == 0
         assert server.order()[:2] == ["initialize", "notifications/initialized"]
         assert server.order()[-1] == "DELETE"
+
+
+@pytest.mark.parametrize("mode", ["audit", "enforce"])
+@pytest.mark.parametrize("more", [{}, {"method": "tools/call", "result": {}}], ids=["neither", "both"])
+def test_an_answer_that_is_one_only_by_its_id_ends_its_request(
+    tmp_path: Path, mode: str, more: dict[str, object]
+) -> None:
+    broken = {"jsonrpc": "2.0", "id": 1, **more}
+    with (
+        elsewhere({"tools/call": lambda line, _: line.json(broken)}) as server,
+        remotely(tmp_path, server.url, "--mode", mode) as guard,
+    ):
+        guard.open()
+        answer = guard.ask(call(1))
+        if mode == "audit":
+            assert answer == broken
+        else:
+            assert (answer["id"], answer["error"]["code"]) == (1, INVALID)
+        assert guard.ask(request(2, "tools/list"))["id"] == 2

@@ -179,7 +179,7 @@ class Talk:
                 self._answer(settled.answer, settled.verdict.exchange.id)
         if move.to_client is None:
             return
-        if verdict.value is None or verdict.kind in {"blank", "unreadable"}:
+        if verdict.value is None or (verdict.kind in {"blank", "unreadable"} and not is_answer(verdict)):
             self._pass_unread(frame, rest, blank=verdict.kind == "blank")
         elif verdict.kind == "batch":
             self._deliver_batch(verdict, move.to_client)
@@ -199,7 +199,7 @@ class Talk:
             self.overseer.aside(frame)
 
     def _deliver(self, verdict: Verdict, frame: bytes) -> None:
-        if verdict.kind in {"result", "error"}:
+        if is_answer(verdict):
             self._answer(frame, verdict.exchange.id if verdict.exchange is not None else verdict.value.get("id"))
             return
         stream = self._stream_for(verdict)
@@ -356,6 +356,18 @@ def unread(frame: bytes, rest: bytes, overseer: Overseer) -> tuple[Id, bytes] | 
     # Nobody has all of it.
     wrong = violation("framing/size", expected="a shorter answer", found="one that is too long")
     return found.id, render.failure(found.token, "UPSTREAM_INVALID", (wrong,), 0, None)
+
+
+def is_answer(verdict: Verdict) -> bool:
+    """
+    Whether a message of the server ends a request of the client.
+
+    One with neither result nor error, or with a method beside them, does by its id: nothing else will come for it.
+    """
+    exchange = verdict.exchange
+    if verdict.kind in {"result", "error"} or exchange is None:
+        return verdict.kind in {"result", "error"}
+    return verdict.kind in {"request", "unreadable"} and exchange.asker is Party.CLIENT
 
 
 def code_of(verdict: Verdict) -> str | None:

@@ -168,7 +168,7 @@ class Share:
 
     def _route(self, frame: bytes, value: dict[str, Any]) -> None:
         routed: Routed[Client] = Routed(None, frame)
-        if "method" not in value:
+        if _answers(value):
             routed = self._remap.answer(frame)
         elif "id" not in value:
             routed = self._remap.told(frame)
@@ -237,6 +237,11 @@ class Share:
         if pipe is not None:
             self._forget(reason, [])
             await pipe.end(at_once=at_once)
+
+
+def _answers(value: dict[str, Any]) -> bool:
+    """Whether a message of the child is an answer, or would be one without the method that it has as well."""
+    return "method" not in value or ("id" in value and ("result" in value or "error" in value))
 
 
 class _Run:
@@ -339,9 +344,9 @@ class SessionShare(Share):
     def _route(self, frame: bytes, value: dict[str, Any]) -> None:
         super()._route(frame, value)
         # Nothing else is asked before it is answered.
-        if "method" not in value and self._opening and self._result is None:
+        if _answers(value) and self._opening and self._result is None:
             waiting, self._opening = self._opening, []
-            if "result" in value:
+            if "result" in value and "method" not in value:
                 self._result = frame
             for client, asked in waiting[1:]:
                 client.from_server(answer_as(frame, asked))

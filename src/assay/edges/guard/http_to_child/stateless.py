@@ -12,7 +12,7 @@ import orjson
 
 from assay.conversation import Facts
 from assay.edges.guard.front.guarded import Request
-from assay.edges.guard.http_to_child.childtalk import Whole, refusal, requests, unread
+from assay.edges.guard.http_to_child.childtalk import Whole, is_answer, refusal, requests, unread
 from assay.edges.guard.http_to_child.outflow import SLOW_BYTES, Post
 from assay.edges.guard.http_to_child.share import Share, UnavailableError
 from assay.edges.guard.overseer import Overseer, Oversight
@@ -73,7 +73,7 @@ class Asking:
             raw = unread(frame, rest, self.overseer)
             if raw is not None:
                 self.post.answer(raw[1], self.ident)
-        elif verdict.kind in {"result", "error"}:
+        elif is_answer(verdict):
             if verdict.method == "server/discover" and verdict.kind == "result" and verdict.accepted:
                 self._stateless.spoken = frozenset(verdict.value["result"]["supportedVersions"][:100])
             self.post.answer(move.to_client, self.ident)

@@ -360,7 +360,9 @@ class Remote:
         verdict, move = self._overseer.hear(_SERVER, frame)
         self._note_opening(verdict)
         # What cannot be read, or is too long to be, was said over HTTP: on a line of its own it would help nobody.
-        self._give(move._replace(to_client=None) if verdict.kind == "unreadable" else move)
+        # Where its id says what it answers, something has to come of that.
+        lost = verdict.kind == "unreadable" and verdict.exchange is None
+        self._give(move._replace(to_client=None) if lost else move)
         self._news.set()
         if move.to_server is not None:
             self._begin(self._told(move.to_server, None, "our refusal of its request"))
