@@ -66,7 +66,8 @@ def _spoken(number: int, line: bytes) -> tuple[Party, bytes]:
         raise TranscriptError(f"line {number}: expected an object with dir and msg")
     party = _PARTIES.get(str(row.get("dir", row.get("party"))))
     if party is None:
-        raise TranscriptError(f'line {number}: expected "dir": "c2s" or "s2c"')
+        journal = "; this is a journal, which is for assay replay or assay journal show" if "traceId" in row else ""
+        raise TranscriptError(f'line {number}: expected "dir": "c2s" or "s2c"{journal}')
     return party, _frame(number, row)
 
 

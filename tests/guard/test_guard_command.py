@@ -48,7 +48,7 @@ def test_a_server_that_cannot_be_started_is_status_2(tmp_path: Path, command: li
         (["--timeout", "-1"], "expected 0 or more seconds"),
         (["--timeout", "inf"], "expected 0 or more seconds"),
         (["--timeout", "nan"], "expected 0 or more seconds"),
-        (["--timeout", "soon"], "invalid"),
+        (["--timeout", "soon"], "soon: expected 0 or more seconds"),
         (["--mode", "loud"], "invalid choice"),
         (["--set", "guard.mode=loud"], "mode is one of audit, enforce"),
         (["--set", "guard.timeout=-1"], "timeout is 0 or more"),

@@ -210,7 +210,7 @@ def test_every_server_of_a_file_has_a_path_of_its_own(tmp_path: Path) -> None:
             assert "running  /my%20library/mcp\n" in plain
             assert "s3" not in plain
             log = guard.log.so_far()
-    assert "assay: guarding 5 servers of mcp.json at http://127.0.0.1:" in log
+    assert "assay: guarding 3 servers of mcp.json at http://127.0.0.1:" in log
     assert "assay: 'old' of mcp.json is not served: it has the HTTP+SSE transport" in log
 
 

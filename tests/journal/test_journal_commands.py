@@ -88,7 +88,7 @@ def test_the_table_fits_the_terminal(columns: str) -> None:
         (["--rule", "contract/output"], 2),
         (["--rule", "contract"], 4),
         (["--rule", "contract", "--rule", "syntax/utf8"], 6),
-        (["--rule", "contr"], 0),
+        (["--rule", "lock"], 0),
         (["--method", "nope"], 0),
     ],
 )
@@ -97,6 +97,13 @@ def test_filters_choose_records(filters: list[str], count: int) -> None:
     assert len(records) == count
     total = shown("journal", "show", str(GOLDEN), *filters)
     assert any(line.startswith(f"{count} of 56 records") for line in total)
+
+
+def test_a_rule_that_nobody_knows_is_told_with_the_likely_one() -> None:
+    done = assay("journal", "show", "--rule", "contract/inptu", str(GOLDEN))
+    assert done.returncode == 0
+    assert b"--rule contract/inptu: no such rule; did you mean contract/input" in done.stderr
+    assert done.stdout.startswith(b"0 of 56 records")
 
 
 def test_as_json_the_lines_are_those_of_the_journal() -> None:

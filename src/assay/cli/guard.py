@@ -28,7 +28,12 @@ In a client's configuration, put `assay guard --` in front of the server's comma
 Under audit, the default, everything passes as it came and findings go to stderr and the journal.
 Under enforce what breaks the protocol or a tool's contract stops at the guard, and whoever asked gets an answer.
 
-With --target the server is at a URL, and the client still speaks STDIO.
+  the client            the server             the command
+  starts processes      is a command           assay guard -- COMMAND
+  starts processes      is at a URL            assay guard --target URL
+  speaks HTTP           is a command           assay guard --listen ADDRESS -- COMMAND
+  speaks HTTP           is at a URL            assay guard --listen ADDRESS --target URL
+  speaks HTTP           all of an mcp.json     assay guard --listen ADDRESS --config mcp.json
 
 Exit status: 0 the client left or a signal came, 2 the server could not be started or something is configured
 wrongly, 3 the server ended first, and was not started again.
@@ -45,14 +50,19 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register ``guard``."""
     parser = subparsers.add_parser(
         "guard",
-        help="run another MCP server behind Assay, which judges every message in both directions",
-        description="Runs an MCP server as a child process and judges every message between it and the client.",
+        help="stand in front of another MCP server, and judge every message in both directions",
+        description="Stands between an MCP server and its clients, and judges every message in both directions.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--mode", choices=("audit", "enforce"), help="report only, or stop what is wrong")
     parser.add_argument(
-        "--timeout", metavar="SECONDS", type=_seconds, help="how long the server has for an answer; 0 for ever"
+        "--mode", choices=("audit", "enforce"), help="report only, which is the default, or stop what is wrong"
+    )
+    parser.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=_seconds,
+        help="how long the server has for an answer, under enforce; default: 600; 0 for ever",
     )
     parser.add_argument(
         "--journal", metavar="DIR", help="where verdicts are written down, or off; wins over ASSAY_JOURNAL"
@@ -60,10 +70,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--restart",
         choices=("never", "on-failure", "always"),
-        help="whether a server that ends is started again, under enforce",
+        help="whether a server that ends is started again, under enforce; default: never",
     )
     parser.add_argument(
-        "--lock", metavar="FILE", help="what the server was when it was reviewed (see assay lock), or off"
+        "--lock",
+        metavar="FILE",
+        help="what the server was when it was reviewed, or off; default: assay.lock, if that has it",
     )
     parser.add_argument("--quiet", action="store_true", help="no findings and no summary on stderr")
     add_reach(parser)
@@ -90,7 +102,10 @@ def add_reach(parser: argparse.ArgumentParser) -> None:
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
     if not math.isfinite(seconds) or seconds < 0:
         raise argparse.ArgumentTypeError(f"{text}: expected 0 or more seconds")
     return seconds

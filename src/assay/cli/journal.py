@@ -105,6 +105,8 @@ def run_show(args: argparse.Namespace) -> int:
     """Print the records; the exit status."""
     from assay.journal.reading import Filter, entries
 
+    for rule in args.rule:
+        _doubt(rule)
     wanted = Filter(args.status, args.method, args.tool, args.rule)
     report = _JsonReport() if args.format == "json" else _TableReport()
     name = args.file if args.file is not None else _directory(args)
@@ -120,6 +122,18 @@ def run_show(args: argparse.Namespace) -> int:
         # Whoever follows a journal interrupts it, and still wants to know how much there was.
         report.end()
     return 0
+
+
+def _doubt(rule: str) -> None:
+    """Says that nobody here knows *rule*; a journal of another version may, so it is looked for all the same."""
+    from assay.rules import RULES
+
+    rungs = {each.rung for each in RULES.values()}
+    if rule in RULES or rule in rungs:
+        return
+    from assay.spec.schema import suggestion
+
+    _say(f"--rule {_readable(rule)}: no such rule{suggestion(rule, [*RULES, *rungs])}")
 
 
 def _cannot_read(command: str, error: OSError) -> int:

@@ -57,7 +57,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
     if not 0 < seconds <= 86_400:
         raise argparse.ArgumentTypeError(f"{text}: expected more than 0 seconds, and at most a day's")
     return seconds
@@ -148,7 +151,7 @@ def _asked(wanted: _Wanted, timeout: float, limits: Limits) -> Locked:
         try:
             from assay.edges.inquiry.http_line import HttpLine
         except ImportError as error:
-            raise InquiryError(f"--target needs {error.name}: pip install 'mcp-assay[backend]'") from None
+            raise InquiryError(f"--target needs {error.name}: pip install 'mcp-assay[http]'") from None
         opened = partial(HttpLine, wanted.url, limits.frame_bytes)
         return inquire(opened, _log(wanted), limits, timeout, url=wanted.url)
     from assay.edges.inquiry.lines import ChildLine

@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 _DESCRIPTION = """\
 Assay judges every message of a Model Context Protocol conversation: framing, JSON, JSON-RPC,
@@ -16,6 +16,8 @@ the official schema of the revision in use, and the tools' own contracts.
 _EPILOG = """\
 what do you want to do?
   judge what a client and a server say, live       assay guard -- COMMAND
+  the same for a server at a URL                   assay guard --target URL
+  the same for clients over HTTP                   assay guard --listen ADDRESS -- COMMAND
   put a client's servers behind the guard          assay wrap FILE
   see whether a server is what it was              assay lock -- COMMAND
   see what is wrong in a recorded conversation     assay check FILE
@@ -27,6 +29,7 @@ what do you want to do?
   look something up in the protocol                assay schemas show REVISION DEFINITION
   see what changed between two revisions           assay schemas diff OLD NEW
   serve schemas, examples and asset tools          assay serve
+  the same over HTTP                               assay serve --http ADDRESS
   see whether asset files fit their schemas        assay validate PATH
 """
 
@@ -47,13 +50,38 @@ _COMMANDS: Final = {
 """The modules that register commands, in the order of the help, and the commands of each."""
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says of a slip in an option what was likely meant, in the name of the command that it was given to."""
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """As ever, but nothing is left over for a caller who knows less."""
+        known, left = super().parse_known_args(args, namespace)
+        if left:
+            self.error(self._unknown(left, args or (), getattr(known, "command", None)))
+        return known, left
+
+    def _unknown(self, left: list[str], given: Sequence[str], command: Any) -> str:
+        from assay.spec.schema import suggestion
+
+        name = next((each.partition("=")[0] for each in left if each.startswith("-")), "")
+        if not name:
+            return f"unrecognized arguments: {' '.join(left)}"
+        if command and "--" not in given and given.index(command[0]) < given.index(left[0]):
+            remedy = f"; what belongs to the server's command goes after --: {self.prog} -- {command[0]} …"
+        else:
+            remedy = suggestion(name, (each for each in self._option_string_actions if each.startswith("--")))
+        return f"there is no option {name}{remedy}"
+
+
 def parser(command: str = "") -> argparse.ArgumentParser:
     """The whole command line; or, for a *command* that there is, only what that needs."""
     from importlib import import_module
 
     from assay import __version__
 
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="assay",
         description=_DESCRIPTION,
         epilog=_EPILOG,
@@ -70,6 +98,8 @@ def parser(command: str = "") -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status."""
     given = sys.argv[1:] if arguments is None else list(arguments)
+    if _is_unknown(given):
+        return 2
     args = parser(given[0] if given else "").parse_args(given)
     try:
         status: int = args.run(args)
@@ -92,6 +122,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"assay: {error}", file=sys.stderr)
         return 2
     return status
+
+
+def _is_unknown(given: Sequence[str]) -> bool:
+    """Whether there is no such command, or none at all; which is then said."""
+    known = [name for names in _COMMANDS.values() for name in names]
+    if given and (given[0] in known or given[0].startswith("-")):
+        return False
+    if not given:
+        parser().print_help(sys.stderr)
+        return True
+    from assay.spec.schema import suggestion
+
+    print(f"assay: there is no command {given[0]!r}{suggestion(given[0], known)}", file=sys.stderr)
+    print("assay --help lists them all", file=sys.stderr)
+    return True
 
 
 def _is_slip(error: Exception) -> bool:

@@ -23,7 +23,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="List every rule: its identifier, what a violation does by default, and what it asks.",
     )
     rules.add_argument(
-        "--rung", choices=("framing", "syntax", "envelope", "protocol", "contract", "lock"), help="only this rung"
+        "--rung",
+        choices=("framing", "syntax", "envelope", "protocol", "contract", "lock", "guard"),
+        help="only this rung",
     )
     rules.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
     rules.set_defaults(run=run_rules)

@@ -32,8 +32,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register ``serve``."""
     parser = subparsers.add_parser(
         "serve",
-        help="serve schemas, examples, validation, diff and backend population over STDIO",
-        description="The asset server over standard input and output: bare JSON-RPC methods, and a real MCP server.",
+        help="serve schemas, examples, validation, diff and backend population over STDIO or HTTP",
+        description="The asset server over STDIO or HTTP: bare JSON-RPC methods, and a real MCP server.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

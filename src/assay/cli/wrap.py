@@ -17,9 +17,9 @@ _CLIENTS = ("claude-desktop", "cursor", "vscode")
 
 _WRAP = """\
 FILE is a configuration with mcpServers (Claude Desktop, Cursor) or servers (VS Code), comments and all.
-Only the entries of servers with a command change; those at a url are left alone. What changes is shown first,
-without secrets, and asked for; the file as it was is kept beside it as FILE.assay-backup. The client has to be
-restarted to notice.
+An entry with a command becomes `assay guard -- COMMAND`, one with a url `assay guard --target URL`; what is left
+alone is told with the reason. What changes is shown first, without secrets, and asked for; the file as it was is
+kept beside it as FILE.assay-backup. The client has to be restarted to notice.
 
 Exit status: 0 done or nothing to do, 1 with --dry-run something would change, or the answer was no,
 2 could not be done.

@@ -105,7 +105,8 @@ def _definitions(kind: Kind, entry: dict[str, Any], at: str) -> Iterator[tuple[s
         held = _object(value, place)
         definition = _object(held.get("definition"), f"{place}/definition")
         if definition.get(kind.key) != key or held.get("fingerprint") != known_by(definition):
-            raise LockError(f"{place}: changed by hand: it does not fit its fingerprint; lock that server anew")
+            remedy = "take the server out of the file, and lock it anew"
+            raise LockError(f"{place}: changed by hand: it does not fit its fingerprint; {remedy}")
         yield key, definition
 
 

@@ -25,7 +25,7 @@ class HttpLine:
     def __init__(self, url: str, limit: int) -> None:
         """*limit* is how many bytes a message may have. Raises `InquiryError`."""
         if not _is_usable(url):
-            raise InquiryError(f"{url}: expected a URL that begins with http:// or https://")
+            raise InquiryError("expected a URL that begins with http:// or https://")
         self._url = url
         self._limit = limit
         self._client = httpx.Client(headers={"accept-encoding": "identity"})

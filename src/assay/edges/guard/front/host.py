@@ -108,8 +108,9 @@ class Host:
 
     @property
     def what(self) -> str:
-        """How many servers of which file."""
-        return f"{len(self._entries)} server{'' if len(self._entries) == 1 else 's'} of {self._file}"
+        """How many servers of which file; those that are not served do not count."""
+        count = sum(not entry.trouble for entry in self._entries)
+        return f"{count} server{'' if count == 1 else 's'} of {self._file}"
 
     def backends(self, desk: Desk) -> Mapping[str, Backend]:
         """Each at ``/<name>/mcp``."""

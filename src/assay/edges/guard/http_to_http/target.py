@@ -13,11 +13,9 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from assay.edges.guard.failing import CONNECT, reason
 from assay.edges.http.replies import Pairs
 from assay.edges.http.safety import is_loopback
-
-CONNECT_SECONDS: Final = 10.0
-"""How long a server may take to accept a connection; one that is there does in a fraction of a second."""
 
 IDLE_SECONDS: Final = 3.0
 """How long a connection is kept for the next request: less than the 5 seconds after which Node.js and uvicorn close."""
@@ -75,7 +73,7 @@ class Target:
         self._client = httpx.AsyncClient(
             # A proxy of the environment is for hosts elsewhere.
             trust_env=not is_loopback(self._url.host),
-            timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
+            timeout=httpx.Timeout(None, connect=CONNECT),
             limits=httpx.Limits(
                 max_connections=None, max_keepalive_connections=IDLE_CONNECTIONS, keepalive_expiry=IDLE_SECONDS
             ),
@@ -150,10 +148,8 @@ async def _chunks(response: httpx.Response) -> AsyncIterator[bytes]:
 
 
 def _reason(error: httpx.HTTPError) -> str:
-    if isinstance(error, httpx.ConnectError):
-        return "no connection"
-    if isinstance(error, httpx.ConnectTimeout):
-        return f"no connection in {CONNECT_SECONDS:g} seconds"
+    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+        return reason(error)
     if isinstance(error, httpx.ProtocolError):
         return "its answer broke off, or is no HTTP"
     return "the connection broke off"

@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from typing import Any, Final
 
-from assay.edges.guard.stdio_to_http.upstream import Lost, Pairs, Reply, Upstream, first_line, plain
+from assay.edges.guard.failing import plain
+from assay.edges.guard.stdio_to_http.upstream import Lost, Pairs, Reply, Upstream, first_line
 from assay.edges.http.events import Event, Reader
 from assay.guard.outbound import VERSION, header_text
 from assay.ladder import framing, syntax

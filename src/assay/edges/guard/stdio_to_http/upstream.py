@@ -7,27 +7,20 @@ a header's value, a password or a query in it: there may be secrets in those.
 
 import asyncio
 import ipaddress
-import os
-import socket
-import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import httpx
 
-CONNECT: Final = 10.0
-"""Seconds for a connection, TLS included: a server on another continent takes one or two."""
+from assay.edges.guard.failing import CONNECT, SHOWN, plain, reason
 
 WRITE: Final = 60.0
 """Seconds in which some bytes of a message must be taken."""
 
 KEPT: Final = 4.0
 """Seconds that an idle connection is kept: uvicorn closes its own after 5, and a request must not run into that."""
-
-SHOWN: Final = 200
-"""Characters of what a server says that are told."""
 
 _FAILURE: Final = 64 << 10
 _FAILURE_SECONDS: Final = 5.0
@@ -204,61 +197,10 @@ class _worded:  # noqa: N801 - a context like those of contextlib
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, httpx.HTTPError | httpx.InvalidURL | httpx.StreamError | OSError):
-            raise _lost(error) from None
-
-
-def _lost(error: Exception) -> Lost:
-    """What happened. The texts of the libraries are told only where they cannot have anything of a request in them."""
-    causes = list(_causes(error))
-    for cause in causes:
-        if isinstance(cause, socket.gaierror):
-            return Lost(f"its name could not be resolved: {plain(cause.strerror or '')}")
-        if isinstance(cause, ssl.SSLError):
-            why = getattr(cause, "verify_message", "") or cause.reason or "handshake failed"
-            return Lost(f"no secure connection: {plain(str(why)).lower().replace('_', ' ')}")
-    if isinstance(error, httpx.ConnectTimeout):
-        return Lost(f"no connection within {CONNECT:g} seconds")
-    for cause in causes:
-        if isinstance(cause, OSError) and cause.errno:
-            return Lost(f"{_phase(error)}: {os.strerror(cause.errno).lower()}")
-    if isinstance(error, httpx.ConnectError):
-        return Lost(f"no connection: {_many_failed(error)}")
-    if isinstance(error, httpx.RemoteProtocolError):
-        return Lost(f"it broke off, or answered with what is no HTTP: {plain(str(error))}")
-    return Lost(f"{_phase(error)}: {type(error).__name__}")
-
-
-def _phase(error: Exception) -> str:
-    if isinstance(error, httpx.ConnectError | httpx.ProxyError | httpx.UnsupportedProtocol):
-        return "no connection"
-    return "the connection broke off"
-
-
-def _many_failed(error: Exception) -> str:
-    """Where a name has several addresses, each may have failed in its own way; the library tells only that all did."""
-    return plain(str(error)).lower() or "unknown reason"
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """*error* and what led to it, groups taken apart."""
-    waiting: list[BaseException | None] = [error]
-    seen = 0
-    while waiting and seen < 50:
-        each = waiting.pop(0)
-        if each is None:
-            continue
-        seen += 1
-        yield each
-        waiting += [each.__cause__, each.__context__, *getattr(each, "exceptions", ())]
+            raise Lost(reason(error)) from None
 
 
 # ── words ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def plain(text: str) -> str:
-    """*text* as it may be told: on one line, printable, cut short."""
-    shown = " ".join("".join(char if char.isprintable() else " " for char in text[: 10 * SHOWN]).split())
-    return shown if len(shown) <= SHOWN else shown[: SHOWN - 1] + "…"
 
 
 def first_line(body: bytes) -> str:

@@ -1,0 +1,70 @@
+"""
+Why a server at a URL gave no answer, in words for people.
+
+Nothing that is said here has a header's value, a password or a query in it: there may be secrets in those.
+"""
+
+import os
+import socket
+import ssl
+from collections.abc import Iterator
+from typing import Final
+
+import httpx
+
+CONNECT: Final = 10.0
+"""Seconds for a connection, TLS included: a server on another continent takes one or two."""
+
+SHOWN: Final = 200
+"""Characters of what a server says that are told."""
+
+
+def reason(error: Exception) -> str:
+    """What happened. The texts of the libraries are told only where they cannot have anything of a request in them."""
+    causes = list(_causes(error))
+    for cause in causes:
+        if isinstance(cause, socket.gaierror):
+            return f"its name could not be resolved: {plain(cause.strerror or '')}"
+        if isinstance(cause, ssl.SSLError):
+            why = getattr(cause, "verify_message", "") or cause.reason or "handshake failed"
+            return f"no secure connection: {plain(str(why)).lower().replace('_', ' ')}"
+    if isinstance(error, httpx.ConnectTimeout):
+        return f"no connection within {CONNECT:g} seconds"
+    for cause in causes:
+        if isinstance(cause, OSError) and cause.errno:
+            return f"{_phase(error)}: {os.strerror(cause.errno).lower()}"
+    if isinstance(error, httpx.ConnectError):
+        return f"no connection: {_many_failed(error)}"
+    if isinstance(error, httpx.RemoteProtocolError):
+        return f"it broke off, or answered with what is no HTTP: {plain(str(error))}"
+    return f"{_phase(error)}: {type(error).__name__}"
+
+
+def _phase(error: Exception) -> str:
+    if isinstance(error, httpx.ConnectError | httpx.ProxyError | httpx.UnsupportedProtocol):
+        return "no connection"
+    return "the connection broke off"
+
+
+def _many_failed(error: Exception) -> str:
+    """Where a name has several addresses, each may have failed in its own way; the library tells only that all did."""
+    return plain(str(error)).lower() or "unknown reason"
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """*error* and what led to it, groups taken apart."""
+    waiting: list[BaseException | None] = [error]
+    seen = 0
+    while waiting and seen < 50:
+        each = waiting.pop(0)
+        if each is None:
+            continue
+        seen += 1
+        yield each
+        waiting += [each.__cause__, each.__context__, *getattr(each, "exceptions", ())]
+
+
+def plain(text: str) -> str:
+    """*text* as it may be told: on one line, printable, cut short."""
+    shown = " ".join("".join(char if char.isprintable() else " " for char in text[: 10 * SHOWN]).split())
+    return shown if len(shown) <= SHOWN else shown[: SHOWN - 1] + "…"
