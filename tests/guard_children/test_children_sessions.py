@@ -360,6 +360,35 @@ def test_a_server_that_floods_a_client_that_does_not_read_has_to_wait(tmp_path: 
         assert b'"id":1,' in text
 
 
+@pytest.mark.parametrize("accept", [BOTH["accept"], "application/json", "text/event-stream"])
+def test_after_an_answer_of_some_megabytes_the_session_goes_on(tmp_path: Path, accept: str) -> None:
+    long = ["long", '{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"', 3 << 20, '"}]}}\n']
+    with hosting(tmp_path, on={"tools/call": [long]}) as service:
+        headers = {**opened(service), "accept": accept}
+        assert len(said(begun(service, call(1, "search", {"words": "a"}), headers))[0]["result"]["content"]) == 1
+        assert said(begun(service, request(2, "ping"), headers)) == [{"jsonrpc": "2.0", "id": 2, "result": {}}]
+
+
+def test_a_flood_for_a_client_that_has_gone_before_it_began_holds_up_nobody(tmp_path: Path) -> None:
+    pipe, received = tmp_path / "go", tmp_path / "received"
+    os.mkfifo(pipe)
+    on = {
+        "tools/call": [["tell", "called"], ["await", str(pipe)], ["notes", 300, 10_000], ["tell", "flooded"], ["good"]]
+    }
+    with hosting(tmp_path, on=on, received=str(received)) as service:
+        headers = opened(service, "2025-06-18")
+        wire = begun(service, call(1, "search", {"words": "a"}), headers)
+        until(lambda: "called" in received.read_text())
+        wire.socket.close()
+        # Whoever asks next is behind the one who has gone.
+        again = {**headers, "last-event-id": "9-9", "accept": "text/event-stream"}
+        assert service.ask("GET", headers=again).status == 400
+        with open(pipe, "wb"):
+            pass
+        until(lambda: "flooded" in received.read_text())
+        assert said(begun(service, request(2, "ping"), headers))[-1]["id"] == 2
+
+
 def test_what_a_session_says_after_its_end_is_told_and_its_child_is_gone(tmp_path: Path) -> None:
     with hosting(tmp_path, on={"tools/call": []}) as service:
         headers = opened(service)

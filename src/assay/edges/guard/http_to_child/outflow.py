@@ -64,6 +64,14 @@ class Stream:
         self.waiting = 0
         self.end()
 
+    def leave(self) -> None:
+        """Nobody reads it, and nobody can come back to it, since it has not begun: nothing waits for anybody."""
+        if not self.begun:
+            self._read = False
+            self._queue.clear()
+            self.waiting = 0
+            self.taken()
+
     def _keep(self, frame: bytes) -> bytes | None:
         if self._session is None or self._number is None:
             return None
