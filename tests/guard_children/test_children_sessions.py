@@ -227,6 +227,41 @@ def test_who_loses_the_connection_gets_the_answer_all_the_same(tmp_path: Path) -
         assert [each["id"] for each in said(again)] == [1]
 
 
+def test_who_comes_back_while_the_last_connection_seems_to_be_open_gets_the_answer(tmp_path: Path) -> None:
+    pipe = tmp_path / "go"
+    os.mkfifo(pipe)
+    with hosting(tmp_path, on={"tools/call": [["await", str(pipe)], ["good"]]}) as service:
+        headers = opened(service)
+        wire = begun(service, call(1, "search", {"words": "sea"}), headers)
+        wire.head()
+        last = events(wire.until(b"data: \r\n\r\n").partition(b"\r\n")[2])[0]["id"]
+        wire.socket.close()
+        again = {**headers, "accept": "text/event-stream", "last-event-id": last}
+        begun(service, None, again, "GET").until(b":\r\n\r\n")
+        back = begun(service, None, again, "GET")
+        back.until(b":\r\n\r\n")
+        with open(pipe, "wb"):
+            pass
+        assert b'"id":1,' in back.until(b"structuredContent")
+
+
+def test_who_listens_anew_while_the_last_connection_seems_to_be_open_is_told_everything(tmp_path: Path) -> None:
+    with hosting(tmp_path, on={"resources/read": [["say", NOTE], ["good"]]}) as service:
+        headers = opened(service)
+        listens = {**headers, "accept": "text/event-stream"}
+        wire = begun(service, None, listens, "GET")
+        last = events(wire.until(b"data: \r\n\r\n").rpartition(b"\r\n20\r\n")[2])[0]["id"]
+        wire.socket.close()
+        again = {**listens, "last-event-id": last}
+        begun(service, None, again, "GET").until(b":\r\n\r\n")
+        back = begun(service, None, again, "GET")
+        back.until(b":\r\n\r\n")
+        for number in range(3):
+            message = request(number, "resources/read", {"uri": "file:///a"})
+            assert service.post(message, {**headers, "accept": "application/json"}).status == 200
+            back.until(b'"notifications/message"')
+
+
 def test_an_event_id_that_is_none_of_the_session_is_refused(tmp_path: Path) -> None:
     with hosting(tmp_path) as service:
         headers = {**opened(service), "accept": "text/event-stream", "last-event-id": "99-1"}
