@@ -227,6 +227,41 @@ def test_who_loses_the_connection_gets_the_answer_all_the_same(tmp_path: Path) -
         assert [each["id"] for each in said(again)] == [1]
 
 
+def test_who_comes_back_while_the_last_connection_seems_to_be_open_gets_the_answer(tmp_path: Path) -> None:
+    pipe = tmp_path / "go"
+    os.mkfifo(pipe)
+    with hosting(tmp_path, on={"tools/call": [["await", str(pipe)], ["good"]]}) as service:
+        headers = opened(service)
+        wire = begun(service, call(1, "search", {"words": "sea"}), headers)
+        wire.head()
+        last = events(wire.until(b"data: \r\n\r\n").partition(b"\r\n")[2])[0]["id"]
+        wire.socket.close()
+        again = {**headers, "accept": "text/event-stream", "last-event-id": last}
+        begun(service, None, again, "GET").until(b":\r\n\r\n")
+        back = begun(service, None, again, "GET")
+        back.until(b":\r\n\r\n")
+        with open(pipe, "wb"):
+            pass
+        assert b'"id":1,' in back.until(b"structuredContent")
+
+
+def test_who_listens_anew_while_the_last_connection_seems_to_be_open_is_told_everything(tmp_path: Path) -> None:
+    with hosting(tmp_path, on={"resources/read": [["say", NOTE], ["good"]]}) as service:
+        headers = opened(service)
+        listens = {**headers, "accept": "text/event-stream"}
+        wire = begun(service, None, listens, "GET")
+        last = events(wire.until(b"data: \r\n\r\n").rpartition(b"\r\n20\r\n")[2])[0]["id"]
+        wire.socket.close()
+        again = {**listens, "last-event-id": last}
+        begun(service, None, again, "GET").until(b":\r\n\r\n")
+        back = begun(service, None, again, "GET")
+        back.until(b":\r\n\r\n")
+        for number in range(3):
+            message = request(number, "resources/read", {"uri": "file:///a"})
+            assert service.post(message, {**headers, "accept": "application/json"}).status == 200
+            back.until(b'"notifications/message"')
+
+
 def test_an_event_id_that_is_none_of_the_session_is_refused(tmp_path: Path) -> None:
     with hosting(tmp_path) as service:
         headers = {**opened(service), "accept": "text/event-stream", "last-event-id": "99-1"}
@@ -358,6 +393,35 @@ def test_a_server_that_floods_a_client_that_does_not_read_has_to_wait(tmp_path: 
         text = b"".join(iter(wire.chunk, b""))
         assert text.count(b"notifications/message") == 3000
         assert b'"id":1,' in text
+
+
+@pytest.mark.parametrize("accept", [BOTH["accept"], "application/json", "text/event-stream"])
+def test_after_an_answer_of_some_megabytes_the_session_goes_on(tmp_path: Path, accept: str) -> None:
+    long = ["long", '{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"', 3 << 20, '"}]}}\n']
+    with hosting(tmp_path, on={"tools/call": [long]}) as service:
+        headers = {**opened(service), "accept": accept}
+        assert len(said(begun(service, call(1, "search", {"words": "a"}), headers))[0]["result"]["content"]) == 1
+        assert said(begun(service, request(2, "ping"), headers)) == [{"jsonrpc": "2.0", "id": 2, "result": {}}]
+
+
+def test_a_flood_for_a_client_that_has_gone_before_it_began_holds_up_nobody(tmp_path: Path) -> None:
+    pipe, received = tmp_path / "go", tmp_path / "received"
+    os.mkfifo(pipe)
+    on = {
+        "tools/call": [["tell", "called"], ["await", str(pipe)], ["notes", 300, 10_000], ["tell", "flooded"], ["good"]]
+    }
+    with hosting(tmp_path, on=on, received=str(received)) as service:
+        headers = opened(service, "2025-06-18")
+        wire = begun(service, call(1, "search", {"words": "a"}), headers)
+        until(lambda: "called" in received.read_text())
+        wire.socket.close()
+        # Whoever asks next is behind the one who has gone.
+        again = {**headers, "last-event-id": "9-9", "accept": "text/event-stream"}
+        assert service.ask("GET", headers=again).status == 400
+        with open(pipe, "wb"):
+            pass
+        until(lambda: "flooded" in received.read_text())
+        assert said(begun(service, request(2, "ping"), headers))[-1]["id"] == 2
 
 
 def test_what_a_session_says_after_its_end_is_told_and_its_child_is_gone(tmp_path: Path) -> None:

@@ -127,3 +127,11 @@ def test_when_a_shared_child_dies_every_session_is_gone_and_the_next_has_another
         assert [service.post(request(1, "ping"), each).status for each in (one, other)] == [404, 404]
         until(lambda: service.post(initialize(NEWEST)).header("mcp-session-id") is not None)
     assert len(list(flights.iterdir())) == 2
+
+
+def test_an_answer_of_some_megabytes_comes_as_an_event(tmp_path: Path) -> None:
+    long = ["long", '{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"', 3 << 20, '"}]}}\n']
+    with hosting(tmp_path, "--shared", on={"tools/call": [long]}) as service:
+        headers = {**opened(service), **LISTENING}
+        events = service.post(call(7, "search", {"words": "a"}), headers).events()
+        assert [json.loads(each["data"])["id"] for each in events if each.get("data")] == [7]

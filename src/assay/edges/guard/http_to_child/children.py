@@ -20,7 +20,7 @@ from assay.edges.guard.front.guarded import Request
 from assay.edges.guard.http_to_child.backoff import Backoff
 from assay.edges.guard.http_to_child.childtalk import Talk, Whole
 from assay.edges.guard.http_to_child.direct import Direct
-from assay.edges.guard.http_to_child.outflow import Stream
+from assay.edges.guard.http_to_child.outflow import Post, Stream
 from assay.edges.guard.http_to_child.pipe import Owner, Pipe
 from assay.edges.guard.http_to_child.share import Client, SessionShare, Share, SharedWire
 from assay.edges.guard.http_to_child.stateless import Asking, Stateless, status
@@ -176,9 +176,19 @@ class Children:
         if isinstance(found, Whole):
             await _tell(request, found, send)
             return
+        try:
+            await self._respond_in_session(talk, found, request, receive, send, opens=opens)
+        finally:
+            # A child that had to wait for it waits no longer.
+            found.leave()
+
+    async def _respond_in_session(
+        self, talk: Talk, found: Post, request: Request, receive: Receive, send: Send, *, opens: bool
+    ) -> None:
+        as_json, as_stream = found.as_json, self._accepts.read(request.headers.get(b"accept"))[1]
         early = EARLY if talk.primed and as_json and as_stream else None
         if await found.first(early, receive) and not found.ended:
-            # Who has gone comes back, or does not; what was asked goes on.
+            # What was asked goes on.
             return
         headers = [*shared(request.headers)]
         if opens and talk.opened and talk.session is not None and not talk.ended:

@@ -279,7 +279,9 @@ class Talk:
         return stream
 
     def left(self, stream: Stream) -> None:
-        """The client has left a stream, and may come back."""
+        """The client has left a stream, and may come back, or has already."""
+        if stream.attended:
+            return
         if stream in self._listeners:
             self._listeners.remove(stream)
         if self.session is not None:

@@ -30,7 +30,9 @@ class Stream:
         self._count = 0
         self._queue: deque[tuple[bytes | None, bytes]] = deque()
         self._writer = 0
+        self._writers = 0
         self._read = True
+        self._last = 0
         self.waiting = 0
         """Bytes that nobody has taken yet."""
         self.ended = False
@@ -39,6 +41,16 @@ class Stream:
         self.taken: Callable[[], None] = lambda: None
         """Called when everything is taken."""
         self._news = asyncio.Event()
+
+    @property
+    def behind(self) -> int:
+        """Bytes that nobody had taken yet when the last message came, however long that is."""
+        return self.waiting - self._last
+
+    @property
+    def attended(self) -> bool:
+        """Whether a connection carries it."""
+        return self._writers > 0
 
     @property
     def number(self) -> int | None:
@@ -50,7 +62,8 @@ class Stream:
         ident = self._keep(frame) if self.begun else None
         if self._read:
             self._queue.append((ident, frame))
-            self.waiting += len(frame)
+            self._last = len(frame)
+            self.waiting += self._last
             self._news.set()
 
     def end(self) -> None:
@@ -61,8 +74,16 @@ class Stream:
     def cut(self) -> None:
         """The client is too slow: what waits is dropped, and the stream ends."""
         self._queue.clear()
-        self.waiting = 0
+        self.waiting = self._last = 0
         self.end()
+
+    def leave(self) -> None:
+        """Nobody reads it, and nobody can come back to it, since it has not begun: nothing waits for anybody."""
+        if not self.begun:
+            self._read = False
+            self._queue.clear()
+            self.waiting = self._last = 0
+            self.taken()
 
     def _keep(self, frame: bytes) -> bytes | None:
         if self._session is None or self._number is None:
@@ -94,7 +115,7 @@ class Stream:
         """What waits, as events."""
         data = b"".join(event(frame, ident) for ident, frame in self._queue)
         self._queue.clear()
-        self.waiting = 0
+        self.waiting = self._last = 0
         self.taken()
         return data
 
@@ -117,14 +138,17 @@ class Stream:
         With *missed* the client has come back, and gets these first.
         """
         self._writer += 1
+        self._writers += 1
         mine = self._writer
+        # Whoever has written so far has nothing to write any more.
+        self.wake()
         first = b"".join(event(data, ident) for ident, data in missed or () if data)
         if missed is None:
             first = self._begin()
         else:
             # All of it is among what was missed.
             self._queue.clear()
-            self.waiting = 0
+            self.waiting = self._last = 0
         self._read = True
         gone = asyncio.ensure_future(self._until_gone(receive))
         try:
@@ -133,9 +157,10 @@ class Stream:
         finally:
             here = not gone.done()
             gone.cancel()
+            self._writers -= 1
             if self._writer == mine:
                 self._read = self.ended
-                self.waiting = 0
+                self.waiting = self._last = 0
                 self.taken()
         return not here
 
@@ -148,6 +173,9 @@ class Stream:
             if self.ended and not self._queue:
                 break
             await self.wait(http.ping_seconds)
+            if self._writer != mine:
+                # The client has come back on another connection, and gets there what there is.
+                break
             data = self.take()
         if not gone.done():
             await send({"type": "http.response.body", "body": b""})

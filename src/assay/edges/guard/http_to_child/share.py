@@ -13,7 +13,7 @@ import orjson
 from assay import render
 from assay.edges.child import StartError
 from assay.edges.guard.http_to_child.backoff import Backoff
-from assay.edges.guard.http_to_child.outflow import Stream
+from assay.edges.guard.http_to_child.outflow import SLOW_BYTES, Stream
 from assay.edges.guard.http_to_child.pipe import Line, Owner, Pipe
 from assay.edges.guard.overseer import Overseer
 from assay.guard.guard import line
@@ -292,7 +292,8 @@ class SharedWire:
 
     def slow(self, stream: Stream) -> None:
         """A client that is too slow is cut off: the others would have to wait for it."""
-        stream.cut()
+        if stream.behind > SLOW_BYTES:
+            stream.cut()
 
 
 class SessionShare(Share):

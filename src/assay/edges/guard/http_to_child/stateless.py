@@ -83,7 +83,7 @@ class Asking:
     def _say(self, post: Post, frame: bytes) -> None:
         if post.as_stream:
             post.say(frame)
-            if post.waiting > SLOW_BYTES:
+            if post.behind > SLOW_BYTES:
                 post.cut()
 
     def _settled(self, settled: Settled) -> None:
