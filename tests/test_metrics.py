@@ -162,6 +162,9 @@ def test_an_exchange_counts_like_its_two_messages(method: str) -> None:
     together, apart = Metrics(), Metrics()
     asked = {"jsonrpc": "2.0", "id": 1, "method": method}
     exchange = Talk().opened().client(call(1, "search", {"words": "x"})).exchange
+    for metrics in (together, apart):
+        # One whose answer was none of the good ones came before.
+        metrics.heard(verdict(Party.CLIENT, b"", "request", asked, None, None), "http")
     for _ in range(2):
         together.exchanged(method, "http", 0.002)
         apart.heard(verdict(Party.CLIENT, b"", "request", asked, None, None), "http")

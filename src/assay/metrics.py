@@ -86,15 +86,12 @@ class Metrics:
 
     def exchanged(self, method: str, transport: str, seconds: float) -> None:
         """A good request has got its good answer, *seconds* after it was heard: both count, in half the time."""
-        messages = self._messages
-        try:
-            messages[transport, "client", method, "ok"] += 1
-        except KeyError:
-            method = method_label(method)
-            for party in ("client", "server"):
-                messages.setdefault((transport, party, method, "ok"), 0)
-            messages[transport, "client", method, "ok"] += 1
-        messages[transport, "server", method, "ok"] += 1
+        for party in ("client", "server"):
+            try:
+                self._messages[transport, party, method, "ok"] += 1
+            except KeyError:
+                key: tuple[str, str, str, Status] = (transport, party, method_label(method), "ok")
+                self._messages[key] = self._messages.get(key, 0) + 1
         self.answered(method, seconds)
 
     def journal_failed(self, records: int = 1) -> None:

@@ -306,3 +306,10 @@ def opens(service: Service) -> bool:
     with service.open() as wire:
         wire.say("POST", "/mcp", frame_of(listen()), modern(listen()))
         return wire.head().status == 200
+
+
+def test_what_failed_once_is_answered_when_it_is_good(service: Service) -> None:
+    """Counting the first must not get in the way of the second."""
+    for uri, status in (("resource://schemas/nope", 400), ("resource://schemas/tone", 200)):
+        said = request(1, "resources/read", {"uri": uri}, LATEST)
+        assert service.post(said, modern(said)).status == status

@@ -17,8 +17,10 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from assay.edges.http.asking import ENDPOINT
-from assay.edges.http.replies import SMALL, Pairs, Receive, Reply, Send
+from assay.edges.http.replies import SMALL, Pairs, Receive, Reply, Send, error_body
 from assay.edges.http.section import Http
+
+_log: Final = logging.getLogger("assay")
 
 HEAD_BYTES: Final = 64 << 10
 """Of the head of a request, or of what is behind a body. Names, a token and a trace are below 10 KB."""
@@ -219,13 +221,23 @@ class Connection(HttpToolsProtocol):
         if self.parser.should_upgrade():
             return
         if self.begun is not None:
-            answer = self._app.at_once(self.scope["headers"], b"".join(self.begun))
+            answer = self._at_once(b"".join(self.begun))
             if answer is not None:
                 self.begun = None
                 self._answer(answer)
                 return
             self._begin_after_all()
         super().on_message_complete()
+
+    def _at_once(self, body: bytes) -> Reply | None:
+        try:
+            answer: Reply | None = self._app.at_once(self.scope["headers"], body)
+        except (
+            Exception
+        ) as error:  # a mistake of ours: the parser, which calls us, would take it for one of the client's
+            _log.exception("%s failed", ENDPOINT, exc_info=error)
+            return Reply(500, error_body("INTERNAL_ERROR", "the server failed; its log says why"), [])
+        return answer
 
     def _answer(self, answer: Reply) -> None:
         """Sends *answer* with all the others that are made in this turn of the loop."""
