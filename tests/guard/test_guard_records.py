@@ -184,7 +184,7 @@ def test_without_a_place_for_it_there_is_no_journal_and_everything_goes_on(tmp_p
         assert one.open() is not None
         one.close()
         assert one.ended() == 0
-        assert any(line.startswith(b"no journal: ") for line in one.log.rest())
+        assert any(line.startswith(b"assay: no journal: ") for line in one.log.rest())
 
 
 # ── the summary ──────────────────────────────────────────────────────────────────────────────────────────────────────

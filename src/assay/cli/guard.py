@@ -10,7 +10,7 @@ import os
 from typing import TYPE_CHECKING
 
 from assay.cli.serve import add_settings
-from assay.cli.terms import locked_of, records_of, settings_file, terms_of
+from assay.cli.terms import locked_of, records_of, settings_file, signed, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -131,7 +131,7 @@ def _run(args: argparse.Namespace) -> int:
     from assay.settings import load
 
     _open_standard_streams()
-    settings = load(os.environ, os.curdir, file=settings_file(args.config), flags=args.set, log=_log)
+    settings = load(os.environ, os.curdir, file=settings_file(args.config), flags=args.set, log=signed(_log))
     errors = Outlet(2, shared=True, most=_MOST_LOGGED)
     try:
         if args.target is not None:

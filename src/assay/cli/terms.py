@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from assay.settings import Settings
 
 
+def signed(say: Callable[[str], None]) -> Callable[[str], None]:
+    """*say* for lines that do not name us: on the same stderr there is what the server says."""
+    return lambda line: say(f"assay: {line}")
+
+
 def settings_file(configs: Sequence[str]) -> str | None:
     """The one among the files given as --config that is about settings; None if none is. Raises `SettingsError`."""
     found = [name for name in configs if not is_client_file(name)]
@@ -97,10 +102,11 @@ def locked_of(
 @contextmanager
 def records_of(args: argparse.Namespace, settings: Settings, log: Callable[[str], None]) -> Iterator[Records]:
     """Where verdicts go. What cannot be opened is a line in the log, and left out."""
+    from assay.cli.journal import place
     from assay.edges.recorder import NOWHERE, Records
 
-    directory = args.journal or os.environ.get("ASSAY_JOURNAL") or settings.journal.directory
-    if directory == "off":
+    directory = place(args.journal, settings.journal)
+    if directory is None:
         yield NOWHERE
         return
     from assay.journal import Journal
@@ -111,7 +117,7 @@ def records_of(args: argparse.Namespace, settings: Settings, log: Callable[[str]
         payloads=settings.journal.payloads,
         keep=settings.journal.keep,
         redact=settings.journal.redact,
-        log=log,
+        log=signed(log),
         mode=args.mode or settings.guard.mode,
         frame_bytes=settings.guard.frame_bytes,
     )
