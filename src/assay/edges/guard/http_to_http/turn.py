@@ -183,7 +183,7 @@ class Turn:
         if move.to_client == data:
             return one.raw
         frames = [*filter(None, (move.to_client,)), *(each.answer for each in move.settled)]
-        return b"".join(event(_one_line(frame), one.ident or None) for frame in frames)
+        return b"".join(event(frame, one.ident or None) for frame in frames)
 
     def _heard(self, frame: bytes) -> Move:
         """A message of the server's."""
@@ -223,13 +223,6 @@ def _refusal(verdict: Verdict) -> bytes:
 def _entries(frame: bytes) -> list[bytes]:
     """The messages in *frame*, which is one, or a batch."""
     return render.entries(frame) if frame.lstrip().startswith(b"[") else [frame]
-
-
-def _one_line(frame: bytes) -> bytes:
-    """*frame* without line breaks, which would end a field of an event."""
-    if b"\n" not in frame and b"\r" not in frame:
-        return frame
-    return syntax.write(syntax.read_exactly(frame, syntax.read(frame)))
 
 
 def _is_result(frame: bytes) -> bool:
