@@ -368,7 +368,30 @@ def test_a_message_over_several_lines_is_one_line_for_the_server(tmp_path: Path)
         headers = opened(service)
         message = json.dumps(call(1, "search", {"words": "a\nb"}), indent=2).encode()
         assert service.post(message, headers).json()["id"] == 1
-    assert '"words":"a\\nb"' in received.read_text().split("\n")[2]
+    assert '"words": "a\\nb"' in received.read_text().split("\n")[2]
+
+
+def test_nothing_in_a_message_is_a_line_of_its_own_for_the_server(tmp_path: Path) -> None:
+    received = tmp_path / "received"
+    with hosting(
+        tmp_path, received=str(received), tools=[{"name": "any", "inputSchema": {"type": "object"}}]
+    ) as service:
+        headers = opened(service)
+        inner = json.dumps(call(1, "other", {"number": 1.50}))
+        outer = json.dumps(call(1, "any", {"inner": "?"})).replace('"?"', f"\r{inner}\r")
+        assert service.post(outer.encode(), headers).json()["id"] == 1
+    text = received.read_bytes()
+    assert b"\r" not in text
+    assert len(text.splitlines()) == 3
+
+
+def test_an_answer_with_a_carriage_return_in_it_is_one_event(tmp_path: Path) -> None:
+    answer = '{"jsonrpc":"2.0",\r\r"id":1,"result":{"content":[]}}\n'
+    with hosting(tmp_path, on={"tools/call": [["raw", answer]]}, tools=[]) as service:
+        headers = {**opened(service), "accept": "text/event-stream"}
+        body = service.post(call(1, "any", {}), headers).body
+        assert b'data: {"jsonrpc":"2.0",  "id":1,' in body
+        assert body.count(b"\r") == body.count(b"\r\n")
 
 
 def test_a_server_that_does_not_read_holds_up_nobody(tmp_path: Path) -> None:

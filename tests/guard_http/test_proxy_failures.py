@@ -112,6 +112,10 @@ def elsewhere(_: Received, peer: Peer) -> None:
     peer.head(307, location="http://elsewhere.example/mcp/", content_length="0")
 
 
+def no_status(_: Received, peer: Peer) -> None:
+    peer.json({"jsonrpc": "2.0", "id": 7, "result": MODERN_RESULT}, 999)
+
+
 def ending_stream(_: Received, peer: Peer) -> None:
     peer.events(notification("notifications/message", {"level": "info", "data": "soon"}))
 
@@ -122,7 +126,7 @@ def half_an_event(received: Received, peer: Peer) -> None:
 
 SILENT = [
     *(closes, garbage, half_a_head, half_a_body, no_json, no_message, another_id, page, nothing, taken, broken),
-    *(squeezed, elsewhere),
+    *(squeezed, elsewhere, no_status),
 ]
 BROKEN_STREAMS = [ending_stream, half_an_event]
 

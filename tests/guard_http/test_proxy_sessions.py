@@ -319,6 +319,16 @@ def test_an_event_that_comes_again_with_something_else_in_it_is_judged(enforcing
     assert guard.ask("GET", headers={**headers, "last-event-id": "9-0"}).body == good_event
 
 
+def test_an_event_that_comes_twice_on_one_stream_is_no_second_answer(enforcing: Where) -> None:
+    guard, liar = enforcing
+    headers = guard.session(REVISION)
+    good_event = b"id: 9-1\ndata: " + frame_of(result(CALL, ANSWER)) + b"\n\n"
+    liar.script = answering(lambda _, peer: peer.events(good_event, good_event))
+    assert guard.post(CALL, headers).body == good_event
+    liar.script = answering(lambda _, peer: peer.events(good_event, good_event), "GET")
+    assert guard.ask("GET", headers={**headers, "last-event-id": "9-0"}).body == good_event
+
+
 def test_what_was_put_in_place_of_an_event_comes_again_too(enforcing: Where) -> None:
     guard, liar = enforcing
     headers = guard.session(REVISION)

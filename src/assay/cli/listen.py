@@ -45,23 +45,26 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _listen(args: argparse.Namespace, settings: Settings, clients: list[str]) -> int:
-    from assay.cli.serve import _leave_what_lasts, _log
+    from assay.cli.serve import _leave_what_lasts
     from assay.edges.guard.front import guarding
+    from assay.edges.guard.front.errors import Errors
 
-    def locked(command: Sequence[str], url: str) -> Locked | None:
-        return locked_of(args, settings, _log, command=command, url=url)
+    with Errors() as errors, records_of(args, settings, errors.say) as records:
 
-    with records_of(args, settings, _log) as records:
+        def locked(command: Sequence[str], url: str) -> Locked | None:
+            return locked_of(args, settings, errors.say, command=command, url=url)
+
         return guarding.run(
             args.listen,
             settings,
-            terms_of(args, settings, _log),
+            terms_of(args, settings, errors.say),
             records,
             _servers(args, clients),
             locked=locked,
             settle=_leave_what_lasts,
-            say=_log,
-            log=(lambda _: None) if args.quiet else _log,
+            errors=errors.write,
+            say=errors.say,
+            log=(lambda _: None) if args.quiet else errors.say,
         )
 
 

@@ -315,6 +315,4 @@ def withdrawn(asked: Iterable[Exchange]) -> Iterator[bytes]:
 
 def line(frame: bytes) -> bytes:
     """*frame* as it goes over a stream; one that holds a line break, which HTTP may bring, is spelt without."""
-    if b"\n" in frame:
-        frame = syntax.write(syntax.read_exactly(frame, syntax.read(frame)))
-    return framing.write(frame)
+    return framing.write(framing.one_line(frame))

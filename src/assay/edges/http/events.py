@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from assay.ladder.framing import one_line
+
 PING: Final = b":\r\n\r\n"
 """A comment: says that the stream is alive, and means nothing else."""
 
@@ -13,7 +15,8 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 
 def event(data: bytes, ident: bytes | None = None) -> bytes:
-    """One event that carries *data*; a frame holds no line break, since JSON text written by us is on one line."""
+    """One event that carries *data*, a frame; on one line, since a line break would end it."""
+    data = one_line(data)
     head = b"event: message\r\n" if ident is None else b"event: message\r\nid: %b\r\n" % ident
     return b"%bdata: %b\r\n\r\n" % (head, data)
 

@@ -1,9 +1,7 @@
 """`assay guard --listen`: everything put together, and what an operator can get wrong about it."""
 
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from importlib import import_module
 from typing import NamedTuple, Protocol
 
@@ -46,6 +44,8 @@ class Desk(NamedTuple):
     say: Log
     locked: Callable[[Sequence[str], str], Locked | None]
     """What the server of a command, or at a URL, is held to. Raises `SettingsError`."""
+    errors: Callable[[bytes], None]
+    """What servers write to stderr goes there."""
 
     def oversight(self, route: str, command: Sequence[str] = (), url: str = "") -> Oversight:
         """The oversight of the server at *route*."""
@@ -71,7 +71,7 @@ class Desk(NamedTuple):
             http=self.settings.http,
             flights=self.settings.guard.flights,
             redact=self.settings.journal.redact,
-            errors=_passed_on,
+            errors=self.errors,
         )
         return made
 
@@ -147,15 +147,20 @@ def run(
     *,
     locked: Callable[[Sequence[str], str], Locked | None] = lambda _, __: None,
     settle: Callable[[], None],
+    errors: Callable[[bytes], None],
     say: Log,
     log: Log,
 ) -> int:
-    """Guard *servers* at *address* until a signal comes; the exit status. Findings go to *log*, all else to *say*."""
+    """
+    Guard *servers* at *address* until a signal comes; the exit status.
+
+    Findings go to *log*, what servers write to stderr to *errors*, all else to *say*. None of them may wait.
+    """
     gate = Gate.read(settings.auth, cwd=".", tier=settings.tiers.tier, log=say)
     metrics = Metrics()
     watch = Watch(log, lambda data: log(_shown(data)), enforcing=terms.enforcing)
     every = records._replace(metrics=metrics)
-    backends = servers.backends(Desk(terms, settings, every, watch, gate is not None, say, locked))
+    backends = servers.backends(Desk(terms, settings, every, watch, gate is not None, say, locked, errors))
     place = Place.open("--listen", address, settings.http, gated=gate is not None)
     # Before anybody is listened to: a request is no time to open a file.
     for revision in REVISIONS:
@@ -178,13 +183,6 @@ def run(
     for line in watch.summary():
         log(line)
     return 0
-
-
-def _passed_on(data: bytes) -> None:
-    """What a server writes to stderr goes to ours; if nobody takes it, it is lost and the service goes on."""
-    with suppress(OSError, ValueError):
-        sys.stderr.buffer.write(data)
-        sys.stderr.buffer.flush()
 
 
 def _shown(data: bytes) -> str:

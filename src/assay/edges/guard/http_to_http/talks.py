@@ -20,6 +20,9 @@ from assay.verdict import Exchange, Party
 REMEMBERED: Final = 1000
 """Events of a session that are known again when they come again. Servers keep fewer, or keep them for minutes."""
 
+LONGEST_ID: Final = 1024
+"""Bytes of an event's id, to be remembered."""
+
 REMEMBERED_BYTES: Final = 64 << 10
 """Of what was sent in place of an event, to be remembered; nearly all are errors of a kilobyte."""
 
@@ -93,7 +96,7 @@ class Talk:
 
     def remember(self, ident: bytes | None, data: bytes, sent: bytes | None, stream: Stream) -> None:
         """What became of an event, should it come again."""
-        if self.ident is None or not ident or len(ident) > 1024 or len(sent or b"") > REMEMBERED_BYTES:
+        if self.ident is None or not ident or len(ident) > LONGEST_ID or len(sent or b"") > REMEMBERED_BYTES:
             return
         if ident in self._known:
             # The same id with something else: what came first is what a client may have seen.

@@ -98,6 +98,8 @@ class Target:
             # Certificates, names that cannot be encoded: httpx does not dress up everything.
             raise NoAnswerError(f"no connection: {type(error).__name__}") from None
         try:
+            if not 200 <= response.status_code < 600:
+                raise NoAnswerError(f"its answer has the HTTP status {response.status_code}, which is none")
             pairs = end_to_end([(name.lower(), value) for name, value in response.headers.raw], _OF_ANSWERS)
             shown = [(name, value) for name, value in pairs if not name.startswith(_SHARING)]
             yield Answered(response.status_code, shown, dict(shown), _chunks(response))

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from assay import render
 from assay.conversation import Facts
-from assay.edges.guard.http_to_http.talks import Stream, Talk
+from assay.edges.guard.http_to_http.talks import LONGEST_ID, REMEMBERED, Stream, Talk
 from assay.edges.http.events import Event, event
 from assay.edges.http.replies import error_body
 from assay.edges.http.statuses import status_of
@@ -35,7 +35,8 @@ class Turn:
     """One request in hand."""
 
     __slots__ = (
-        "_beside", "_enforcing", "asked", "back", "patient", "speaks", "stream", "talk", "to_server", "told", "verdict",
+        "_beside", "_came", "_enforcing", "asked", "back", "patient", "speaks", "stream", "talk", "to_server", "told",
+        "verdict",
     )  # fmt: skip
 
     def __init__(self, talk: Talk, *, patient: bool, enforcing: bool) -> None:
@@ -56,6 +57,8 @@ class Turn:
         """The revisions that the server has said it speaks, if it has."""
         self._beside: bytes | None = None
         """Answers to those entries of a batch that the server does not get."""
+        self._came: dict[tuple[bytes | None, int], None] = {}
+        """The last events of this stream that had an id."""
         self._enforcing = enforcing
 
     def hear(self, frame: bytes, facts: Facts) -> None:
@@ -172,18 +175,29 @@ class Turn:
             self.talk.remember(one.ident, one.data or b"", None, self.stream)
             return one.raw
         known = self.talk.known(one.ident, one.data)
-        if known is not None:
+        if known is not None and self._comes_first(one.ident, one.data):
             return one.raw if known.sent is None else known.sent
         sent = self._judged(one, one.data)
+        self._comes_first(one.ident, one.data)
         self.talk.remember(one.ident, one.data, None if sent is one.raw else sent, self.stream)
         return sent
+
+    def _comes_first(self, ident: bytes | None, data: bytes) -> bool:
+        """Whether an event with an id has not come on this stream yet: if it is known, the stream was resumed."""
+        key = ident, hash(data)
+        if not ident or len(ident) > LONGEST_ID or key in self._came:
+            return False
+        self._came[key] = None
+        if len(self._came) > REMEMBERED:
+            del self._came[next(iter(self._came))]
+        return True
 
     def _judged(self, one: Event, data: bytes) -> bytes:
         move = self._heard(data)
         if move.to_client == data:
             return one.raw
         frames = [*filter(None, (move.to_client,)), *(each.answer for each in move.settled)]
-        return b"".join(event(_one_line(frame), one.ident or None) for frame in frames)
+        return b"".join(event(frame, one.ident or None) for frame in frames)
 
     def _heard(self, frame: bytes) -> Move:
         """A message of the server's."""
@@ -223,13 +237,6 @@ def _refusal(verdict: Verdict) -> bytes:
 def _entries(frame: bytes) -> list[bytes]:
     """The messages in *frame*, which is one, or a batch."""
     return render.entries(frame) if frame.lstrip().startswith(b"[") else [frame]
-
-
-def _one_line(frame: bytes) -> bytes:
-    """*frame* without line breaks, which would end a field of an event."""
-    if b"\n" not in frame and b"\r" not in frame:
-        return frame
-    return syntax.write(syntax.read_exactly(frame, syntax.read(frame)))
 
 
 def _is_result(frame: bytes) -> bool:

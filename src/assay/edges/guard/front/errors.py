@@ -1,0 +1,80 @@
+"""
+stderr of a guard over HTTP, written beside everything else: whoever does not read it holds up nobody.
+
+What comes while too much waits is dropped, and counted.
+"""
+
+import os
+import select
+import threading
+from collections import deque
+from contextlib import suppress
+from typing import Final, Self
+
+MOST: Final = 1 << 20
+"""Bytes that wait for whoever reads it."""
+
+LAST_LINES: Final = 1.0
+"""Seconds that it has for them at the end."""
+
+
+class Errors:
+    """Where lines for people go, and what servers write to their stderr. To be entered before anything is said."""
+
+    def __init__(self, descriptor: int = 2) -> None:
+        self._descriptor = descriptor
+        self._waiting: deque[bytes] = deque()
+        self._size = self._lost = 0
+        self._over = False
+        self._news = threading.Condition()
+        # It may wait for ever in a write, and must not keep us from ending.
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._lost:
+            self.say(f"assay: {self._lost:,} bytes for stderr were dropped, since nobody took them in time")
+        with self._news:
+            self._over = True
+            self._news.notify()
+        self._thread.join(LAST_LINES)
+
+    def say(self, line: str) -> None:
+        """One line."""
+        self.write(line.encode(errors="replace") + b"\n")
+
+    def write(self, data: bytes) -> None:
+        """Writes *data*, soon."""
+        with self._news:
+            if self._size + len(data) > MOST:
+                self._lost += len(data)
+                return
+            self._waiting.append(data)
+            self._size += len(data)
+            self._news.notify()
+
+    def _run(self) -> None:
+        while data := self._next():
+            with suppress(OSError):
+                self._write(data)
+            with self._news:
+                self._size -= len(data)
+
+    def _next(self) -> bytes:
+        """What waits, nothing if that is all."""
+        with self._news:
+            self._news.wait_for(lambda: self._waiting or self._over)
+            data = b"".join(self._waiting)
+            self._waiting.clear()
+            return data
+
+    def _write(self, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest:
+            try:
+                rest = rest[os.write(self._descriptor, rest) :]
+            except BlockingIOError:
+                select.select([], [self._descriptor], [], LAST_LINES)
