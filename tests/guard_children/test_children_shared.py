@@ -135,3 +135,12 @@ def test_an_answer_of_some_megabytes_comes_as_an_event(tmp_path: Path) -> None:
         headers = {**opened(service), **LISTENING}
         events = service.post(call(7, "search", {"words": "a"}), headers).events()
         assert [json.loads(each["data"])["id"] for each in events if each.get("data")] == [7]
+
+
+def test_a_handshake_that_is_nested_too_deep_is_refused(tmp_path: Path) -> None:
+    with hosting(tmp_path, "--shared") as service:
+        message = json.dumps(initialize(NEWEST)).replace('"capabilities": {', '"capabilities": {"a": ' + "[" * 500)
+        assert "[[[" in message
+        deep = message.replace("[" * 500, "[" * 500 + "]" * 500, 1)
+        assert service.post(deep.encode()).status == 400
+        assert opened(service)

@@ -521,3 +521,16 @@ def test_every_message_is_on_record(tmp_path: Path) -> None:
     assert lines[3]["requestId"] == lines[4]["requestId"]
     assert 'assay_messages_total{transport="http",party="server",method="tools/call",status="ok"} 1' in page
     assert 'assay_violations_total{rule="contract/output"} 0' in page
+
+
+def test_two_sessions_in_one_request_are_none(either: Where) -> None:
+    guard, liar = either
+    headers = guard.session(REVISION)
+    before = len(liar.seen)
+    wire = guard.open()
+    frame = frame_of(CALL)
+    lines = [f"{name}: {value!s}" for name, value in headers.items()]
+    head = ["POST /mcp HTTP/1.1", "host: localhost", *lines, "mcp-session-id: other", f"content-length: {len(frame)}"]
+    wire.socket.sendall("\r\n".join([*head, "", ""]).encode() + frame)
+    assert wire.answer().status == 400
+    assert len(liar.seen) == before

@@ -9,6 +9,8 @@ import pytest
 from elsewhere import OPENED, SECONDS, Line, Said, closed_port, elsewhere, result
 from remotely import INITIALIZE, INITIALIZED, call, enforcing, modern, remotely, request
 
+from assay.edges.guard.stdio_to_http.remote import MOST_REFUSED
+
 LOST, INVALID, LATE = -32011, -32010, -32012
 LIMIT = 65536
 
@@ -382,3 +384,21 @@ def test_an_answer_that_is_one_only_by_its_id_ends_its_request(
         else:
             assert (answer["id"], answer["error"]["code"]) == (1, INVALID)
         assert guard.ask(request(2, "tools/list"))["id"] == 2
+
+
+def test_a_server_that_takes_no_refusal_of_what_it_asks_is_not_sent_ever_more(tmp_path: Path) -> None:
+    def floods(line: Line, said: Said) -> None:
+        line.begin()
+        for number in range(300):
+            line.event({"jsonrpc": "2.0", "id": number, "method": "roots/list", "params": 3})
+        line.event(result(said, {"tools": []}))
+        line.close()
+
+    scripts: dict[str, Script] = {"tools/list": floods, "answer": lambda line, _: line.hold()}
+    with elsewhere(scripts) as server, enforcing(tmp_path, server.url) as guard:
+        guard.open()
+        assert guard.ask(request(1, "tools/list"))["result"] == {"tools": []}
+        server.heard("answer", MOST_REFUSED)
+        for number in range(2, 12):
+            assert guard.ask(request(number, "ping"))["id"] == number
+        assert server.order().count("answer") == MOST_REFUSED

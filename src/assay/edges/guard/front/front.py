@@ -19,6 +19,8 @@ _log: Final = logging.getLogger("assay")
 
 _TOO_MANY: Final = (b"retry-after", b"1")
 
+_SINGLE: Final = (b"mcp-session-id", b"mcp-protocol-version", b"last-event-id", b"authorization")
+
 Route = Callable[[dict[str, Any], Receive, Send], Awaitable[None]]
 
 
@@ -150,6 +152,12 @@ class Front:
         if method == "POST" and not is_json(headers):
             told = [CLOSE, *shared(headers)]
             await refuse(send, "INVALID_ENVELOPE", "the body is application/json", told, status=415)
+            return False
+        if any(b"\n" in headers.get(name, b"") for name in _SINGLE):
+            # Which of two values the server takes nobody knows, so nothing could be judged by either.
+            await refuse(
+                send, "INVALID_ENVELOPE", "a header came twice that there is one of", shared(headers), status=400
+            )
             return False
         as_json, as_stream = self._accepts.read(headers.get(b"accept"))
         if method == "DELETE" or as_stream or (as_json and method == "POST"):

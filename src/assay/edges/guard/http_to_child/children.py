@@ -294,7 +294,11 @@ class Children:
         """The child of all sessions that are opened in this way."""
         params = orjson.loads(frame).get("params")
         told = (params.get("protocolVersion"), params.get("capabilities")) if isinstance(params, dict) else ()
-        key = orjson.dumps(told, option=orjson.OPT_SORT_KEYS)
+        try:
+            key = orjson.dumps(told, option=orjson.OPT_SORT_KEYS)
+        except orjson.JSONEncodeError:
+            # It is nested too deep, and will be refused.
+            key = b""
         if key not in self._shares:
             revision = told[0] if told and told[0] in REVISIONS else UNNAMED
             begin = partial(self._oversight.begin, revision=revision)

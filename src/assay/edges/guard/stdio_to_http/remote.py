@@ -33,6 +33,9 @@ SERVER_LOST: Final = 3
 MOST_ASKED: Final = 200
 """Requests at once. Each has a connection of its own, and some systems let a process have 256 files."""
 
+MOST_REFUSED: Final = 20
+"""Refusals of what the server has asked that it has not taken yet; one that takes none gets no more."""
+
 ON_ITS_WAY: Final = 2.0
 """Seconds that the next message waits for a request to be sent. Then the order is given up, not the message."""
 
@@ -127,6 +130,8 @@ class Remote:
         self._asked: dict[Id, Asked] = {}
         """What is on its way or waited for, by each id in it."""
         self._tasks: set[asyncio.Task[None]] = set()
+        self._refusals: set[asyncio.Task[None]] = set()
+        """What the server is told about what it has asked, and has not taken yet."""
         self._listening: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
         """Held while a session is begun anew: nobody speaks meanwhile."""
@@ -364,8 +369,10 @@ class Remote:
         lost = verdict.kind == "unreadable" and verdict.exchange is None
         self._give(move._replace(to_client=None) if lost else move)
         self._news.set()
-        if move.to_server is not None:
-            self._begin(self._told(move.to_server, None, "our refusal of its request"))
+        if move.to_server is not None and len(self._refusals) < MOST_REFUSED:
+            refusal = self._begin(self._told(move.to_server, None, "our refusal of its request"))
+            self._refusals.add(refusal)
+            refusal.add_done_callback(self._refusals.discard)
 
     def _note_opening(self, verdict: Verdict) -> None:
         exchange = verdict.exchange
