@@ -85,9 +85,11 @@ class Person:
 @asynccontextmanager
 async def connected(plan: Plan, person: Person) -> AsyncIterator[Any]:
     """A session that has agreed on a revision: by `initialize` if the plan says so, else in the way it does unasked."""
-    server = mcp.StdioServerParameters(**plan["server"])
     with open(plan["log"], "w") as log:
-        transport = mcp.stdio_client(server, errlog=log)
+        if "url" in plan["server"]:
+            transport = import_module("mcp.client.streamable_http").streamable_http_client(plan["server"]["url"])
+        else:
+            transport = mcp.stdio_client(mcp.StdioServerParameters(**plan["server"]), errlog=log)
         if plan["handshake"]:
             async with transport as (read, write), mcp.ClientSession(read, write, **person.options()) as session:
                 await session.initialize()

@@ -5,7 +5,7 @@ else it has.
 A client is a script that takes a plan as JSON on standard input, and gives a report as JSON on standard output:
 
     plan                                            report
-    server       command, args, env, cwd            revision, server, capabilities, instructions   what was agreed
+    server       command, args, env, cwd; or url    revision, server, capabilities, instructions   what was agreed
     log          where the server's stderr goes     tools, resources, templates, prompts           the lists
     handshake    whether by `initialize`            steps     what each came to: result, or error
     answers      to what the server asks            heard     what the server asked and said unasked, by kind

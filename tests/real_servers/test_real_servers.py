@@ -8,6 +8,7 @@ them is a mistake of the guard.
 
 import base64
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -16,11 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from http_client import Log
 
 from real_servers import ANSWERS, CLIENTS, GUARD, HERE, NODE_MODULES, SERVERS, Server, environment
 
 SECONDS = 60
 """What a client may take; it takes one to three seconds."""
+
+INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 
 FINDINGS: dict[str, list[dict[str, str]]] = json.loads((HERE / "findings.json").read_bytes())
 
@@ -70,13 +74,43 @@ class Talk:
 
     def _report(self, run: str, *guard: str) -> Any:
         """What the client reports; *guard* stands before the server's command. Every run begins with the same files."""
+        directory = self._prepared(run)
+        command = [*guard, *self.server.command(directory)]
+        served = {"command": command[0], "args": command[1:], "cwd": str(directory)}
+        return self._asked(run, {**served, "env": environment(self.server, directory)})
+
+    def over_http(self, mode: str) -> Any:
+        """What the client reports of the server as a child of a guard that listens."""
+        directory = self._prepared(mode)
+        given = environment(self.server, directory)
+        options = ["--listen", "127.0.0.1:0", "--mode", mode, "--journal", str(self.place / f"{mode}-log")]
+        with subprocess.Popen(
+            [*GUARD, *options, "--", *self.server.command(directory)],
+            cwd=directory,
+            # The SDK lets a server that it starts have these as well, in this order; one of them tells what it has.
+            env={**{each: os.environ[each] for each in INHERITED if each in os.environ}, **given},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        ) as guard:
+            log = Log(guard.stderr)
+            try:
+                return self._asked(mode, {"url": log.line("assay: guarding ").rpartition(" at ")[2]})
+            finally:
+                guard.terminate()
+                guard.wait(SECONDS)
+                (self.place / f"{mode}.txt").write_text("\n".join(log.whole()))
+
+    def _prepared(self, run: str) -> Path:
         directory = self.place / run
         directory.mkdir()
         self.server.prepare(directory)
-        command = [*guard, *self.server.command(directory)]
-        served = {"command": command[0], "args": command[1:], "cwd": str(directory)}
+        return directory
+
+    def _asked(self, run: str, server: dict[str, Any]) -> Any:
+        directory = self.place / run
         plan = {
-            "server": {**served, "env": environment(self.server, directory)},
+            "server": server,
             "log": str(self.place / f"{run}.txt"),
             "handshake": self.handshake,
             "answers": ANSWERS,
@@ -181,6 +215,13 @@ def test_a_real_server_answers_the_same_behind_the_guard(
     assert audited == [alone] * len(audited)
     for mode in modes:
         assert talk.findings(mode) == talk.expected(alone)
+    same_but_misuse(talk, alone, enforced)
+    called = {given[0] for verb, *given in talk.steps if verb == "call"}
+    assert {each["name"] for each in alone["tools"]["result"]["tools"]} <= called
+
+
+def same_but_misuse(talk: Talk, alone: Any, enforced: Any) -> None:
+    """Under enforce nothing is stopped but misuse, of which both make an error."""
     for number, (verb, *_) in enumerate(talk.steps):
         if verb == "misuse":
             for report in (alone, enforced):
@@ -190,8 +231,28 @@ def test_a_real_server_answers_the_same_behind_the_guard(
         assert other == one, step
     assert enforced == alone
     assert talk.log("enforce").count("assay: stopped") == sum(verb == "misuse" for verb, *_ in talk.steps)
-    called = {given[0] for verb, *given in talk.steps if verb == "call"}
-    assert {each["name"] for each in alone["tools"]["result"]["tools"]} <= called
+
+
+@pytest.mark.parametrize(
+    ("name", "handshake"),
+    [("everything", True), ("time", True), ("time", False)],
+    ids=["everything-handshake", "time-handshake", "time-unasked"],
+)
+def test_a_real_server_that_speaks_over_its_streams_answers_the_same_over_http(
+    tmp_path: Path, name: str, handshake: bool
+) -> None:
+    """The guard puts it there; a client that has never heard of standard streams notices nothing."""
+    installed(SERVERS[name], "python")
+    talk = Talk(tmp_path, name, "python", handshake=handshake)
+    with ThreadPoolExecutor(2) as pool:
+        enforced, audited = (pool.submit(talk.over_http, mode) for mode in ("enforce", "audit"))
+        [alone] = talk.reports()
+    for step, one, other in zip(talk.steps, alone["steps"], audited.result()["steps"], strict=True):
+        assert other == one, step
+    assert audited.result() == alone
+    for mode in ("enforce", "audit"):
+        assert talk.findings(mode) == talk.expected(alone)
+    same_but_misuse(talk, alone, enforced.result())
 
 
 def test_every_known_finding_has_its_reason() -> None:
