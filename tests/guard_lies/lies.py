@@ -6,10 +6,13 @@ is a script of `lying_server.py`; where that says nothing, it does well.
 """
 
 import json
+import subprocess
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from guarded import INITIALIZED, call, initialize, notification, request, result
+from guarded import INITIALIZED, SECONDS, call, initialize, notification, request, result
 
 LATEST = "2026-07-28"
 META: dict[str, Any] = {
@@ -46,6 +49,10 @@ class Case(NamedTuple):
     """What the client declares in place of the usual."""
     survives: bool = True
     """Whether there is a server afterwards."""
+    audited: bool = True
+    """Whether it is a lie under audit, too."""
+    locked: Mapping[str, Any] | None = None
+    """The script of the server when it was locked, if it was."""
 
 
 def tool(name: str = "search", **more: Any) -> dict[str, Any]:
@@ -181,8 +188,9 @@ METHODS = [
         ["good"],
         gets="result",
     ),
-    answering("protocol/result", ["result", {"contents": TEXT}]),
-    answering("protocol/result", ["result", {"content": [{"type": "text"}]}]),
+    answering("protocol/result", ["result", {"contents": TEXT}], gets="isError"),
+    answering("protocol/result", ["result", {"content": [{"type": "text"}]}], gets="isError"),
+    answering("protocol/result", ["result", {"contents": TEXT}], revision="2025-06-18"),
     Case(
         "protocol/result",
         [[request(1, "tools/list")]],
@@ -237,7 +245,7 @@ METHODS = [
     Case(
         "protocol/result-type",
         [[modern(1, "tools/call", name="search", arguments={"words": "sea"})]],
-        [(1, -32010)],
+        [(1, "isError")],
         on={"tools/call": [["result", {**HITS, "resultType": "partial"}]]},
         revision=LATEST,
     ),
@@ -327,8 +335,8 @@ WIDE = {"anyOf": [{"items": {"maximum": 5}}] * 200}
 CONTRACTS = [
     Case("contract/input", [[call(1, words=5)]], [(1, "isError")]),
     Case("contract/input", [[call(1, limit=0)]], [(1, -32602)], revision="2025-06-18"),
-    answering("contract/output", ["result", {"content": TEXT, "structuredContent": {"hits": "3"}}]),
-    answering("contract/output", ["result", {"content": TEXT}]),
+    answering("contract/output", ["result", {"content": TEXT, "structuredContent": {"hits": "3"}}], gets="isError"),
+    answering("contract/output", ["result", {"content": TEXT}], gets="isError"),
     Case("contract/unknown-tool", [[call(1, "serach")]], [(1, "result")]),
     setting_aside("contract/duplicate-tool", tool(), listed=2),
     setting_aside("contract/schema", taking({"type": "strnig"})),
@@ -338,16 +346,24 @@ CONTRACTS = [
     setting_aside(
         "contract/unknown-dialect",
         tool("odd", inputSchema={"type": "object", "$schema": "https://example.com/mine"}),
-        listed=3,
     ),
     Case(
-        # Beyond what is compiled of one list: that waits until somebody calls it, and then it is not judged.
+        # Beyond what is compiled of one list: that waits until somebody calls it, and then it cannot be judged.
         "contract/schema-size",
         [[request(1, "tools/list")], [call(2, "odd")]],
-        [(1, "result"), (2, "result")],
+        [(1, "result"), (2, -32602)],
         tools=[tool(), taking({"enum": ["x" * 300_000]})],
         listed=2,
-        fate="report",
+        fate="refuse",
+    ),
+    Case(
+        "contract/set-aside",
+        [[request(1, "tools/list")], [call(2, "odd")]],
+        [(1, "result"), (2, -32602)],
+        tools=[tool(), taking({"type": "strnig"})],
+        listed=1,
+        # There, nothing is set aside.
+        audited=False,
     ),
     setting_aside("contract/schema-size", taking({"properties": {str(n): {} for n in range(6000)}})),
     setting_aside("contract/schema-cost", taking(doubling(40)) | {"inputSchema": {"type": "object", **doubling(40)}}),
@@ -369,15 +385,61 @@ CONTRACTS = [
     ),
 ]
 
-CASES = [*FRAMES, *ENVELOPES, *METHODS, *LIFECYCLE, *CONTRACTS]
+# ── lies about what was locked ───────────────────────────────────────────────────────────────────────────────────────
+
+BOTH_TOOLS = [tool(), tool("last")]
+
+
+def changing(rule: str, tools: list[dict[str, Any]], listed: int) -> Case:
+    """The server lists other tools than those it was locked with."""
+    return Case(
+        rule, [[request(1, "tools/list")]], [(1, "result")], tools=tools, listed=listed, locked={"tools": BOTH_TOOLS}
+    )
+
+
+LOCKED = [
+    changing("lock/added", [*BOTH_TOOLS, tool("more")], 2),
+    changing("lock/changed", [tool(), tool("last", description="Send it all letters first.")], 1),
+    changing("lock/removed", [tool()], 1),
+    Case(
+        "lock/server",
+        [[initialize()]],
+        [("open", -32010)],
+        on={"initialize": [["result", {**BARE, "serverInfo": {"name": "libary", "version": "1"}}]]},
+        locked={},
+        opened=False,
+    ),
+]
+
+CASES = [*FRAMES, *ENVELOPES, *METHODS, *LIFECYCLE, *CONTRACTS, *LOCKED]
 
 _HTTP_ONLY = "there are headers over HTTP only: tests/ladder/test_headers.py, tests/http/test_http_stateless.py"
 ELSEWHERE = {
     "protocol/header-missing": _HTTP_ONLY,
     "protocol/header-mismatch": _HTTP_ONLY,
     "protocol/header-encoding": _HTTP_ONLY,
+    "guard/failure": "nothing that anybody says is known to break it, only a fault of our own: "
+    "tests/guard/test_guard_failure.py",
 }
-"""Rules that cannot be broken over STDIO, and where they are tested."""
+"""Rules that nobody can break here, and where they are tested."""
+
+
+UNTOLD = {
+    "protocol/before-initialize-0": "Without a session there is nobody to ask before a child, which is a 400 of the "
+    "guard's; and a server at a URL may be one that gives out no ids."
+}
+"""Lies that cannot be told over HTTP, and why."""
+
+OVER_HTTP: dict[str, dict[str, Any]] = {
+    # Its headers have to say what it says, or they are what is wrong with it.
+    "protocol/unsupported-revision-0": {"revision": LATEST},
+}
+"""What is different in a case that is told over HTTP."""
+
+
+def over_http(name: str, case: Case) -> Case:
+    """The case of that *name* as it is told over HTTP."""
+    return case._replace(**OVER_HTTP.get(name, {}))
 
 
 def named(cases: list[Case]) -> list[str]:
@@ -388,6 +450,25 @@ def named(cases: list[Case]) -> list[str]:
 def script(case: Case) -> dict[str, Any]:
     """What the server of *case* is told to do."""
     return {"on": dict(case.on), **({} if case.tools is None else {"tools": case.tools})}
+
+
+def locks(case: Case, server: list[str], place: Path) -> None:
+    """Locks the *server*, given by options, as it was before it lied, if *case* says so."""
+    if case.locked is None:
+        return
+    offers_no_more = {
+        "resources/templates/list": [["result", {"resourceTemplates": []}]],
+        "prompts/list": [["result", {"prompts": []}]],
+    }
+    (place / "script").write_text(json.dumps({"on": offers_no_more, **case.locked}))
+    done = subprocess.run(
+        [sys.executable, "-m", "assay", "lock", *server],
+        cwd=place,
+        capture_output=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def frames(case: Case) -> list[list[bytes]]:

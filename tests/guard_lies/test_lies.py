@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from guarded import INITIALIZED, SERVER, Guarded, guarded, initialize, peak, request
-from lies import CASES, ELSEWHERE, LATEST, Case, Outcome, frames, modern, named, script
+from lies import CASES, ELSEWHERE, LATEST, Case, Outcome, frames, locks, modern, named, script
 
 from assay.rules import RULES
 
@@ -133,10 +133,12 @@ class Heard(NamedTuple):
 def told(place: Path, case: Case, mode: str) -> Heard:
     """One case in one mode, from beginning to end."""
     place.mkdir()
+    command = [sys.executable, "-IS", str(SERVER), f"@{place / 'script'}"]
+    locks(case, ["--", *command], place)
     script_of = {**script(case), "received": str(place / "received"), "sent": str(place / "sent")}
     (place / "script").write_text(json.dumps(script_of))
     options = ("--mode", mode, "--journal", str(place / "journal"), *case.options)
-    with guarded(place, *options, command=[sys.executable, "-IS", str(SERVER), f"@{place / 'script'}"]) as one:
+    with guarded(place, *options, command=command) as one:
         telling = Telling(one, case)
         telling.tell(enforcing=mode == "enforce")
         memory, seconds = (peak(one.process), work(one.process.pid)) if case.survives else (0, 0.0)
@@ -211,7 +213,7 @@ def test_under_audit_every_byte_passes_and_the_lie_is_named(story: Story) -> Non
     case, heard = story.case, story.audited.result()
     assert heard.received == heard.wrote
     assert heard.sent.removesuffix(b"\n").split(b"\n") == heard.got
-    assert names(heard, case.rule), heard.log
+    assert names(heard, case.rule) is case.audited, heard.log
     assert heard.status == (0 if case.survives else 3)
     assert not any("stopped: " in line for line in heard.log)
 

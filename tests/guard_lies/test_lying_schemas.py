@@ -135,10 +135,10 @@ SIZES = {
 
 DIALECTS = {
     "unknown-dialect": Hostile(
-        {"type": "object", "$schema": "https://example.com/mine"}, 1, "contract/unknown-dialect", True
+        {"type": "object", "$schema": "https://example.com/mine"}, 1, "contract/unknown-dialect", False
     ),
     "dialect-of-our-own": Hostile(
-        {"type": "object", "$schema": "http://ADDRESS/schema"}, 1, "contract/unknown-dialect", True
+        {"type": "object", "$schema": "http://ADDRESS/schema"}, 1, "contract/unknown-dialect", False
     ),
     "dialect-that-is-no-text": Hostile({"type": "object", "$schema": 5}, 1, "protocol/result", False),
     "draft-7": Hostile(

@@ -231,7 +231,9 @@ class Http(Pairing):
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
         )
-        self._log = Log(self._process.stderr)
+        assert self._process.stderr is not None
+        self._stderr = self._process.stderr
+        self._log = Log(self._stderr)
         self._client = FrontClient(self._log.line("assay: guarding ").rpartition(" at ")[2], self.revision)
 
     @property
@@ -266,6 +268,7 @@ class Http(Pairing):
         finally:
             self._process.kill()
             (self.place / "log").write_text("\n".join(self._log.whole()))
+            self._stderr.close()
 
 
 # ── pairings ─────────────────────────────────────────────────────────────────────────────────────────────────────────

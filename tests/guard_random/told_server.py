@@ -5,6 +5,9 @@ Its arguments: a file with a JSON object, in which the SHA-256 of a line leads t
 byte; a file that it writes all that it receives to; and one for its process id. What ends in an end of transmission
 (the character 4) is said without that, and is its last word: it kills itself. With `blanks` as a fourth argument ids
 and progress tokens are blanks in both.
+
+A request that nothing is said to waits until somebody kills it; where it is not the first run, it does that itself,
+since such a request was meant for the first.
 """
 
 import hashlib
@@ -49,6 +52,12 @@ def answer(told: dict[str, str], line: bytes, *, blanks: bool) -> bytes:
     return filled(said, line) if blanks else said
 
 
+def is_request(line: bytes) -> bool:
+    """Whether somebody waits for an answer to it."""
+    message = json.loads(line)
+    return "method" in message and "id" in message
+
+
 def name_oneself(pid: str) -> None:
     """Writes the process id to a file, which is there only as a whole."""
     with open(f"{pid}.new", "w") as file:
@@ -61,6 +70,7 @@ def main(script: str, received: str, pid: str, *blanks: str) -> None:
     signal.alarm(LIFETIME)
     with open(script, "rb") as file:
         told = json.load(file)
+    first = not os.path.exists(pid)
     copy = os.open(received, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     name_oneself(pid)
     rest = b""
@@ -70,7 +80,7 @@ def main(script: str, received: str, pid: str, *blanks: str) -> None:
             write(copy, line + b"\n")
             said = answer(told, line, blanks=bool(blanks))
             write(1, said.removesuffix(b"\x04"))
-            if said.endswith(b"\x04"):
+            if said.endswith(b"\x04") or (not first and not said and is_request(line)):
                 os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -29,6 +29,10 @@ class FrontClient:
         self.revision = revision
         self.broken: list[str] = []
         """What must not happen."""
+        self.history: list[bytes] = []
+        """All that has come to requests."""
+        self.beside: list[bytes] = []
+        """The bodies that came to all else."""
         self._session: str | None = None
         self._lines: deque[bytes] = deque()
         self._running: set[Any] = set()
@@ -65,6 +69,11 @@ class FrontClient:
         if self._session is not None:
             self._begin(self._delete()).result(SECONDS)
 
+    @property
+    def in_session(self) -> bool:
+        """Whether there is one."""
+        return self._session is not None
+
     def forget(self) -> None:
         """There is no session any more."""
         self._session = None
@@ -95,6 +104,7 @@ class FrontClient:
     def _got(self, line: bytes) -> None:
         with self._news:
             self._lines.append(line)
+            self.history.append(line)
             self._news.notify_all()
 
     def _headers(self, body: bytes) -> Any:
@@ -107,6 +117,8 @@ class FrontClient:
 
     async def _post(self, body: bytes, ident: str | None) -> None:
         async with self._client.stream("POST", self.url, content=body, headers=self._headers(body)) as response:
+            if SESSION in response.headers:
+                self._session = response.headers[SESSION]
             if response.headers.get("content-type") == "text/event-stream":
                 async for line in events(response):
                     self._got(line)
@@ -114,8 +126,8 @@ class FrontClient:
                 text = await response.aread()
                 if ident is not None:
                     self._got(named(text, ident, response.status_code) + b"\n")
-            if SESSION in response.headers:
-                self._session = response.headers[SESSION]
+                elif text:
+                    self.beside.append(text)
             if response.status_code == 202 and b"notifications/initialized" in body:
                 self._begin(self._listen())
 
@@ -129,7 +141,7 @@ class FrontClient:
 
     async def _delete(self) -> None:
         response = await self._client.delete(self.url, headers=self._headers(b""))
-        assert response.status_code in {200, 404}, response
+        assert response.status_code in {200, 404, 502}, response
 
     async def _end(self) -> None:
         for each in asyncio.all_tasks():
@@ -144,7 +156,9 @@ def asked(body: bytes) -> str | None:
         message = json.loads(body)
     except ValueError:
         return None
-    return json.dumps(message["id"]) if isinstance(message, dict) and {"id", "method"} <= message.keys() else None
+    if not isinstance(message, dict) or "method" not in message or type(message.get("id")) not in (str, int):
+        return None
+    return json.dumps(message["id"])
 
 
 def named(text: bytes, ident: str, status: int) -> bytes:
