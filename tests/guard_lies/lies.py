@@ -424,11 +424,11 @@ ELSEWHERE = {
 """Rules that nobody can break here, and where they are tested."""
 
 
-UNTOLD: dict[tuple[str, str], str] = {
-    ("protocol/before-initialize-0", "http-child"): "Without a session there is nobody to ask: the guard answers 400.",
-    ("protocol/before-initialize-0", "http-http"): "Without a session it may be one of a server that gives out no ids.",
+UNTOLD = {
+    "protocol/before-initialize-0": "Without a session there is nobody to ask before a child, which is a 400 of the "
+    "guard's; and a server at a URL may be one that gives out no ids."
 }
-"""Lies that cannot be told over HTTP, or in one pairing, and why."""
+"""Lies that cannot be told over HTTP, and why."""
 
 OVER_HTTP: dict[str, dict[str, Any]] = {
     # Its headers have to say what it says, or they are what is wrong with it.

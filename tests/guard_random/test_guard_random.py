@@ -354,7 +354,9 @@ def test_whatever_is_said_and_whenever_the_server_dies_everybody_is_answered_onc
                 figures.update(counted(each.result()))
             except (AssertionError, OSError, ValueError) as error:
                 pool.shutdown(cancel_futures=True)
-                raise AssertionError(f"seed {SEED!r}, conversation {number}: {error!r}") from error
+                log = tmp_path / str(number) / "log"
+                words = log.read_text(errors="replace")[-3000:] if log.exists() else ""
+                raise AssertionError(f"seed {SEED!r}, conversation {number}: {error!r}\n{words}") from error
     print(kind.name, dict(figures))
     assert figures["exchanges"] == EXCHANGES
     assert figures["kills"] > 0

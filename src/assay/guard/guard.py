@@ -315,4 +315,7 @@ def withdrawn(asked: Iterable[Exchange]) -> Iterator[bytes]:
 
 def line(frame: bytes) -> bytes:
     """*frame* as it goes over a stream; one that holds a line break, which HTTP may bring, is spelt without."""
+    if frame.endswith(b"\r"):
+        # A carriage return before the newline is part of the line's end, to everybody.
+        return framing.write(framing.one_line(frame[:-1]) + b"\r")
     return framing.write(framing.one_line(frame))
