@@ -58,7 +58,8 @@ class Conversation:
     elsewhere. There a client's requests may be conversations of their own, which share the *tools* they were told of,
     and the *lock* that the server is held to, if it was locked.
 
-    *policy* says what is done about broken rules, where that is not what the table of rules says.
+    *policy* says what is done about broken rules, where that is not what the table of rules says. With *lines* frames go
+    on as lines of a stream, and must be one line to everybody.
     """
 
     def __init__(
@@ -72,12 +73,14 @@ class Conversation:
         tools: Tools | None = None,
         lock: "Inspection | None" = None,
         policy: Policy | None = None,
+        lines: bool = False,
     ) -> None:
         if mode not in {"enforce", "audit"}:
             raise ValueError(f"mode is enforce or audit, not {mode!r}")
         if profile not in {"mcp", "strict"}:
             raise ValueError(f"profile is mcp or strict, not {profile!r}")
         self.mode = mode
+        self._lines = lines
         self.limits = limits
         self._enforcing = mode == "enforce"
         self._profile = envelope.PROFILES[profile]
@@ -118,6 +121,10 @@ class Conversation:
         """The verdict on *frame*, which *party* has said. Raises for nothing that a frame contains."""
         if len(frame) > self._frame_bytes:
             return self._unreadable(party, frame, framing.check(frame, self._frame_bytes))
+        if self._lines and b"\r" in frame:
+            broken = framing.check_returns(frame)
+            if broken is not None:
+                return self._unreadable(party, frame, broken)
         value = _read(frame, self._depth)
         if type(value) is dict:
             if facts.headers is not None and not self._keeps_headers(value, facts.headers):

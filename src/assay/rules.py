@@ -61,6 +61,17 @@ _ROWS: tuple[tuple[str, str, str, str, str, Action, str, str], ...] = (
         "a line of 1,048,577 bytes",
     ),
     (
+        "framing/carriage-return",
+        "Where messages are lines, a carriage return stands nowhere but at the end of one.",
+        "Many who read lines, the official Python SDK among them, take it for the end of one: what follows would be a "
+        "message that nobody has judged.",
+        _OURS,
+        "Write messages without line breaks between their parts.",
+        _REFUSE,
+        "PARSE_ERROR",
+        r'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":\r{"jsonrpc":"2.0","method":"evil"}\r}',
+    ),
+    (
         "syntax/utf8",
         "A frame is UTF-8.",
         "JSON between systems must be UTF-8; other parsers replace or drop what is not, and so change the message.",

@@ -105,6 +105,7 @@ FRAMES = [
         [(1, -32600)],
         options=("--set", "guard.frame_bytes=65536"),
     ),
+    *raw("framing/carriage-return", "\r{}\r"),
     *raw("syntax/utf8", '"\xff"'),
     *raw("syntax/bom", "1", after="\xef\xbb\xbf"),
     *raw("syntax/json", "[1,]"),
@@ -425,8 +426,10 @@ ELSEWHERE = {
 
 
 UNTOLD = {
+    "framing/carriage-return-0": "Over HTTP a message is no line: a carriage return in it is white space.",
+    "framing/carriage-return-1": "The same.",
     "protocol/before-initialize-0": "Without a session there is nobody to ask before a child, which is a 400 of the "
-    "guard's; and a server at a URL may be one that gives out no ids."
+    "guard's; and a server at a URL may be one that gives out no ids.",
 }
 """Lies that cannot be told over HTTP, and why."""
 

@@ -178,6 +178,7 @@ def _guard(
         timeout=terms.timeout,
         policy=terms.policy,
         lock=_lock(locked),
+        lines=True,
     )
     watch = Watch(log, errors.say, enforcing=terms.enforcing)
     with records_of(args, settings, say) as records:

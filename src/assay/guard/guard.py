@@ -63,14 +63,16 @@ class Guard:
         tools: Tools | None = None,
         lock: "Inspection | None" = None,
         policy: Policy | None = None,
+        lines: bool = False,
     ) -> None:
         """
         *timeout* is how many seconds a server has for an answer, counted anew with each progress; 0 for ever.
 
-        Under audit it has for ever. *revision*, *tools*, *lock* and *policy* are those of `Conversation`.
+        Under audit it has for ever. *revision*, *tools*, *lock*, *policy* and *lines* are those of
+        `Conversation`.
         """
         self.conversation = Conversation(
-            mode=mode, limits=limits, revision=revision, tools=tools, lock=lock, policy=policy
+            mode=mode, limits=limits, revision=revision, tools=tools, lock=lock, policy=policy, lines=lines
         )
         self.mode = mode
         self._enforcing = mode == "enforce"

@@ -119,6 +119,15 @@ def is_blank(frame: bytes) -> bool:
     return not frame.strip(_WHITE_SPACE)
 
 
+def check_returns(frame: bytes) -> Violation | None:
+    """Why *frame*, which came over a stream of lines, may be two lines to others; None if it is one to everybody."""
+    if b"\r" not in frame.strip(_WHITE_SPACE):
+        return None
+    return violation(
+        "framing/carriage-return", expected="one line", found="a carriage return between the parts of a message"
+    )
+
+
 def check(frame: bytes, limit: int) -> Violation | None:
     """Why *frame* may not be parsed, or None."""
     if len(frame) <= limit:

@@ -74,7 +74,7 @@ class Asking:
             if raw is not None:
                 self.post.answer(raw[1], self.ident)
         elif is_answer(verdict):
-            if verdict.method == "server/discover" and verdict.kind == "result" and verdict.accepted:
+            if verdict.method == "server/discover" and verdict.kind == "result" and verdict.findings is None:
                 self._stateless.spoken = frozenset(verdict.value["result"]["supportedVersions"][:100])
             self.post.answer(move.to_client, self.ident)
         else:

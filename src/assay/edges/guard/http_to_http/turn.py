@@ -202,7 +202,7 @@ class Turn:
     def _heard(self, frame: bytes) -> Move:
         """A message of the server's."""
         verdict, move = self.talk.overseer.hear(_SERVER, frame)
-        if verdict.method == "server/discover" and verdict.kind == "result" and verdict.accepted:
+        if verdict.method == "server/discover" and verdict.kind == "result" and verdict.findings is None:
             self.speaks = verdict.value["result"]["supportedVersions"]
         for part in verdict.parts or (verdict,):
             if part.kind == "request" and part.onward is not None and part.exchange is not None:
