@@ -58,8 +58,8 @@ class Conversation:
     elsewhere. There a client's requests may be conversations of their own, which share the *tools* they were told of,
     and the *lock* that the server is held to, if it was locked.
 
-    *policy* says what is done about broken rules, where that is not what the table of rules says. With *lines* frames go
-    on as lines of a stream, and must be one line to everybody.
+    *policy* says what is done about broken rules, where that is not what the table of rules says. With *lines* frames
+    go on as lines of a stream, and must be one line to everybody.
     """
 
     def __init__(

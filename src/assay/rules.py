@@ -63,8 +63,7 @@ _ROWS: tuple[tuple[str, str, str, str, str, Action, str, str], ...] = (
     (
         "framing/carriage-return",
         "Where messages are lines, a carriage return stands nowhere but at the end of one.",
-        "Many who read lines, the official Python SDK among them, take it for the end of one: what follows would be a "
-        "message that nobody has judged.",
+        "Many who read lines take it for the end of one: what follows would be a message that nobody has judged.",
         _OURS,
         "Write messages without line breaks between their parts.",
         _REFUSE,
