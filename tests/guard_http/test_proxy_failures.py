@@ -1,8 +1,11 @@
 """A server at a URL that is down, late, or lies: the client gets one answer, and the guard goes on."""
 
 import socket
+import struct
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -204,6 +207,25 @@ def test_a_server_that_is_not_there_is_no_reason_to_end(tmp_path: Any) -> None:
             assert "no connection: connection refused" in answer.body.decode()
         assert ask(guard, notification("notifications/cancelled", {"requestId": 1})).status == 502
         assert guard.ask("GET", "/healthz").status == 200
+
+
+def test_a_connection_that_is_reset_as_soon_as_it_is_made_is_no_fault_of_the_guard(tmp_path: Any) -> None:
+    """When exactly it is, in the making or after, is a matter of luck: so many times."""
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as listening:
+
+        def refuse() -> None:
+            with suppress(OSError):
+                while True:
+                    sock, _ = listening.accept()
+                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    sock.close()
+
+        threading.Thread(target=refuse, daemon=True).start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
+        with guarding(tmp_path, url, "--mode", "enforce", "--quiet") as guard, ThreadPoolExecutor(20) as pool:
+            answers = list(pool.map(lambda _: ask(guard, CALL), range(200)))
+            assert {(each.status, each.error()["code"]) for each in answers} == {(502, -32011)}
+        listening.shutdown(socket.SHUT_RDWR)
 
 
 def test_an_answer_that_comes_too_late_is_an_error_and_the_server_is_told(tmp_path: Any) -> None:

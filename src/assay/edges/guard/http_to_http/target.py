@@ -94,6 +94,9 @@ class Target:
             response = await self._client.send(request, stream=True)
         except httpx.HTTPError as error:
             raise NoAnswerError(_reason(error)) from None
+        except AttributeError:
+            # With uvloop, a connection that is reset as soon as it is made leaves the library no socket to look at.
+            raise NoAnswerError("no connection: it was reset at once") from None
         except (OSError, ValueError) as error:
             # Certificates, names that cannot be encoded: httpx does not dress up everything.
             raise NoAnswerError(f"no connection: {type(error).__name__}") from None

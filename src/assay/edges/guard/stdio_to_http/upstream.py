@@ -8,7 +8,7 @@ a header's value, a password or a query in it: there may be secrets in those.
 import asyncio
 import ipaddress
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -185,7 +185,13 @@ class Upstream:
     @asynccontextmanager
     async def _answer(self, method: str, headers: Pairs, content: AsyncIterator[bytes] | None) -> AsyncIterator[Reply]:
         with _worded():
-            async with self._client.stream(method, self._url, headers=headers, content=content) as response:
+            async with AsyncExitStack() as stack:
+                asking = self._client.stream(method, self._url, headers=headers, content=content)
+                try:
+                    response = await stack.enter_async_context(asking)
+                except AttributeError:
+                    # With uvloop, one that is reset as soon as it is made leaves the library no socket to look at.
+                    raise Lost("no connection: it was reset at once") from None
                 yield Reply(response)
 
 
