@@ -15,7 +15,6 @@ LISTED = expected_in(transparency.EXPECTED)
 WAYS: dict[str, Callable[[str], list[str]]] = {
     "direct": transparency.direct,
     "enforce": lambda python: transparency.guarded(python, "--mode", "enforce"),
-    "audit": lambda python: transparency.guarded(python, "--mode", "audit"),
 }
 
 

@@ -210,7 +210,9 @@ def test_a_real_server_answers_the_same_behind_the_guard(
     """
     installed(SERVERS[name], client)
     talk = Talk(tmp_path, name, client, handshake=handshake)
-    modes = ["enforce", "audit"] if (client, handshake) == ("python", True) else ["enforce"]
+    # Under audit nothing is done to a message: two servers are enough to see what is found.
+    audited_too = (client, handshake) == ("python", True) and name in {"everything", "sqlite"}
+    modes = ["enforce", "audit"] if audited_too else ["enforce"]
     alone, enforced, *audited = talk.reports(*modes)
     assert audited == [alone] * len(audited)
     for mode in modes:

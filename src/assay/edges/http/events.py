@@ -16,7 +16,7 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 def event(data: bytes, ident: bytes | None = None) -> bytes:
     """One event that carries *data*, a frame; on one line, since a line break would end it."""
-    data = one_line(data)
+    data = one_line(data.rstrip(b"\r\n"))
     head = b"event: message\r\n" if ident is None else b"event: message\r\nid: %b\r\n" % ident
     return b"%bdata: %b\r\n\r\n" % (head, data)
 
