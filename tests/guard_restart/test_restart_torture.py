@@ -110,7 +110,8 @@ def test_each_of_a_thousand_requests_is_answered_once_whenever_the_server_is_kil
     # Some were killed before they could say that they are there.
     assert int(told.split()[-2]) >= len(one.pids()) - 1
     assert 0 < failed < 1000
-    assert len(one.pids()) > 5
+    # How many there were by then is a matter of how busy the machine is.
+    assert len(one.pids()) > 2
 
 
 def _take(one: Mortal, answers: list[int]) -> int:
