@@ -88,12 +88,15 @@ set-up:
 installed: $(VENV)/.test $(SPECS)/.done $(SDK)/.done $(SERVERS)/.done $(OLD_SERVERS)/.done $(PACKAGES)
 	@:
 
+# Most of their time tests wait for processes, so three of them run at once; those that put a server under pressure, and
+# see what it takes, have the machine for themselves.
 test: set-up  ## lint, types and all tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/mypy compat
-	$(BIN)/python -m pytest -n 3 --dist loadfile
+	$(BIN)/python -m pytest -n 3 --dist loadfile --ignore tests/stress
+	$(BIN)/python -m pytest tests/stress
 
 conformance: $(VENV)/.test $(SDK)/.done $(PACKAGES)  ## what the official conformance suite finds: at the asset server, and through the guard
 	@$(BIN)/python tests/conformance/suite.py

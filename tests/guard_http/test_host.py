@@ -24,7 +24,7 @@ ENVIRON = {"TOKEN": "t0p", "HOME": "/home/me", "EMPTY": ""}
 
 def only(entry: dict[str, Any], section: str = "mcpServers") -> Entry:
     """What is read from a file with this one entry."""
-    [found] = entries(json.dumps({section: {"a": entry}}), ENVIRON, "/work")
+    [found] = entries(json.dumps({section: {"a": entry}}), ENVIRON, "/there")
     return found
 
 
@@ -32,7 +32,7 @@ def only(entry: dict[str, Any], section: str = "mcpServers") -> Entry:
     ("entry", "expected"),
     [
         ({"command": "npx", "args": ["-y", "server"]}, Entry("a", ("npx", "-y", "server"))),
-        ({"command": "x", "cwd": "${workspaceFolder}/b"}, Entry("a", ("x",), cwd="/work/b")),
+        ({"command": "x", "cwd": "${workspaceFolder}/b"}, Entry("a", ("x",), cwd="/there/b")),
         (
             {"command": "x", "env": {"K": "${TOKEN}", "N": 3, "T": True}},
             Entry("a", ("x",), env={"K": "t0p", "N": "3", "T": "true"}),
@@ -74,7 +74,7 @@ def test_an_entry_is_read(entry: dict[str, Any], expected: Entry | None) -> None
 )
 def test_what_is_wrong_with_an_entry_is_told_of_that_one(entry: dict[str, Any], why: str) -> None:
     text = json.dumps({"mcpServers": {"bad": entry, "good": {"command": "x"}}})
-    bad, fine = entries(text, ENVIRON, "/work")
+    bad, fine = entries(text, ENVIRON, "/there")
     assert why in bad.trouble
     assert fine == Entry("good", ("x",))
 

@@ -86,10 +86,14 @@ def test_each_of_a_thousand_requests_is_answered_once_whenever_the_server_is_kil
         one.open()
         numbers = list(range(1000))
         answers: list[int] = []
-        failed = 0
+        failed = kills = 0
         for start in range(0, 1000, 25):
             one.say(*(call(number, words="x" * chance.randrange(2000)) for number in numbers[start : start + 25]))
             if chance.random() < 0.5:
+                kills += 1
+                # The first of them have come so far as to say that they are there; on a busy machine others have not.
+                while kills < 8 and not set(children(one)) & set(one.pids()):
+                    failed += _take(one, answers)
                 kill(one)
             # Some are left open, so that there is always something to lose.
             while len(answers) < start - 30:
@@ -110,8 +114,7 @@ def test_each_of_a_thousand_requests_is_answered_once_whenever_the_server_is_kil
     # Some were killed before they could say that they are there.
     assert int(told.split()[-2]) >= len(one.pids()) - 1
     assert 0 < failed < 1000
-    # How many there were by then is a matter of how busy the machine is.
-    assert len(one.pids()) > 2
+    assert len(one.pids()) > 5
 
 
 def _take(one: Mortal, answers: list[int]) -> int:

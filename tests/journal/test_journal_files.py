@@ -131,8 +131,7 @@ def test_the_link_is_there_at_any_time(tmp_path: Path) -> None:
     thread.start()
     looks = 0
     while not done.is_set() or not looks:
-        # Whoever follows the link may be held up until its run is pruned; the next look finds another.
-        assert any((tmp_path / ".latest").is_file() for _ in range(3))
+        assert (tmp_path / ".latest").is_file()
         looks += 1
     thread.join(SECONDS)
 

@@ -25,7 +25,7 @@ from stress_server import (
 )
 
 IMPATIENT = ("http.header_seconds=2", "http.body_seconds=2", "http.send_seconds=2")
-BOUND = 400 * MEBIBYTE
+BOUND = 300 * MEBIBYTE
 """What the server may ever take; at rest it takes 40."""
 
 LISTEN = request(

@@ -49,12 +49,23 @@ def runs(directory: str) -> list[str]:
 
 def prune(newest: str, keep: int) -> None:
     """Removes old runs, so that *keep* are left beside those that are still written. Raises `OSError`."""
-    # Those of the same second have no order, so that ours need not be the last.
-    others = [path for path in runs(os.path.dirname(newest)) if path != newest]
+    # Names of the same second have no order, but files have: a run that was the newest a moment ago, to which a reader
+    # may be on its way, is not taken for an old one.
+    others = sorted((path for path in runs(os.path.dirname(newest)) if path != newest), key=_age)
     for path in others[: max(0, len(others) - keep + 1)]:
         # Another process may have removed it already.
         with suppress(FileNotFoundError):
             _remove(path)
+
+
+def _age(path: str) -> tuple[str, int]:
+    """What runs are ordered by: the second in their name, and then when they were last written to."""
+    try:
+        written = os.stat(path, follow_symlinks=False).st_mtime_ns
+    except OSError:
+        # Another process has removed it.
+        written = 0
+    return os.path.basename(path).partition("-")[0], written
 
 
 def _remove(path: str) -> None:
