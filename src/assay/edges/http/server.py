@@ -17,6 +17,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from assay.edges.http.asking import ENDPOINT
+from assay.edges.http.heap import give_back
 from assay.edges.http.replies import SMALL, Pairs, Receive, Reply, Send, error_body
 from assay.edges.http.section import Http
 
@@ -466,4 +467,5 @@ def serve(app: Served, sock: socket.socket, http: Http, ready: Callable[[], None
         backlog=1024,
     )
     Connection.outbox.flush = app.flush
+    give_back()
     Server(config, app, http, ready).run(sockets=[sock])
