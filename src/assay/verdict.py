@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from math import inf
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -197,6 +198,8 @@ class Exchange:
     state: Literal["open", "answered", "cancelled", "timed-out"] = "open"
     moment: Any = None
     """What the records know the request by, so that its answer is found beside it."""
+    asked_at: float = inf
+    """When it was asked, by the clock of whoever tells people how long it took."""
 
     @classmethod
     def of(cls, entry: Any, ident: str | int) -> "Exchange":

@@ -12,13 +12,16 @@ from hypothesis import strategies as st
 from journal_traffic import heard
 
 from assay.conversation import Conversation
+from assay.edges.recorder import Recorder, Records
 from assay.errors import CanonicalError
 from assay.journal import Journal, Moment, writer
 from assay.journal.moment import FRESH, trace_of
+from assay.journal.writer import Note
 from assay.verdict import Party, Verdict, verdict
 from talk import SEARCH, Talk, call, error, notification, request, result
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
+HITS = {"content": [], "structuredContent": {"hits": 1}}
 
 
 @pytest.fixture
@@ -58,7 +61,7 @@ def timeless(line: bytes) -> bytes:
 
 def test_the_quick_way_writes_what_the_plain_one_does(journal: Journal) -> None:
     for said, moment in heard(journal, "http"):
-        quick, plain = journal.line(said, moment, 7), journal._thorough(said, moment, 7, False, None, 1)
+        quick, plain = journal.line(said, moment, 7), journal._thorough(said, moment, 7, False, None)
         assert timeless(quick) == timeless(plain) != quick
 
 
@@ -95,11 +98,11 @@ def test_good_messages_go_the_quick_way_to_the_same_line(
     said = list(variants())
     moments = [journal.moment("http", "/möp", each.method, each.frame, session=session) for each in said]
     pairs = list(zip(said, moments, strict=True))
-    plain = [journal._thorough(each, moment, 9, False, None, 2) for each, moment in pairs]
+    plain = [journal._thorough(each, moment, 9, False, None) for each, moment in pairs]
     monkeypatch.setattr(writer, "record", None)
     # Twice: the second time with what was kept of the first.
     for _ in range(2):
-        quick = [journal.line(each, moment, 9, attempt=2) for each, moment in pairs]
+        quick = [journal.line(each, moment, 9) for each, moment in pairs]
         assert list(map(timeless, quick)) == list(map(timeless, plain))
     journal.close()
 
@@ -148,24 +151,83 @@ def test_what_passes_has_the_line_that_its_moment_and_it_would_have(
     quick = 0
     for _ in range(2):
         for asked, answer in exchanges():
-            for said in (asked, answer):
-                line = journal.passing(said, 1.0, "http", "/möp", session)
-                if line is not None:
-                    quick += 1
-                    assert said.exchange is not None
-                    moment = said.exchange.moment
-                    assert moment[5:] == (1.0, session, said.method)
-                    assert timeless(line) == timeless(journal.line(said, moment, len(said.frame)))
+            notes = [(said, journal.note(said, 1.0, session)) for said in (asked, answer)]
+            noted = [(said, note) for said, note in notes if note is not None]
+            lines = journal.spelt([note for _, note in noted], "http", "/möp").splitlines(keepends=True)
+            for (said, _), line in zip(noted, lines, strict=True):
+                quick += 1
+                assert said.exchange is not None
+                moment = said.exchange.moment
+                assert moment[5:] == (1.0, session, said.method)
+                assert timeless(line) == timeless(journal.line(said, moment, len(said.frame)))
     # All but ids that have two spellings, tools without a contract, pages, bare methods and what nobody has read.
     assert quick == 2 * (4 + 2 * 4)
     journal.close()
+
+
+def test_notes_that_are_spelt_together_share_nothing_that_is_not_theirs(journal: Journal) -> None:
+    talk = opened()
+    asked = [talk.client(call(number, "search", {"words": "a"})) for number in (1, 2)]
+    answers = [talk.server(result(number, HITS)) for number in (2, 1)]
+    order = [asked[0], asked[1], answers[0], answers[1]]
+    notes: list[Note | bytes] = []
+    for number, said in enumerate(order):
+        note = journal.note(said, float(number), "other" if number == 3 else "session")
+        assert note is not None
+        notes.append(note)
+    notes.insert(2, b"between\n")
+    lines = journal.spelt(notes, "stdio", "stdio").splitlines(keepends=True)
+    assert lines.pop(2) == b"between\n"
+    found = [orjson.loads(line) for line in lines]
+    assert [each["metadata"]["id"] for each in found] == [1, 2, 2, 1]
+    assert [each["metadata"]["kind"] for each in found] == ["request", "request", "result", "result"]
+    known = [(each["requestId"], each["traceId"], each["spanId"]) for each in found]
+    assert known[0] == known[3]
+    assert known[1] == known[2]
+    assert known[0] != known[1]
+    sessions = [each["metadata"]["session"] for each in found]
+    assert sessions[0] == sessions[1] == sessions[2] != sessions[3]
+
+
+def test_a_bad_answer_has_the_ids_of_a_request_that_is_noted_only(tmp_path: Path) -> None:
+    journal = Journal.open(tmp_path)
+    assert journal is not None
+    recorder = Recorder("stdio", "stdio", Records(journal), holding=True)
+    talk = opened()
+    for said in (
+        talk.client(call(1, "search", {"words": "a"})),
+        talk.client(call(2, "search", {"words": "b"})),
+        talk.server(result(1, {"content": "no list"})),
+        talk.server(result(2, HITS)),
+    ):
+        recorder.message(said, journal.clock(), len(said.frame))
+    recorder.flush()
+    journal.close()
+    found = [orjson.loads(line) for line in Path(journal.path).read_bytes().splitlines()]
+    assert [(each["metadata"]["id"], each["status"]) for each in found] == [
+        (1, "ok"), (2, "ok"), (1, "refused"), (2, "ok"),
+    ]  # fmt: skip
+    assert found[0]["requestId"] == found[2]["requestId"]
+    assert found[1]["requestId"] == found[3]["requestId"] != found[0]["requestId"]
+
+
+@pytest.mark.parametrize("name", ["100%", "%b%d%s", "%%", "{0}", '"\\', "möp\n\x7f"])
+def test_a_tool_may_have_any_name(journal: Journal, name: str) -> None:
+    talk = Talk().opened().listed({"name": name, "inputSchema": {"type": "object"}})
+    asked = talk.client(call(1, name, {}))
+    note = journal.note(asked, 1.0)
+    assert note is not None
+    line = journal.spelt([note], "stdio", "/100%s")
+    assert orjson.loads(line)["metadata"]["tool"] == name
+    assert asked.exchange is not None
+    assert timeless(line) == timeless(journal.line(asked, asked.exchange.moment, len(asked.frame)))
 
 
 @pytest.mark.parametrize("options", [{"deterministic": True}, {"payloads": True}])
 def test_what_is_told_in_full_does_not_go_the_quick_way(tmp_path: Path, options: dict[str, Any]) -> None:
     journal = Journal.open(tmp_path, **options)
     assert journal is not None
-    assert not any(journal.passing(said, 1.0, "http", "/mcp") for both in exchanges() for said in both)
+    assert not any(journal.note(said, 1.0) for both in exchanges() for said in both)
     journal.close()
 
 
@@ -178,12 +240,12 @@ def test_a_trace_and_a_failure_do_not_go_the_quick_way(journal: Journal) -> None
     }
     asked = talk.client(request(1, "tools/call", traced))
     assert asked.findings is None
-    assert journal.passing(asked, 1.0, "stdio", "stdio") is None
+    assert journal.note(asked, 1.0) is None
     good = talk.client(call(2, "search", {"words": "a"}))
-    assert journal.passing(good, 1.0, "stdio", "stdio") is not None
+    assert journal.note(good, 1.0) is not None
     failed = talk.server(result(2, {"content": [], "isError": True}))
     assert failed.findings is None
-    assert journal.passing(failed, 1.0, "stdio", "stdio") is None
+    assert journal.note(failed, 1.0) is None
 
 
 JSON = st.recursive(
@@ -227,7 +289,7 @@ def test_whatever_is_said_gets_one_line(
         found = record(line)
         assert (found["error"] is None) == (found["status"] == "ok")
         assert (found["status"] == "refused") == (not said.accepted)
-        assert timeless(line) == timeless(journal._thorough(said, moment, 1, False, None, 1))
+        assert timeless(line) == timeless(journal._thorough(said, moment, 1, False, None))
     journal.close()
 
 
@@ -263,7 +325,7 @@ def test_what_a_client_says_is_told_with_its_error(journal: Journal, message: An
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        (result(1, {"content": [], "structuredContent": {"hits": 1}}), ("ok",)),
+        (result(1, HITS), ("ok",)),
         (result(1, {"content": [], "isError": True}), ("failed", None, None, [])),
         (result(1, {"content": []}), ("refused", "UPSTREAM_INVALID", -32010, ["contract/output"])),
         (result(1, {}), ("refused", "UPSTREAM_INVALID", -32010, ["protocol/result"])),
@@ -346,7 +408,7 @@ def test_names_and_ids_of_strangers_are_cut_short(journal: Journal) -> None:
 def test_what_a_stranger_calls_its_methods_fills_no_memory(journal: Journal) -> None:
     for number in range(5000):
         told(journal, verdict(Party.CLIENT, b"{}", "notification", {"method": f"m{number}"}, None, None))
-    assert len(journal._parts) <= 1024
+    assert len(journal._patterns) <= 1024
 
 
 # ── payloads ─────────────────────────────────────────────────────────────────────────────────────────────────────────

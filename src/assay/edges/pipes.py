@@ -33,6 +33,8 @@ _STOPPING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LONGEST_WAIT: Final = 3600.0
 """Seconds; `poll` takes no more than some weeks."""
 
+_NO_REST: Final = memoryview(b"")
+
 
 class Outlet:
     """
@@ -66,7 +68,7 @@ class Outlet:
         self.lost = 0
         self._most = most
         self._due: list[bytes] = []
-        self._rest = memoryview(b"")
+        self._rest = _NO_REST
         self.size = 0
         """Bytes that wait."""
         self._taken = self._own = 0
@@ -133,9 +135,9 @@ class Outlet:
     def push(self, *, room: bool = False) -> None:
         """Writes as much as goes; *room* says that there is some."""
         while self.size and (room or not self._piece):
-            rest = self._rest
+            rest: bytes | memoryview = self._rest
             if not rest:
-                rest = memoryview(self._due[0] if len(self._due) == 1 else b"".join(self._due))
+                rest = self._due[0] if len(self._due) == 1 else b"".join(self._due)
                 self._due.clear()
             try:
                 taken = os.write(self.descriptor, rest[: self._piece] if self._piece else rest)
@@ -145,18 +147,19 @@ class Outlet:
                 self.give_up()
                 return
             room = False
-            self._rest = rest[taken:]
             self.size -= taken
             self._taken += taken
             if self._marks:
                 self._forget_marks()
-            if self._rest:
+            if taken < len(rest):
+                self._rest = memoryview(rest)[taken:]
                 return
+            self._rest = _NO_REST
 
     def pour(self, other: "Outlet") -> None:
         """Hands over to *other* what waits here."""
         waiting, whole = [bytes(self._rest), *self._due], self.whole
-        self._rest = memoryview(b"")
+        self._rest = _NO_REST
         self._due, self.size = [], 0
         self._marks.clear()
         self._own = 0
@@ -178,7 +181,7 @@ class Outlet:
         self.broken = True
         self._due.clear()
         self._marks.clear()
-        self._rest = memoryview(b"")
+        self._rest = _NO_REST
         self.size = self._own = 0
 
     def close(self) -> None:
@@ -291,7 +294,7 @@ class Loop:
         *calm* says that nothing has ended, and that nothing waits but in the outlets of this loop. Then there is
         nothing to reconsider as long as these are empty, as they nearly always are.
         """
-        if not (calm and self._settled) or any(outlet.size for outlet in self._outlets.values()):
+        if not (calm and self._settled) or self._has_waiting():
             self._reconsider()
         patience = None if seconds is None else int(min(max(0.0, seconds), _LONGEST_WAIT) * 1000) + 1
         happened = self._poll.poll(patience)
@@ -314,6 +317,12 @@ class Loop:
                 sink.give_up()
                 self._settled = False
         return bool(happened)
+
+    def _has_waiting(self) -> bool:
+        for outlet in self._outlets.values():  # noqa: SIM110 - `any` takes three times as long, for every message
+            if outlet.size:
+                return True
+        return False
 
     def _reconsider(self) -> None:
         """Looks out for what there is to look out for by now."""

@@ -14,6 +14,7 @@ from assay.verdict import Verdict
 if TYPE_CHECKING:
     from assay.assets.server import Settled, Turn
     from assay.journal import Journal
+    from assay.journal.writer import Note
     from assay.metrics import Metrics
     from assay.telemetry import Telemetry
 
@@ -45,7 +46,7 @@ class Recorder:
         self._route = route
         self._journal, self._metrics, self._telemetry = records
         self._holding = holding
-        self._held: list[bytes] = []
+        self._held: list[Note | bytes] = []
         self._known: tuple[Verdict, str] | None = None
         self.clock: Callable[[], float] = self._journal.clock if self._journal is not None else perf_counter
 
@@ -95,15 +96,17 @@ class Recorder:
         """Writes what is held back, at once."""
         if self._held and self._journal is not None:
             failures = self._journal.failures
-            self._journal.write(b"".join(self._held))
+            self._journal.write(self._journal.spelt(self._held, self._transport, self._route))
             self._held.clear()
             if self._metrics is not None and self._journal.failures != failures:
                 self._metrics.journal_failed(self._journal.failures - failures)
 
     def message(self, verdict: Verdict, began: float, sent: int, session: str = "") -> None:
         """One message that passed, or did not, between two others; its answer is known by what it was known by."""
-        if self._journal is not None:
-            self._held.append(self._line(self._journal, verdict, began, sent, session))
+        journal = self._journal
+        if journal is not None:
+            note = journal.note(verdict, began, session) if verdict.findings is None else None
+            self._held.append(note or self._line(journal, verdict, began, sent, session))
             if not self._holding:
                 self.flush()
         if self._metrics is not None:
@@ -115,13 +118,14 @@ class Recorder:
                 self._metrics.answered(exchange.method, self.clock() - exchange.moment.began)
 
     def _line(self, journal: "Journal", verdict: Verdict, began: float, sent: int, session: str) -> bytes:
-        if verdict.findings is None:
-            line = journal.passing(verdict, began, self._transport, self._route, session)
-            if line is not None:
-                return line
         exchange = verdict.exchange
         answers = exchange is not None and verdict.kind in _ANSWERS
-        moment = exchange.moment if answers and exchange is not None else None
+        moment = None
+        if answers and exchange is not None:
+            if exchange.moment is None and self._held:
+                # Its request may be among what is noted and not spelt yet.
+                self._held[:] = [journal.spelt(self._held, self._transport, self._route)]
+            moment = exchange.moment
         if moment is None:
             moment = self.moment(verdict, began, None, session)
             if exchange is not None and verdict.kind == "request":

@@ -94,10 +94,14 @@ class Guard:
             verdict = failed(self.conversation, party, frame, error)
         if self._timeout:
             exchange = verdict.exchange
-            if verdict.kind == "result" and exchange is not None and exchange.token is None:
-                # As nearly all are; what the client answers is not waited for, and not found.
-                if verdict.party is not _CLIENT:
+            if exchange is not None and exchange.contract is not None and exchange.token is None:
+                # The call of a tool or its answer, as nearly all are.
+                if exchange.state != "open":
                     self._since.pop(exchange.id, None)
+                elif verdict.findings is None and verdict.kind == "request":
+                    self._since[exchange.id] = self._clock()
+                else:
+                    self._note(verdict)
             else:
                 self._note(verdict)
         return verdict

@@ -5,6 +5,7 @@ is to say it hands on, and the last messages are kept by `flight`.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from math import inf
 from typing import Final
 
 from assay.guard.flight import FLIGHTS, KEPT, KEPT_BYTES, Flight
@@ -22,11 +23,11 @@ SLOWEST: Final = 3
 MOST_RULES: Final = 10
 """Rules that a summary names."""
 
-_MOST_TIMED: Final = 10_000
 _MOST_COUNTED: Final = 1000
-"""Requests that are timed at once, and findings that are told apart: names are the peer's, and may be many."""
+"""Findings that are told apart: names are the peer's, and may be many."""
 
 _ANSWERS: Final = frozenset({"result", "error"})
+_CLIENT: Final = Party.CLIENT
 
 Log = Callable[[str], None]
 
@@ -57,7 +58,6 @@ class Watch:
         self._aside = aside
         self._enforcing = enforcing
         self._tally = _Tally() if tally is None else tally
-        self._asked: dict[Exchange, float] = {}
         self._flight = Flight()
         self._kept = self._flight.kept
 
@@ -73,7 +73,7 @@ class Watch:
     def passed(self, verdict: Verdict, now: float) -> None:
         """Nothing is to be said of a message, which came *now*, in seconds by some clock."""
         party, frame, kind, exchange = verdict.party, verdict.frame, verdict.kind, verdict.exchange
-        if party is Party.CLIENT:
+        if party is _CLIENT:
             self._tally.client += 1
         else:
             self._tally.server += 1
@@ -87,13 +87,10 @@ class Watch:
         if exchange is None:
             return
         if kind == "request":
-            self._asked[exchange] = now
-            if len(self._asked) > _MOST_TIMED:
-                del self._asked[next(iter(self._asked))]
-        elif kind in _ANSWERS:
-            begun = self._asked.pop(exchange, None)
-            if begun is not None and now - begun >= SLOW:
-                self._took_long(exchange, now - begun)
+            exchange.asked_at = now
+        elif kind in _ANSWERS and now - exchange.asked_at >= SLOW:
+            self._took_long(exchange, now - exchange.asked_at)
+            exchange.asked_at = inf
 
     def heard(self, verdict: Verdict, now: float) -> None:
         """Something is."""

@@ -104,7 +104,6 @@ class Told(NamedTuple):
     sent: int
     failed: bool = False
     code: str | None = None
-    attempt: int = 1
 
 
 def status_of(verdict: Verdict, *, failed: bool = False) -> Status:
@@ -129,7 +128,8 @@ def record(verdict: Verdict, moment: Moment, told: Told, run: Run) -> dict[str, 
         "method": name_of(verdict.method if verdict.method is not None else moment.method),
         "status": status,
         "durationMs": orjson.Fragment(told.duration),
-        "attempt": told.attempt,
+        # Nothing that passes here is tried again by us.
+        "attempt": 1,
         "inputBytes": len(verdict.frame),
         "outputBytes": told.sent,
         "error": None if status == "ok" else _error(verdict, status, told.code, run),

@@ -4,7 +4,7 @@ The first rung: bytes into frames and back, one message a line. No JSON, no I/O.
 Over HTTP the body of a request is the frame; there only the limit applies.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from assay.limits import DEFAULT
 from assay.rules import violation
@@ -27,7 +27,7 @@ class Splitter:
     to pass, *passing* gives the rest out instead.
     """
 
-    __slots__ = ("_dropping", "_held", "_limit", "_passing", "_pieces")
+    __slots__ = ("_dropping", "_held", "_limit", "_passing", "_pieces", "between")
 
     def __init__(self, limit: int = DEFAULT.frame_bytes, *, passing: bool = False) -> None:
         self._limit = limit
@@ -36,9 +36,23 @@ class Splitter:
         self._pieces: list[bytes] = []
         self._held = 0
         self._dropping = False
+        self.between = True
+        """Whether the last line has had its end."""
 
-    def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """The frames that *chunk* completes, without their newlines."""
+    def feed(self, chunk: bytes) -> Iterable[bytes]:
+        """The frames that *chunk* completes, without their newlines. To be gone through before there is more."""
+        if not self.between or len(chunk) > self._limit:
+            return self._feed(chunk)
+        # Whole lines, and perhaps the beginning of one, none of which can be too long: as nearly always.
+        lines = chunk.split(b"\n")
+        tail = lines.pop()
+        if tail:
+            self._pieces.append(tail)
+            self._held = len(tail)
+            self.between = False
+        return lines
+
+    def _feed(self, chunk: bytes) -> Iterator[bytes]:
         *lines, tail = chunk.split(b"\n")
         for line in lines:
             if self._passing and (self._dropping or self._held + len(line) > self._limit):
@@ -54,6 +68,7 @@ class Splitter:
             cut = self._hold(tail)
             if cut is not None:
                 yield cut
+        self.between = not self._held and not self._dropping
 
     def _passed(self, data: bytes) -> Iterator[bytes]:
         """More of a line that is too long: once its beginning, which can be refused by that, then the rest."""

@@ -4,7 +4,7 @@ What comes from either side, as bytes: judged, put on record, told, and on to th
 Accepted frames leave as they came, in the order they came.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Final
 
 from assay.edges.guard.overseer import Overseer, Watcher, passing
@@ -52,8 +52,12 @@ class Crossing:
         other = self.server if party is _CLIENT else self.client
         hear, clock, passed = self._hear, self._recorder.clock, self._watcher.passed
         record = None if self._recorder.idle else self._recorder.message
+        splitter = self._splitters[party]
+        between = splitter.between
         good: list[bytes] = []
-        for frame in self._splitters[party].feed(data):
+        count = 0
+        for frame in splitter.feed(data):
+            count += 1
             if type(frame) is not Rest:
                 now = clock()
                 verdict = hear(party, frame)
@@ -71,7 +75,10 @@ class Crossing:
                 self._feed_rest(party, frame)
             else:
                 self._act(verdict, now, b"\n")
-        if good:
+        if good and between and splitter.between and len(good) == count:
+            # Whole lines and nothing else, all of them good: as nearly always.
+            other.write(data)
+        elif good:
             other.write(b"\n".join(good), b"\n")
 
     def feed_waiting(self, data: bytes) -> None:
@@ -79,7 +86,7 @@ class Crossing:
         for frame in self.split(_CLIENT, data):
             self.feed_one(_CLIENT, frame, crowded=self.server.size >= CROWDED)
 
-    def split(self, party: Party, data: bytes) -> Iterator[bytes]:
+    def split(self, party: Party, data: bytes) -> Iterable[bytes]:
         """The frames that *data* completes, to be fed one by one."""
         return self._splitters[party].feed(data)
 
