@@ -198,6 +198,8 @@ class Exchange:
     state: Literal["open", "answered", "cancelled", "timed-out"] = "open"
     moment: Any = None
     """What the records know the request by, so that its answer is found beside it."""
+    span: Any = None
+    """What telemetry keeps of the request until it is answered."""
     asked_at: float = inf
     """When it was asked, by the clock of whoever tells people how long it took."""
 

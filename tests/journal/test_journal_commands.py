@@ -15,8 +15,8 @@ import orjson
 import pytest
 from journal_traffic import GOLDEN
 
-from assay.cli.journal import place
 from assay.cli.main import main
+from assay.cli.records import place
 from assay.conversation import Conversation
 from assay.journal import Journal
 from assay.settings import JournalSettings

@@ -14,10 +14,6 @@ if TYPE_CHECKING:
 
     from assay.journal.diff import Difference
     from assay.journal.reading import Entry
-    from assay.settings import JournalSettings
-
-OFF = "off"
-"""In place of a directory: no journal."""
 
 _STATUSES = ("ok", "reported", "refused", "failed")
 
@@ -142,6 +138,7 @@ def _cannot_read(command: str, error: OSError) -> int:
 
 
 def _directory(args: argparse.Namespace) -> str:
+    from assay.cli.records import place
     from assay.settings import JournalSettings, load
 
     settings = load(os.environ, os.curdir, file=args.config, flags=args.set, log=_say).journal
@@ -309,12 +306,6 @@ def _readable(text: str) -> str:
     from assay.console.plain import plain
 
     return plain(os.fsencode(text).decode(errors="replace"))
-
-
-def place(option: str | None, settings: JournalSettings) -> str | None:
-    """The directory of the journal: that of the option, else of ASSAY_JOURNAL, else of the settings; None for none."""
-    named = option or os.environ.get("ASSAY_JOURNAL") or settings.directory
-    return None if named.lower() == OFF else named
 
 
 def _say(line: str) -> None:

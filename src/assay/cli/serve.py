@@ -83,6 +83,7 @@ def run(args: argparse.Namespace) -> int:
     """Serve until the input ends or a signal comes."""
     from assay.assets.methods import Methods
     from assay.assets.sources import Catalogue
+    from assay.cli.records import opened
     from assay.response import Tiers
     from assay.settings import load
 
@@ -91,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
     _open_standard_streams()
     settings = load(os.environ, os.curdir, file=args.config, flags=args.set, log=_log)
     catalogue = Catalogue.read({**os.environ, **_sources(args)}, os.curdir, log=_log)
-    with _records(args, settings) as records:
+    with opened(args.journal, settings, _log, deterministic=args.deterministic, server="assets") as records:
         clock = records.journal.clock if records.journal is not None else perf_counter
         tiers = Tiers(settings.tiers.features)
         methods = Methods(catalogue, tiers=tiers, tier=settings.tiers.tier, clock=clock)
@@ -129,44 +130,6 @@ def _serve_http(args: argparse.Namespace, settings: Settings, methods: Methods, 
         _log(f"assay: --http needs {error.name}: pip install 'mcp-assay[http]'")
         return 2
     return service.run(args.http, settings, methods, records, ready=_ready_file, settle=_leave_what_lasts, log=_log)
-
-
-@contextmanager
-def _records(args: argparse.Namespace, settings: Settings) -> Iterator[Records]:
-    """Where verdicts go, while we serve. What cannot be opened is a line in the log, and left out."""
-    from assay.edges.recorder import Records
-
-    directory = args.journal or os.environ.get("ASSAY_JOURNAL") or settings.journal.directory
-    deterministic = args.deterministic or os.environ.get("ASSAY_DETERMINISTIC", "") not in ("", "0", "false")
-    journal = telemetry = None
-    if directory != "off":
-        from assay.journal import Journal
-
-        journal = Journal.open(
-            directory,
-            deterministic=deterministic,
-            payloads=settings.journal.payloads,
-            keep=settings.journal.keep,
-            redact=settings.journal.redact,
-            log=_log,
-            server="assets",
-        )
-    if _wants_telemetry(settings):
-        from assay.telemetry import Telemetry
-
-        telemetry = Telemetry.open(settings.telemetry, log=_log)
-    try:
-        yield Records(journal, None, telemetry)
-    finally:
-        if telemetry is not None:
-            telemetry.close(3.0)
-        if journal is not None:
-            journal.close()
-
-
-def _wants_telemetry(settings: Settings) -> bool:
-    """A first look, which costs nothing where nobody has heard of it."""
-    return bool(settings.telemetry.endpoint) or any(name.startswith("OTEL_") for name in os.environ)
 
 
 def _open_standard_streams() -> None:

@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
     from assay.edges.recorder import Records
     from assay.guard.terms import Terms
@@ -99,30 +99,16 @@ def locked_of(
     return locked
 
 
-@contextmanager
-def records_of(args: argparse.Namespace, settings: Settings, log: Callable[[str], None]) -> Iterator[Records]:
-    """Where verdicts go. What cannot be opened is a line in the log, and left out."""
-    from assay.cli.journal import place
-    from assay.edges.recorder import NOWHERE, Records
+def records_of(
+    args: argparse.Namespace, settings: Settings, log: Callable[[str], None]
+) -> AbstractContextManager[Records]:
+    """Where verdicts of the guard go."""
+    from assay.cli.records import opened
 
-    directory = place(args.journal, settings.journal)
-    if directory is None:
-        yield NOWHERE
-        return
-    from assay.journal import Journal
-
-    journal = Journal.open(
-        directory,
-        deterministic=os.environ.get("ASSAY_DETERMINISTIC", "") not in ("", "0", "false"),
-        payloads=settings.journal.payloads,
-        keep=settings.journal.keep,
-        redact=settings.journal.redact,
-        log=signed(log),
+    return opened(
+        args.journal,
+        settings,
+        signed(log),
         mode=args.mode or settings.guard.mode,
         frame_bytes=settings.guard.frame_bytes,
     )
-    try:
-        yield Records(journal)
-    finally:
-        if journal is not None:
-            journal.close()

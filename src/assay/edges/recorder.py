@@ -116,6 +116,33 @@ class Recorder:
                 exchange.moment = self.moment(verdict, began, None, session)
             elif exchange is not None and verdict.kind in _ANSWERS and exchange.moment is not None:
                 self._metrics.answered(exchange.method, self.clock() - exchange.moment.began)
+        if self._telemetry is not None:
+            for each in verdict.parts or (verdict,):
+                self._span(self._telemetry, each, began, session)
+
+    def _span(self, telemetry: "Telemetry", verdict: Verdict, began: float, session: str) -> None:
+        """A request begins a span, and its answer ends it; so does a refusal, at once."""
+        exchange = verdict.exchange
+        now = time_ns()
+        named = session if self._transport == "http" and session else None
+        if verdict.kind == "request":
+            began_ns = now - int((self.clock() - began) * 1e9)
+            if verdict.back is not None or exchange is None:
+                telemetry.exchange(
+                    verdict,
+                    code=None,
+                    failed=False,
+                    began_ns=began_ns,
+                    ended_ns=now,
+                    transport=self._transport,
+                    session=named,
+                    traceparent=None,
+                )
+            else:
+                exchange.span = telemetry.begun(verdict, began_ns=began_ns, transport=self._transport, session=named)
+        elif verdict.kind in _ANSWERS and exchange is not None and exchange.span is not None:
+            begun, exchange.span = exchange.span, None
+            telemetry.ended(begun, verdict, ended_ns=now)
 
     def _line(self, journal: "Journal", verdict: Verdict, began: float, sent: int, session: str) -> bytes:
         exchange = verdict.exchange

@@ -12,7 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from assay.settings import Log, TelemetrySettings
-from assay.telemetry.seen import Seen, seen
+from assay.telemetry.seen import Seen, answered, seen
 from assay.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Telemetry:
     """
     Spans and durations of requests, sent to a collector in the background.
 
-    `exchange` and `close` belong to one thread, that of the traffic.
+    All of it belongs to one thread, that of the traffic.
     """
 
     @classmethod
@@ -132,7 +132,38 @@ class Telemetry:
             )
         except Exception:  # a mistake of ours costs a note, never an answer
             self._lost += 1
+        else:
+            self._queue_up(note)
+
+    def begun(self, request: Verdict, *, began_ns: int, transport: str, session: str | None) -> Seen | None:
+        """What is kept of *request* until somebody else has answered it. Neither waits nor raises."""
+        try:
+            return seen(
+                request,
+                code=None,
+                failed=False,
+                began_ns=began_ns,
+                ended_ns=began_ns,
+                transport=transport,
+                session=session,
+                traceparent=None,
+            )
+        except Exception:  # as above
+            self._lost += 1
+            return None
+
+    def ended(self, begun: Seen, answer: Verdict, *, ended_ns: int) -> None:
+        """What was *begun* has got its *answer*, or another in its place. Neither waits nor raises."""
+        if self._closing:
             return
+        try:
+            note = answered(begun, answer, ended_ns)
+        except Exception:  # as above
+            self._lost += 1
+        else:
+            self._queue_up(note)
+
+    def _queue_up(self, note: Seen) -> None:
         waiting = len(self._queue)
         if waiting >= self._most:
             self._lost += 1

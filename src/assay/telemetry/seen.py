@@ -117,6 +117,30 @@ def seen(
     )
 
 
+def answered(begun: Seen, answer: Verdict, ended_ns: int) -> Seen:
+    """*begun*, a request that somebody else was to answer, with what became of it."""
+    rules = tuple(dict.fromkeys((*begun.rules, *(each.rule for each in answer.violations))))
+    code, by_result, failed = _outcome(answer)
+    return begun._replace(
+        rules=rules, code=code, refused_by_result=by_result, failed=failed, ended_ns=max(ended_ns, begun.began_ns)
+    )
+
+
+def _outcome(answer: Verdict) -> tuple[str | None, bool, bool]:
+    """The error that whoever asked got, whether a result says so, and whether a tool reports its failure."""
+    if answer.kind == "missing":
+        late = answer.exchange is not None and answer.exchange.state == "timed-out"
+        return "TIMEOUT" if late else "UPSTREAM_FAILURE", False, False
+    if not answer.accepted and answer.onward is not answer.frame:
+        return "UPSTREAM_INVALID", answer.onward is not None and "result" in orjson.loads(answer.onward), False
+    message = answer.value if type(answer.value) is dict else {}
+    error, result = message.get("error"), message.get("result")
+    code = error.get("code") if type(error) is dict else None
+    if error is not None:
+        return str(code) if type(code) is int else OTHER, False, False
+    return None, False, type(result) is dict and result.get("isError") is True
+
+
 def _short(value: Any) -> str | None:
     return value[:LONGEST] if type(value) is str else None
 

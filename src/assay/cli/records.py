@@ -1,0 +1,79 @@
+"""Where verdicts go while a server or a guard runs: what settings and variables ask for, opened and closed."""
+
+# ruff: noqa: PLC0415  each command imports only what it needs
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from assay.edges.recorder import Records
+    from assay.settings import JournalSettings, Settings
+
+OFF = "off"
+"""In place of a directory: no journal."""
+
+TOLD_WITHIN = 3.0
+"""Seconds that a collector has at the end for what is left."""
+
+
+@contextmanager
+def opened(
+    option: str | None,
+    settings: Settings,
+    log: Callable[[str], None],
+    *,
+    deterministic: bool = False,
+    server: str = "",
+    mode: str = "",
+    frame_bytes: int = 0,
+) -> Iterator[Records]:
+    """
+    A journal and telemetry, as far as they are wanted. What cannot be opened is a line in the log, and left out.
+
+    *option* is where the command line wants the journal; the rest is for `Journal.open`.
+    """
+    from assay.edges.recorder import Records
+
+    directory = place(option, settings.journal)
+    journal = telemetry = None
+    if directory is not None:
+        from assay.journal import Journal
+
+        journal = Journal.open(
+            directory,
+            deterministic=deterministic or os.environ.get("ASSAY_DETERMINISTIC", "") not in ("", "0", "false"),
+            payloads=settings.journal.payloads,
+            keep=settings.journal.keep,
+            redact=settings.journal.redact,
+            log=log,
+            server=server,
+            mode=mode,
+            frame_bytes=frame_bytes,
+        )
+    if _wants_telemetry(settings):
+        from assay.telemetry import Telemetry
+
+        telemetry = Telemetry.open(settings.telemetry, log=log)
+    try:
+        yield Records(journal, None, telemetry)
+    finally:
+        if telemetry is not None:
+            telemetry.close(TOLD_WITHIN)
+        if journal is not None:
+            journal.close()
+
+
+def _wants_telemetry(settings: Settings) -> bool:
+    """A first look, which costs nothing where nobody has heard of it."""
+    return bool(settings.telemetry.endpoint) or any(name.startswith("OTEL_") for name in os.environ)
+
+
+def place(option: str | None, settings: JournalSettings) -> str | None:
+    """The directory of the journal: that of the option, else of ASSAY_JOURNAL, else of the settings; None for none."""
+    named = option or os.environ.get("ASSAY_JOURNAL") or settings.directory
+    return None if named.lower() == OFF else named
