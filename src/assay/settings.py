@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeVar, get
 from assay.edges.http.section import Http
 from assay.guard.section import GuardSettings
 from assay.limits import Limits
+from assay.tiers import TIERS
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -47,13 +48,11 @@ class SettingsError(Exception):
 
 
 def _tiers() -> Sequence[str]:
-    from assay.response.codes import TIERS  # noqa: PLC0415 - not needed where nothing is configured
-
     return TIERS
 
 
 def _tools() -> Sequence[str]:
-    from assay.contracts.assets import TOOLS  # noqa: PLC0415 - as above
+    from assay.contracts.assets import TOOLS  # noqa: PLC0415 - not needed where nothing is configured
 
     return tuple(TOOLS)
 
