@@ -16,25 +16,10 @@ import orjson
 import pytest
 
 from assay.limits import Limits
-from assay.settings import (
-    ANY,
-    EACH,
-    RESERVED,
-    ApiKey,
-    Auth,
-    Jwt,
-    Settings,
-    SettingsError,
-    TierSettings,
-    known,
-    load,
-    load_as,
-    moment,
-    secret,
-    table,
-    variable,
-    word,
-)
+from assay.settings import ApiKey, Auth, Jwt, Settings, SettingsError, TierSettings, load, load_as
+from assay.settings.fields import moment, secret, table, word
+from assay.settings.known import ANY, EACH, known, variable
+from assay.settings.places import RESERVED
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
@@ -672,7 +657,9 @@ def test_a_directory_that_is_not_there_is_a_slip_where_an_option_names_it(tmp_pa
 @pytest.mark.parametrize(
     ("toml", "unwanted"),
     [
-        pytest.param("", {"tomllib", "difflib", "assay.response", "assay.contracts"}, id="no-file"),
+        pytest.param(
+            "", {"tomllib", "difflib", "assay.response", "assay.contracts", "assay.settings.known"}, id="no-file"
+        ),
         pytest.param("[limits]\ndepth = 64\n", {"difflib", "orjson", "assay.response", "assay.rules"}, id="a-limit"),
         pytest.param('[tiers]\ntier = "pro"\n', {"difflib", "orjson", "assay.response", "assay.rules"}, id="a-tier"),
     ],
