@@ -25,7 +25,7 @@ def merged(
     """*kind* with all that is set; raises `SettingsError` for a slip."""
     rows = known(kind)
     layers = chain(
-        in_table(rows, found.table, found.place, ()) if found else (),
+        in_table(rows, *found) if found else (),
         in_variables(rows, variables, log),
         in_flags(rows, flags),
     )

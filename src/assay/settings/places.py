@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from assay.settings.slips import SettingsError
 
@@ -22,12 +22,8 @@ RESERVED: Final = frozenset({CONFIG, "ASSAY_DETERMINISTIC", "ASSAY_JOURNAL", "AS
 Log = Callable[[str], None]
 """Where a line goes about what is ignored on purpose."""
 
-
-class Found(NamedTuple):
-    """A file's table of settings, and what goes before a key where a message names its place."""
-
-    table: Any
-    place: str
+Found = tuple[Any, str]
+"""A file's table of settings, and what goes before a key where a message names its place."""
 
 
 def found_file(environ: Mapping[str, str], cwd: str | os.PathLike[str], file: str | None, log: Log) -> Found | None:
@@ -66,9 +62,9 @@ def _parsed(name: str, content: bytes) -> Found:
         # Mostly a TOMLDecodeError; a number of thousands of digits is the plain one.
         raise SettingsError(f"{name}: no TOML: {error}") from None
     if os.path.basename(name) != SHARED_FILE:
-        return Found(document, f"{name}: ")
+        return document, f"{name}: "
     tools = document.get("tool")
-    return Found(tools.get("assay", {}) if isinstance(tools, dict) else {}, f"{name}: tool.assay.")
+    return tools.get("assay", {}) if isinstance(tools, dict) else {}, f"{name}: tool.assay."
 
 
 def own_variables(environ: Mapping[str, str]) -> dict[str, str]:

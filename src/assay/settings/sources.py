@@ -21,7 +21,7 @@ class Given(NamedTuple):
     place: str
 
 
-def in_table(rows: Rows, given: Any, place: str, above: Path) -> Iterator[Given]:
+def in_table(rows: Rows, given: Any, place: str, above: Path = ()) -> Iterator[Given]:
     """The settings of a table, at any depth."""
     if not isinstance(given, dict):
         quiet = bool(above) and any(setting.secret for each, setting in rows.items() if fits(each, above))
