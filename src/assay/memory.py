@@ -8,15 +8,14 @@ violation, added to the list that the caller hands in.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from assay import objections
 from assay.contracts.tools import Tools
 from assay.engine.pointers import escaped
 from assay.ladder import contract
 from assay.ladder.protocol import Definition, Judge
 from assay.lifecycle import CAPABILITIES_KEY, Lifecycle
 from assay.limits import Limits
-from assay.objections import set_aside
 from assay.policy import Policy
-from assay.rules import violation
 from assay.side import Id, Side, has_capability, undeclared
 from assay.spec.revisions import handshake
 from assay.verdict import Exchange, Kind, Party, Violation
@@ -108,9 +107,9 @@ class Memory:
                 found += faults
                 return more
             if self.tools.is_aside(name):
-                found.append(set_aside(name, exchange.revision))
+                found.append(objections.set_aside(name, exchange.revision))
             elif self.tools.complete:
-                found.append(self._unknown_tool(name, exchange.revision))
+                found.append(objections.unknown_tool(name, self.tools.known, exchange.revision))
         elif params:
             self._take_details(side, exchange, params, found)
         return 0
@@ -119,7 +118,7 @@ class Memory:
         token = _token(meta.get("progressToken"))
         if token is not None:
             if isinstance(token, str) and len(token) > self.limits.id_bytes:
-                found.append(_too_long("/params/_meta/progressToken", token, self.limits.id_bytes))
+                found.append(objections.too_long("/params/_meta/progressToken", token, self.limits.id_bytes))
                 return
             exchange.token = token
             side.tokens[token] = None
@@ -132,7 +131,7 @@ class Memory:
         if isinstance(cursor, str):
             exchange.detail = True
             if len(cursor) > self.limits.cursor_bytes:
-                found.append(_too_long("/params/cursor", cursor, self.limits.cursor_bytes))
+                found.append(objections.too_long("/params/cursor", cursor, self.limits.cursor_bytes))
         exchange.as_task = "task" in params and self._runs_tasks(exchange)
         task = params.get("taskId")
         if exchange.revision == "2025-11-25" and exchange.method.startswith("tasks/") and isinstance(task, str):
@@ -160,7 +159,7 @@ class Memory:
             wanted.append(("/params/tools", "sampling.tools"))
         declared = self.sides[Party.CLIENT].capabilities
         return [
-            _lacks(at, Party.CLIENT, path, exchange.revision)
+            objections.lacks(at, Party.CLIENT, path, exchange.revision)
             for at, path in wanted
             if declared is not None and not has_capability(declared, path)
         ]
@@ -208,17 +207,11 @@ class Memory:
         asker = self._cancelling(side, judge)
         exchange = asker.open.get(ident)
         if asker is not side and exchange is not None and exchange.method != "subscriptions/listen":
-            yield violation(
-                "protocol/cancel-other",
-                "/params/requestId",
-                expected="the id of a subscription",
-                found=f"that of {exchange.method}",
-                revision=judge.revision,
-            )
+            yield objections.cancels_other(exchange, judge.revision)
         elif exchange is None and ident not in asker.settled:
-            yield _cancel_violation("the id of an open request of its own", judge.revision)
+            yield objections.cancels_nothing("the id of an open request of its own", judge.revision)
         elif exchange is not None and exchange.method == "initialize":
-            yield _cancel_violation("another request than initialize", judge.revision)
+            yield objections.cancels_nothing("another request than initialize", judge.revision)
 
     def _check_progress(self, side: Side, params: Mapping[str, Any], judge: Judge) -> Iterator[Violation]:
         tokens = self.sides[side.party.other].tokens
@@ -227,9 +220,11 @@ class Memory:
             return
         last = tokens.get(token)
         if token not in tokens:
-            yield _progress_violation("/params/progressToken", "the token of an open request", "another", judge)
+            yield objections.no_progress(
+                "/params/progressToken", "the token of an open request", "another", judge.revision
+            )
         elif last is not None and progress <= last:
-            yield _progress_violation("/params/progress", f"more than {last:g}", f"{progress:g}", judge)
+            yield objections.no_progress("/params/progress", f"more than {last:g}", f"{progress:g}", judge.revision)
 
     def noted(self, side: Side, method: str, params: Mapping[str, Any], judge: Judge) -> Exchange | None:
         """A notification has passed; the exchange that it concerns, if any."""
@@ -307,16 +302,7 @@ class Memory:
         declared = exchange.declared or frozenset()
         if not found or not (self.has_extensions({}) or declared & _EXTENSIONS):
             return found
-        return [
-            violation(
-                "protocol/extension",
-                each.at,
-                expected="a result of the specification",
-                found=each.found,
-                revision=judge.revision,
-            )
-            for each in found
-        ]
+        return [objections.beyond(each, judge.revision) for each in found]
 
     def _check_promise(self, exchange: Exchange, result: dict[str, Any], found: Found) -> int:
         """What goes beyond the schema: the tool's contract, the payload of a task, what may be asked back."""
@@ -353,15 +339,7 @@ class Memory:
         if exchange.contract is not None and has_capability(declared, _TASK_CAPABILITIES["tools/call"]):
             # Of a tool that is known it says that the call had to be a task, or must not be one (2025-11-25).
             return []
-        return [
-            violation(
-                "protocol/error-code",
-                "/error/code",
-                expected="-32602 for a tool that is not known",
-                found="-32601",
-                revision=exchange.revision,
-            )
-        ]
+        return [objections.no_such_code(exchange.revision)]
 
     def answered(self, exchange: Exchange, message: dict[str, Any], found: Found) -> None:
         """An answer has passed."""
@@ -451,18 +429,6 @@ class Memory:
             if self._quick and settled and "tools/call" not in side.undeclared:
                 side.call = judge.calls[party, "request"].get("tools/call")
 
-    def _unknown_tool(self, name: str, revision: str) -> Violation:
-        from difflib import get_close_matches  # noqa: PLC0415 - only where somebody is mistaken
-
-        near = get_close_matches(name[:100], list(self.tools.known)[:500], n=1)
-        return violation(
-            "contract/unknown-tool",
-            "/params/name",
-            expected=f"a listed tool, such as {near[0]}" if near else f"one of {len(self.tools.known)} listed tools",
-            found=f'"{name[:60]}"',
-            revision=revision,
-        )
-
 
 def _check_asked_back(exchange: Exchange, result: dict[str, Any]) -> list[Violation]:
     """Input that the client did not say it can give."""
@@ -472,7 +438,8 @@ def _check_asked_back(exchange: Exchange, result: dict[str, Any]) -> list[Violat
     for key, request in _object(result.get("inputRequests")).items():
         path = _INPUT_CAPABILITIES.get(str(_object(request).get("method")))
         if path is not None and path not in exchange.declared:
-            wrong.append(_lacks(f"/result/inputRequests/{escaped(key)}", Party.CLIENT, path, exchange.revision))
+            at = f"/result/inputRequests/{escaped(key)}"
+            wrong.append(objections.lacks(at, Party.CLIENT, path, exchange.revision))
     return wrong
 
 
@@ -486,23 +453,3 @@ def _token(value: Any) -> Id | None:
 def _object(value: Any) -> dict[str, Any]:
     """*value* if it is an object, else an empty one: a broken schema was reported, here it only must not hurt."""
     return value if isinstance(value, dict) else {}
-
-
-def _lacks(at: str, party: Party, path: str, revision: str) -> Violation:
-    return violation(
-        "protocol/capability", at, expected=f"the {party}'s capability {path}", found="not declared", revision=revision
-    )
-
-
-def _too_long(at: str, text: str, most: int) -> Violation:
-    return violation(
-        "protocol/token-size", at, expected=f"at most {most:,} characters", found=f"{len(text):,} characters"
-    )
-
-
-def _cancel_violation(expected: str, revision: str) -> Violation:
-    return violation("protocol/cancel", "/params/requestId", expected=expected, found="none", revision=revision)
-
-
-def _progress_violation(at: str, expected: str, found: str, judge: Judge) -> Violation:
-    return violation("protocol/progress", at, expected=expected, found=found, revision=judge.revision)
