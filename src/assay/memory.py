@@ -18,6 +18,7 @@ from assay.limits import Limits
 from assay.policy import Policy
 from assay.side import Id, Side, has_capability, undeclared
 from assay.spec.revisions import handshake
+from assay.tasks import TASK_CAPABILITIES, Tasks
 from assay.verdict import Exchange, Kind, Party, Violation
 
 Found = list[Violation]
@@ -33,16 +34,6 @@ _EXTENSIONS: Final = frozenset({"extensions", "experimental"})
 
 # All that is ever asked of what a request declares, and so all that is kept of it.
 ASKED_FOR: Final = frozenset(_INPUT_CAPABILITIES.values()) | _EXTENSIONS
-
-# What the receiver must have declared for a request to be run as a task (2025-11-25).
-_TASK_CAPABILITIES: Final = {
-    "tools/call": "tasks.requests.tools.call",
-    "sampling/createMessage": "tasks.requests.sampling.createMessage",
-    "elicitation/create": "tasks.requests.elicitation.create",
-}
-
-# Tasks that are remembered so that their payload can be judged by the request that started them.
-_MOST_TASKS: Final = 1000
 
 
 class Memory:
@@ -64,7 +55,7 @@ class Memory:
         self.lifecycle = Lifecycle(revision, errata=errata)
         self.tools = Tools(limits.tools) if tools is None else tools
         self.sides = {party: Side(party, limits, self.lifecycle.judge) for party in Party}
-        self._tasks: dict[tuple[Party, str], Exchange] = {}
+        self._tasks = Tasks(self.sides, limits)
         self._checked: dict[str, Callable[[Side, Mapping[str, Any], Judge], Iterator[Violation]]] = {
             "notifications/cancelled": self._check_cancel,
             "notifications/progress": self._check_progress,
@@ -99,7 +90,7 @@ class Memory:
         if exchange.method == "tools/call" and isinstance(name, str):
             exchange.detail = name[:100]
             known = self.tools.known.get(name)
-            exchange.as_task = "task" in params and self._runs_tasks(exchange)
+            exchange.as_task = "task" in params and self._tasks.runs(exchange)
             if known is not None:
                 exchange.contract = known
                 found += contract.check_usable(known, exchange.revision)
@@ -132,23 +123,12 @@ class Memory:
             exchange.detail = True
             if len(cursor) > self.limits.cursor_bytes:
                 found.append(objections.too_long("/params/cursor", cursor, self.limits.cursor_bytes))
-        exchange.as_task = "task" in params and self._runs_tasks(exchange)
+        exchange.as_task = "task" in params and self._tasks.runs(exchange)
         task = params.get("taskId")
         if exchange.revision == "2025-11-25" and exchange.method.startswith("tasks/") and isinstance(task, str):
             exchange.detail = task
         if side.party is Party.SERVER:
             found += self._check_features(exchange, params)
-
-    def _runs_tasks(self, exchange: Exchange) -> bool:
-        """Whether the receiver has said that it runs such a request as a task; otherwise it is to take no notice."""
-        path = _TASK_CAPABILITIES.get(exchange.method)
-        declared = self.sides[exchange.asker.other].capabilities
-        return (
-            exchange.revision == "2025-11-25"
-            and path is not None
-            and declared is not None
-            and has_capability(declared, path)
-        )
 
     def _check_features(self, exchange: Exchange, params: dict[str, Any]) -> list[Violation]:
         """Modes of sampling and elicitation that a client declares one by one."""
@@ -309,7 +289,7 @@ class Memory:
         if exchange.as_task:
             return 0
         if exchange.method == "tasks/result":
-            return self._check_payload(exchange, result, found)
+            return self._tasks.check_payload(exchange, result, found)
         if not handshake(exchange.revision) and result.get("resultType") == "input_required":
             found += _check_asked_back(exchange, result)
         elif exchange.contract is not None:
@@ -318,25 +298,12 @@ class Memory:
             return more
         return 0
 
-    def _check_payload(self, exchange: Exchange, result: dict[str, Any], found: Found) -> int:
-        """A task's payload is what the request that started it would have been answered with."""
-        started = self._tasks.get((exchange.asker, exchange.detail))
-        if started is None:
-            return 0
-        definition: Definition = started.entry.result
-        faults, more = definition.check("protocol/result", result, "/result", started.revision, self.limits.violations)
-        found += faults
-        if not faults and started.contract is not None:
-            faults, more = contract.check_output(started.contract, result, started.revision, self.limits.violations)
-            found += faults
-        return more
-
     def _check_code(self, exchange: Exchange, error: dict[str, Any]) -> list[Violation]:
         """-32601 to tools/call from a server that does have tools."""
         declared = self.sides[Party.SERVER].capabilities or {}
         if exchange.method != "tools/call" or error["code"] != -32601 or not ("tools" in declared or self.tools.known):
             return []
-        if exchange.contract is not None and has_capability(declared, _TASK_CAPABILITIES["tools/call"]):
+        if exchange.contract is not None and has_capability(declared, TASK_CAPABILITIES["tools/call"]):
             # Of a tool that is known it says that the call had to be a task, or must not be one (2025-11-25).
             return []
         return [objections.no_such_code(exchange.revision)]
@@ -349,13 +316,10 @@ class Memory:
             return
         result = message["result"]
         if exchange.as_task:
-            self._task_started(exchange, result)
+            self._tasks.started(exchange, result)
             return
         if exchange.method == "tasks/result":
-            # Over, but its payload may be fetched again, and is held to the same promise.
-            started = self._tasks.get((exchange.asker, exchange.detail))
-            if started is not None:
-                self.sides[exchange.asker].forget_token(started)
+            self._tasks.fetched(exchange)
         effect = self._answered.get(exchange.method)
         if effect is not None and exchange.asker is Party.CLIENT:
             effect(exchange, result, found)
@@ -374,8 +338,7 @@ class Memory:
         server.settled.clear()
         server.tokens.clear()
         server.garbage = 0
-        for asker, ident in list(self._tasks):
-            self._task_ended(asker, ident)
+        self._tasks.renew()
         self.tools.changed()
 
     def _negotiated(self, exchange: Exchange, result: dict[str, Any], found: Found) -> None:  # noqa: ARG002
@@ -401,22 +364,6 @@ class Memory:
                 outputs=exchange.revision >= "2025-06-18",
                 revision=exchange.revision,
             )
-
-    def _task_started(self, exchange: Exchange, result: dict[str, Any]) -> None:
-        ident = _object(result.get("task")).get("taskId")
-        if isinstance(ident, str) and len(ident) <= self.limits.id_bytes:
-            self._task_ended(exchange.asker, ident)
-            self._tasks[exchange.asker, ident] = exchange
-            # A task outlives the answer to the request that started it, and goes on telling its progress.
-            if exchange.token is not None:
-                self.sides[exchange.asker].tokens[exchange.token] = None
-            if len(self._tasks) > _MOST_TASKS:
-                self._task_ended(*next(iter(self._tasks)))
-
-    def _task_ended(self, asker: Party, ident: str) -> None:
-        exchange = self._tasks.pop((asker, ident), None)
-        if exchange is not None:
-            self.sides[asker].forget_token(exchange)
 
     def _settle(self) -> None:
         """Gives both sides the revision in force, and works out what neither may use."""
