@@ -16,25 +16,10 @@ import orjson
 import pytest
 
 from assay.limits import Limits
-from assay.settings import (
-    ANY,
-    EACH,
-    RESERVED,
-    ApiKey,
-    Auth,
-    Jwt,
-    Settings,
-    SettingsError,
-    TierSettings,
-    known,
-    load,
-    load_as,
-    moment,
-    secret,
-    table,
-    variable,
-    word,
-)
+from assay.settings import ApiKey, Auth, Jwt, Settings, SettingsError, TierSettings, load, load_as
+from assay.settings.fields import moment, secret, table, word
+from assay.settings.known import ANY, EACH, known, variable
+from assay.settings.places import RESERVED
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
@@ -669,13 +654,25 @@ def test_a_directory_that_is_not_there_is_a_slip_where_an_option_names_it(tmp_pa
     assert b"argument --examples: nowhere: no such directory" in done.stderr
 
 
-def test_without_a_file_nothing_is_loaded_for_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("toml", "unwanted"),
+    [
+        pytest.param(
+            "", {"tomllib", "difflib", "assay.response", "assay.contracts", "assay.settings.known"}, id="no-file"
+        ),
+        pytest.param("[limits]\ndepth = 64\n", {"difflib", "orjson", "assay.response", "assay.rules"}, id="a-limit"),
+        pytest.param('[tiers]\ntier = "pro"\n', {"difflib", "orjson", "assay.response", "assay.rules"}, id="a-tier"),
+    ],
+)
+def test_nothing_is_loaded_that_the_settings_do_not_need(tmp_path: Path, toml: str, unwanted: set[str]) -> None:
     """Ours: a client waits for the server to start."""
+    if toml:
+        (tmp_path / "assay.toml").write_text(toml)
     program = (
         "import os, sys\n"
         "from assay.settings import load\n"
         "load({name: '' for name in os.environ}, '.')\n"
-        "sys.exit(', '.join({'tomllib', 'difflib', 'assay.response', 'assay.contracts'} & set(sys.modules)))\n"
+        f"sys.exit(', '.join({unwanted} & set(sys.modules)))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, check=False, timeout=SECONDS

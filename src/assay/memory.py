@@ -8,17 +8,17 @@ violation, added to the list that the caller hands in.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from assay import objections
 from assay.contracts.tools import Tools
 from assay.engine.pointers import escaped
 from assay.ladder import contract
 from assay.ladder.protocol import Definition, Judge
 from assay.lifecycle import CAPABILITIES_KEY, Lifecycle
 from assay.limits import Limits
-from assay.objections import set_aside
 from assay.policy import Policy
-from assay.rules import violation
 from assay.side import Id, Side, has_capability, undeclared
 from assay.spec.revisions import handshake
+from assay.tasks import TASK_CAPABILITIES, Tasks
 from assay.verdict import Exchange, Kind, Party, Violation
 
 Found = list[Violation]
@@ -34,16 +34,6 @@ _EXTENSIONS: Final = frozenset({"extensions", "experimental"})
 
 # All that is ever asked of what a request declares, and so all that is kept of it.
 ASKED_FOR: Final = frozenset(_INPUT_CAPABILITIES.values()) | _EXTENSIONS
-
-# What the receiver must have declared for a request to be run as a task (2025-11-25).
-_TASK_CAPABILITIES: Final = {
-    "tools/call": "tasks.requests.tools.call",
-    "sampling/createMessage": "tasks.requests.sampling.createMessage",
-    "elicitation/create": "tasks.requests.elicitation.create",
-}
-
-# Tasks that are remembered so that their payload can be judged by the request that started them.
-_MOST_TASKS: Final = 1000
 
 
 class Memory:
@@ -65,7 +55,7 @@ class Memory:
         self.lifecycle = Lifecycle(revision, errata=errata)
         self.tools = Tools(limits.tools) if tools is None else tools
         self.sides = {party: Side(party, limits, self.lifecycle.judge) for party in Party}
-        self._tasks: dict[tuple[Party, str], Exchange] = {}
+        self._tasks = Tasks(self.sides, limits)
         self._checked: dict[str, Callable[[Side, Mapping[str, Any], Judge], Iterator[Violation]]] = {
             "notifications/cancelled": self._check_cancel,
             "notifications/progress": self._check_progress,
@@ -100,7 +90,7 @@ class Memory:
         if exchange.method == "tools/call" and isinstance(name, str):
             exchange.detail = name[:100]
             known = self.tools.known.get(name)
-            exchange.as_task = "task" in params and self._runs_tasks(exchange)
+            exchange.as_task = "task" in params and self._tasks.runs(exchange)
             if known is not None:
                 exchange.contract = known
                 found += contract.check_usable(known, exchange.revision)
@@ -108,9 +98,9 @@ class Memory:
                 found += faults
                 return more
             if self.tools.is_aside(name):
-                found.append(set_aside(name, exchange.revision))
+                found.append(objections.set_aside(name, exchange.revision))
             elif self.tools.complete:
-                found.append(self._unknown_tool(name, exchange.revision))
+                found.append(objections.unknown_tool(name, self.tools.known, exchange.revision))
         elif params:
             self._take_details(side, exchange, params, found)
         return 0
@@ -119,7 +109,7 @@ class Memory:
         token = _token(meta.get("progressToken"))
         if token is not None:
             if isinstance(token, str) and len(token) > self.limits.id_bytes:
-                found.append(_too_long("/params/_meta/progressToken", token, self.limits.id_bytes))
+                found.append(objections.too_long("/params/_meta/progressToken", token, self.limits.id_bytes))
                 return
             exchange.token = token
             side.tokens[token] = None
@@ -132,24 +122,13 @@ class Memory:
         if isinstance(cursor, str):
             exchange.detail = True
             if len(cursor) > self.limits.cursor_bytes:
-                found.append(_too_long("/params/cursor", cursor, self.limits.cursor_bytes))
-        exchange.as_task = "task" in params and self._runs_tasks(exchange)
+                found.append(objections.too_long("/params/cursor", cursor, self.limits.cursor_bytes))
+        exchange.as_task = "task" in params and self._tasks.runs(exchange)
         task = params.get("taskId")
         if exchange.revision == "2025-11-25" and exchange.method.startswith("tasks/") and isinstance(task, str):
             exchange.detail = task
         if side.party is Party.SERVER:
             found += self._check_features(exchange, params)
-
-    def _runs_tasks(self, exchange: Exchange) -> bool:
-        """Whether the receiver has said that it runs such a request as a task; otherwise it is to take no notice."""
-        path = _TASK_CAPABILITIES.get(exchange.method)
-        declared = self.sides[exchange.asker.other].capabilities
-        return (
-            exchange.revision == "2025-11-25"
-            and path is not None
-            and declared is not None
-            and has_capability(declared, path)
-        )
 
     def _check_features(self, exchange: Exchange, params: dict[str, Any]) -> list[Violation]:
         """Modes of sampling and elicitation that a client declares one by one."""
@@ -160,7 +139,7 @@ class Memory:
             wanted.append(("/params/tools", "sampling.tools"))
         declared = self.sides[Party.CLIENT].capabilities
         return [
-            _lacks(at, Party.CLIENT, path, exchange.revision)
+            objections.lacks(at, Party.CLIENT, path, exchange.revision)
             for at, path in wanted
             if declared is not None and not has_capability(declared, path)
         ]
@@ -208,17 +187,11 @@ class Memory:
         asker = self._cancelling(side, judge)
         exchange = asker.open.get(ident)
         if asker is not side and exchange is not None and exchange.method != "subscriptions/listen":
-            yield violation(
-                "protocol/cancel-other",
-                "/params/requestId",
-                expected="the id of a subscription",
-                found=f"that of {exchange.method}",
-                revision=judge.revision,
-            )
+            yield objections.cancels_other(exchange, judge.revision)
         elif exchange is None and ident not in asker.settled:
-            yield _cancel_violation("the id of an open request of its own", judge.revision)
+            yield objections.cancels_nothing("the id of an open request of its own", judge.revision)
         elif exchange is not None and exchange.method == "initialize":
-            yield _cancel_violation("another request than initialize", judge.revision)
+            yield objections.cancels_nothing("another request than initialize", judge.revision)
 
     def _check_progress(self, side: Side, params: Mapping[str, Any], judge: Judge) -> Iterator[Violation]:
         tokens = self.sides[side.party.other].tokens
@@ -227,9 +200,11 @@ class Memory:
             return
         last = tokens.get(token)
         if token not in tokens:
-            yield _progress_violation("/params/progressToken", "the token of an open request", "another", judge)
+            yield objections.no_progress(
+                "/params/progressToken", "the token of an open request", "another", judge.revision
+            )
         elif last is not None and progress <= last:
-            yield _progress_violation("/params/progress", f"more than {last:g}", f"{progress:g}", judge)
+            yield objections.no_progress("/params/progress", f"more than {last:g}", f"{progress:g}", judge.revision)
 
     def noted(self, side: Side, method: str, params: Mapping[str, Any], judge: Judge) -> Exchange | None:
         """A notification has passed; the exchange that it concerns, if any."""
@@ -307,23 +282,14 @@ class Memory:
         declared = exchange.declared or frozenset()
         if not found or not (self.has_extensions({}) or declared & _EXTENSIONS):
             return found
-        return [
-            violation(
-                "protocol/extension",
-                each.at,
-                expected="a result of the specification",
-                found=each.found,
-                revision=judge.revision,
-            )
-            for each in found
-        ]
+        return [objections.beyond(each, judge.revision) for each in found]
 
     def _check_promise(self, exchange: Exchange, result: dict[str, Any], found: Found) -> int:
         """What goes beyond the schema: the tool's contract, the payload of a task, what may be asked back."""
         if exchange.as_task:
             return 0
         if exchange.method == "tasks/result":
-            return self._check_payload(exchange, result, found)
+            return self._tasks.check_payload(exchange, result, found)
         if not handshake(exchange.revision) and result.get("resultType") == "input_required":
             found += _check_asked_back(exchange, result)
         elif exchange.contract is not None:
@@ -332,36 +298,15 @@ class Memory:
             return more
         return 0
 
-    def _check_payload(self, exchange: Exchange, result: dict[str, Any], found: Found) -> int:
-        """A task's payload is what the request that started it would have been answered with."""
-        started = self._tasks.get((exchange.asker, exchange.detail))
-        if started is None:
-            return 0
-        definition: Definition = started.entry.result
-        faults, more = definition.check("protocol/result", result, "/result", started.revision, self.limits.violations)
-        found += faults
-        if not faults and started.contract is not None:
-            faults, more = contract.check_output(started.contract, result, started.revision, self.limits.violations)
-            found += faults
-        return more
-
     def _check_code(self, exchange: Exchange, error: dict[str, Any]) -> list[Violation]:
         """-32601 to tools/call from a server that does have tools."""
         declared = self.sides[Party.SERVER].capabilities or {}
         if exchange.method != "tools/call" or error["code"] != -32601 or not ("tools" in declared or self.tools.known):
             return []
-        if exchange.contract is not None and has_capability(declared, _TASK_CAPABILITIES["tools/call"]):
+        if exchange.contract is not None and has_capability(declared, TASK_CAPABILITIES["tools/call"]):
             # Of a tool that is known it says that the call had to be a task, or must not be one (2025-11-25).
             return []
-        return [
-            violation(
-                "protocol/error-code",
-                "/error/code",
-                expected="-32602 for a tool that is not known",
-                found="-32601",
-                revision=exchange.revision,
-            )
-        ]
+        return [objections.no_such_code(exchange.revision)]
 
     def answered(self, exchange: Exchange, message: dict[str, Any], found: Found) -> None:
         """An answer has passed."""
@@ -371,13 +316,10 @@ class Memory:
             return
         result = message["result"]
         if exchange.as_task:
-            self._task_started(exchange, result)
+            self._tasks.started(exchange, result)
             return
         if exchange.method == "tasks/result":
-            # Over, but its payload may be fetched again, and is held to the same promise.
-            started = self._tasks.get((exchange.asker, exchange.detail))
-            if started is not None:
-                self.sides[exchange.asker].forget_token(started)
+            self._tasks.fetched(exchange)
         effect = self._answered.get(exchange.method)
         if effect is not None and exchange.asker is Party.CLIENT:
             effect(exchange, result, found)
@@ -396,8 +338,7 @@ class Memory:
         server.settled.clear()
         server.tokens.clear()
         server.garbage = 0
-        for asker, ident in list(self._tasks):
-            self._task_ended(asker, ident)
+        self._tasks.renew()
         self.tools.changed()
 
     def _negotiated(self, exchange: Exchange, result: dict[str, Any], found: Found) -> None:  # noqa: ARG002
@@ -424,22 +365,6 @@ class Memory:
                 revision=exchange.revision,
             )
 
-    def _task_started(self, exchange: Exchange, result: dict[str, Any]) -> None:
-        ident = _object(result.get("task")).get("taskId")
-        if isinstance(ident, str) and len(ident) <= self.limits.id_bytes:
-            self._task_ended(exchange.asker, ident)
-            self._tasks[exchange.asker, ident] = exchange
-            # A task outlives the answer to the request that started it, and goes on telling its progress.
-            if exchange.token is not None:
-                self.sides[exchange.asker].tokens[exchange.token] = None
-            if len(self._tasks) > _MOST_TASKS:
-                self._task_ended(*next(iter(self._tasks)))
-
-    def _task_ended(self, asker: Party, ident: str) -> None:
-        exchange = self._tasks.pop((asker, ident), None)
-        if exchange is not None:
-            self.sides[asker].forget_token(exchange)
-
     def _settle(self) -> None:
         """Gives both sides the revision in force, and works out what neither may use."""
         judge = self.lifecycle.judge
@@ -451,18 +376,6 @@ class Memory:
             if self._quick and settled and "tools/call" not in side.undeclared:
                 side.call = judge.calls[party, "request"].get("tools/call")
 
-    def _unknown_tool(self, name: str, revision: str) -> Violation:
-        from difflib import get_close_matches  # noqa: PLC0415 - only where somebody is mistaken
-
-        near = get_close_matches(name[:100], list(self.tools.known)[:500], n=1)
-        return violation(
-            "contract/unknown-tool",
-            "/params/name",
-            expected=f"a listed tool, such as {near[0]}" if near else f"one of {len(self.tools.known)} listed tools",
-            found=f'"{name[:60]}"',
-            revision=revision,
-        )
-
 
 def _check_asked_back(exchange: Exchange, result: dict[str, Any]) -> list[Violation]:
     """Input that the client did not say it can give."""
@@ -472,7 +385,8 @@ def _check_asked_back(exchange: Exchange, result: dict[str, Any]) -> list[Violat
     for key, request in _object(result.get("inputRequests")).items():
         path = _INPUT_CAPABILITIES.get(str(_object(request).get("method")))
         if path is not None and path not in exchange.declared:
-            wrong.append(_lacks(f"/result/inputRequests/{escaped(key)}", Party.CLIENT, path, exchange.revision))
+            at = f"/result/inputRequests/{escaped(key)}"
+            wrong.append(objections.lacks(at, Party.CLIENT, path, exchange.revision))
     return wrong
 
 
@@ -486,23 +400,3 @@ def _token(value: Any) -> Id | None:
 def _object(value: Any) -> dict[str, Any]:
     """*value* if it is an object, else an empty one: a broken schema was reported, here it only must not hurt."""
     return value if isinstance(value, dict) else {}
-
-
-def _lacks(at: str, party: Party, path: str, revision: str) -> Violation:
-    return violation(
-        "protocol/capability", at, expected=f"the {party}'s capability {path}", found="not declared", revision=revision
-    )
-
-
-def _too_long(at: str, text: str, most: int) -> Violation:
-    return violation(
-        "protocol/token-size", at, expected=f"at most {most:,} characters", found=f"{len(text):,} characters"
-    )
-
-
-def _cancel_violation(expected: str, revision: str) -> Violation:
-    return violation("protocol/cancel", "/params/requestId", expected=expected, found="none", revision=revision)
-
-
-def _progress_violation(at: str, expected: str, found: str, judge: Judge) -> Violation:
-    return violation("protocol/progress", at, expected=expected, found=found, revision=judge.revision)

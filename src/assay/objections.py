@@ -4,7 +4,7 @@ What stands against a message by what was said before: an id in use, a capabilit
 Each function words one violation; whether it applies is for the conversation to see. No state of its own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from assay.ladder.envelope import Profile
@@ -92,6 +92,78 @@ def unsolicited(ident: Any, exchange: Exchange | None, revision: str | None) -> 
         found=shown_id(ident) if exchange is None else f"that of a request already {exchange.state}",
         revision=revision,
         hint=_LATE if exchange is not None and exchange.state == "timed-out" else None,
+    )
+
+
+def cancels_other(exchange: Exchange, revision: str) -> Violation:
+    """A request that its receiver takes back, and which is no subscription."""
+    return violation(
+        "protocol/cancel-other",
+        "/params/requestId",
+        expected="the id of a subscription",
+        found=f"that of {exchange.method}",
+        revision=revision,
+    )
+
+
+def cancels_nothing(expected: str, revision: str) -> Violation:
+    """A request that cannot be cancelled."""
+    return violation("protocol/cancel", "/params/requestId", expected=expected, found="none", revision=revision)
+
+
+def no_progress(at: str, expected: str, found: str, revision: str) -> Violation:
+    """Progress of nothing, or that does not rise."""
+    return violation("protocol/progress", at, expected=expected, found=found, revision=revision)
+
+
+def too_long(at: str, text: str, most: int) -> Violation:
+    """A token, or a cursor, that would take too much room."""
+    return violation(
+        "protocol/token-size", at, expected=f"at most {most:,} characters", found=f"{len(text):,} characters"
+    )
+
+
+def lacks(at: str, party: Party, path: str, revision: str) -> Violation:
+    """Something in a message that *party* has not declared."""
+    return violation(
+        "protocol/capability", at, expected=f"the {party}'s capability {path}", found="not declared", revision=revision
+    )
+
+
+def beyond(wrong: Violation, revision: str) -> Violation:
+    """A type of result that is *wrong* by the specification, and may be that of a declared extension."""
+    return violation(
+        "protocol/extension",
+        wrong.at,
+        expected="a result of the specification",
+        found=wrong.found,
+        revision=revision,
+    )
+
+
+def no_such_code(revision: str) -> Violation:
+    """-32601 from a server that does have tools."""
+    return violation(
+        "protocol/error-code",
+        "/error/code",
+        expected="-32602 for a tool that is not known",
+        found="-32601",
+        revision=revision,
+    )
+
+
+def unknown_tool(name: str, known: Iterable[str], revision: str) -> Violation:
+    """A call of a tool that the list does not have."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only where somebody is mistaken
+
+    listed = list(known)
+    near = get_close_matches(name[:100], listed[:500], n=1)
+    return violation(
+        "contract/unknown-tool",
+        "/params/name",
+        expected=f"a listed tool, such as {near[0]}" if near else f"one of {len(listed)} listed tools",
+        found=f'"{name[:60]}"',
+        revision=revision,
     )
 
 

@@ -31,7 +31,8 @@ from jwt.algorithms import RSAAlgorithm
 from assay.auth import Denied, Gate, Principal, tokens
 from assay.auth.keys import written_hash
 from assay.auth.keyset import KINDS
-from assay.settings import ALGORITHMS, ApiKey, Auth
+from assay.settings import ApiKey, Auth
+from assay.settings.auth import ALGORITHMS
 
 SECRET = "s3cret-7f1c"  # noqa: S105 - it is none
 """Stands where a secret would, and must be nowhere else."""

@@ -27,8 +27,8 @@ from assay.auth.refusals import (
     Refusal,
 )
 from assay.ladder import syntax
-from assay.response.codes import TIERS
 from assay.settings import Jwt
+from assay.tiers import TIERS
 
 NAME_CHARACTERS: Final = 256
 """Of a principal. OpenID Connect §2 has 255 at most; names are kept with sessions and written to the journal."""

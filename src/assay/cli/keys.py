@@ -7,7 +7,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-_TIERS = ("community", "pro", "enterprise")
+from assay.tiers import TIERS
 
 # More than any key has; whoever pipes in something else is told so before all of it is read.
 _MOST = 8 << 10
@@ -36,7 +36,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     new.add_argument("name", metavar="NAME", type=_name, help="who will have it; the name in logs and in the journal")
-    new.add_argument("--tier", choices=_TIERS, help="the tier of its holder (default: that of the server)")
+    new.add_argument("--tier", choices=TIERS, help="the tier of its holder (default: that of the server)")
     new.add_argument("--expires", metavar="DATE", type=_date, help="from when on it is no good, such as 2027-01-01")
     new.set_defaults(run=run_new)
     hashed = commands.add_parser(

@@ -1,11 +1,8 @@
-"""The words of the contract that programs compare: tiers and error codes. Models, tests and pages read these tables."""
+"""The words of the contract that programs compare, beside the tiers. Models, tests and pages read these tables."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
-
-TIERS: Final = ("community", "pro", "enterprise")
-"""From the least to the most: a tier has everything that those before it have."""
 
 TIMED: Final = frozenset({"pro", "enterprise"})
 """The tiers in which `duration_ms` is required (specs/004, Envelope Schema)."""

@@ -16,12 +16,13 @@ from typing import Any, Final, NamedTuple, ParamSpec
 
 import orjson
 
-from assay.response.codes import ENVELOPE, ERROR_CODES, TIERS
+from assay.response.codes import ENVELOPE, ERROR_CODES
 from assay.response.discretion import Heard, heard
 from assay.response.failures import discreet, hints_in, raised, reported
 from assay.response.model import ResponseEnvelope, ToolError, UpgradeHint, check_text, check_word, sealed
 from assay.response.text import written
 from assay.response.tiers import UpgradeRequiredError
+from assay.tiers import TIERS
 
 P = ParamSpec("P")
 

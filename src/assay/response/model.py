@@ -13,8 +13,9 @@ from typing import Any, Final, NoReturn
 import orjson
 
 from assay.response import schema
-from assay.response.codes import ERROR_CODES, TIERS, TIMED
+from assay.response.codes import ERROR_CODES, TIMED
 from assay.response.text import check_utf8, written
+from assay.tiers import TIERS
 
 _VERSION: Final = re.compile(schema.SEMANTIC_VERSION)
 

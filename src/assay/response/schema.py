@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from assay.response.codes import ERROR_CODES, TIERS, TIMED
+from assay.response.codes import ERROR_CODES, TIMED
+from assay.tiers import TIERS
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
-from assay.response.codes import TIERS
 from assay.response.model import UpgradeHint
+from assay.tiers import TIERS
 
 _RANK: Final = {tier: rank for rank, tier in enumerate(TIERS)}
 

@@ -5,25 +5,22 @@ It knows HTTP, sessions and streams. What a message means, and what becomes of i
 in, `Safety` and the gate.
 """
 
-import asyncio
 import logging
-import threading
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from time import monotonic
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 import orjson
 
 from assay import render
 from assay.assets.methods import Methods
-from assay.assets.server import WAITING, AssetServer, Settled, Turn, is_mcp
+from assay.assets.server import AssetServer, Settled, Turn, is_mcp
 from assay.auth import Gate, Principal
 from assay.conversation import Facts
 from assay.edges.http import body
 from assay.edges.http.asking import ENDPOINT, UNNAMED, Accepts, Headers, headers_of, is_json, names_revision
 from assay.edges.http.door import METADATA, Door
-from assay.edges.http.events import PING, event, primer
+from assay.edges.http.events import event, primer
 from assay.edges.http.replies import (
     CLOSE,
     SMALL,
@@ -38,30 +35,23 @@ from assay.edges.http.replies import (
     refuse,
     reply,
     shared,
+    slowly,
     text,
 )
 from assay.edges.http.safety import Safety
 from assay.edges.http.section import Http
 from assay.edges.http.sessions import Session, Sessions
 from assay.edges.http.statuses import is_patient, status_of
-from assay.edges.http.streams import close, until_gone
+from assay.edges.http.streams import Streams
+from assay.edges.http.waiting import beside, listens, may_take_long, waits
 from assay.edges.recorder import Recorder
 from assay.journal.moment import Moment
 from assay.limits import DEFAULT, Limits
 from assay.spec.revisions import LATEST, REVISIONS, handshake
-from assay.verdict import Verdict
 
 _log: Final = logging.getLogger("assay")
 
-_LISTEN: Final = b"subscriptions/listen"
-_WAITING: Final = WAITING.encode()
-"""What a frame may say that has no answer at once."""
-
-_STATELESS: Final = frozenset(each.encode() for each in REVISIONS if not handshake(each))
-
 _IN_SESSION: Final = Facts("http")
-
-T = TypeVar("T")
 
 
 class Caller(NamedTuple):
@@ -110,7 +100,7 @@ class App:
         self._http = http or Http()
         self._door = Door(safety or Safety(), gate, Principal("anonymous", methods.tier))
         self.sessions: Sessions[AssetServer] = Sessions(self._http, clock)
-        self.streams: set[asyncio.Future[None]] = set()
+        self.streams = Streams(self._http)
         self.in_hand = 0
         self.stopping = False
         self._idle: dict[tuple[str | None, str], list[AssetServer]] = {}
@@ -149,8 +139,7 @@ class App:
     def stop(self) -> None:
         """From now on nothing new is begun; streams end, after what is still to be said on them."""
         self.stopping = True
-        for closing in list(self.streams):
-            close(closing)
+        self.streams.end()
 
     # ── beside the protocol ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -266,7 +255,7 @@ class App:
             and headers.get(b"content-type") == b"application/json"
             and self._accepts.read(headers.get(b"accept"))[0]
         )
-        if not plain or self.stopping or self.in_hand >= self._http.requests or _may_take_long(frame, headers):
+        if not plain or self.stopping or self.in_hand >= self._http.requests or may_take_long(frame, headers):
             return None
         known = self._door.known(headers)
         caller = self._known_caller(known, headers) if known is not None else None
@@ -282,7 +271,7 @@ class App:
     async def _message(self, caller: Caller, frame: bytes, as_json: bool, receive: Receive, send: Send) -> None:
         heard = self._heard(caller, frame)
         server, moment, turn = heard.server, heard.moment, heard.turn
-        if turn.said and _listens(turn.verdict):
+        if turn.said and listens(turn.verdict):
             self._recorder.exchange(turn, (), moment, caller.headers)
             self._recorder.flush()
             # It waits for nothing that we do, so it takes no place of those who do.
@@ -292,10 +281,10 @@ class App:
             finally:
                 self.in_hand += 1
             return
-        if any(map(_waits, turn.asked)):
+        if any(map(waits, turn.asked)):
             answers = []
             for request in turn.asked:
-                answer = await _beside(server.answer, request, moment.request_id)
+                answer = await beside(server.answer, request, moment.request_id)
                 answers.append((server.settle(request, answer), answer[1]))
         else:
             answers = server.answers(turn, moment.request_id)
@@ -304,7 +293,7 @@ class App:
         if outcome.status == 200 and outcome.content and not as_json:
             await self._as_stream(caller, outcome.content, outcome.headers, send)
         elif len(outcome.content) > SMALL:
-            await self._slowly(reply(send, *outcome))
+            await slowly(reply(send, *outcome), self._http.send_seconds)
         else:
             await reply(send, *outcome)
 
@@ -388,15 +377,6 @@ class App:
                 spare.append(server)
         return []
 
-    async def _slowly(self, sending: Awaitable[None]) -> None:
-        """Sends what the client may be slow to take."""
-        try:
-            async with asyncio.timeout(self._http.send_seconds):
-                await sending
-        except TimeoutError:
-            # The connection is cut off by whoever watches over those that do not move.
-            return
-
     # ── streams ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _as_stream(self, caller: Caller, frame: bytes, headers: Pairs, send: Send) -> None:
@@ -408,17 +388,17 @@ class App:
             stream = session.new_stream()
             first = primer(session.keep(stream, 0, b"")) if _primed(session) else b""
             events = first + event(frame, session.keep(stream, 1, frame))
-        await self._slowly(send({"type": "http.response.body", "body": events}))
+        await slowly(send({"type": "http.response.body", "body": events}), self._http.send_seconds)
 
     async def _subscription(
         self, server: AssetServer, said: Sequence[bytes], headers: Pairs, receive: Receive, send: Send
     ) -> None:
         """What `subscriptions/listen` opens: nothing changes while we run, so only the end of it is ever told."""
-        if self.stopping or len(self.streams) >= self._http.streams:
+        if self.stopping or self.streams.full:
             await refuse(send, "OVERLOADED", "too many streams at once", [(b"retry-after", b"10"), *headers])
             return
         first = [event(each) for each in said]
-        await self._streamed(first, headers, receive, send, lambda: map(event, server.end()))
+        await self.streams.run(first, headers, receive, send, lambda: map(event, server.end()))
 
     async def _listen(self, principal: Principal, headers: Headers, receive: Receive, send: Send) -> None:
         """GET: a stream for what the server has to say by itself, or the rest of one that broke off."""
@@ -432,7 +412,7 @@ class App:
         if session is None:
             await not_allowed(send, "POST", shared(headers))
             return
-        if self.stopping or len(self.streams) >= self._http.streams:
+        if self.stopping or self.streams.full:
             told = [(b"retry-after", b"10"), *shared(headers)]
             await refuse(send, "OVERLOADED", "too many streams at once", told)
             return
@@ -444,48 +424,7 @@ class App:
         first = [event(data, ident) for ident, data in missed if data]
         if last is None and _primed(session):
             first = [primer(session.keep(session.new_stream(), 0, b""))]
-        await self._streamed(first, shared(headers), receive, send, tuple, session, once=bool(missed))
-
-    async def _streamed(
-        self,
-        first: Sequence[bytes],
-        headers: Pairs,
-        receive: Receive,
-        send: Send,
-        last: Callable[[], Any],
-        session: Session[AssetServer] | None = None,
-        *,
-        once: bool = False,
-    ) -> None:
-        """Sends *first*, then nothing but signs of life until either side ends it, then *last*."""
-        closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def end() -> None:
-            close(closing)
-
-        self.streams.add(closing)
-        if session is not None:
-            session.open_streams.add(end)
-        watch = asyncio.ensure_future(until_gone(receive, closing))
-        try:
-            await send({"type": "http.response.start", "status": 200, "headers": [*STREAM, *headers]})
-            # Without a first byte some clients wait for the head of the answer.
-            await send({"type": "http.response.body", "body": b"".join(first) or PING, "more_body": True})
-            while not once and not closing.done():
-                await asyncio.wait((closing,), timeout=self._http.ping_seconds)
-                if not closing.done():
-                    async with asyncio.timeout(self._http.send_seconds):
-                        await send({"type": "http.response.body", "body": PING, "more_body": True})
-            gone = watch.done()
-            ending = b"" if gone else b"".join(last())
-            await self._slowly(send({"type": "http.response.body", "body": ending}))
-        except TimeoutError:
-            return
-        finally:
-            watch.cancel()
-            self.streams.discard(closing)
-            if session is not None:
-                session.open_streams.discard(end)
+        await self.streams.run(first, shared(headers), receive, send, tuple, session, once=bool(missed))
 
     async def _end_session(self, principal: Principal, headers: Headers, send: Send) -> None:
         caller = await self._caller(principal, headers, send)
@@ -498,49 +437,5 @@ class App:
         await reply(send, 200, headers=shared(headers))
 
 
-# ── what a request says ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _may_take_long(frame: bytes, headers: Headers) -> bool:
-    """Whether *frame* could mean a stream, waiting for somebody else, or work that holds up others."""
-    if len(frame) > SMALL:
-        return True
-    if headers.get(b"mcp-protocol-version") in _STATELESS:
-        # The headers say what is in the frame, or it is refused.
-        name = headers.get(b"mcp-name", b"")
-        return headers.get(b"mcp-method") == _LISTEN or name == _WAITING or name.startswith(b"=?")
-    return _LISTEN in frame or _WAITING in frame
-
-
-def _listens(verdict: Verdict) -> bool:
-    exchange = verdict.exchange
-    return exchange is not None and exchange.method == "subscriptions/listen" and verdict.onward is not None
-
-
-def _waits(request: Verdict) -> bool:
-    """Whether answering *request* means waiting for somebody else."""
-    params = request.value.get("params")
-    name = request.value["method"] if request.exchange is None else (params or {}).get("name")
-    return bool(name == WAITING)
-
-
 def _primed(session: Session[AssetServer]) -> bool:
     return (session.server.revision or "") >= "2025-11-25"
-
-
-async def _beside(work: Callable[..., T], *arguments: Any) -> T:
-    """
-    What *work* gives, in a thread that nobody waits for at the end.
-
-    A pool would have few threads, and hold up the exit until a backend has answered.
-    """
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
-
-    def run() -> None:
-        given = work(*arguments)
-        with suppress(RuntimeError):  # the loop is closed: nobody wants to know any more
-            loop.call_soon_threadsafe(lambda: None if done.done() else done.set_result(given))
-
-    threading.Thread(target=run, daemon=True).start()
-    return await done

@@ -1,5 +1,6 @@
 """Answers as ASGI messages: status, headers, body. Knows HTTP, not MCP."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -39,6 +40,16 @@ async def reply(send: Send, status: int, body: bytes = b"", headers: Pairs = ())
     every = [JSON, length, *headers] if body else [length, *headers]
     await send({"type": "http.response.start", "status": status, "headers": every})
     await send({"type": "http.response.body", "body": body})
+
+
+async def slowly(sending: Awaitable[None], seconds: float) -> None:
+    """Sends what the client may be slow to take."""
+    try:
+        async with asyncio.timeout(seconds):
+            await sending
+    except TimeoutError:
+        # The connection is cut off by whoever watches over those that do not move.
+        return
 
 
 async def text(send: Send, status: int, body: bytes, kind: bytes = b"text/plain; charset=utf-8") -> None:

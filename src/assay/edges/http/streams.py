@@ -1,8 +1,14 @@
-"""How a stream learns that it is over. A future says so, once, whoever is first."""
+"""Streams that are open, and how each learns that it is over. A future says so, once, whoever is first."""
 
+import asyncio
 from asyncio import Future
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
-from assay.edges.http.replies import Receive
+from assay.edges.http.events import PING
+from assay.edges.http.replies import STREAM, Pairs, Receive, Send, slowly
+from assay.edges.http.section import Http
+from assay.edges.http.sessions import Session
 
 
 async def until_gone(receive: Receive, closing: "Future[None]") -> None:
@@ -16,3 +22,67 @@ def close(closing: "Future[None]") -> None:
     """It is over."""
     if not closing.done():
         closing.set_result(None)
+
+
+class Streams:
+    """All streams of one server. What is said on them is somebody else's business."""
+
+    __slots__ = ("_http", "_open")
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+        self._open: set[Future[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    @property
+    def full(self) -> bool:
+        """Whether there are as many as there may be."""
+        return len(self._open) >= self._http.streams
+
+    def end(self) -> None:
+        """Ends them all, after what is still to be said on them."""
+        for closing in list(self._open):
+            close(closing)
+
+    async def run(
+        self,
+        first: Sequence[bytes],
+        headers: Pairs,
+        receive: Receive,
+        send: Send,
+        last: Callable[[], Iterable[bytes]],
+        session: Session[Any] | None = None,
+        *,
+        once: bool = False,
+    ) -> None:
+        """Sends *first*, then nothing but signs of life until either side ends it, then *last*."""
+        closing: Future[None] = asyncio.get_running_loop().create_future()
+
+        def end() -> None:
+            close(closing)
+
+        self._open.add(closing)
+        if session is not None:
+            session.open_streams.add(end)
+        watch = asyncio.ensure_future(until_gone(receive, closing))
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": [*STREAM, *headers]})
+            # Without a first byte some clients wait for the head of the answer.
+            await send({"type": "http.response.body", "body": b"".join(first) or PING, "more_body": True})
+            while not once and not closing.done():
+                await asyncio.wait((closing,), timeout=self._http.ping_seconds)
+                if not closing.done():
+                    async with asyncio.timeout(self._http.send_seconds):
+                        await send({"type": "http.response.body", "body": PING, "more_body": True})
+            gone = watch.done()
+            ending = b"" if gone else b"".join(last())
+            await slowly(send({"type": "http.response.body", "body": ending}), self._http.send_seconds)
+        except TimeoutError:
+            return
+        finally:
+            watch.cancel()
+            self._open.discard(closing)
+            if session is not None:
+                session.open_streams.discard(end)

@@ -1,0 +1,47 @@
+"""What a rule says, and the words that many of them share: where they come from, what is done about them. Data only."""
+
+from typing import Final, NamedTuple
+
+from assay.verdict import Action
+
+
+class Rule(NamedTuple):
+    """One rule. `id` is public API: it never changes its meaning."""
+
+    id: str
+    asks: str
+    """What must hold, as a sentence."""
+    why: str
+    source: str
+    """A page of the specification (``{revision}`` stands for the revision in force), another standard, or "ours"."""
+    fix: str
+    """What the author of the message can do."""
+    action: Action
+    code: str
+    """The canonical error that refuses it."""
+    example: str
+    """A frame, or the part of a conversation, that breaks it."""
+
+    @property
+    def rung(self) -> str:
+        """The rung that enforces it."""
+        return self.id.partition("/")[0]
+
+
+RFC8259 = "RFC 8259"
+BASIC = "MCP {revision}, basic"
+LIFECYCLE = "MCP {revision}, basic/lifecycle"
+VERSIONING = "MCP {revision}, basic/versioning"
+SCHEMA = "MCP {revision}, schema"
+TOOLS = "MCP {revision}, server/tools"
+CANCELLATION = "MCP {revision}, basic/utilities/cancellation"
+PROGRESS = "MCP {revision}, basic/utilities/progress"
+HTTP = "MCP {revision}, basic/transports/streamable-http"
+OURS = "ours"
+
+REFUSE: Final = "refuse"
+QUARANTINE: Final = "quarantine"
+REPORT: Final = "report"
+
+Row = tuple[str, str, str, str, str, Action, str, str]
+"""A rule as the tables have it: the fields of `Rule`, in that order."""

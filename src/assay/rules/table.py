@@ -1,0 +1,65 @@
+"""Every rule in one table, in the order in which a message meets them, and violations as the table has them."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from assay.rules import contract, envelope, frames, guarding, protocol
+from assay.rules.rule import Rule
+from assay.verdict import Violation
+
+if TYPE_CHECKING:
+    from assay.engine.fault import Fault
+
+_FAMILIES: Final = (frames, envelope, protocol, contract, guarding)
+
+RULES: Final[Mapping[str, Rule]] = {row[0]: Rule(*row) for family in _FAMILIES for row in family.ROWS}
+
+
+def violation(
+    rule: str,
+    at: str = "",
+    *,
+    expected: str,
+    found: str,
+    revision: str | None = None,
+    hint: str | None = None,
+    schema_at: str | None = None,
+    detail: str = "",
+) -> Violation:
+    """
+    A violation of *rule*, its source, hint and action taken from the table.
+
+    *detail* is added to the source: the definition of the schema, for one.
+    """
+    row = RULES[rule]
+    source = row.source.replace("{revision}", revision or "(every revision)")
+    if detail:
+        source += f": {_cut(detail, 100)}"
+    where = None if schema_at is None else _cut(schema_at, _LONGEST)
+    return Violation(
+        rule, _cut(at, _LONGEST), _cut(expected, 400), _cut(found, 200), source, hint or row.fix, row.action, where
+    )
+
+
+def broken(
+    rule: str, fault: "Fault", *, revision: str | None = None, detail: str = "", hint: str | None = None
+) -> Violation:
+    """A violation of *rule* by what the JSON Schema engine found."""
+    return violation(
+        rule,
+        fault.at,
+        expected=fault.expected,
+        found=fault.found,
+        revision=revision,
+        hint=hint,
+        schema_at=fault.schema_at,
+        detail=detail,
+    )
+
+
+# Characters of a pointer. Keys are the peer's: one of a megabyte, in twenty violations, would make an answer of twenty.
+_LONGEST: Final = 1000
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,0 +1,52 @@
+"""Settings as a command asks for them. Where nothing is set, nothing is loaded for it."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from assay.settings.places import Log, found_file, own_variables
+from assay.settings.sections import Settings
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    Section = TypeVar("Section", bound=DataclassInstance)
+else:
+    Section = TypeVar("Section")
+
+
+def load(
+    environ: Mapping[str, str],
+    cwd: str | os.PathLike[str],
+    *,
+    file: str | None = None,
+    flags: Sequence[str] = (),
+    log: Log = lambda _: None,
+) -> Settings:
+    """
+    What *file*, *environ* and *flags* (``limits.depth=64``) say, each winning over those before it; raises
+    `SettingsError` for a slip in any of them.
+
+    Without *file* it is the one that `ASSAY_CONFIG` names, else `assay.toml` in *cwd*, else `[tool.assay]` in
+    `pyproject.toml` there, else none. What is ignored on purpose gets a line to *log*.
+    """
+    return load_as(Settings, environ, cwd, file=file, flags=flags, log=log)
+
+
+def load_as(
+    kind: type[Section],
+    environ: Mapping[str, str],
+    cwd: str | os.PathLike[str],
+    *,
+    file: str | None = None,
+    flags: Sequence[str] = (),
+    log: Log = lambda _: None,
+) -> Section:
+    """The same for sections of one's own: *kind* is a dataclass of them."""
+    found = found_file(environ, cwd, file, log)
+    variables = own_variables(environ)
+    if found is None and not variables and not flags:
+        return kind()
+    from assay.settings.merging import merged  # noqa: PLC0415 - not needed where nothing is set
+
+    return merged(kind, found, variables, flags, log)
