@@ -254,13 +254,6 @@ class Guard:
         missing = self.conversation.end(Party.SERVER, why, {"stderr": last_words} if last_words else None)
         return [Settled(each, each.onward or b"" if self._enforcing else b"") for each in missing]
 
-    def turn_away(self, exchange: Exchange, why: str) -> Iterator[Settled]:
-        """A request that has passed, and that no server gets, fails for what *why* says."""
-        missing = self.conversation.give_up(_CLIENT, exchange.id, "UPSTREAM_FAILURE", why)
-        if missing is not None and missing.onward is not None:
-            self._forget(exchange)
-            yield Settled(missing, missing.onward)
-
     def _note(self, verdict: Verdict) -> None:
         """Remembers when a request was made, and when there was a sign that somebody works on it."""
         exchange = verdict.exchange
