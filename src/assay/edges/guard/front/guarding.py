@@ -50,7 +50,7 @@ class Desk(NamedTuple):
     def oversight(self, route: str, command: Sequence[str] = (), url: str = "") -> Oversight:
         """The oversight of the server at *route*."""
         recorder = Recorder("http", route, self.records, holding=True)
-        return Oversight.on(self.terms, recorder, self.watch, self.locked(command, url))
+        return Oversight(self.terms, recorder, self.watch, self.locked(command, url))
 
     def proxy(self, url: str, headers: Pairs, route: str) -> Proxy:
         """The server at *url*. Raises `ValueError` if that is no URL."""
