@@ -275,7 +275,7 @@ class Errand:
         elif frames:
             await self._proxy.tell(self._request, turn.made(frames, code), self._send)
         else:
-            content = error_body(code, why or CanonicalError.to_jsonrpc_error(code)["message"])  # type: ignore[arg-type]
+            content = error_body(code, why or str(CanonicalError.to_jsonrpc_error(code)["message"]))
             told = Told(CanonicalError.to_http_status(code), content)
             await self._proxy.tell(self._request, told, self._send)
 
