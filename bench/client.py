@@ -5,19 +5,16 @@ It takes about a microsecond a call, so that what is measured is the server.
 """
 
 import os
-import subprocess
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from tempfile import TemporaryFile
-from threading import Thread, Timer
+from threading import Thread
 from typing import Any, Final, NamedTuple
 
 import orjson
 
-PATIENCE: Final = 120.0
-"""Seconds until a candidate that does not answer is ended."""
+from running import Running
 
 GOOD: Final = b'"ok":true'
 """What every answer has once: in the structured content, or in the bare result. In the text its quotes are escaped."""
@@ -47,21 +44,13 @@ class Door(NamedTuple):
         return [b'%b"id":%d%b\n' % (before, ident, after) for ident in range(first, first + count)]
 
 
-class Process:
+class Process(Running):
     """A candidate that runs, and the client's side of its pipes: raw reads and writes of bytes made beforehand."""
 
     def __init__(self, command: list[str], door: Door, environment: Mapping[str, str]) -> None:
+        super().__init__(command, environment, piped=True)
         self._door = door
         self._next = FIRST_ID
-        self._log = TemporaryFile()  # noqa: SIM115 - closed with the process
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            env=environment,
-            bufsize=0,
-        )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._sink, self._source = self._process.stdin.fileno(), self._process.stdout.fileno()
@@ -129,26 +118,13 @@ class Process:
                     break
         return found
 
-    def memory(self) -> float | None:
-        """Resident megabytes, where the system says so."""
-        try:
-            status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")
-        except OSError:
-            return None
-        return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmRSS"))
-
     def close(self) -> None:
         """End its input, and then the process if that was not enough."""
         assert self._process.stdin is not None
         self._process.stdin.close()
-        try:
-            self._process.wait(5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        super().close()
         assert self._process.stdout is not None
         self._process.stdout.close()
-        self._log.close()
 
     def _requests(self, count: int) -> list[bytes]:
         self._next += count
@@ -164,8 +140,7 @@ class Process:
     def _more(self) -> bytes:
         chunk = os.read(self._source, 1 << 16)
         if not chunk:
-            self._log.seek(0)
-            raise EOFError(f"the candidate has ended: {self._log.read().decode(errors='replace')[-2000:]}")
+            raise self._ended()
         return chunk
 
     def _result(self, line: bytes) -> dict[str, Any]:
@@ -177,14 +152,6 @@ class Process:
     def _pour(self, rest: memoryview) -> None:
         while rest:
             rest = rest[os.write(self._sink, rest) :]
-
-    def _cpu(self) -> float:
-        """Seconds of CPU so far, in steps of a clock tick; not a number where the system does not say."""
-        try:
-            fields = Path(f"/proc/{self._process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-        except OSError:
-            return float("nan")
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     @contextmanager
     def _on_one_cpu(self) -> Iterator[None]:
@@ -209,16 +176,6 @@ class Process:
         for thread in (0, *_threads(self._process.pid)):
             with suppress(ProcessLookupError):
                 place(thread, cpus)
-
-    @contextmanager
-    def _patience(self) -> Iterator[None]:
-        """A candidate that hangs is killed, which the reader sees as the end of its answers."""
-        timer = Timer(PATIENCE, self._process.kill)
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
 
 
 def _threads(process: int) -> Iterator[int]:

@@ -9,18 +9,15 @@ import os
 import re
 import select
 import socket
-import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from tempfile import TemporaryFile
-from threading import Timer
 from typing import Any, Final, NamedTuple
 
 import orjson
 
-from client import FIRST_ID, GOOD, PATIENCE
+from client import FIRST_ID, GOOD
+from running import PATIENCE, Running
 
 CONNECTIONS: Final = 8
 """Kept open, one request on each at a time: enough that the server always has one to read."""
@@ -84,20 +81,17 @@ class HttpDoor(NamedTuple):
         return [before + each for each in messages]
 
 
-class HttpServer:
+class HttpServer(Running):
     """A candidate that runs, and connections to it."""
 
     def __init__(self, command: list[str], port: int, door: HttpDoor, environment: Mapping[str, str]) -> None:
+        with placed(server_cpu()):
+            super().__init__(command, environment, piped=False)
         self._door = door
         self._host = f"127.0.0.1:{port}"
         self._address = "127.0.0.1", port
         self._next = FIRST_ID
         self._session: bytes | None = None
-        self._log = TemporaryFile()  # noqa: SIM115 - closed with the process
-        with placed(server_cpu()):
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log, env=environment
-            )
         self._sockets: list[socket.socket] = []
 
     def open(self) -> None:
@@ -179,25 +173,12 @@ class HttpServer:
                     break
         return found
 
-    def memory(self) -> float | None:
-        """Resident megabytes, where the system says so."""
-        try:
-            status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")
-        except OSError:
-            return None
-        return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmRSS"))
-
     def close(self) -> None:
         """Hang up, and end the process."""
         for each in self._sockets:
             each.close()
         self._process.terminate()
-        try:
-            self._process.wait(5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._log.close()
+        super().close()
 
     def _requests(self, count: int) -> list[bytes]:
         before, after = orjson.dumps({**self._door.call, "id": 0}).split(b'"id":0', 1)
@@ -211,7 +192,7 @@ class HttpServer:
                 found = socket.create_connection(self._address, timeout=PATIENCE)
             except ConnectionRefusedError:
                 if self._process.poll() is not None:
-                    raise EOFError(self._ended()) from None
+                    raise self._ended() from None
                 time.sleep(0.02)
                 continue
             found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -230,30 +211,8 @@ class HttpServer:
     def _more(self, connection: socket.socket) -> bytes:
         chunk = connection.recv(1 << 18)
         if not chunk:
-            raise EOFError(self._ended())
+            raise self._ended()
         return chunk
-
-    def _ended(self) -> str:
-        self._log.seek(0)
-        return f"the candidate has ended: {self._log.read().decode(errors='replace')[-2000:]}"
-
-    def _cpu(self) -> float:
-        """Seconds of CPU so far, in steps of a clock tick; not a number where the system does not say."""
-        try:
-            fields = Path(f"/proc/{self._process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-        except OSError:
-            return float("nan")
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    @contextmanager
-    def _patience(self) -> Iterator[None]:
-        """A candidate that hangs is killed, which the reader sees as the end of its answers."""
-        timer = Timer(PATIENCE, self._process.kill)
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
 
 
 def whole(answer: bytes) -> bool:

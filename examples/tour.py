@@ -46,7 +46,7 @@ def call(url: str, method: str, **params: Any) -> Any:
     """The answer to one request, as a client of the latest revision makes it."""
     message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": META}}
     named = {"Mcp-Name": params["name"]} if "name" in params else {}
-    request = Request(url, json.dumps(message).encode(), {**HEADERS, "Mcp-Method": method, **named})  # noqa: S310
+    request = Request(url, json.dumps(message).encode(), {**HEADERS, "Mcp-Method": method, **named})  # noqa: S310 - as below
     with urlopen(request, timeout=30) as answer:  # noqa: S310 - the address is our own
         return json.load(answer)
 

@@ -211,11 +211,11 @@ class Memory:
         effect = self._noted.get(method)
         return effect(side, params, judge) if effect else None
 
-    def _initialized(self, side: Side, params: Mapping[str, Any], judge: Judge) -> None:  # noqa: ARG002
+    def _initialized(self, *_: Any) -> None:
         self.lifecycle.initialized()
         self._settle()
 
-    def _tools_changed(self, side: Side, params: Mapping[str, Any], judge: Judge) -> None:  # noqa: ARG002
+    def _tools_changed(self, *_: Any) -> None:
         self.tools.changed()
 
     def _cancelling(self, side: Side, judge: Judge) -> Side:
@@ -235,7 +235,7 @@ class Memory:
             asker.close(exchange, "cancelled")
         return exchange
 
-    def _progress(self, side: Side, params: Mapping[str, Any], judge: Judge) -> None:  # noqa: ARG002
+    def _progress(self, side: Side, params: Mapping[str, Any], _: Judge) -> None:
         tokens = self.sides[side.party.other].tokens
         token, progress = _token(params.get("progressToken")), params.get("progress")
         if token in tokens and isinstance(progress, int | float):
@@ -341,14 +341,14 @@ class Memory:
         self._tasks.renew()
         self.tools.changed()
 
-    def _negotiated(self, exchange: Exchange, result: dict[str, Any], found: Found) -> None:  # noqa: ARG002
+    def _negotiated(self, _: Exchange, result: dict[str, Any], __: Found) -> None:
         if self.lifecycle.phase != "initializing":
             return
         self.lifecycle.negotiated(self.lifecycle.place_initialize_result(result).judge)
         self.sides[Party.SERVER].capabilities = _object(result.get("capabilities"))
         self._settle()
 
-    def _discovered(self, exchange: Exchange, result: dict[str, Any], found: Found) -> None:  # noqa: ARG002
+    def _discovered(self, exchange: Exchange, result: dict[str, Any], _: Found) -> None:
         if self.lifecycle.phase in {"new", "stateless"}:
             self.lifecycle.stateless(exchange.entry.judge)
             self.sides[Party.SERVER].capabilities = _object(result.get("capabilities"))

@@ -61,7 +61,7 @@ class Metrics:
         if verdict.findings is None and not failed and _is_good(verdict):
             try:
                 # What is no key yet, None above all, is left to the slow way.
-                self._messages[transport, verdict.party, verdict.method, "ok"] += 1  # type: ignore[index]
+                self._messages[transport, verdict.party, verdict.method, "ok"] += 1  # type: ignore[index]  # None is no key
             except KeyError:
                 self._count(verdict, transport, "ok")
         elif verdict.parts:

@@ -218,12 +218,12 @@ class Exchange:
     @property
     def method(self) -> str:
         """What was asked."""
-        return self.entry.name  # type: ignore[no-any-return]
+        return self.entry.name  # type: ignore[no-any-return]  # as above
 
     @property
     def revision(self) -> str:
         """The revision it was asked in."""
-        return self.entry.revision  # type: ignore[no-any-return]
+        return self.entry.revision  # type: ignore[no-any-return]  # as above
 
     @property
     def tool(self) -> str | None:

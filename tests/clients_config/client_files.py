@@ -68,7 +68,7 @@ CLAUDE_DESKTOP = Sample(
   },
   "preferences": {"menuBarEnabled": true}
 }
-""",  # noqa: E501
+""",  # noqa: E501 - a file as it is written
 )
 
 CURSOR = Sample(
@@ -86,7 +86,7 @@ CURSOR = Sample(
 \t"remote": {"command": "/opt/assay/bin/assay", "args": ["guard", "--target", "https://mcp.example.com/mcp", "--header", "Authorization: Bearer ${env:TOKEN}", "--header", "X-Team: 7"]},
 \t"open": {"command": "/opt/assay/bin/assay", "args": ["guard", "--target", "http://localhost:3000/mcp"]},
 \t"old": {"url": "http://localhost:8000/sse"}
-}}""",  # noqa: E501
+}}""",  # noqa: E501 - a file as it is written
 )
 
 VS_CODE = Sample(

@@ -6,7 +6,7 @@ import pytest
 from client_files import PROGRAM, SAMPLES, VS_CODE, Sample
 
 from assay.clients.entries import ConfigError, objection, servers
-from assay.clients.guarding import Guard, guarded, guarded_in, is_program, written
+from assay.clients.guarding import Guard, Mode, guarded, guarded_in, is_program, written
 from assay.clients.jsonc import plain, read
 from assay.clients.plan import are_guarded, unwrap, wrap
 
@@ -189,9 +189,9 @@ def test_a_second_time_changes_nothing() -> None:
         (["guard", "--"], "enforce", None),
     ],
 )
-def test_another_mode_is_taken_over(args: list[str], mode: str | None, now: list[str] | None) -> None:
+def test_another_mode_is_taken_over(args: list[str], mode: Mode | None, now: list[str] | None) -> None:
     text = config(x={"command": "assay", "args": args, "env": {"A": "b"}})
-    plan = wrap(text, None, (), GUARD.program, mode)  # type: ignore[arg-type]
+    plan = wrap(text, None, (), GUARD.program, mode)
     assert args_of(plan.after) == (now or args)
     assert bool(plan.changes) == (now is not None)
     assert json.loads(plan.after)["mcpServers"]["x"]["command"] == "assay"

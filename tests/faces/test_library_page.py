@@ -18,7 +18,7 @@ def test_every_sample_runs() -> None:
     """They make one program: a later sample may use what an earlier one has made."""
     names: dict[str, Any] = {}
     for block in BLOCKS:
-        exec(compile(block, str(PAGE), "exec"), names)  # noqa: S102  our own page
+        exec(compile(block, str(PAGE), "exec"), names)  # noqa: S102 - our own page
     assert len(BLOCKS) == len(re.findall("^```python$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)) > 8
 
 

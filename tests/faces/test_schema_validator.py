@@ -187,7 +187,7 @@ def test_errata_can_be_switched_off() -> None:
 def test_an_error_can_be_sent_between_processes() -> None:
     with pytest.raises(ValidationError) as raised:
         SchemaValidator().validate("CallToolResult", b"{}")
-    again = pickle.loads(pickle.dumps(raised.value))  # noqa: S301  our own
+    again = pickle.loads(pickle.dumps(raised.value))  # noqa: S301 - our own
     assert (again.violations, again.more, str(again)) == (raised.value.violations, 0, str(raised.value))
 
 
@@ -248,7 +248,7 @@ def serving(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[tuple[
             asked.append(self.path)
             answer(self)
 
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the base class has it so
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class has it so
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

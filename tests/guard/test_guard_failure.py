@@ -90,7 +90,7 @@ def test_a_request_of_either_side_that_cannot_be_judged_is_answered_here(late: b
 class Unlearned(Tools):
     """Tools that cannot be learned."""
 
-    def learn(self, page: list[Any], **_: Any) -> Iterator[Violation]:  # noqa: ARG002
+    def learn(self, *_: Any, **__: Any) -> Iterator[Violation]:
         """Fails."""
         raise ZeroDivisionError
 
@@ -171,7 +171,7 @@ def test_even_if_nothing_helps_the_guard_goes_on(mode: Literal["audit", "enforce
 
 def test_a_fault_is_logged_once_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
     class Other(Faulty):
-        def hear(self, party: Party, frame: bytes, facts: Facts = NO_FACTS) -> Verdict:  # noqa: ARG002
+        def hear(self, *_: Any, **__: Any) -> Verdict:
             raise LookupError("another")
 
     guard = guarded()

@@ -27,6 +27,7 @@ from assay.edges.http.safety import Safety
 from assay.edges.http.section import Http
 from assay.edges.http.server import listening
 from assay.edges.recorder import Recorder, Records
+from assay.guard.terms import Terms
 from assay.guard.watch import Watch
 from assay.journal import Journal
 from assay.limits import DEFAULT
@@ -96,9 +97,10 @@ def main(arguments: Sequence[str]) -> None:
     args = parser.parse_args(arguments)
     http = Http(**{name: type(getattr(Http(), name))(value) for name, _, value in (x.partition("=") for x in args.set)})
     journal = Journal.open(args.journal, log=log) if args.journal else None
-    watch = Watch(log, lambda data: log(repr(data[:500])), enforcing=args.mode == "enforce")
+    terms = Terms(args.mode, replace(DEFAULT, frame_bytes=args.frame_bytes), args.timeout)
+    watch = Watch(log, lambda data: log(repr(data[:500])), enforcing=terms.enforcing)
     recorder = Recorder("http", "/mcp", Records(journal), holding=True)
-    oversight = Oversight(args.mode, replace(DEFAULT, frame_bytes=args.frame_bytes), args.timeout, recorder, watch)
+    oversight = Oversight(terms, recorder, watch)
     sock = listening("127.0.0.1", 0)
 
     async def serve() -> None:

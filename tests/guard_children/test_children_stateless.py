@@ -279,8 +279,7 @@ def test_at_the_end_streams_end_and_the_child_with_them(tmp_path: Path) -> None:
         service.signal(signal.SIGTERM)
         wire.rest()
         service.process.wait(30)
-        for each in processes:
-            until(lambda each=each: not each.is_alive())  # type: ignore[misc]
+        until(lambda: not any(each.is_alive() for each in processes))
 
 
 def test_a_second_answer_is_nobody_elses(tmp_path: Path) -> None:

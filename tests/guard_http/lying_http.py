@@ -6,7 +6,6 @@ Nothing of ours is on the server's side: a test says which bytes go over the con
 
 import json
 import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +15,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from http_client import SECONDS, Log, Service, environment, frame_of
+from http_client import SECONDS, Service, frame_of, started
 
 GUARD = [sys.executable, "-m", "assay", "guard"]
 REVISION = "2025-11-25"
@@ -218,26 +217,9 @@ def lying(script: Script = good) -> Iterator[Liar]:
 @contextmanager
 def listening(directory: Path, *options: str, env: Mapping[str, str] | None = None) -> Iterator[Service]:
     """A guard that is ready, with these *options*, at a port of its own."""
-    with subprocess.Popen(
-        [*GUARD, "--listen", "127.0.0.1:0", *options],
-        env=environment(directory, **(env or {})),
-        cwd=directory,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        service = Service(process, directory / "ready", Log(process.stderr))
-        try:
-            url = service.log.line("assay: guarding ").rpartition(" at ")[2]
-            host, _, port = url.removeprefix("http://").partition("/")[0].rpartition(":")
-            service.address = host.strip("[]"), int(port)
-            yield service
-        finally:
-            for wire in service.wires:
-                wire.socket.close()
-            process.kill()
-            process.wait(SECONDS)
-            service.log.whole()
+    line = [*GUARD, "--listen", "127.0.0.1:0", *options]
+    with started(line, directory, "assay: guarding ", env) as service:
+        yield service
 
 
 @contextmanager

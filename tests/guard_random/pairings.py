@@ -32,8 +32,6 @@ class Pairing(ABC):
     """Whether each side has one stream, so that all that is said arrives in its order."""
     tells_all: bool
     """Whether what has no id to be answered by is answered with null."""
-    reopens: bool = False
-    """Whether the client itself begins anew after the server was killed."""
 
     def __init__(self, place: Path, revision: str, mode: str) -> None:
         """*place* has `script`, what the server is told to say; it writes to `received`."""
@@ -45,6 +43,11 @@ class Pairing(ABC):
     def options(self) -> list[str]:
         """Those of the guard."""
         return ["--mode", self.mode, "--quiet", "--journal", "off", "--set", "guard.flights=off"]
+
+    @property
+    def reopens(self) -> bool:
+        """Whether the client itself begins anew after the server was killed."""
+        return False
 
     @property
     def blanks(self) -> bool:
@@ -87,11 +90,8 @@ class Pairing(ABC):
         self.stop()
 
 
-class Child:
+class Child(Pairing):
     """The server as a child process of the guard, which says who it is."""
-
-    place: Path
-    blanks: bool
 
     @property
     def command(self) -> list[str]:
@@ -237,7 +237,7 @@ class Http(Pairing):
         self._client = FrontClient(self._log.line("assay: guarding ").rpartition(" at ")[2], self.revision)
 
     @property
-    def reopens(self) -> bool:  # type: ignore[override]
+    def reopens(self) -> bool:
         """Who has a session loses it with the server."""
         return handshake(self.revision)
 
@@ -317,7 +317,7 @@ class HttpToChild(Child, Http):
         self.guard("--", *self.command)
 
     @property
-    def blanks(self) -> bool:  # type: ignore[override]
+    def blanks(self) -> bool:
         """Ids of requests without a session coincide, so the child sees others."""
         return not handshake(self.revision)
 

@@ -98,15 +98,15 @@ def test_a_request_that_waits_too_long_fails_for_that(tmp_path: Path, go: Path) 
 
 
 def test_of_a_batch_that_is_too_much_every_request_is_answered_once(tmp_path: Path, go: Path) -> None:
-    """Also one that is refused for itself."""
+    """Also one that is refused for itself; and one whose id another has that waits, which goes on waiting."""
     batch = [call(number, words="x" * 10_000) for number in range(60)]
-    late = [request("late", "ping"), request("bad", "tools/nope"), request("later", "ping")]
+    late = [request("late", "ping"), request("bad", "tools/nope"), request(0, "ping"), request("later", "ping")]
     with mortal(tmp_path, dies(), slowly(go, received=None)) as one:
         one.open(revision="2025-03-26")
         assert one.ask(call("die", "die"))["error"]["code"] == -32011
         one.until_told("started again")
         one.say(batch, late)
-        assert [each["id"] for each in one.answer()] == ["bad"]
+        assert [each["id"] for each in one.answer()] == ["bad", 0]
         assert [one.answer()["id"], one.answer()["id"]] == ["late", "later"]
         one.close()
         assert sorted(json.loads(line)["id"] for line in one.out.rest()) == list(range(60))

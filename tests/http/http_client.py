@@ -401,8 +401,15 @@ def serving(
 ) -> Iterator[Service]:
     """A server that is ready, with *settings* such as ``http.streams=1``."""
     options = [option for setting in settings for option in ("--set", setting)]
+    with started(command("--http", address, *options), directory, READY, env) as service:
+        yield service
+
+
+@contextmanager
+def started(line: list[str], directory: Path, ready: str, env: Mapping[str, str] | None = None) -> Iterator[Service]:
+    """What *line* starts, once it has said that it is *ready*, and at the end of that where. `with` ends it."""
     with subprocess.Popen(
-        command("--http", address, *options),
+        line,
         env=environment(directory, **(env or {})),
         cwd=directory,
         stdin=subprocess.DEVNULL,
@@ -411,8 +418,8 @@ def serving(
     ) as process:
         service = Service(process, directory / "ready", Log(process.stderr))
         try:
-            url = service.log.line(READY)
-            host, _, port = url.removeprefix("http://").removesuffix("/mcp").rpartition(":")
+            url = service.log.line(ready).rpartition(" at ")[2]
+            host, _, port = url.removeprefix("http://").partition("/")[0].rpartition(":")
             service.address = host.strip("[]"), int(port)
             yield service
         finally:

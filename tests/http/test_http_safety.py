@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from http_client import JSON, Service, frame_of, head, initialize, listen, modern, request, run, serving
 
-from assay.edges.http.safety import is_loopback
+from assay.edges.http.safety import is_loopback, leads_here
 from assay.spec.revisions import LATEST
 
 ASKED = frame_of(request(1, "list_schemas"))
@@ -408,3 +408,11 @@ def test_a_port_that_is_taken_is_a_slip(service: Service, tmp_path: Path) -> Non
 )  # fmt: skip
 def test_what_only_this_machine_can_reach_is_known(host: str, ours: bool) -> None:
     assert is_loopback(host) is ours
+    assert leads_here(host) is ours
+
+
+def test_a_name_under_localhost_leads_here_but_not_only_this_machine_may_reach_it() -> None:
+    """Some resolvers ask others for it."""
+    assert leads_here("App.Localhost")
+    assert not is_loopback("App.Localhost")
+    assert not leads_here("applocalhost")

@@ -322,10 +322,10 @@ def test_stdio_can_be_compared_with_http(tmp_path: Path) -> None:
 
 
 def test_long_values_are_shown_where_they_begin_to_differ(tmp_path: Path) -> None:
-    one, other = (
-        changed(LINES[7], lambda record, end=end: record["metadata"].update(frame="x" * 5000 + end))  # type: ignore[misc]
-        for end in ("one", "other")
-    )
+    def ending(end: str) -> bytes:
+        return changed(LINES[7], lambda record: record["metadata"].update(frame="x" * 5000 + end))
+
+    one, other = ending("one"), ending("other")
     _, lines = differing(tmp_path, one, other)
     assert lines[1] == f'    metadata.frame: …{"x" * 29}one" → …{"x" * 29}other"'
 

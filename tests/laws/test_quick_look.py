@@ -300,7 +300,7 @@ def test_the_quick_way_is_taken(revision: str) -> None:
     """Without this the law would say nothing: a good call and its result never come to the thorough way."""
     conversation = _listed(opened(revision), revision)
     taken: list[object] = []
-    conversation._message = lambda *spoken: taken.append(spoken)  # type: ignore[method-assign, assignment]
+    conversation._message = lambda *spoken: taken.append(spoken)  # type: ignore[method-assign, assignment]  # to see what comes here
     meta = {} if handshake(revision) else {"_meta": META}
     value = {"content": [], "structuredContent": {"ok": True}} | (
         {} if handshake(revision) else {"resultType": "complete"}

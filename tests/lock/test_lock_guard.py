@@ -17,7 +17,7 @@ def line(message: Any) -> bytes:
     return json.dumps(message).encode() + b"\n"
 
 
-INITIALIZE = {
+INITIALIZE: dict[str, Any] = {
     "jsonrpc": "2.0",
     "id": "open",
     "method": "initialize",
@@ -133,7 +133,7 @@ def test_an_older_client_misses_nothing_that_its_revision_does_not_have(tmp_path
     """A server that leaves titles out for older clients has not changed."""
     titled = {**FIND, "title": "Find"}
     lock(tmp_path, tools=[titled], revisions=["2025-11-25"])
-    old = line({**INITIALIZE, "params": {**INITIALIZE["params"], "protocolVersion": "2025-03-26"}})  # type: ignore[dict-item]
+    old = line({**INITIALIZE, "params": {**INITIALIZE["params"], "protocolVersion": "2025-03-26"}})
     said = old + OPENING.partition(b"\n")[2] + asking(1)
     _, log, _ = guard(tmp_path, said=said, tools=[FIND], revisions=["2025-03-26"])
     assert "lock/changed" not in log
@@ -145,7 +145,7 @@ def test_our_own_server_is_what_it_was_for_clients_of_every_revision(tmp_path: P
     """It is locked in the newest one."""
     command = [sys.executable, "-m", "assay", "serve"]
     assert assay(tmp_path, "lock", "--", *command, MCP_READY_FILE="ready").returncode == 0
-    opening = {**INITIALIZE, "params": {**INITIALIZE["params"], "protocolVersion": revision}}  # type: ignore[dict-item]
+    opening = {**INITIALIZE, "params": {**INITIALIZE["params"], "protocolVersion": revision}}
     said = line(opening) + OPENING.partition(b"\n")[2]
     said += asking(1) + asking(2, "prompts/list") + asking(3, "resources/templates/list")
     done = assay(tmp_path, "guard", "--", *command, said=said, MCP_READY_FILE="ready")

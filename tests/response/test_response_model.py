@@ -218,7 +218,7 @@ def test_what_is_no_object_is_no_envelope(value: Any) -> None:
         pytest.param(lambda: ToolError("", "not_found"), "error", id="empty-error"),
         pytest.param(lambda: ToolError("No.", "nope"), "error_code", id="unknown-code"),
         pytest.param(lambda: UpgradeHint("f", "gold", "r"), "tier", id="unknown-tier"),
-        pytest.param(lambda: UpgradeHint("f", "pro", 1), "reason", id="number-as-reason"),  # type: ignore[arg-type]
+        pytest.param(lambda: UpgradeHint("f", "pro", 1), "reason", id="number-as-reason"),  # type: ignore[arg-type]  # not everybody has a checker
     ],
 )
 def test_the_constructors_refuse_as_well(make: Callable[[], object], name: str) -> None:
@@ -246,7 +246,7 @@ def test_models_are_values() -> None:
     assert pickle.loads(pickle.dumps(one)) == one  # noqa: S301 - our own
     assert isinstance(one.capabilities, tuple)
     with pytest.raises(FrozenInstanceError):
-        one.tier = "pro"  # type: ignore[misc]
+        one.tier = "pro"  # type: ignore[misc]  # it is frozen
     assert not hasattr(one, "__dict__")
 
 

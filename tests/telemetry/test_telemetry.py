@@ -302,7 +302,7 @@ def test_whatever_it_is_that_was_refused_is_told_somehow(opened: Opened, collect
 
 def test_what_is_no_verdict_at_all_costs_a_span_and_no_more(opened: Opened, collector: Collector) -> None:
     telemetry = opened()
-    tell(telemetry, None)  # type: ignore[arg-type]
+    tell(telemetry, None)  # type: ignore[arg-type]  # no verdict at all
     assert spans(telemetry, collector) == []
     assert telemetry.lost == 1
 

@@ -112,9 +112,9 @@ def failed(status: int, detail: str) -> Result:
 
 def _posted(backend: Backend, body: bytes) -> Answer | None:
     """The answer, or None if there was none in time."""
-    import threading  # noqa: PLC0415
+    import threading  # noqa: PLC0415 - only who asks a backend needs it
 
-    import httpx  # noqa: PLC0415
+    import httpx  # noqa: PLC0415 - as above
 
     # Proxies, certificates and a .netrc from the environment are left alone: the variables of specs/001 decide.
     client = httpx.Client(timeout=backend.timeout, trust_env=False, follow_redirects=False)
@@ -129,7 +129,7 @@ def _posted(backend: Backend, body: bytes) -> Answer | None:
 
 
 def _exchanged(client: "httpx.Client", address: str, body: bytes) -> Answer | None:
-    import httpx  # noqa: PLC0415
+    import httpx  # noqa: PLC0415 - as above
 
     headers = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"}
     try:

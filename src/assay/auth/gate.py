@@ -144,9 +144,9 @@ def _tokens(section: Auth, jwt: Jwt, cwd: str | os.PathLike[str], tier: str, log
     try:
         import cryptography  # noqa: F401, PLC0415 - PyJWT loads without it, and then knows no keys
 
-        from assay.auth import source  # noqa: PLC0415
-        from assay.auth.claims import Rules  # noqa: PLC0415
-        from assay.auth.tokens import Tokens  # noqa: PLC0415
+        from assay.auth import source  # noqa: PLC0415 - only signed tokens need it
+        from assay.auth.claims import Rules  # noqa: PLC0415 - as above
+        from assay.auth.tokens import Tokens  # noqa: PLC0415 - as above
     except ModuleNotFoundError as error:
         raise SettingsError(
             f"[auth.jwt] needs {error.name}, which is not installed: pip install 'mcp-assay[auth]'"

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet) -> int:
     log: Callable[[str], None] = (lambda _: None) if args.quiet else say
     watch = Watch(log, errors.say, enforcing=terms.enforcing)
     with records_of(args, settings, say) as records:
-        oversight = Oversight.on(terms, Recorder("stdio", "stdio", records, holding=True), watch, locked)
+        oversight = Oversight(terms, Recorder("stdio", "stdio", records, holding=True), watch, locked)
         _leave_what_lasts()
         status = remote.run(args.target, headers, oversight, patience=terms.timeout, log=say, errors=errors)
     for line in watch.summary():

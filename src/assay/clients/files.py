@@ -1,18 +1,13 @@
-"""
-Reads and replaces files that belong to somebody else: whole or not at all.
-
-A file is written beside the one it replaces, to the disk, and only then takes its name. Whatever happens before that,
-a full disk above all, leaves the old one as it was.
-"""
+"""Reads and replaces files that belong to somebody else: whole or not at all."""
 
 import os
 import stat
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import mkstemp
 from typing import Final
 
+from assay.atomic import replace_file
 from assay.clients.jsonc import LONGEST
 
 BACKUP: Final = ".assay-backup"
@@ -99,41 +94,9 @@ def forget_backup(found: Found) -> None:
 
 def _replace(path: Path, content: bytes, like: os.stat_result) -> None:
     try:
-        # Readable by nobody else until it has the rights of the one it replaces: there are keys in it.
-        descriptor, beside = mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with open(descriptor, "wb") as file:
-                file.write(content)
-                file.flush()
-                _make_alike(descriptor, like)
-                os.fsync(descriptor)
-            os.replace(beside, path)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(beside)
-            raise
-        _settle(path.parent)
+        replace_file(path, content, like)
     except OSError as error:
         raise FileError(f"cannot write {path.name}: {_reason(error)}") from None
-
-
-def _make_alike(descriptor: int, like: os.stat_result) -> None:
-    """The owner and the rights of *like*, as far as this platform and our own rights go."""
-    if os.name != "posix":
-        return
-    with suppress(PermissionError):
-        os.fchown(descriptor, like.st_uid, like.st_gid)
-    os.fchmod(descriptor, stat.S_IMODE(like.st_mode))
-
-
-def _settle(directory: Path) -> None:
-    """Has the new name written to the disk, where directories can be opened for it."""
-    with suppress(OSError):
-        descriptor = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _reason(error: OSError | RuntimeError) -> str:

@@ -17,7 +17,7 @@ from assay.engine.wording import found, name
 __all__ = ["Refusal", "SchemaLimits", "admit", "compile_untrusted"]
 
 
-def admit(schema: Any, limits: SchemaLimits = SchemaLimits()) -> Refusal | None:  # noqa: B008  (frozen)
+def admit(schema: Any, limits: SchemaLimits = SchemaLimits()) -> Refusal | None:  # noqa: B008 - it is frozen
     """Why *schema* is not to be compiled, or None. Patterns and the metaschema are left to `compile_untrusted`."""
     surveyed = _surveyed(schema, limits)
     return surveyed if isinstance(surveyed, Refusal) else None
@@ -28,7 +28,7 @@ def compile_untrusted(
     *,
     formats: bool = False,
     backtracking: bool = False,
-    limits: SchemaLimits = SchemaLimits(),  # noqa: B008  (frozen)
+    limits: SchemaLimits = SchemaLimits(),  # noqa: B008 - it is frozen
 ) -> Compiled | Refusal:
     """
     *schema* made ready to judge by, or why it is not. Raises nothing, whatever *schema* is.
@@ -117,7 +117,7 @@ def _inside(value: Any) -> list[Any]:
 
 def _length(schema: Any) -> float:
     """The bytes *schema* takes as compact JSON; infinite for what JSON has no way to write."""
-    import orjson  # noqa: PLC0415
+    import orjson  # noqa: PLC0415 - only schemas that come from outside need it
 
     try:
         return len(orjson.dumps(schema))
@@ -127,7 +127,7 @@ def _length(schema: Any) -> float:
 
 def _length_by_hand(schema: Any) -> float:
     """The same for integers beyond 64 bits, which `orjson` does not write."""
-    import json  # noqa: PLC0415
+    import json  # noqa: PLC0415 - only integers beyond 64 bits need it
 
     try:
         return len(json.dumps(schema, ensure_ascii=False, separators=(",", ":")).encode())

@@ -75,8 +75,8 @@ class Compiled:
         if self.is_valid(instance):
             return Faults(())
         # Most schemas are never broken: what explaining needs is made when it is first needed, and kept.
-        from assay.engine.explain import explained  # noqa: PLC0415
-        from assay.engine.judges import Judges  # noqa: PLC0415
+        from assay.engine.explain import explained  # noqa: PLC0415 - only what is broken needs it
+        from assay.engine.judges import Judges  # noqa: PLC0415 - as above
 
         if self._judges is None:
             self._judges = Judges(self.schema, from_fragment(self.at[1:]) or "", self._options)

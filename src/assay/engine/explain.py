@@ -70,7 +70,7 @@ class Walk:
     def __init__(
         self, judges: Judges, most: int, steps: int, weights: dict[int, int], *, trial: bool = False, depth: int = 0
     ) -> None:
-        assert judges.outline is not None  # noqa: S101  (the caller looked)
+        assert judges.outline is not None  # noqa: S101 - the caller looked
         self.judges = judges
         self.outline = judges.outline
         self.branches = Branches(judges)

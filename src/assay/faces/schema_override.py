@@ -63,7 +63,7 @@ def load(uri: str) -> Override | None:
             raise ValueError(str(document))
         return Override(document)
     except Exception as error:
-        import logging  # noqa: PLC0415
+        import logging  # noqa: PLC0415 - not needed where nothing fails
 
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         logging.getLogger("assay").critical(
@@ -74,8 +74,8 @@ def load(uri: str) -> Override | None:
 
 def _fetched(uri: str) -> bytes:
     """The text of a schema. Nothing else ever fetches over the network, and this only what an operator named."""
-    from urllib.parse import urlsplit  # noqa: PLC0415
-    from urllib.request import url2pathname, urlopen  # noqa: PLC0415
+    from urllib.parse import urlsplit  # noqa: PLC0415 - only who overrides the schema needs it
+    from urllib.request import url2pathname, urlopen  # noqa: PLC0415 - as above
 
     parts = urlsplit(uri)
     if parts.scheme in {"http", "https"}:

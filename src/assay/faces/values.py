@@ -35,7 +35,7 @@ def read(frame: bytes) -> Any | Violation:
 
 def written(value: Any) -> bytes | Violation:
     """The frame for *value*, which `read` takes back; or why there is none."""
-    import json  # noqa: PLC0415
+    import json  # noqa: PLC0415 - as above
 
     try:
         frame = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()

@@ -228,7 +228,8 @@ class Guard:
             missing = self.conversation.give_up(_CLIENT, ident)
             if missing is not None and missing.exchange is not None and missing.onward is not None:
                 self._forget(missing.exchange)
-                yield Settled(missing, missing.onward), _cancelled(missing.exchange)
+                told = cancelled(missing.exchange) if may_be_cancelled(missing.exchange) else None
+                yield Settled(missing, missing.onward), told
 
     def patience_for(self, ident: Id) -> float | None:
         """Seconds until that request of the client has waited too long; None if it never does."""
@@ -253,13 +254,6 @@ class Guard:
         self._tokens.clear()
         missing = self.conversation.end(Party.SERVER, why, {"stderr": last_words} if last_words else None)
         return [Settled(each, each.onward or b"" if self._enforcing else b"") for each in missing]
-
-    def turn_away(self, exchange: Exchange, why: str) -> Iterator[Settled]:
-        """A request that has passed, and that no server gets, fails for what *why* says."""
-        missing = self.conversation.give_up(_CLIENT, exchange.id, "UPSTREAM_FAILURE", why)
-        if missing is not None and missing.onward is not None:
-            self._forget(exchange)
-            yield Settled(missing, missing.onward)
 
     def _note(self, verdict: Verdict) -> None:
         """Remembers when a request was made, and when there was a sign that somebody works on it."""
@@ -301,10 +295,13 @@ def _spelt(exchange: Exchange) -> bytes:
     return exchange.spelling or syntax.write(exchange.id)
 
 
-def _cancelled(exchange: Exchange, why: str = "timed out") -> bytes | None:
-    """The notification that an answer is not waited for any more; of `initialize` none may be sent."""
-    if exchange.method == "initialize":
-        return None
+def may_be_cancelled(exchange: Exchange) -> bool:
+    """Whether whoever is asked may be told that nobody waits any more."""
+    return exchange.method != "initialize"
+
+
+def cancelled(exchange: Exchange, why: str = "timed out") -> bytes:
+    """The notification that an answer is not waited for any more."""
     return b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b,"reason":%b}}' % (
         _spelt(exchange),
         syntax.write(why),
@@ -314,9 +311,8 @@ def _cancelled(exchange: Exchange, why: str = "timed out") -> bytes | None:
 def withdrawn(asked: Iterable[Exchange]) -> Iterator[bytes]:
     """What a client is told of the requests of a server that has ended."""
     for exchange in asked:
-        told = _cancelled(exchange, "the server ended")
-        if told is not None:
-            yield told
+        if may_be_cancelled(exchange):
+            yield cancelled(exchange, "the server ended")
 
 
 def line(frame: bytes) -> bytes:

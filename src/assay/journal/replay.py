@@ -73,7 +73,7 @@ class Effect(Policy):
         self._done = {(str(each.get("rule")), str(each.get("at"))): str(each.get("action")) for each in told}
         self.repairs = frozenset(rule for (rule, _), action in self._done.items() if action == "repair")
 
-    def decide(self, violation: Violation, tool: str | None) -> Violation:  # noqa: ARG002
+    def decide(self, violation: Violation, _: str | None) -> Violation:
         """As it was done then. What follows from other things, an entry that is set aside, follows again."""
         done = self._done.get((violation.rule, violation.at))
         fits = any(ACTIONS[word] == done for word in fitting(violation.rule))

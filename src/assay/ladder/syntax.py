@@ -205,7 +205,11 @@ def _object_of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         return plain
     marked = _Repeated(plain)
     seen: set[str] = set()
-    marked.key = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+    for key, _ in pairs:
+        if key in seen:
+            marked.key = key
+            break
+        seen.add(key)
     return marked
 
 

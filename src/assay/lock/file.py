@@ -9,11 +9,10 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
-from tempfile import mkstemp
 from typing import Any, Final
 
+from assay.atomic import replace_file
 from assay.engine.fingerprint import fingerprint
 from assay.ladder import syntax
 from assay.limits import DEFAULT
@@ -160,30 +159,9 @@ def write(path: str | os.PathLike[str], lock: Lock) -> None:
     # A link stays one: what it leads to is written.
     target = Path(os.path.realpath(path))
     try:
-        descriptor, beside = mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with open(descriptor, "wb") as file:
-                file.write(written(lock))
-                file.flush()
-                os.fchmod(descriptor, _rights(target))
-                os.fsync(descriptor)
-            os.replace(beside, target)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(beside)
-            raise
+        replace_file(target, written(lock), target.stat() if target.exists() else None)
     except OSError as error:
         raise LockError(f"cannot write {path}: {error.strerror}") from None
-
-
-def _rights(target: Path) -> int:
-    """Those of the file that is there; of a new one, what everybody's files have here."""
-    try:
-        return target.stat().st_mode & 0o777
-    except OSError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
 
 
 # ── which one ────────────────────────────────────────────────────────────────────────────────────────────────────────

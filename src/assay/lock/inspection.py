@@ -47,7 +47,7 @@ class Inspection:
             return []
         kind = BY_METHOD.get(exchange.method)
         if kind is not None:
-            return [*self._check_meta(exchange, result), *self._check_page(kind, exchange, result)]
+            return [*self._check_meta(result), *self._check_page(kind, exchange, result)]
         return list(self._check_opening(exchange, result)) if exchange.method in _OPENING else []
 
     # ── lists ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -107,13 +107,13 @@ class Inspection:
 
     def _check_opening(self, exchange: Exchange, result: dict[str, Any]) -> Iterator[Violation]:
         if exchange.method == "server/discover":
-            yield from self._check_meta(exchange, result)
+            yield from self._check_meta(result)
         else:
             yield from self._check_identity(result.get("serverInfo"), "/result/serverInfo")
         for change in identity_changes(self.locked, {}, result.get("instructions")):
             yield replace(self._changed(change, "server", "/result/instructions", "lock/server"), action="report")
 
-    def _check_meta(self, exchange: Exchange, result: dict[str, Any]) -> Iterator[Violation]:  # noqa: ARG002
+    def _check_meta(self, result: dict[str, Any]) -> Iterator[Violation]:
         """From 2026-07-28 on every result may say whose it is."""
         meta = result.get("_meta")
         if isinstance(meta, dict) and SERVER_KEY in meta:

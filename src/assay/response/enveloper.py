@@ -332,7 +332,7 @@ def _id(value: Any) -> str | None:
         return value
     if isinstance(value, bool) or value is None:
         return None
-    from uuid import UUID  # noqa: PLC0415
+    from uuid import UUID  # noqa: PLC0415 - most ids are text
 
     return str(value) if isinstance(value, int | float | UUID) else None
 

@@ -90,7 +90,7 @@ _TABLE: Final = """
 5-5  server  notifications/subscriptions/acknowledged  SubscriptionsAcknowledgedNotification  -
 4-4  server  notifications/elicitation/complete    ElicitationCompleteNotification        -                            client elicitation
 4-4  both    notifications/tasks/status            TaskStatusNotification                 -                            sender tasks
-"""  # noqa: E501  a table is read across
+"""  # noqa: E501 - a table is read across
 
 
 @cache
@@ -124,6 +124,5 @@ def _method(row: list[str]) -> Method:
         revisions=REVISIONS[first - 1 : last],
         definition=row[3],
         result=None if row[4] == "-" else row[4],
-        # mypy cannot read the table; a test does.
-        capability=Capability(row[5], row[6]) if len(row) > 5 else None,  # type: ignore[arg-type]
+        capability=Capability(row[5], row[6]) if len(row) > 5 else None,  # type: ignore[arg-type]  # a test reads them all
     )

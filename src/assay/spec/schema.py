@@ -74,7 +74,7 @@ class ProtocolSchema:
         """
         key = (definition, part, formats)
         if key not in self._validators:
-            from assay.engine.compiled import compile_schema  # noqa: PLC0415  listing definitions needs no engine
+            from assay.engine.compiled import compile_schema  # noqa: PLC0415 - listing definitions needs no engine
 
             _part(self.definition(definition), part, f"{definition} in {self.revision}")
             at = _REFERENCE + definition + part
@@ -88,7 +88,7 @@ class ProtocolSchema:
         return f"{self.revision} has no definition {name!r}{suggestion(name, self.definitions)}"
 
     def _corrected(self, name: str, schema: Schema) -> Schema:
-        from assay.spec.errata import errata  # noqa: PLC0415
+        from assay.spec.errata import errata  # noqa: PLC0415 - not needed for the files to the letter
 
         for erratum in errata(self.revision, name):
             schema = _replaced(schema, erratum.at, self._facts.type(erratum.type, self._position))
@@ -115,7 +115,7 @@ def facts() -> Facts:
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """``; did you mean X?`` with those of the *known* names that are close to *name*; nothing if none is."""
-    from difflib import get_close_matches  # noqa: PLC0415  only the mistaken pay for it
+    from difflib import get_close_matches  # noqa: PLC0415 - only the mistaken pay for it
 
     lowered = {each.lower(): each for each in known}
     close = [lowered[each] for each in get_close_matches(name.lower(), lowered)]

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from assay.contracts.tools import Tools
 from assay.conversation import NO_FACTS, Facts
 from assay.edges.recorder import Recorder
-from assay.guard.guard import Guard, Mode, Move, Settled
+from assay.guard.guard import Guard, Move, Settled
 from assay.guard.terms import Terms
-from assay.limits import Limits
-from assay.policy import Policy
 from assay.side import Id
 from assay.verdict import Exchange, Party, Verdict
 
@@ -164,49 +162,30 @@ def _both(first: Move, second: Move) -> Move:
 class Oversight:
     """How the conversations of one server are guarded."""
 
-    __slots__ = ("_limits", "_locked", "_mode", "_policy", "_timeout", "_watcher", "recorder")
+    __slots__ = ("_locked", "_terms", "_watcher", "recorder")
 
-    def __init__(
-        self,
-        mode: Mode,
-        limits: Limits,
-        timeout: float,
-        recorder: Recorder,
-        watcher: Watcher,
-        *,
-        locked: "Locked | None" = None,
-        policy: Policy | None = None,
-    ) -> None:
+    def __init__(self, terms: Terms, recorder: Recorder, watcher: Watcher, locked: "Locked | None" = None) -> None:
         """*locked* is what the server was when it was locked, if it was."""
+        self._terms = terms
         self._locked = locked
-        self._mode: Mode = mode
-        self._policy = policy
-        self._limits = limits
-        self._timeout = timeout
         self._watcher = watcher
         self.recorder = recorder
         """Shared by all of them. Its `flush` comes before anything is sent."""
 
-    @classmethod
-    def on(cls, terms: Terms, recorder: Recorder, watcher: Watcher, locked: "Locked | None" = None) -> "Oversight":
-        """The oversight that *terms* ask for."""
-        mode, limits, timeout, policy = terms
-        return cls(mode, limits, timeout, recorder, watcher, locked=locked, policy=policy)
-
     @property
     def enforcing(self) -> bool:
         """Whether what is refused stops here."""
-        return self._mode == "enforce"
+        return self._terms.enforcing
 
     @property
     def timeout(self) -> float | None:
         """Seconds that a server has for an answer; None for ever, as it has under audit."""
-        return self._timeout if self._timeout and self.enforcing else None
+        return self._terms.timeout if self._terms.timeout and self.enforcing else None
 
     @property
     def frame_bytes(self) -> int:
         """How long a message may be."""
-        return self._limits.frame_bytes
+        return self._terms.limits.frame_bytes
 
     def inspection(self) -> "Inspection | None":
         """What a conversation, or several that are one to the client, are held to by the lock, if there is one."""
@@ -232,14 +211,14 @@ class Oversight:
         unless *watcher* keeps them together.
         """
         guard = Guard(
-            mode=self._mode,
-            limits=self._limits,
-            timeout=self._timeout,
+            mode=self._terms.mode,
+            limits=self._terms.limits,
+            timeout=self._terms.timeout,
             clock=monotonic,
             revision=revision,
             tools=tools,
             lock=lock or self.inspection(),
-            policy=self._policy,
+            policy=self._terms.policy,
         )
         watcher = self._watcher.another() if watcher is None else watcher
         return Overseer(guard, self.recorder, watcher, session=session)
@@ -250,4 +229,4 @@ class Oversight:
 
     def tools(self) -> Tools:
         """The tools of a server, to be shared by conversations that have no session."""
-        return Tools(self._limits.tools)
+        return Tools(self._terms.limits.tools)

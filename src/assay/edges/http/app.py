@@ -21,6 +21,7 @@ from assay.edges.http import body
 from assay.edges.http.asking import ENDPOINT, UNNAMED, Accepts, Headers, headers_of, is_json, names_revision
 from assay.edges.http.door import METADATA, Door
 from assay.edges.http.events import event, primer
+from assay.edges.http.probes import probes
 from assay.edges.http.replies import (
     CLOSE,
     SMALL,
@@ -28,15 +29,14 @@ from assay.edges.http.replies import (
     Pairs,
     Receive,
     Reply,
+    Route,
     Send,
     error_body,
     not_allowed,
-    reads,
     refuse,
     reply,
     shared,
     slowly,
-    text,
 )
 from assay.edges.http.safety import Safety
 from assay.edges.http.section import Http
@@ -105,11 +105,9 @@ class App:
         self.stopping = False
         self._idle: dict[tuple[str | None, str], list[AssetServer]] = {}
         self._accepts = Accepts()
-        self._routes: dict[str, Callable[[dict[str, Any], Receive, Send], Awaitable[None]]] = {
+        self._routes: dict[str, Route] = {
             ENDPOINT: self._endpoint,
-            "/healthz": self._health,
-            "/readyz": self._readiness,
-            "/metrics": self._metrics,
+            **probes(self._door, stopping=lambda: self.stopping, metrics=recorder.metrics),
             METADATA: self._metadata,
             METADATA + ENDPOINT: self._metadata,
         }
@@ -140,21 +138,6 @@ class App:
         """From now on nothing new is begun; streams end, after what is still to be said on them."""
         self.stopping = True
         self.streams.end()
-
-    # ── beside the protocol ──────────────────────────────────────────────────────────────────────────────────────────
-
-    async def _health(self, scope: dict[str, Any], __: Receive, send: Send) -> None:
-        if await reads(scope, send):
-            await text(send, 200, b"ok\n")
-
-    async def _readiness(self, scope: dict[str, Any], __: Receive, send: Send) -> None:
-        # Sources are read, and the schema is compiled, before anybody is listened to.
-        if await reads(scope, send):
-            await text(send, 503 if self.stopping else 200, b"stopping\n" if self.stopping else b"ready\n")
-
-    async def _metrics(self, scope: dict[str, Any], _: Receive, send: Send) -> None:
-        if await reads(scope, send) and await self._door.admitted(scope, headers_of(scope), send) is not None:
-            await text(send, 200, self._recorder.metrics(), b"text/plain; version=0.0.4; charset=utf-8")
 
     async def _metadata(self, scope: dict[str, Any], _: Receive, send: Send) -> None:
         await self._door.metadata(scope, send)

@@ -10,6 +10,8 @@ from assay.errors import CanonicalError
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
+Route = Callable[[dict[str, Any], Receive, Send], Awaitable[None]]
+"""What answers at a path; the scope comes first."""
 Pairs = Sequence[tuple[bytes, bytes]]
 
 JSON: Final = (b"content-type", b"application/json")

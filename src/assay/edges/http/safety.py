@@ -61,10 +61,15 @@ def _name(authority: bytes) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether *host* is this machine and nothing else."""
+    """Whether whoever listens at *host* can be reached from this machine and from nowhere else."""
     name = host.casefold().strip("[]")
     try:
         return ip_address(name).is_loopback
     except ValueError:
-        # Of names, only this one is known to lead nowhere else.
+        # Of names, only this one is sure to lead nowhere else, whoever resolves it.
         return name == "localhost"
+
+
+def leads_here(host: str) -> bool:
+    """Whether a URL with *host* in it leads to this machine: every name under localhost is meant to (RFC 6761, 6.3)."""
+    return is_loopback(host) or host.casefold().endswith(".localhost")

@@ -49,7 +49,7 @@ class ChildLine:
             self._child.wait(CLOSED)
         self._child.end()
 
-    def say(self, frame: bytes, message: dict[str, Any], revision: str, deadline: float) -> None:  # noqa: ARG002
+    def say(self, frame: bytes, _: dict[str, Any], __: str, ___: float) -> None:
         """Sends a message, as soon as the server reads."""
         self._sink.say(frame)
         self._loop.push()

@@ -5,14 +5,15 @@ It knows HTTP. What becomes of a message, the backend says.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from assay.edges.guard.front.guarded import Backend, Request
 from assay.edges.http import body
 from assay.edges.http.asking import Accepts, Headers, headers_of, is_json
 from assay.edges.http.door import METADATA, Door
-from assay.edges.http.replies import CLOSE, Pairs, Receive, Reply, Send, not_allowed, reads, refuse, shared, text
+from assay.edges.http.probes import probes
+from assay.edges.http.replies import CLOSE, Pairs, Receive, Reply, Route, Send, not_allowed, refuse, shared
 from assay.edges.http.section import Http
 
 _log: Final = logging.getLogger("assay")
@@ -20,8 +21,6 @@ _log: Final = logging.getLogger("assay")
 _TOO_MANY: Final = (b"retry-after", b"1")
 
 _SINGLE: Final = (b"mcp-session-id", b"mcp-protocol-version", b"last-event-id", b"authorization")
-
-Route = Callable[[dict[str, Any], Receive, Send], Awaitable[None]]
 
 
 class Front:
@@ -42,16 +41,13 @@ class Front:
         self._door = door
         self._http = http
         self._frame_bytes = frame_bytes
-        self._render = metrics
         self._zeros = b""
         self._accepts = Accepts()
         self.in_hand = 0
         self.streams = 0
         self.stopping = False
         self._routes: dict[str, Route] = {
-            "/healthz": self._health,
-            "/readyz": self._readiness,
-            "/metrics": self._metrics,
+            **probes(door, stopping=lambda: self.stopping, metrics=metrics),
             **self._metadata(),
             **(beside or {}),
         }
@@ -102,20 +98,6 @@ class Front:
                 await backend.close()
             except Exception as error:  # a mistake of ours, and everything else is still to be ended
                 _log.exception("a backend could not be ended", exc_info=error)
-
-    # ── beside the protocol ──────────────────────────────────────────────────────────────────────────────────────────
-
-    async def _health(self, scope: dict[str, Any], __: Receive, send: Send) -> None:
-        if await reads(scope, send):
-            await text(send, 200, b"ok\n")
-
-    async def _readiness(self, scope: dict[str, Any], __: Receive, send: Send) -> None:
-        if await reads(scope, send):
-            await text(send, 503 if self.stopping else 200, b"stopping\n" if self.stopping else b"ready\n")
-
-    async def _metrics(self, scope: dict[str, Any], _: Receive, send: Send) -> None:
-        if await reads(scope, send) and await self._door.admitted(scope, headers_of(scope), send) is not None:
-            await text(send, 200, self._render(), b"text/plain; version=0.0.4; charset=utf-8")
 
     def _metadata(self) -> dict[str, Route]:
         """Who gives out tokens for each backend, where our own gate asks for them."""

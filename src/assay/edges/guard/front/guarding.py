@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import NamedTuple, Protocol
 
 from assay.auth import Gate, Principal
-from assay.edges.guard.front.front import Front, Route
+from assay.edges.guard.front.front import Front
 from assay.edges.guard.front.guarded import Backend
 from assay.edges.guard.http_to_http.oauth import Discovery
 from assay.edges.guard.http_to_http.proxy import Proxy
@@ -15,7 +15,7 @@ from assay.edges.guard.overseer import Oversight
 from assay.edges.http.asking import ENDPOINT
 from assay.edges.http.door import Door
 from assay.edges.http.place import Place
-from assay.edges.http.replies import Pairs
+from assay.edges.http.replies import Pairs, Route
 from assay.edges.http.server import serve
 from assay.edges.recorder import Recorder, Records
 from assay.guard.terms import Terms
@@ -50,7 +50,7 @@ class Desk(NamedTuple):
     def oversight(self, route: str, command: Sequence[str] = (), url: str = "") -> Oversight:
         """The oversight of the server at *route*."""
         recorder = Recorder("http", route, self.records, holding=True)
-        return Oversight.on(self.terms, recorder, self.watch, self.locked(command, url))
+        return Oversight(self.terms, recorder, self.watch, self.locked(command, url))
 
     def proxy(self, url: str, headers: Pairs, route: str) -> Proxy:
         """The server at *url*. Raises `ValueError` if that is no URL."""

@@ -12,14 +12,13 @@ import orjson
 
 from assay import render
 from assay.clients.hosting import Entry
-from assay.edges.guard.front.front import Route
 from assay.edges.guard.front.guarded import Backend, Request
 from assay.edges.guard.front.guarding import Desk
 from assay.edges.guard.http_to_http.oauth import Discovery
 from assay.edges.guard.http_to_http.proxy import Proxy
 from assay.edges.http.asking import ENDPOINT, headers_of
 from assay.edges.http.door import Door
-from assay.edges.http.replies import Receive, Send, reads, reply, shared, text
+from assay.edges.http.replies import Receive, Route, Send, reads, reply, shared, text
 from assay.edges.http.statuses import is_patient
 from assay.errors import CanonicalError
 from assay.settings import SettingsError

@@ -17,8 +17,7 @@ from assay.edges.guard.http_to_child.outflow import SLOW_BYTES, Post
 from assay.edges.guard.http_to_child.share import Share, UnavailableError
 from assay.edges.guard.overseer import Overseer, Oversight
 from assay.errors import CanonicalError
-from assay.guard.guard import Settled
-from assay.ladder import syntax
+from assay.guard.guard import Settled, cancelled
 from assay.spec.revisions import LATEST
 from assay.verdict import Party, Verdict
 
@@ -114,8 +113,7 @@ class Asking:
         if exchange is None:
             self._share.leave(self)
             return
-        params = {"requestId": exchange.id, "reason": "the client has gone"}
-        note = syntax.write({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+        note = cancelled(exchange, "the client has gone")
         self.overseer.hear(Party.CLIENT, note)
         self._share.say(self, note)
 

@@ -17,7 +17,7 @@ from assay.edges.http.asking import media_type
 from assay.edges.http.events import Reader, event
 from assay.edges.http.replies import CLOSE, SMALL, Send, error_body, refuse, shared
 from assay.errors import CanonicalError
-from assay.ladder import syntax
+from assay.guard.guard import cancelled, may_be_cancelled
 
 if TYPE_CHECKING:
     from assay.edges.guard.http_to_http.proxy import Proxy
@@ -263,11 +263,11 @@ class Errand:
     async def _failed(self, code: str, why: str) -> None:
         """The server has given no answer, and gives none any more."""
         turn = self._turn
-        late = [each for each in turn.due if each.method != "initialize"] if code == "TIMEOUT" else []
+        late = [each for each in turn.due if may_be_cancelled(each)] if code == "TIMEOUT" else []
         frames = turn.failures(code, why)
         if turn.talk.ident is not None:
             for exchange in late:
-                self._proxy.say(self._request, turn.talk, _cancelled(exchange.id))
+                self._proxy.say(self._request, turn.talk, cancelled(exchange))
         if self._begun:
             if self._oversight.enforcing:
                 await self._more(b"".join(map(event, frames)))
@@ -275,7 +275,7 @@ class Errand:
         elif frames:
             await self._proxy.tell(self._request, turn.made(frames, code), self._send)
         else:
-            content = error_body(code, why or CanonicalError.to_jsonrpc_error(code)["message"])  # type: ignore[arg-type]
+            content = error_body(code, why or str(CanonicalError.to_jsonrpc_error(code)["message"]))
             told = Told(CanonicalError.to_http_status(code), content)
             await self._proxy.tell(self._request, told, self._send)
 
@@ -294,8 +294,3 @@ class Errand:
         if self._oversight.enforcing:
             await self._more(b"".join(map(event, frames)))
         await self._end()
-
-
-def _cancelled(ident: str | int) -> bytes:
-    params = {"requestId": ident, "reason": "timed out"}
-    return syntax.write({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})

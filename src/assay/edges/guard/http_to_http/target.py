@@ -15,7 +15,7 @@ import httpx
 
 from assay.edges.guard.failing import CONNECT, reason
 from assay.edges.http.replies import Pairs
-from assay.edges.http.safety import is_loopback
+from assay.edges.http.safety import leads_here
 
 IDLE_SECONDS: Final = 3.0
 """How long a connection is kept for the next request: less than the 5 seconds after which Node.js and uvicorn close."""
@@ -72,7 +72,7 @@ class Target:
         self._passes_tokens = passes_tokens
         self._client = httpx.AsyncClient(
             # A proxy of the environment is for hosts elsewhere.
-            trust_env=not is_loopback(self._url.host),
+            trust_env=not leads_here(self._url.host),
             timeout=httpx.Timeout(None, connect=CONNECT),
             limits=httpx.Limits(
                 max_connections=None, max_keepalive_connections=IDLE_CONNECTIONS, keepalive_expiry=IDLE_SECONDS

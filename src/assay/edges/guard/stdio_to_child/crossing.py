@@ -108,8 +108,10 @@ class Crossing:
         if verdict.back is not None:
             self.client.reply(verdict.back)
         for each in (verdict, *verdict.parts):
-            if each.exchange is not None and each.exchange.state == "open":
-                for settled in self._guard.turn_away(each.exchange, "too much waits for the next server already"):
+            if each.exchange is not None:
+                why = "too much waits for the next server already"
+                settled = self._guard.give_up(each.exchange, "UPSTREAM_FAILURE", why)
+                if settled is not None:
                     self.settle(settled)
 
     def _feed_rest(self, party: Party, rest: bytes) -> None:

@@ -12,12 +12,14 @@ import signal
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from assay import render
 from assay.edges.guard.overseer import Overseer, Oversight
 from assay.edges.guard.stdio_to_http.client import Client
 from assay.edges.guard.stdio_to_http.dialogue import Asked, Dialogue, SessionGone
-from assay.edges.guard.stdio_to_http.upstream import Lost, Upstream, is_loopback, objection_to, shown_url
+from assay.edges.guard.stdio_to_http.upstream import Lost, Upstream, objection_to, shown_url
+from assay.edges.http.safety import leads_here
 from assay.edges.pipes import Outlet
 from assay.guard.guard import Move, Settled, line
 from assay.guard.outbound import is_stateless, stateless_headers
@@ -91,7 +93,8 @@ def run(
     async def serve() -> int:
         return await Remote(target, headers, oversight, patience, log, errors, source, sink).serve()
 
-    if target.lower().startswith("http:") and not is_loopback(target):
+    parts = urlsplit(target)
+    if parts.scheme == "http" and not leads_here(parts.hostname or ""):
         log(f"assay: {shown_url(target)} is reached without encryption: whoever is on the way can read it all")
     # `poll` takes files and terminals too, which standard streams may be.
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selectors.PollSelector())) as runner:

@@ -6,7 +6,6 @@ a header's value, a password or a query in it: there may be secrets in those.
 """
 
 import asyncio
-import ipaddress
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from typing import Any, Final
@@ -15,6 +14,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from assay.edges.guard.failing import CONNECT, SHOWN, plain, reason
+from assay.edges.http.safety import leads_here
 
 WRITE: Final = 60.0
 """Seconds in which some bytes of a message must be taken."""
@@ -141,7 +141,7 @@ class Upstream:
                 timeout=httpx.Timeout(None, connect=CONNECT, write=WRITE),
                 limits=httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=KEPT),
                 follow_redirects=False,
-                trust_env=not is_loopback(url),
+                trust_env=not leads_here(urlsplit(url).hostname or ""),
             )
         except (ImportError, OSError, ValueError, httpx.InvalidURL):
             # What they say may have the password of a proxy in it.
@@ -228,15 +228,6 @@ def shown_url(url: str) -> str:
         return plain(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl())
     except ValueError:
         return ""
-
-
-def is_loopback(url: str) -> bool:
-    """Whether *url* leads to this very machine."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def objection_to(url: str) -> str | None:

@@ -1,0 +1,64 @@
+"""
+Replaces a file whole or not at all.
+
+The new one is written beside the one it replaces, to the disk, and only then takes its name. Whatever happens before
+that, a full disk above all, leaves the old one as it was.
+"""
+
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+from tempfile import mkstemp
+
+
+def replace_file(path: Path, content: bytes, like: os.stat_result | None) -> None:
+    """
+    Gives the file at *path* other content, and the owner and the rights of *like*. Raises `OSError`.
+
+    Without that it has the rights that every new file has here. A link at *path* would be replaced by a file.
+    """
+    # Readable by nobody else until it has its rights: there may be keys in it.
+    descriptor, beside = mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            _admit(descriptor, like)
+            os.fsync(descriptor)
+        os.replace(beside, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(beside)
+        raise
+    _settle(path.parent)
+
+
+def _admit(descriptor: int, like: os.stat_result | None) -> None:
+    """Those who may read *like*, or any new file, as far as this platform and our own rights go."""
+    if os.name != "posix":
+        return
+    if like is None:
+        os.fchmod(descriptor, 0o666 & ~_mask())
+        return
+    # Whose it is may be somebody who cannot be named here (EINVAL), or whom it is not ours to give it to (EPERM).
+    with suppress(OSError):
+        os.fchown(descriptor, like.st_uid, like.st_gid)
+    os.fchmod(descriptor, stat.S_IMODE(like.st_mode))
+
+
+def _mask() -> int:
+    """The rights that new files do not have here; to ask for it is to set it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _settle(directory: Path) -> None:
+    """Has the new name written to the disk, where directories can be opened for it."""
+    with suppress(OSError):
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
