@@ -20,6 +20,7 @@ from assay.edges.guard.front.guarded import Request
 from assay.edges.guard.http_to_child.backoff import Backoff
 from assay.edges.guard.http_to_child.childtalk import Talk, Whole
 from assay.edges.guard.http_to_child.direct import Direct
+from assay.edges.guard.http_to_child.mistakes import FAILED, contained, tell
 from assay.edges.guard.http_to_child.outflow import Post, Stream
 from assay.edges.guard.http_to_child.pipe import Owner, Pipe
 from assay.edges.guard.http_to_child.share import Client, SessionShare, Share, SharedWire
@@ -234,7 +235,8 @@ class Children:
 
     def _dropped(self, session: Session[Talk]) -> None:
         """A session is over, and its child with it, if that is its own."""
-        session.server.drop("the session was ended")
+        with contained("a session could not be ended as it should"):
+            session.server.drop("the session was ended")
 
     # ── without sessions ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -251,9 +253,10 @@ class Children:
         try:
             await self._respond(request, found, receive, send)
         finally:
-            if found.post is not None and not found.post.ended:
-                found.cancel()
-                self._recorder.flush()
+            with contained("a request could not be cancelled"):
+                if found.post is not None and not found.post.ended:
+                    found.cancel()
+                    self._recorder.flush()
             self._stateless.done(found)
 
     async def _respond(self, request: Request, asking: Asking, receive: Receive, send: Send) -> None:
@@ -284,9 +287,9 @@ class Children:
 
     def _stateless_share(self, begin: Callable[[], Overseer]) -> Share:
         def broke(nobody: Overseer, _: Sequence[Client]) -> None:
+            self._stateless.renew()
             # All of them are kept together, so that those of nobody are those of all.
             nobody.broke(self._flights, self._redact)
-            self._stateless.renew()
 
         return Share(self.spawn, begin, self._recorder.flush, self._clock, broke)
 
@@ -313,7 +316,8 @@ class Children:
 
     def broke(self, talk: Talk) -> None:
         """The child of one session has ended by itself."""
-        talk.overseer.broke(self._flights, self._redact)
+        with contained("the last messages of a session could not be kept"):
+            talk.overseer.broke(self._flights, self._redact)
         if talk.session is not None:
             self.sessions.drop(talk.session)
 
@@ -338,10 +342,21 @@ class Children:
         while True:
             await asyncio.sleep(pause)
             for session in list(self.sessions):
-                session.server.tick()
+                self._look_after(session)
             self._stateless.tick()
-            self._recorder.flush()
-            self.sweep()
+            with contained("nobody could be looked after"):
+                self._recorder.flush()
+                self.sweep()
+
+    def _look_after(self, session: Session[Talk]) -> None:
+        try:
+            session.server.tick()
+        except Exception as error:  # a mistake of ours: nobody in it may wait for ever, and the others go on
+            tell("a session could not be looked after", error)
+            with contained("a session could not be ended as it should"):
+                session.server.drop(FAILED)
+        if session.server.ended:
+            self.sessions.drop(session)
 
     def sweep(self) -> None:
         """Drops the sessions that nobody uses, and ends the children that nobody needs."""
@@ -367,9 +382,11 @@ class Children:
             self._ticking.cancel()
         shares = [share.end(STOPPED, at_once=True) for share in [self._modern, *self._shares.values()]]
         for session in list(self.sessions):
-            session.server.drop(STOPPED)
+            with contained("a session could not be ended as it should"):
+                session.server.drop(STOPPED)
             self.sessions.drop(session)
-        self._recorder.flush()
+        with contained("what was heard could not be put on record"):
+            self._recorder.flush()
         pipes = [pipe.end(at_once=True) for pipe in list(self._pipes)]
         await asyncio.gather(*shares, *pipes)
         await asyncio.gather(*self._beside)

@@ -206,6 +206,8 @@ class Post(Stream):
         self._only_answers = True
         self.due: set[Hashable] = set()
         """The requests that are not answered yet."""
+        self.cancelled: set[Hashable] = set()
+        """Those of them that need not be answered."""
 
     def say(self, frame: bytes) -> None:
         """Something beside the answer."""
