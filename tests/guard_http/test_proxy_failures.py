@@ -414,3 +414,42 @@ def test_how_long_a_client_takes_to_read_does_not_count(tmp_path: Any) -> None:
                 left -= len(wire.exactly(left // step))
         assert left == 0
         assert "failed" not in guard.log.so_far()
+
+
+def half_a_page(_: Received, peer: Peer) -> None:
+    peer.head(200, content_type="text/html", content_length="1000")
+    peer.send(b"<html>half")
+
+
+def half_a_refusal(_: Received, peer: Peer) -> None:
+    peer.head(403, content_type="text/plain", content_length="1000")
+    peer.send(b"half")
+
+
+def half_a_stream(_: Received, peer: Peer) -> None:
+    peer.head(200, content_type="text/event-stream", transfer_encoding="chunked")
+    peer.send(b"7\r\n: half\n\r\n")
+
+
+@pytest.mark.parametrize("script", [half_a_page, half_a_refusal, half_a_stream], ids=lambda each: each.__name__)
+def test_under_audit_half_an_answer_is_no_whole_one(auditing: Where, script: Any) -> None:
+    guard, liar = auditing
+    liar.script = script
+    _breaks_off(guard)
+
+
+def test_half_a_refusal_is_no_whole_one_under_enforce_either(enforcing: Where) -> None:
+    guard, liar = enforcing
+    liar.script = half_a_refusal
+    _breaks_off(guard)
+
+
+def _breaks_off(guard: Service) -> None:
+    before = guard.log.so_far().count("broke off, and so did")
+    with guard.open() as wire:
+        wire.say("POST", "/mcp", frame_of(CALL), modern(CALL))
+        assert wire.head().header("transfer-encoding") == "chunked"
+        rest = wire.rest()
+    assert b"half" in rest
+    assert not rest.endswith(b"0\r\n\r\n"), "that is the end of a whole one"
+    until(lambda: guard.log.so_far().count("broke off, and so did") > before)

@@ -108,7 +108,6 @@ class Errand:
         elif kind == _JSON and self._request.method == "POST":
             await self._whole(answered)
         elif 400 <= status < 500 or (not self._turn.due and self._request.method != "GET" and status < 300):
-            self._turn.forget()
             await self._pass(answered)
         elif status < 300 and self._turn.due:
             shown = kind.decode("latin-1")[:100]
@@ -180,18 +179,38 @@ class Errand:
         await self._pass(answered)
 
     async def _pass(self, answered: Answered, begun: bytes = b"") -> None:
-        """The rest of the answer as it comes, under enforce no more of it than a message may have."""
+        """
+        The rest of the answer as it comes, under enforce no more of it than a message may have.
+
+        What of it was still open is answered by its status. Where it breaks off, so does what the client gets.
+        """
         left = self._oversight.frame_bytes if self._oversight.enforcing else None
         await self._start(answered)
         if begun:
             await self._more(begun)
-        async for chunk in self._chunks(answered):
-            if left is not None:
-                left -= len(chunk)
-                if left < 0:
-                    break
-            await self._more(chunk)
+        try:
+            async for chunk in self._chunks(answered):
+                if left is not None:
+                    left -= len(chunk)
+                    if left < 0:
+                        raise NoAnswerError("it is longer than a message may be")
+                await self._more(chunk)
+        except NoAnswerError as error:
+            self._break_off(str(error))
+            return
+        self._turn.forget()
         await self._end()
+
+    def _break_off(self, why: str) -> None:
+        """
+        The rest of an answer that has begun never comes.
+
+        Nothing more is sent, not even its end: whoever serves us closes the connection then, and no client takes half
+        an answer for a whole one.
+        """
+        self._turn.record("UPSTREAM_FAILURE", why)
+        self._proxy.broke_off(why)
+        self._oversight.recorder.flush()
 
     async def _stream(self, answered: Answered) -> None:
         turn = self._turn
@@ -212,7 +231,10 @@ class Errand:
             failed = turn.failures("UPSTREAM_FAILURE", broken or "the stream ended without it")
             rest += b"".join(map(event, failed)) if self._oversight.enforcing else b""
         await self._more(rest)
-        await self._end()
+        if broken and not self._oversight.enforcing:
+            self._break_off(broken)
+        else:
+            await self._end()
 
     def _go_on(self) -> None:
         """What the server has asked is remembered, and it is told what it has to be told."""

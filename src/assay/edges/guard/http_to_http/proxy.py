@@ -40,6 +40,9 @@ BACK_SECONDS: Final = 10.0
 """How long telling a server something may take that it does not wait for."""
 
 
+TOLD: Final = 100
+"""Answers that broke off of which people are told, as many as there are messages whose findings they are told."""
+
 HELD_BYTES: Final = 256 << 20
 """Of all answers together that are not whole yet. One may have 16 MiB; nearly all have some thousand."""
 
@@ -70,6 +73,7 @@ class Proxy:
         self._endless: set[asyncio.Future[None]] = set()
         self._beside: set[asyncio.Task[None]] = set()
         self._redirects: set[bytes] = set()
+        self._broken = 0
 
     @property
     def sessions(self) -> int:
@@ -200,6 +204,14 @@ class Proxy:
             self._redirects.add(where)
             shown = ascii(where.decode("latin-1")[:200])[1:-1]
             self._log(f"assay: the server redirects to {shown}, which is past the guard: give that as --target")
+
+    def broke_off(self, why: str) -> None:
+        """An answer of the server's broke off that a client has half of."""
+        self._broken += 1
+        if self._broken <= TOLD:
+            self._log(f"assay: an answer of the server broke off, and so did what the client got of it: {why}")
+        elif self._broken == TOLD + 1:
+            self._log("assay: further answers that break off are not told")
 
 
 def _who(request: Request) -> Who:
