@@ -130,8 +130,10 @@ class Errand:
     def _note_session(self, answered: Answered) -> None:
         talks, talk, status = self._proxy.talks, self._turn.talk, answered.status
         verdict = self._turn.verdict
-        if status == 404 or (self._request.method == "DELETE" and status < 300):
+        if status == 404:
             talks.drop(talk)
+        elif self._request.method == "DELETE" and status < 300:
+            talks.drop(talk.origin or talk)
         elif status < 300 and self._request.method != "DELETE":
             if talk.ident is None and verdict is not None and verdict.method == "initialize":
                 ident = answered.headers.get(_SESSION)

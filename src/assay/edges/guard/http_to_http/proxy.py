@@ -22,7 +22,7 @@ from assay.edges.guard.http_to_http.target import NoAnswerError, Target
 from assay.edges.guard.http_to_http.turn import Told, Turn
 from assay.edges.guard.overseer import Oversight
 from assay.edges.http.asking import ENDPOINT, UNNAMED, names_revision
-from assay.edges.http.replies import CLOSE, Receive, Send, reply, shared
+from assay.edges.http.replies import CLOSE, Receive, Send, refuse, reply, shared
 from assay.edges.http.section import Http
 from assay.edges.http.statuses import is_patient
 from assay.edges.http.streams import close, until_gone
@@ -82,15 +82,26 @@ class Proxy:
 
     async def answer(self, request: Request, receive: Receive, send: Send) -> None:
         """Answers *request*, whole or as a stream."""
-        turn, talk = self._turn(request)
-        talk.hands += 1
+        version = request.headers.get(_VERSION, b"").decode("latin-1") or None
+        ident = request.headers.get(_SESSION)
+        if version is not None and version in REVISIONS and not handshake(version):
+            # Revisions without handshake have no sessions: there the header means nothing.
+            ident = None
+        if ident is not None and self.talks.is_anothers(ident, request.principal):
+            # As if there were none, so that nothing is learned by trying.
+            gone = "there is no such session; begin with initialize"
+            await refuse(send, "METHOD_NOT_FOUND", gone, shared(request.headers), status=404)
+            return
+        turn, talk = self._turn(request, version, ident)
+        held = talk.origin or talk
+        held.hands += 1
         try:
             if turn.told is not None:
                 await self.tell(request, turn.told, send)
             else:
                 await self._watched(Errand(self, request, turn, send), receive)
         finally:
-            talk.hands -= 1
+            held.hands -= 1
             self.talks.done(talk)
 
     def stop(self) -> None:
@@ -111,12 +122,7 @@ class Proxy:
 
     # ── who asks, and what becomes of it ─────────────────────────────────────────────────────────────────────────────
 
-    def _turn(self, request: Request) -> tuple[Turn, Talk]:
-        version = request.headers.get(_VERSION, b"").decode("latin-1") or None
-        ident = request.headers.get(_SESSION)
-        if version is not None and version in REVISIONS and not handshake(version):
-            # Revisions without handshake have no sessions: there the header means nothing.
-            ident = None
+    def _turn(self, request: Request, version: str | None, ident: bytes | None) -> tuple[Turn, Talk]:
         talk = self._talk(request, version, ident)
         patient = is_patient(version, in_session=ident is not None)
         turn = Turn(talk, patient=patient, enforcing=self.oversight.enforcing)
@@ -137,7 +143,8 @@ class Proxy:
                 return asker
         if ident is not None:
             known = version if version in REVISIONS and version is not None else UNNAMED
-            return self.talks.find(ident, who) or self.talks.adopted(ident, who, known)
+            listens = request.method == "GET"
+            return self.talks.find(ident, who) or self.talks.adopted(ident, who, known, listens=listens)
         revision = _revision(version, message)
         return self.talks.opening(who) if revision is None else self.talks.alone(who, revision)
 
