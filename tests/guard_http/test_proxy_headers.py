@@ -63,6 +63,8 @@ def refused(directory: Path, *options: str) -> str:
         (("--target", "http://a/", "--listen", "127.0.0.1:0", "--", "server"), "there is a COMMAND and --target"),
         (("--target", "ftp://a/", "--listen", "127.0.0.1:0"), "--target ftp://a/: expected http://"),
         (("--target", "http://u:p@a/", "--listen", "127.0.0.1:0"), "a password in a URL"),
+        (("--listen", "127.0.0.1:0", "--", "./nowhere"), "cannot start ./nowhere: No such file or directory"),
+        (("--listen", "127.0.0.1:0", "--", "/etc/passwd"), "cannot start /etc/passwd: Permission denied"),
         (("--target", "http://a/", "--listen", "nowhere"), "--listen nowhere: an address is HOST:PORT"),
         (("--target", "http://a/", "--listen", "0.0.0.0:0"), "others can reach this address"),
         (("--listen", "127.0.0.1:0", "--header", "a: b", "--", "server"), "--header is for a server at a URL"),

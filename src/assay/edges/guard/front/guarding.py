@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import NamedTuple, Protocol
 
 from assay.auth import Gate, Principal
+from assay.edges.child import unstartable
 from assay.edges.guard.front.front import Front, Route
 from assay.edges.guard.front.guarded import Backend
 from assay.edges.guard.http_to_http.oauth import Discovery
@@ -127,7 +128,10 @@ class Started(NamedTuple):
         return self.command[0]
 
     def backends(self, desk: Desk) -> Mapping[str, Backend]:
-        """The one."""
+        """The one. Raises `SettingsError` if it could only fail, as it does where no address is listened at."""
+        why = unstartable(self.command)
+        if why is not None:
+            raise SettingsError(why)
         try:
             return {ENDPOINT: desk.children(self.command, ENDPOINT)}
         except ImportError:
