@@ -277,7 +277,7 @@ class Children:
     def spawn(self, owner: Owner) -> Pipe:
         """A child. Raises `StartError`."""
         if len(self._pipes) >= self._most:
-            raise StartError("too many servers at once")
+            raise StartError("cannot start one more: too many servers at once")
         pipe = Pipe(
             self._command, owner, limit=self._oversight.frame_bytes, errors=self._errors, env=self._env, cwd=self._cwd
         )
