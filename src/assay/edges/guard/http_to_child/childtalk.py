@@ -13,12 +13,13 @@ from typing import Any, Final, NamedTuple, Protocol
 from assay import render
 from assay.conversation import Facts
 from assay.edges.guard.http_to_child.mistakes import FAILED, lost, tell
-from assay.edges.guard.http_to_child.outflow import SLOW_BYTES, Post, Stream
+from assay.edges.guard.http_to_child.outflow import SLOW, SLOW_BYTES, Post, Stream
 from assay.edges.guard.overseer import Heard, Overseer
 from assay.edges.http.replies import error_body
 from assay.edges.http.sessions import Session
 from assay.edges.http.statuses import status_of
 from assay.guard.outline import outline
+from assay.ladder import syntax
 from assay.rules import RULES, violation
 from assay.side import Id
 from assay.verdict import Party, Verdict
@@ -259,6 +260,23 @@ class Talk:
         if stream.waiting > SLOW_BYTES:
             self.wire.slow(stream)
 
+    def cut(self, stream: Stream) -> None:
+        """The client is too slow, and nobody can wait for it: what it has asked on *stream* fails, and that ends."""
+        stream.cut()
+        if not isinstance(stream, Post):
+            return
+        asked = {each.id: each for each in self.overseer.guard.conversation.open_requests(Party.CLIENT)}
+        for ident in [each for each in asked if each in stream.due]:
+            self.wire.say(cancelled(ident, SLOW))
+            settled = self.overseer.give_up(asked[ident], "UPSTREAM_FAILURE", SLOW)
+            if settled is not None:
+                self._answer(settled.answer, ident)
+        left: Any
+        for left in list(stream.due):
+            # The conversation knows nothing of it, as may be under audit.
+            stream.answer(lost(left, SLOW), left)
+            self._let_go(left, stream)
+
     # ── listening ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def listen(self) -> Stream:
@@ -346,6 +364,12 @@ class Talk:
                 post.answer(lost(ident, reason), ident)
             self._finish(post)
         self._posts.clear()
+
+
+def cancelled(ident: Id, why: str) -> bytes:
+    """What a server is told of a request whose answer nobody waits for any more."""
+    params = {"requestId": ident, "reason": why}
+    return syntax.write({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
 
 
 def refusal(heard: Heard, *, patient: bool) -> Whole | None:

@@ -274,6 +274,13 @@ class _Run:
             self._share.ended(reason, last_words)
 
 
+class Session(Client, Protocol):
+    """A session that shares a child."""
+
+    def cut(self, stream: Stream) -> None:
+        """Nobody can wait for whoever reads *stream*."""
+
+
 class SharedWire:
     """What leads from one session to a child that it shares."""
 
@@ -281,7 +288,7 @@ class SharedWire:
 
     def __init__(self, share: Share) -> None:
         self._share = share
-        self.talk: Client | None = None
+        self.talk: Session | None = None
 
     def has_room(self, size: int) -> bool:
         """Whether *size* bytes more may wait for it."""
@@ -305,8 +312,8 @@ class SharedWire:
 
     def slow(self, stream: Stream) -> None:
         """A client that is too slow is cut off: the others would have to wait for it."""
-        if stream.behind > SLOW_BYTES:
-            stream.cut()
+        if stream.behind > SLOW_BYTES and self.talk is not None:
+            self.talk.cut(stream)
 
 
 class SessionShare(Share):

@@ -12,14 +12,13 @@ import orjson
 
 from assay.conversation import Facts
 from assay.edges.guard.front.guarded import Request
-from assay.edges.guard.http_to_child.childtalk import Whole, is_answer, refusal, requests, unread
+from assay.edges.guard.http_to_child.childtalk import Whole, cancelled, is_answer, refusal, requests, unread
 from assay.edges.guard.http_to_child.mistakes import FAILED, lost, tell
-from assay.edges.guard.http_to_child.outflow import SLOW_BYTES, Post
+from assay.edges.guard.http_to_child.outflow import SLOW, SLOW_BYTES, Post
 from assay.edges.guard.http_to_child.share import Share, UnavailableError
 from assay.edges.guard.overseer import Overseer, Oversight
 from assay.errors import CanonicalError
 from assay.guard.guard import Settled
-from assay.ladder import syntax
 from assay.spec.revisions import LATEST
 from assay.verdict import Party, Verdict
 
@@ -85,7 +84,18 @@ class Asking:
         if post.as_stream:
             post.say(frame)
             if post.behind > SLOW_BYTES:
-                post.cut()
+                self._cut(post)
+
+    def _cut(self, post: Post) -> None:
+        """The client is too slow, and nobody can wait for it: what it has asked fails."""
+        post.cut()
+        for exchange in self.overseer.guard.conversation.open_requests(Party.CLIENT):
+            self._share.say(self, cancelled(exchange.id, SLOW))
+            settled = self.overseer.give_up(exchange, "UPSTREAM_FAILURE", SLOW)
+            if settled is not None:
+                self._settled(settled)
+        if post.due:
+            post.answer(lost(self.ident, SLOW), self.ident)
 
     def _settled(self, settled: Settled) -> None:
         self.clean = False
@@ -121,8 +131,7 @@ class Asking:
         if exchange is None:
             self._share.leave(self)
             return
-        params = {"requestId": exchange.id, "reason": "the client has gone"}
-        note = syntax.write({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+        note = cancelled(exchange.id, "the client has gone")
         self.overseer.hear(Party.CLIENT, note)
         self._share.say(self, note)
 
