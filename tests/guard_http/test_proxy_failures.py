@@ -1,5 +1,6 @@
 """A server at a URL that is down, late, or lies: the client gets one answer, and the guard goes on."""
 
+import json
 import socket
 import struct
 import threading
@@ -156,6 +157,21 @@ def test_in_a_session_it_fails_with_200(enforcing: Where, script: Any) -> None:
     assert answer.status == 200
     assert answer.json()["id"] == 7
     assert answer.error()["code"] in {-32010, -32011}
+
+
+def test_of_a_session_whose_server_is_lost_the_last_messages_are_kept_once(enforcing: Where) -> None:
+    guard, liar = enforcing
+    flights = guard.ready.parent / "runs" / "mcp_server" / "flights"
+    before = set(flights.iterdir()) if flights.exists() else set()
+    headers = guard.session(REVISION)
+    for script in (page, closes, half_a_body):
+        liar.script = script
+        guard.post(call(7, "search", {"words": "sea"}), headers)
+    [flight] = set(flights.iterdir()) - before
+    said = [json.loads(json.loads(line)["msg"]) for line in flight.read_text().splitlines()]
+    assert [each.get("method") for each in said] == [
+        *("initialize", None, "notifications/initialized", "tools/call", "tools/call")
+    ]
 
 
 @pytest.mark.parametrize("script", BROKEN_STREAMS, ids=lambda each: each.__name__)

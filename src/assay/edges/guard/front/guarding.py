@@ -56,7 +56,15 @@ class Desk(NamedTuple):
     def proxy(self, url: str, headers: Pairs, route: str) -> Proxy:
         """The server at *url*. Raises `ValueError` if that is no URL."""
         target = Target(url, headers, passes_tokens=not self.gated)
-        return Proxy(self.oversight(route, url=url), target, self.settings.http, endpoint=route, log=self.say)
+        return Proxy(
+            self.oversight(route, url=url),
+            target,
+            self.settings.http,
+            endpoint=route,
+            log=self.say,
+            flights=self.settings.guard.flights,
+            redact=self.settings.journal.redact,
+        )
 
     def children(
         self, command: Sequence[str], route: str, env: Mapping[str, str] | None = None, cwd: str | None = None

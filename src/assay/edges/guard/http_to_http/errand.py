@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from assay.edges.guard.front.guarded import Request
 from assay.edges.guard.http_to_http.oauth import challenge
-from assay.edges.guard.http_to_http.target import Answered, NoAnswerError
+from assay.edges.guard.http_to_http.target import Answered, BrokenError, NoAnswerError
 from assay.edges.guard.http_to_http.turn import Told, Turn
 from assay.edges.http.asking import media_type
 from assay.edges.http.events import Reader, event
@@ -57,6 +57,7 @@ class Errand:
         except TimeoutError:
             await self._failed("TIMEOUT", "")
         except NoAnswerError as error:
+            self._note_break(error)
             await self._failed("UPSTREAM_FAILURE", str(error))
         finally:
             self._hold(0)
@@ -142,6 +143,10 @@ class Errand:
             elif talk.ident is not None and talks.find(talk.ident, talk.who) is None:
                 talks.keep(talk, talk.ident)
 
+    def _note_break(self, error: NoAnswerError) -> None:
+        if isinstance(error, BrokenError) and self._turn.due:
+            self._proxy.broke(self._turn.talk)
+
     async def _whole(self, answered: Answered) -> None:
         """One JSON value."""
         limit = self._oversight.frame_bytes
@@ -198,6 +203,7 @@ class Errand:
                         raise NoAnswerError("it is longer than a message may be")
                 await self._more(chunk)
         except NoAnswerError as error:
+            self._note_break(error)
             self._break_off(str(error))
             return
         self._turn.forget()
@@ -227,6 +233,7 @@ class Errand:
                 self._go_on()
                 await self._more(judged)
         except NoAnswerError as error:
+            self._note_break(error)
             broken = str(error)
         rest = b"" if self._oversight.enforcing else reader.rest()
         if turn.due and not (turn.stream.resumable and turn.talk.ident is not None):

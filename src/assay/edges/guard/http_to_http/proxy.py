@@ -6,7 +6,7 @@ Nobody is left waiting: where the server is down, late, or breaks off, the clien
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from time import monotonic
@@ -59,12 +59,16 @@ class Proxy:
         endpoint: str = ENDPOINT,
         clock: Callable[[], float] = monotonic,
         log: Callable[[str], None] = lambda _: None,
+        flights: str = "off",
+        redact: Sequence[str] = (),
     ) -> None:
+        """The last messages of a broken session go to *flights*, without what *redact* says."""
         self.oversight = oversight
         self.target = target
         self.endpoint = endpoint
         """Its path at the guard."""
         self._log = log
+        self._flights, self._redact = flights, tuple(redact)
         self.talks = Talks(oversight, http or Http(), clock)
         self.spoken: frozenset[str] | None = None
         """The revisions that the server has said it speaks, without a handshake or with one."""
@@ -211,6 +215,13 @@ class Proxy:
             self._redirects.add(where)
             shown = ascii(where.decode("latin-1")[:200])[1:-1]
             self._log(f"assay: the server redirects to {shown}, which is past the guard: give that as --target")
+
+    def broke(self, talk: Talk) -> None:
+        """The server is lost while it owes an answer: what was last said in that session goes into a file, once."""
+        session = talk.origin or talk
+        if session.ident is not None and not session.broken:
+            session.broken = True
+            session.overseer.broke(self._flights, self._redact)
 
     def broke_off(self, why: str) -> None:
         """An answer of the server's broke off that a client has half of."""

@@ -76,7 +76,7 @@ class Stream:
 class Talk:
     """One conversation."""
 
-    __slots__ = ("_known", "hands", "ident", "origin", "overseer", "renewed", "used", "who")
+    __slots__ = ("_known", "broken", "hands", "ident", "origin", "overseer", "renewed", "used", "who")
 
     def __init__(self, overseer: Overseer, who: Who, ident: bytes | None, now: float) -> None:
         self.overseer = overseer
@@ -86,6 +86,8 @@ class Talk:
         self.used = now
         self.hands = 0
         """Requests and streams of it that are in hand."""
+        self.broken = False
+        """Whether what was last said in it is written down already."""
         self.renewed: OrderedDict[Who, None] = OrderedDict()
         """Whom else the server has let in to its session, the last one last: the same client with another token."""
         self.origin: Talk | None = None
