@@ -128,3 +128,19 @@ def test_nobody_waits_for_ever_and_the_next_is_answered(
 async def _called(children: Children, headers: dict[str, Any]) -> Told:
     message = call(7, "search", {"words": "sea"}, "" if headers else LATEST)
     return await asked(children, message, headers or modern(message))
+
+
+def test_sessions_are_counted_for_whoever_looks_at_the_metrics() -> None:
+    recorder = Recorder("http", "/mcp", Records(None), holding=True)
+    oversight = Oversight("enforce", DEFAULT, 60.0, recorder, Mistaken(lambda _: False))
+
+    async def counted() -> list[int]:
+        children = Children(oversight, liar())
+        try:
+            before = children.sessions
+            await in_session(children)
+            return [before, children.sessions]
+        finally:
+            await children.close()
+
+    assert asyncio.run(counted()) == [0, 1]

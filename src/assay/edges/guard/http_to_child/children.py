@@ -91,7 +91,12 @@ class Children:
         self._beside: set[asyncio.Task[None]] = set()
         self._ticking: asyncio.Task[None] | None = None
         self._stopping = False
-        self.sessions: Sessions[Talk] = Sessions(self._http, clock, self._dropped)
+        self._sessions: Sessions[Talk] = Sessions(self._http, clock, self._dropped)
+
+    @property
+    def sessions(self) -> int:
+        """How many there are."""
+        return len(self._sessions)
 
     # ── a request ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -123,7 +128,7 @@ class Children:
         self, request: Request, ident: bytes, version: str | None, receive: Receive, send: Send
     ) -> None:
         headers = shared(request.headers)
-        session = self.sessions.find(ident, request.principal)
+        session = self._sessions.find(ident, request.principal)
         if session is None or session.server.ended:
             gone = "there is no such session; begin with initialize"
             await refuse(send, "METHOD_NOT_FOUND", gone, headers, status=404)
@@ -133,7 +138,7 @@ class Children:
         elif request.method == "GET":
             await self._listen(session, request, receive, send)
         elif request.method == "DELETE":
-            self.sessions.drop(session)
+            self._sessions.drop(session)
             self._recorder.flush()
             await reply(send, 200, headers=headers)
         else:
@@ -151,7 +156,7 @@ class Children:
             SharedWire(self._share_for(request.frame)) if self._is_shared else Direct(self, self._backoff, self._clock)
         )
         talk = wire.talk = Talk(overseer, wire)
-        session = self.sessions.begin(request.principal, talk)
+        session = self._sessions.begin(request.principal, talk)
         if session is None:
             await _overloaded(request, send, "too many sessions at once")
             return
@@ -161,7 +166,7 @@ class Children:
             await self._post(talk, request, receive, send)
         finally:
             if not talk.opened or talk.ended:
-                self.sessions.drop(session)
+                self._sessions.drop(session)
                 self._recorder.flush()
 
     async def _post(self, talk: Talk, request: Request, receive: Receive, send: Send) -> None:
@@ -319,7 +324,7 @@ class Children:
         with contained("the last messages of a session could not be kept"):
             talk.overseer.broke(self._flights, self._redact)
         if talk.session is not None:
-            self.sessions.drop(talk.session)
+            self._sessions.drop(talk.session)
 
     def end(self, pipe: Pipe) -> None:
         """Ends a child, beside everything else."""
@@ -341,7 +346,7 @@ class Children:
         pause = min(TICK, timeout / 4) if timeout else TICK
         while True:
             await asyncio.sleep(pause)
-            for session in list(self.sessions):
+            for session in list(self._sessions):
                 self._look_after(session)
             self._stateless.tick()
             with contained("nobody could be looked after"):
@@ -356,11 +361,11 @@ class Children:
             with contained("a session could not be ended as it should"):
                 session.server.drop(FAILED)
         if session.server.ended:
-            self.sessions.drop(session)
+            self._sessions.drop(session)
 
     def sweep(self) -> None:
         """Drops the sessions that nobody uses, and ends the children that nobody needs."""
-        self.sessions.sweep()
+        self._sessions.sweep()
         self._shares = {key: share for key, share in self._shares.items() if not share.is_spent}
         for share in [self._modern, *self._shares.values()]:
             if share.is_idle(self._http.session_seconds):
@@ -369,7 +374,7 @@ class Children:
     def stop(self) -> None:
         """From now on nothing new is begun; streams end, after what is still to be said on them."""
         self._stopping = True
-        for session in list(self.sessions):
+        for session in list(self._sessions):
             session.server.stop()
         for asking in list(self._stateless.open):
             if asking.listens and asking.post is not None:
@@ -381,10 +386,10 @@ class Children:
         if self._ticking is not None:
             self._ticking.cancel()
         shares = [share.end(STOPPED, at_once=True) for share in [self._modern, *self._shares.values()]]
-        for session in list(self.sessions):
+        for session in list(self._sessions):
             with contained("a session could not be ended as it should"):
                 session.server.drop(STOPPED)
-            self.sessions.drop(session)
+            self._sessions.drop(session)
         with contained("what was heard could not be put on record"):
             self._recorder.flush()
         pipes = [pipe.end(at_once=True) for pipe in list(self._pipes)]
