@@ -548,8 +548,27 @@ def test_limits_that_cannot_be_kept_are_refused(limits: dict[str, int]) -> None:
         Limits(**limits)
 
 
-def test_tools_past_the_limit_are_not_called_unknown() -> None:
-    talk = Talk(limits=Limits(tools=1)).opened().listed(SEARCH, {"name": "more", "inputSchema": {"type": "object"}})
+MORE = {"name": "more", "inputSchema": {"type": "object"}}
+
+
+def test_tools_past_the_limit_are_not_called_unknown_but_set_aside() -> None:
+    talk = Talk(limits=Limits(tools=1), mode="enforce").opened()
+    good(talk.client(request("list", "tools/list")))
+    verdict = talk.server(result("list", {"tools": [SEARCH, MORE]}))
+    assert [(each.rule, each.at, each.action) for each in verdict.violations] == [
+        ("contract/unjudged", "/result/tools/1", "quarantine")
+    ]
+    assert orjson.loads(verdict.onward or b"")["result"]["tools"] == [SEARCH]
+    [only] = talk.client(call(1, "more", {})).violations
+    assert only.rule == "contract/set-aside"
+
+
+def test_under_audit_tools_past_the_limit_are_told_once_and_can_be_called() -> None:
+    talk = Talk(limits=Limits(tools=1), mode="audit").opened()
+    good(talk.client(request("list", "tools/list")))
+    assert [each.rule for each in talk.server(result("list", {"tools": [SEARCH, MORE]})).violations] == [
+        "contract/unjudged"
+    ]
     good(talk.client(call(1, "more", {})))
 
 

@@ -586,6 +586,9 @@ class Conversation:
         if exchange.method == "initialize":
             self._memory.refused()
         wrong = objections.unanswered(exchange, why)
+        if why.startswith(objections.UNSTARTED):
+            told = why.removeprefix(objections.UNSTARTED)
+            data = {"detail": f"the server could not be started: {told}", **(data or {})}
         ident = exchange.spelling or syntax.write(exchange.id)
         onward = render.failure(ident, code, (wrong,), 0, exchange.revision, data)
         findings = Findings((wrong,), 0, onward)

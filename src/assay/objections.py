@@ -183,6 +183,12 @@ def failure(why: str, revision: str | None) -> Violation:
     return violation("guard/failure", expected="a verdict", found=f"a fault in the guard ({why})", revision=revision)
 
 
+UNSTARTED: Final = "cannot start "
+"""How the reason for an answer that never came begins, where there was no server to give one."""
+
+_STARTING: Final = "See that the server's command can be run where the guard runs: its name, its path, its permissions."
+
+
 def unanswered(exchange: Exchange, why: str = "") -> Violation:
     """A request that never got its answer."""
     return violation(
@@ -190,4 +196,6 @@ def unanswered(exchange: Exchange, why: str = "") -> Violation:
         expected=f"an answer to {exchange.method}",
         found=f"none: {why}" if why else "none",
         revision=exchange.revision,
+        # Who was never there cannot answer anything.
+        hint=_STARTING if why.startswith(UNSTARTED) else None,
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from assay.edges.child import TAIL_BYTES, TAIL_LINES, Child, StartError, Tail, why
+from assay.edges.child import TAIL_BYTES, TAIL_LINES, Child, StartError, Tail, unstartable, why
 from assay.edges.pipes import FULL, Inlet, Loop, Outlet
 
 Ends = tuple[int, int]
@@ -204,6 +204,31 @@ def test_a_child_that_cannot_be_started_leaves_nothing_open() -> None:
     with pytest.raises(StartError, match="null"):
         Child(["sh", "a\0b"])
     assert os.listdir("/proc/self/fd") == before
+
+
+@pytest.mark.parametrize(
+    ("command", "path", "cwd"),
+    [
+        pytest.param("nowhere-at-all", None, None, id="nowhere"),
+        pytest.param("./nowhere", None, None, id="no-such-file"),
+        pytest.param("/etc/passwd", None, None, id="no-program"),
+        pytest.param("/etc", None, None, id="a-directory"),
+        pytest.param("true", "/nowhere", None, id="not-in-its-path"),
+        pytest.param("./sh", None, "/etc", id="not-where-it-is-started"),
+        pytest.param("true", None, None, id="a-program"),
+        pytest.param("./true", None, "/bin", id="where-it-is-started"),
+        pytest.param("true", "/nowhere:/bin", None, id="in-its-path"),
+    ],
+)
+def test_what_cannot_be_started_is_known_before(command: str, path: str | None, cwd: str | None) -> None:
+    env = None if path is None else {"PATH": path}
+    try:
+        with Child([command], env=env, cwd=cwd) as child:
+            os.close(child.stdin)
+        found = None
+    except StartError as error:
+        found = str(error)
+    assert unstartable([command], env=env, cwd=cwd) == found
 
 
 def test_a_child_is_ended_at_the_end_of_its_block() -> None:

@@ -278,6 +278,9 @@ def test_a_command_that_cannot_be_run_is_told_at_once_and_not_tried_again_too_so
             assert answer.header("mcp-session-id") is None
             assert answer.error()["code"] == -32011
             assert "cannot start ./nowhere" in answer.error()["data"]["violations"][0]["found"]
+            told = "the server could not be started: ./nowhere: No such file or directory"
+            assert answer.error()["data"]["detail"] == told
+            assert "command can be run" in answer.error()["data"]["violations"][0]["hint"], "and not: answer it"
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,25 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from guarded import result
 from hosted import NEWEST, begun, hosting
-from http_client import BOTH, INITIALIZED, Service, call, initialize, notification, request, until
+from http_client import (
+    BOTH,
+    INITIALIZED,
+    Service,
+    call,
+    events,
+    frame_of,
+    initialize,
+    modern,
+    notification,
+    request,
+    until,
+)
+
+from assay.edges.guard.http_to_child.outflow import Post
+from assay.spec.revisions import LATEST
 
 ASKS = {"jsonrpc": "2.0", "id": 1, "method": "roots/list"}
 CHANGED = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
@@ -127,6 +143,40 @@ def test_when_a_shared_child_dies_every_session_is_gone_and_the_next_has_another
         assert [service.post(request(1, "ping"), each).status for each in (one, other)] == [404, 404]
         until(lambda: service.post(initialize(NEWEST)).header("mcp-session-id") is not None)
     assert len(list(flights.iterdir())) == 2
+
+
+LOGGED = {"io.modelcontextprotocol/logLevel": "info"}
+
+
+@pytest.mark.parametrize("revision", [NEWEST, LATEST])
+def test_a_client_that_does_not_read_gets_one_error_and_the_child_is_told(tmp_path: Path, revision: str) -> None:
+    """Nobody else waits for it; when it reads at last, the error is what its response ends with."""
+    received = tmp_path / "received"
+    with hosting(tmp_path, "--shared", on={"tools/call": [["notes", 400, 60_000]]}, received=str(received)) as service:
+        asking = call("mine", "search", {"words": "a"}, revision if revision == LATEST else "")
+        if revision == LATEST:
+            asking["params"]["_meta"] |= LOGGED
+        headers = modern(asking) if revision == LATEST else opened(service)
+        with service.open() as wire:
+            wire.say("POST", "/mcp", frame_of(asking), headers)
+            until(lambda: received.exists() and "notifications/cancelled" in methods(received))
+            wire.head()
+            last = json.loads(events(b"".join(iter(wire.chunk, b"")))[-1]["data"])
+        assert (last["id"], last["error"]["code"]) == ("mine", -32011)
+        assert "did not take what it was sent" in last["error"]["data"]["violations"][0]["found"]
+        assert service.post(request(1, "ping"), opened(service)).status == 200
+
+
+def test_what_is_cut_off_is_not_the_answer() -> None:
+    post = Post(as_json=True, as_stream=True)
+    post.due = {1}
+    for size in (2 << 20, 1):
+        post.say(b"x" * size)
+    post.answer(b"the answer", 1)
+    post.cut()
+    assert post.ended
+    [only] = events(post.take())
+    assert only["data"] == "the answer"
 
 
 def test_an_answer_of_some_megabytes_comes_as_an_event(tmp_path: Path) -> None:

@@ -185,6 +185,7 @@ def test_every_server_of_a_file_has_a_path_of_its_own(tmp_path: Path) -> None:
             "down": {"url": "http://127.0.0.1:9/mcp"},
             "old": {"url": "http://127.0.0.1:9/sse"},
             "unset": {"url": "http://127.0.0.1:9/${NOWHERE}"},
+            "absent": {"command": "./nowhere"},
         }
         file = tmp_path / "mcp.json"
         file.write_text(json.dumps({"mcpServers": servers}))
@@ -196,6 +197,7 @@ def test_every_server_of_a_file_has_a_path_of_its_own(tmp_path: Path) -> None:
                 "down": "idle",
                 "old": "failed",
                 "unset": "failed",
+                "absent": "idle",
             }
             names = [tool["name"] for tool in post(guard, "/my%20library/mcp", asking).json()["result"]["tools"]]
             assert "get_schema" in names
@@ -210,7 +212,8 @@ def test_every_server_of_a_file_has_a_path_of_its_own(tmp_path: Path) -> None:
             assert "running  /my%20library/mcp\n" in plain
             assert "s3" not in plain
             log = guard.log.so_far()
-    assert "assay: guarding 3 servers of mcp.json at http://127.0.0.1:" in log
+    assert "assay: 'absent' of mcp.json does not work yet: cannot start ./nowhere: No such file or directory" in log
+    assert "assay: guarding 4 servers of mcp.json at http://127.0.0.1:" in log
     assert "assay: 'old' of mcp.json is not served: it has the HTTP+SSE transport" in log
 
 

@@ -1,5 +1,6 @@
 """A server at a URL that is down, late, or lies: the client gets one answer, and the guard goes on."""
 
+import json
 import socket
 import struct
 import threading
@@ -156,6 +157,21 @@ def test_in_a_session_it_fails_with_200(enforcing: Where, script: Any) -> None:
     assert answer.status == 200
     assert answer.json()["id"] == 7
     assert answer.error()["code"] in {-32010, -32011}
+
+
+def test_of_a_session_whose_server_is_lost_the_last_messages_are_kept_once(enforcing: Where) -> None:
+    guard, liar = enforcing
+    flights = guard.ready.parent / "runs" / "mcp_server" / "flights"
+    before = set(flights.iterdir()) if flights.exists() else set()
+    headers = guard.session(REVISION)
+    for script in (page, closes, half_a_body):
+        liar.script = script
+        guard.post(call(7, "search", {"words": "sea"}), headers)
+    [flight] = set(flights.iterdir()) - before
+    said = [json.loads(json.loads(line)["msg"]) for line in flight.read_text().splitlines()]
+    assert [each.get("method") for each in said] == [
+        *("initialize", None, "notifications/initialized", "tools/call", "tools/call")
+    ]
 
 
 @pytest.mark.parametrize("script", BROKEN_STREAMS, ids=lambda each: each.__name__)
@@ -414,3 +430,42 @@ def test_how_long_a_client_takes_to_read_does_not_count(tmp_path: Any) -> None:
                 left -= len(wire.exactly(left // step))
         assert left == 0
         assert "failed" not in guard.log.so_far()
+
+
+def half_a_page(_: Received, peer: Peer) -> None:
+    peer.head(200, content_type="text/html", content_length="1000")
+    peer.send(b"<html>half")
+
+
+def half_a_refusal(_: Received, peer: Peer) -> None:
+    peer.head(403, content_type="text/plain", content_length="1000")
+    peer.send(b"half")
+
+
+def half_a_stream(_: Received, peer: Peer) -> None:
+    peer.head(200, content_type="text/event-stream", transfer_encoding="chunked")
+    peer.send(b"7\r\n: half\n\r\n")
+
+
+@pytest.mark.parametrize("script", [half_a_page, half_a_refusal, half_a_stream], ids=lambda each: each.__name__)
+def test_under_audit_half_an_answer_is_no_whole_one(auditing: Where, script: Any) -> None:
+    guard, liar = auditing
+    liar.script = script
+    _breaks_off(guard)
+
+
+def test_half_a_refusal_is_no_whole_one_under_enforce_either(enforcing: Where) -> None:
+    guard, liar = enforcing
+    liar.script = half_a_refusal
+    _breaks_off(guard)
+
+
+def _breaks_off(guard: Service) -> None:
+    before = guard.log.so_far().count("broke off, and so did")
+    with guard.open() as wire:
+        wire.say("POST", "/mcp", frame_of(CALL), modern(CALL))
+        assert wire.head().header("transfer-encoding") == "chunked"
+        rest = wire.rest()
+    assert b"half" in rest
+    assert not rest.endswith(b"0\r\n\r\n"), "that is the end of a whole one"
+    until(lambda: guard.log.so_far().count("broke off, and so did") > before)

@@ -63,6 +63,8 @@ def refused(directory: Path, *options: str) -> str:
         (("--target", "http://a/", "--listen", "127.0.0.1:0", "--", "server"), "there is a COMMAND and --target"),
         (("--target", "ftp://a/", "--listen", "127.0.0.1:0"), "--target ftp://a/: expected http://"),
         (("--target", "http://u:p@a/", "--listen", "127.0.0.1:0"), "a password in a URL"),
+        (("--listen", "127.0.0.1:0", "--", "./nowhere"), "cannot start ./nowhere: No such file or directory"),
+        (("--listen", "127.0.0.1:0", "--", "/etc/passwd"), "cannot start /etc/passwd: Permission denied"),
         (("--target", "http://a/", "--listen", "nowhere"), "--listen nowhere: an address is HOST:PORT"),
         (("--target", "http://a/", "--listen", "0.0.0.0:0"), "others can reach this address"),
         (("--listen", "127.0.0.1:0", "--header", "a: b", "--", "server"), "--header is for a server at a URL"),
@@ -90,6 +92,22 @@ def test_a_token_for_the_guard_is_not_passed_on(tmp_path: Path) -> None:
         assert liar.seen == []
         guard.post(LISTING, modern(LISTING, authorization=f"Bearer {key}"))
         assert liar.next().header("authorization") is None
+
+
+def test_a_session_is_for_whom_the_guard_knows_as_the_one_who_opened_it(tmp_path: Path) -> None:
+    """The server cannot tell them apart: to it all of them have the token of the guard's operator."""
+    keys = {name: new_key() for name in ("alice", "bob")}
+    file = tmp_path / "settings.toml"
+    file.write_text("".join(f'[auth.keys.{name}]\nhash = "{written_hash(keys[name].encode())}"\n' for name in keys))
+    with lying() as liar, guarding(tmp_path, liar.url, "--config", str(file)) as guard:
+        hers = guard.session(REVISION, authorization=f"Bearer {keys['alice']}")
+        his = {**hers, "authorization": f"Bearer {keys['bob']}"}
+        before = len(liar.seen)
+        assert guard.post(request(1, "ping"), his).status == 404
+        assert guard.ask("GET", headers=his).status == 404
+        assert guard.ask("DELETE", headers=his).status == 404
+        assert len(liar.seen) == before
+        assert guard.post(request(1, "ping"), hers).status == 200
 
 
 # ── safety ───────────────────────────────────────────────────────────────────────────────────────────────────────────

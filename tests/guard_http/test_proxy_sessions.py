@@ -402,6 +402,53 @@ def test_tools_of_one_client_are_not_anothers(enforcing: Where) -> None:
     assert guard.post(bad, modern(bad, authorization="Bearer a")).json()["result"]["isError"]
 
 
+BAD_CALL = call(8, "search", {"words": 5})
+
+
+@pytest.mark.parametrize(
+    "renewed",
+    [
+        pytest.param({"authorization": "Bearer new"}, id="a-new-token"),
+        pytest.param({"authorization": "Bearer old", "x-api-key": "mine"}, id="a-key-beside-it"),
+    ],
+)
+def test_a_session_goes_on_with_what_is_shown_anew(enforcing: Where, renewed: dict[str, str]) -> None:
+    """Its tools are known at once, and what was asked before is answered on a stream that is come back to."""
+    guard, liar = enforcing
+    first = b"id: 9-0\ndata: \n\n"
+    last = b"id: 9-1\ndata: " + frame_of(result(CALL, ANSWER)) + b"\n\n"
+
+    def numbered(received: Received, peer: Peer) -> None:
+        if received.method == "GET":
+            peer.events(last)
+        elif received.message.get("method") == "initialize":
+            info = {
+                "protocolVersion": REVISION,
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "a", "version": "1"},
+            }
+            peer.json(result(received.message, info), mcp_session_id=f"with-{len(renewed)}")
+        elif received.message.get("id") == CALL["id"]:
+            peer.events(first)
+        elif received.header("authorization") == "Bearer forged":
+            peer.head(404, content_length="0")
+        else:
+            good(received, peer)
+
+    liar.script = numbered
+    opened_with = guard.session(REVISION, authorization="Bearer old")
+    anew = {**opened_with, **renewed}
+    assert guard.post(request(1, "tools/list"), opened_with).json()["result"]["tools"] == [TOOL]
+    assert guard.post(CALL, opened_with).body == first
+    assert guard.post(request(2, "ping"), {**opened_with, "authorization": "Bearer forged"}).status == 404
+    before = len(liar.seen)
+    assert failed_by(guard.post(BAD_CALL, anew).json()["result"]), "with the first message already"
+    assert guard.ask("GET", headers={**anew, "last-event-id": "9-0"}).body == last
+    assert failed_by(guard.post(BAD_CALL, anew).json()["result"])
+    assert failed_by(guard.post(BAD_CALL, opened_with).json()["result"])
+    assert len(liar.seen) == before + 1
+
+
 def test_a_server_without_sessions_is_guarded_as_well(either: Where) -> None:
     guard, liar = either
 

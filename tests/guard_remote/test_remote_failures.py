@@ -2,6 +2,7 @@
 
 import gzip
 import socket
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -248,6 +249,26 @@ def test_a_server_that_never_takes_a_notification_holds_nothing_up_for_ever(tmp_
     with elsewhere({"notifications/initialized": silent}) as server, enforcing(tmp_path, server.url) as guard:
         guard.open()
         assert guard.ask(request(1, "tools/list"))["result"]["tools"]
+
+
+@pytest.mark.parametrize("mode", ["audit", "enforce"])
+def test_a_notification_that_is_never_taken_is_given_up_and_told(tmp_path: Path, mode: str) -> None:
+    """Ours: its connection would be held for as long as the guard runs."""
+    closed = threading.Event()
+
+    def until_closed(line: Line, _: Said) -> None:
+        line.hold()
+        closed.set()
+
+    options = ("--mode", mode, "--timeout", "0.3")
+    script = {"notifications/initialized": until_closed}
+    with elsewhere(script) as server, remotely(tmp_path, server.url, *options) as guard:
+        guard.open()
+        assert closed.wait(SECONDS)
+        assert guard.ask(request(1, "tools/list"))["result"]["tools"]
+        assert guard.rest() == []
+        guard.ended()
+        assert "the server did not take 'notifications/initialized': not within 0.3 seconds" in guard.log
 
 
 @pytest.mark.parametrize("mode", ["audit", "enforce"])

@@ -6,6 +6,7 @@ by.
 """
 
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -139,6 +140,7 @@ class Tools:
         here.add(name)
         if name not in self.known and len(self.known) >= self._limit:
             self._overflowing = True
+            yield self._one_too_many(name, at, revision)
             return
         self._listed.add(name)
         self._aside.discard(name)
@@ -148,6 +150,18 @@ class Tools:
             for member, refusal in contract.prepare():
                 if concerns(refusal, revision):
                     yield refused(refusal, f"{at}/{member}", revision)
+
+    def _one_too_many(self, name: str, at: str, revision: str) -> Violation:
+        """A tool that cannot be remembered: whoever calls it could not be held to anything, so that it is set aside."""
+        found = violation(
+            "contract/unjudged",
+            at,
+            expected=f"at most {self._limit:,} tools",
+            found=f"{orjson.dumps(name[:60]).decode()} beyond them",
+            revision=revision,
+            hint="List fewer tools, or have more of them remembered: limits.tools.",
+        )
+        return replace(found, action="quarantine")
 
     def adopt(self, contracts: dict[str, Contract]) -> None:
         """Takes over what is known of all tools without their having been listed: where they are our own."""

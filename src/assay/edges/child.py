@@ -1,5 +1,6 @@
 """A server that runs as a child process: started, heard, and ended so that nothing of it stays behind."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -25,6 +26,17 @@ _LINE: Final = 500
 
 class StartError(Exception):
     """A command that cannot be run, and why."""
+
+
+def unstartable(command: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None) -> str | None:
+    """Why *command* cannot be run, as far as that is seen without running it; None if nothing is."""
+    program = command[0]
+    places = [program] if os.path.dirname(program) else [os.path.join(at, program) for at in os.get_exec_path(env)]
+    # Both are looked for from where the child is to be.
+    found = [each for each in (os.path.join(cwd or "", place) for place in places) if os.path.exists(each)]
+    if any(os.path.isfile(each) and os.access(each, os.X_OK) for each in found):
+        return None
+    return f"cannot start {program}: {os.strerror(errno.EACCES if found else errno.ENOENT)}"
 
 
 class Tail:

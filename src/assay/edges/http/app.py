@@ -6,7 +6,7 @@ in, `Safety` and the gate.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Any, Final, NamedTuple
 

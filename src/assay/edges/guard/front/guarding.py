@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import NamedTuple, Protocol
 
 from assay.auth import Gate, Principal
+from assay.edges.child import unstartable
 from assay.edges.guard.front.front import Front
 from assay.edges.guard.front.guarded import Backend
 from assay.edges.guard.http_to_http.oauth import Discovery
@@ -55,7 +56,15 @@ class Desk(NamedTuple):
     def proxy(self, url: str, headers: Pairs, route: str) -> Proxy:
         """The server at *url*. Raises `ValueError` if that is no URL."""
         target = Target(url, headers, passes_tokens=not self.gated)
-        return Proxy(self.oversight(route, url=url), target, self.settings.http, endpoint=route, log=self.say)
+        return Proxy(
+            self.oversight(route, url=url),
+            target,
+            self.settings.http,
+            endpoint=route,
+            log=self.say,
+            flights=self.settings.guard.flights,
+            redact=self.settings.journal.redact,
+        )
 
     def children(
         self, command: Sequence[str], route: str, env: Mapping[str, str] | None = None, cwd: str | None = None
@@ -127,7 +136,10 @@ class Started(NamedTuple):
         return self.command[0]
 
     def backends(self, desk: Desk) -> Mapping[str, Backend]:
-        """The one."""
+        """The one. Raises `SettingsError` if it could only fail, as it does where no address is listened at."""
+        why = unstartable(self.command)
+        if why is not None:
+            raise SettingsError(why)
         try:
             return {ENDPOINT: desk.children(self.command, ENDPOINT)}
         except ImportError:

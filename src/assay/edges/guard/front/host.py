@@ -4,6 +4,7 @@ A host: every server of a client's configuration, each at a path of its own, eac
 What is wrong with one is told to those who ask it, and to nobody else.
 """
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -12,6 +13,7 @@ import orjson
 
 from assay import render
 from assay.clients.hosting import Entry
+from assay.edges.child import unstartable
 from assay.edges.guard.front.guarded import Backend, Request
 from assay.edges.guard.front.guarding import Desk
 from assay.edges.guard.http_to_http.oauth import Discovery
@@ -116,6 +118,9 @@ class Host:
         for entry in self._entries:
             if entry.trouble:
                 desk.say(f"assay: {entry.name!r} of {self._file} is not served: {entry.trouble}")
+            elif entry.command and (why := unstartable(entry.command, env=_environ(entry), cwd=entry.cwd)):
+                # It is served all the same: whoever installs it now need not start us again.
+                desk.say(f"assay: {entry.name!r} of {self._file} does not work yet: {why}")
         return {path_of(entry): _hosted(entry, desk) for entry in self._entries}
 
     def beside(self, backends: Mapping[str, Backend], door: Door) -> Mapping[str, Route]:
@@ -142,6 +147,10 @@ def _hosted(entry: Entry, desk: Desk) -> Hosted:
         return desk.children(entry.command, path, entry.env, entry.cwd)
 
     return Hosted(entry, make)
+
+
+def _environ(entry: Entry) -> dict[str, str]:
+    return {**os.environ, **entry.env}
 
 
 def _discovery(path: str, hosted: Hosted, door: Door) -> dict[str, Route]:

@@ -20,6 +20,7 @@ from assay.edges.guard.front.guarded import Request
 from assay.edges.guard.http_to_child.backoff import Backoff
 from assay.edges.guard.http_to_child.childtalk import Talk, Whole
 from assay.edges.guard.http_to_child.direct import Direct
+from assay.edges.guard.http_to_child.mistakes import FAILED, contained, tell
 from assay.edges.guard.http_to_child.outflow import Post, Stream
 from assay.edges.guard.http_to_child.pipe import Owner, Pipe
 from assay.edges.guard.http_to_child.share import Client, SessionShare, Share, SharedWire
@@ -90,7 +91,12 @@ class Children:
         self._beside: set[asyncio.Task[None]] = set()
         self._ticking: asyncio.Task[None] | None = None
         self._stopping = False
-        self.sessions: Sessions[Talk] = Sessions(self._http, clock, self._dropped)
+        self._sessions: Sessions[Talk] = Sessions(self._http, clock, self._dropped)
+
+    @property
+    def sessions(self) -> int:
+        """How many there are."""
+        return len(self._sessions)
 
     # ── a request ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -122,7 +128,7 @@ class Children:
         self, request: Request, ident: bytes, version: str | None, receive: Receive, send: Send
     ) -> None:
         headers = shared(request.headers)
-        session = self.sessions.find(ident, request.principal)
+        session = self._sessions.find(ident, request.principal)
         if session is None or session.server.ended:
             gone = "there is no such session; begin with initialize"
             await refuse(send, "METHOD_NOT_FOUND", gone, headers, status=404)
@@ -132,7 +138,7 @@ class Children:
         elif request.method == "GET":
             await self._listen(session, request, receive, send)
         elif request.method == "DELETE":
-            self.sessions.drop(session)
+            self._sessions.drop(session)
             self._recorder.flush()
             await reply(send, 200, headers=headers)
         else:
@@ -150,7 +156,7 @@ class Children:
             SharedWire(self._share_for(request.frame)) if self._is_shared else Direct(self, self._backoff, self._clock)
         )
         talk = wire.talk = Talk(overseer, wire)
-        session = self.sessions.begin(request.principal, talk)
+        session = self._sessions.begin(request.principal, talk)
         if session is None:
             await _overloaded(request, send, "too many sessions at once")
             return
@@ -160,7 +166,7 @@ class Children:
             await self._post(talk, request, receive, send)
         finally:
             if not talk.opened or talk.ended:
-                self.sessions.drop(session)
+                self._sessions.drop(session)
                 self._recorder.flush()
 
     async def _post(self, talk: Talk, request: Request, receive: Receive, send: Send) -> None:
@@ -234,7 +240,8 @@ class Children:
 
     def _dropped(self, session: Session[Talk]) -> None:
         """A session is over, and its child with it, if that is its own."""
-        session.server.drop("the session was ended")
+        with contained("a session could not be ended as it should"):
+            session.server.drop("the session was ended")
 
     # ── without sessions ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -251,9 +258,10 @@ class Children:
         try:
             await self._respond(request, found, receive, send)
         finally:
-            if found.post is not None and not found.post.ended:
-                found.cancel()
-                self._recorder.flush()
+            with contained("a request could not be cancelled"):
+                if found.post is not None and not found.post.ended:
+                    found.cancel()
+                    self._recorder.flush()
             self._stateless.done(found)
 
     async def _respond(self, request: Request, asking: Asking, receive: Receive, send: Send) -> None:
@@ -274,7 +282,7 @@ class Children:
     def spawn(self, owner: Owner) -> Pipe:
         """A child. Raises `StartError`."""
         if len(self._pipes) >= self._most:
-            raise StartError("too many servers at once")
+            raise StartError("cannot start one more: too many servers at once")
         pipe = Pipe(
             self._command, owner, limit=self._oversight.frame_bytes, errors=self._errors, env=self._env, cwd=self._cwd
         )
@@ -284,9 +292,9 @@ class Children:
 
     def _stateless_share(self, begin: Callable[[], Overseer]) -> Share:
         def broke(nobody: Overseer, _: Sequence[Client]) -> None:
+            self._stateless.renew()
             # All of them are kept together, so that those of nobody are those of all.
             nobody.broke(self._flights, self._redact)
-            self._stateless.renew()
 
         return Share(self.spawn, begin, self._recorder.flush, self._clock, broke)
 
@@ -313,9 +321,10 @@ class Children:
 
     def broke(self, talk: Talk) -> None:
         """The child of one session has ended by itself."""
-        talk.overseer.broke(self._flights, self._redact)
+        with contained("the last messages of a session could not be kept"):
+            talk.overseer.broke(self._flights, self._redact)
         if talk.session is not None:
-            self.sessions.drop(talk.session)
+            self._sessions.drop(talk.session)
 
     def end(self, pipe: Pipe) -> None:
         """Ends a child, beside everything else."""
@@ -337,15 +346,26 @@ class Children:
         pause = min(TICK, timeout / 4) if timeout else TICK
         while True:
             await asyncio.sleep(pause)
-            for session in list(self.sessions):
-                session.server.tick()
+            for session in list(self._sessions):
+                self._look_after(session)
             self._stateless.tick()
-            self._recorder.flush()
-            self.sweep()
+            with contained("nobody could be looked after"):
+                self._recorder.flush()
+                self.sweep()
+
+    def _look_after(self, session: Session[Talk]) -> None:
+        try:
+            session.server.tick()
+        except Exception as error:  # a mistake of ours: nobody in it may wait for ever, and the others go on
+            tell("a session could not be looked after", error)
+            with contained("a session could not be ended as it should"):
+                session.server.drop(FAILED)
+        if session.server.ended:
+            self._sessions.drop(session)
 
     def sweep(self) -> None:
         """Drops the sessions that nobody uses, and ends the children that nobody needs."""
-        self.sessions.sweep()
+        self._sessions.sweep()
         self._shares = {key: share for key, share in self._shares.items() if not share.is_spent}
         for share in [self._modern, *self._shares.values()]:
             if share.is_idle(self._http.session_seconds):
@@ -354,7 +374,7 @@ class Children:
     def stop(self) -> None:
         """From now on nothing new is begun; streams end, after what is still to be said on them."""
         self._stopping = True
-        for session in list(self.sessions):
+        for session in list(self._sessions):
             session.server.stop()
         for asking in list(self._stateless.open):
             if asking.listens and asking.post is not None:
@@ -366,10 +386,12 @@ class Children:
         if self._ticking is not None:
             self._ticking.cancel()
         shares = [share.end(STOPPED, at_once=True) for share in [self._modern, *self._shares.values()]]
-        for session in list(self.sessions):
-            session.server.drop(STOPPED)
-            self.sessions.drop(session)
-        self._recorder.flush()
+        for session in list(self._sessions):
+            with contained("a session could not be ended as it should"):
+                session.server.drop(STOPPED)
+            self._sessions.drop(session)
+        with contained("what was heard could not be put on record"):
+            self._recorder.flush()
         pipes = [pipe.end(at_once=True) for pipe in list(self._pipes)]
         await asyncio.gather(*shares, *pipes)
         await asyncio.gather(*self._beside)

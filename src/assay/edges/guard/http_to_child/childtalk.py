@@ -12,11 +12,13 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from assay import render
 from assay.conversation import Facts
-from assay.edges.guard.http_to_child.outflow import SLOW_BYTES, Post, Stream
+from assay.edges.guard.http_to_child.mistakes import FAILED, lost, tell
+from assay.edges.guard.http_to_child.outflow import SLOW, SLOW_BYTES, Post, Stream
 from assay.edges.guard.overseer import Heard, Overseer
 from assay.edges.http.replies import error_body
 from assay.edges.http.sessions import Session
 from assay.edges.http.statuses import status_of
+from assay.guard.guard import cancelled, may_be_cancelled
 from assay.guard.outline import outline
 from assay.rules import RULES, violation
 from assay.side import Id
@@ -101,7 +103,11 @@ class Talk:
             return told
         post = self._asked(heard, as_json=as_json, as_stream=as_stream)
         assert heard.move.to_server is not None  # noqa: S101 - all else is refused
-        self.wire.say(heard.move.to_server)
+        try:
+            self.wire.say(heard.move.to_server)
+        except Exception as error:  # a mistake of ours: whether it has reached the server nobody knows
+            tell("a message could not be sent to a server", error)
+            self.drop(FAILED)
         for each in heard.verdict.parts or (heard.verdict,):
             if each.method == "notifications/cancelled" and each.exchange is not None:
                 self._let_go_soon(each.exchange.id)
@@ -135,6 +141,7 @@ class Talk:
 
     def _let_go_soon(self, ident: Id) -> None:
         for post in self._posts.get(ident, ()):
+            post.cancelled.add(ident)
             asyncio.get_running_loop().call_later(CANCELLED_SECONDS, self._let_go, ident, post)
 
     def _let_go(self, ident: Id, post: Post) -> None:
@@ -253,6 +260,24 @@ class Talk:
         if stream.waiting > SLOW_BYTES:
             self.wire.slow(stream)
 
+    def cut(self, stream: Stream) -> None:
+        """The client is too slow, and nobody can wait for it: what it has asked on *stream* fails, and that ends."""
+        stream.cut()
+        if not isinstance(stream, Post):
+            return
+        asked = {each.id: each for each in self.overseer.guard.conversation.open_requests(Party.CLIENT)}
+        for ident in [each for each in asked if each in stream.due]:
+            if may_be_cancelled(asked[ident]):
+                self.wire.say(cancelled(asked[ident], SLOW))
+            settled = self.overseer.give_up(asked[ident], "UPSTREAM_FAILURE", SLOW)
+            if settled is not None:
+                self._answer(settled.answer, ident)
+        left: Any
+        for left in list(stream.due):
+            # The conversation knows nothing of it, as may be under audit.
+            stream.answer(lost(left, SLOW), left)
+            self._let_go(left, stream)
+
     # ── listening ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def listen(self) -> Stream:
@@ -320,15 +345,26 @@ class Talk:
         if self.ended:
             return
         self.ended = True
-        for settled in self.overseer.server_ended(reason, last_words):
-            if settled.verdict.exchange is not None:
-                # Under audit too: a response has to end somehow, and this says most.
-                self._answer(settled.answer or settled.verdict.onward or b"", settled.verdict.exchange.id)
-        for post in [post for each in self._posts.values() for post in each]:
-            post.end()
-        self._posts.clear()
+        try:
+            for settled in self.overseer.server_ended(reason, last_words):
+                if settled.verdict.exchange is not None:
+                    # Under audit too: a response has to end somehow, and this says most.
+                    self._answer(settled.answer or settled.verdict.onward or b"", settled.verdict.exchange.id)
+        except Exception as error:  # a mistake of ours
+            tell("a session could not be ended as it should", error)
+        self._let_all_go(reason)
         for stream in [*self._listeners, *self._streams.values()]:
             stream.end()
+
+    def _let_all_go(self, reason: str) -> None:
+        """Whoever waits for what the conversation knows nothing of is told as well; but not what was cancelled."""
+        for ident, post in [(ident, post) for ident, posts in self._posts.items() for post in posts]:
+            if ident in post.cancelled:
+                post.drop(ident)
+            else:
+                post.answer(lost(ident, reason), ident)
+            self._finish(post)
+        self._posts.clear()
 
 
 def refusal(heard: Heard, *, patient: bool) -> Whole | None:

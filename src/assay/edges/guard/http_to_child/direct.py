@@ -6,6 +6,7 @@ from typing import Protocol
 from assay.edges.child import StartError
 from assay.edges.guard.http_to_child.backoff import Backoff
 from assay.edges.guard.http_to_child.childtalk import Talk
+from assay.edges.guard.http_to_child.mistakes import contained
 from assay.edges.guard.http_to_child.outflow import Stream
 from assay.edges.guard.http_to_child.pipe import Line, Owner, Pipe
 from assay.guard.guard import line
@@ -94,5 +95,6 @@ class Direct:
         if not self.talk.opened:
             self._backoff.failed(self._began, reason, last_words)
         self.talk.server_ended(reason, last_words)
-        self._house.broke(self.talk)
+        with contained("the end of a server could not be reported"):
+            self._house.broke(self.talk)
         self._house.flush()

@@ -18,6 +18,9 @@ from assay.render import array, entries
 SLOW_BYTES: Final = 1 << 20
 """Bytes that may wait for a client to take them, until something is done about it."""
 
+SLOW: Final = "the client did not take what it was sent"
+"""Why a request fails that nobody else can be made to wait for."""
+
 
 class Stream:
     """One response, as far as it is not taken yet."""
@@ -206,6 +209,8 @@ class Post(Stream):
         self._only_answers = True
         self.due: set[Hashable] = set()
         """The requests that are not answered yet."""
+        self.cancelled: set[Hashable] = set()
+        """Those of them that need not be answered."""
 
     def say(self, frame: bytes) -> None:
         """Something beside the answer."""
@@ -217,6 +222,17 @@ class Post(Stream):
         self._answers.append(frame)
         super().say(frame)
         self.drop(*idents)
+
+    def cut(self) -> None:
+        """
+        The client is too slow: what waits is dropped, but for answers.
+
+        It ends with the answers that are still due, which are for whoever cuts it to give.
+        """
+        answers = [each for each in self._queue if any(each[1] is answer for answer in self._answers)]
+        self._queue.clear()
+        self._queue.extend(answers)
+        self.waiting = self._last = sum(len(frame) for _, frame in answers)
 
     def drop(self, *idents: Hashable) -> None:
         """Those are not waited for any more."""

@@ -5,7 +5,6 @@ It knows neither MCP nor HTTP. Whoever owns it hears every line once, and of its
 """
 
 import asyncio
-import logging
 import os
 import signal
 from collections import deque
@@ -14,10 +13,9 @@ from contextlib import suppress
 from typing import Final, NamedTuple, Protocol
 
 from assay.edges.child import CLOSED, TERMINATED, Child, why
+from assay.edges.guard.http_to_child.mistakes import FAILED, contained, tell
 from assay.guard.outline import LOOKED_AT
 from assay.ladder.framing import Rest, Splitter
-
-_log: Final = logging.getLogger("assay")
 
 CHUNK: Final = 64 << 10
 _MOST_READS: Final = 64
@@ -78,7 +76,7 @@ class Pipe:
         self._waiting = 0
         self._held = False
         self._writable = True
-        self._eof = self._exited = self._deaf = False
+        self._eof = self._exited = self._deaf = self._failed = False
         self._news = asyncio.Event()
         os.set_blocking(self._child.stdin, False)
         self._loop.add_reader(self._child.stdout, self._read)
@@ -180,7 +178,8 @@ class Pipe:
         try:
             self._owner.heard(lines)
         except Exception as error:  # a mistake of ours: nobody may wait for what was lost by it
-            _log.exception("what a server said could not be dealt with", exc_info=error)
+            tell("what a server said could not be dealt with", error)
+            self._failed = True
             self._child.signal(signal.SIGKILL)
 
     def _read_errors(self) -> None:
@@ -214,17 +213,19 @@ class Pipe:
         await self._until(lambda: self._eof or self._exited, CLOSED)
         await self._until(lambda: self._exited, LAST_WORDS)
         await self._until(lambda: self._eof, LAST_WORDS)
-        self._drain()
-        try:
+        with contained("the last words of a server could not be taken"):
+            self._drain()
+        with contained("the end of a server could not be dealt with"):
             self._owner.ended(self._reason(), self._child.tail.lines())
-        finally:
-            await self._wind_up(at_once=False)
-            self._loop.remove_reader(self._child.stdout)
-            self._loop.remove_reader(self._child.stderr)
-            self._child.end()
+        await self._wind_up(at_once=False)
+        self._loop.remove_reader(self._child.stdout)
+        self._loop.remove_reader(self._child.stderr)
+        self._child.end()
 
     def _reason(self) -> str:
         status = self._child.status
+        if self._failed:
+            return FAILED
         if status is not None:
             return why(status)
         return "it closed its output" if self._eof else "it closed its input"

@@ -13,6 +13,7 @@ import orjson
 from assay import render
 from assay.edges.child import StartError
 from assay.edges.guard.http_to_child.backoff import Backoff
+from assay.edges.guard.http_to_child.mistakes import FAILED, contained
 from assay.edges.guard.http_to_child.outflow import SLOW_BYTES, Stream
 from assay.edges.guard.http_to_child.pipe import Line, Owner, Pipe
 from assay.edges.guard.overseer import Overseer
@@ -162,7 +163,7 @@ class Share:
         else:
             routed, rest = self._remap.unreadable(said.frame, said.rest)
             if routed.owner is not None:
-                routed.owner.from_server(routed.frame, rest)
+                self._tell(routed.owner, routed.frame, rest)
             else:
                 self.from_nobody(said.frame, said.rest)
 
@@ -173,9 +174,18 @@ class Share:
         elif "id" not in value:
             routed = self._remap.told(frame)
         if routed.owner is not None:
-            routed.owner.from_server(routed.frame)
+            self._tell(routed.owner, routed.frame)
         elif not self._claimed(frame, value):
             self.from_nobody(frame)
+
+    def _tell(self, client: Client, frame: bytes, rest: bytes = b"") -> None:
+        """A message for *client*. Should it come to grief, what was for it is known to nobody any more but to it."""
+        try:
+            client.from_server(frame, rest)
+        except Exception:
+            with contained("a client could not be told that the guard failed"):
+                client.server_ended(FAILED, [])
+            raise
 
     def _claimed(self, frame: bytes, value: dict[str, Any]) -> bool:
         """Finds somebody for a message that does not say whose it is; whether there is somebody."""
@@ -184,7 +194,7 @@ class Share:
         # Only who has asked for them gets any; of several, nobody can say whose they are.
         wanting = [each for each in self._remap.everybody() if each.wants_logs]
         if len(wanting) == 1:
-            wanting[0].from_server(frame)
+            self._tell(wanting[0], frame)
         return len(wanting) == 1
 
     def from_nobody(self, frame: bytes, rest: bytes = b"") -> None:
@@ -202,9 +212,10 @@ class Share:
     def ended(self, reason: str, last_words: list[str]) -> None:
         """It has ended by itself: everybody is told, and the next who asks starts another."""
         self._backoff.failed(self._began, reason, last_words)
-        nobody, everybody = self.nobody, self._everybody()
+        nobody, everybody = self._nobody, self._everybody()
         self._forget(reason, last_words)
-        self._broke(nobody, everybody)
+        with contained("the end of a server could not be reported"):
+            self._broke(nobody or self._begin(), everybody)
 
     def _everybody(self) -> list[Client]:
         return list(dict.fromkeys([*self.clients, *self._remap.everybody()]))
@@ -215,8 +226,10 @@ class Share:
         self._remap = Remap(stateless=self.stateless)
         self.clients = {}
         for client in everybody:
-            client.server_ended(reason, last_words)
-        self._flush()
+            with contained("a client could not be told that its server has ended"):
+                client.server_ended(reason, last_words)
+        with contained("what was heard could not be put on record"):
+            self._flush()
 
     # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -261,6 +274,13 @@ class _Run:
             self._share.ended(reason, last_words)
 
 
+class Session(Client, Protocol):
+    """A session that shares a child."""
+
+    def cut(self, stream: Stream) -> None:
+        """Nobody can wait for whoever reads *stream*."""
+
+
 class SharedWire:
     """What leads from one session to a child that it shares."""
 
@@ -268,7 +288,7 @@ class SharedWire:
 
     def __init__(self, share: Share) -> None:
         self._share = share
-        self.talk: Client | None = None
+        self.talk: Session | None = None
 
     def has_room(self, size: int) -> bool:
         """Whether *size* bytes more may wait for it."""
@@ -292,8 +312,8 @@ class SharedWire:
 
     def slow(self, stream: Stream) -> None:
         """A client that is too slow is cut off: the others would have to wait for it."""
-        if stream.behind > SLOW_BYTES:
-            stream.cut()
+        if stream.behind > SLOW_BYTES and self.talk is not None:
+            self.talk.cut(stream)
 
 
 class SessionShare(Share):
@@ -350,7 +370,7 @@ class SessionShare(Share):
             if "result" in value and "method" not in value:
                 self._result = frame
             for client, asked in waiting[1:]:
-                client.from_server(answer_as(frame, asked))
+                self._tell(client, answer_as(frame, asked))
 
     def _claimed(self, frame: bytes, value: dict[str, Any]) -> bool:
         """A question goes to the one who has asked something; news to everybody."""
@@ -361,10 +381,10 @@ class SessionShare(Share):
             if len(asking) != 1:
                 return False
             self._remap.asked[key_of(value["id"])] = asking[0]
-            asking[0].from_server(frame)
+            self._tell(asking[0], frame)
             return True
         for client in list(self.clients):
-            client.from_server(frame)
+            self._tell(client, frame)
         return bool(self.clients)
 
     def _forget(self, reason: str, last_words: list[str]) -> None:

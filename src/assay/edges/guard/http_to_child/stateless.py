@@ -13,7 +13,8 @@ import orjson
 from assay.conversation import Facts
 from assay.edges.guard.front.guarded import Request
 from assay.edges.guard.http_to_child.childtalk import Whole, is_answer, refusal, requests, unread
-from assay.edges.guard.http_to_child.outflow import SLOW_BYTES, Post
+from assay.edges.guard.http_to_child.mistakes import FAILED, lost, tell
+from assay.edges.guard.http_to_child.outflow import SLOW, SLOW_BYTES, Post
 from assay.edges.guard.http_to_child.share import Share, UnavailableError
 from assay.edges.guard.overseer import Overseer, Oversight
 from assay.errors import CanonicalError
@@ -83,7 +84,18 @@ class Asking:
         if post.as_stream:
             post.say(frame)
             if post.behind > SLOW_BYTES:
-                post.cut()
+                self._cut(post)
+
+    def _cut(self, post: Post) -> None:
+        """The client is too slow, and nobody can wait for it: what it has asked fails."""
+        post.cut()
+        for exchange in self.overseer.guard.conversation.open_requests(Party.CLIENT):
+            self._share.say(self, cancelled(exchange, SLOW))
+            settled = self.overseer.give_up(exchange, "UPSTREAM_FAILURE", SLOW)
+            if settled is not None:
+                self._settled(settled)
+        if post.due:
+            post.answer(lost(self.ident, SLOW), self.ident)
 
     def _settled(self, settled: Settled) -> None:
         self.clean = False
@@ -93,9 +105,15 @@ class Asking:
 
     def server_ended(self, reason: str, last_words: list[str]) -> None:
         """The child says no more."""
-        for settled in self.overseer.server_ended(reason, last_words):
-            self._settled(settled)
-        if self.post is not None:
+        try:
+            for settled in self.overseer.server_ended(reason, last_words):
+                self._settled(settled)
+        except Exception as error:  # a mistake of ours
+            tell("a request could not be ended as it should", error)
+            self.clean = False
+        if self.post is not None and self.post.due - self.post.cancelled:
+            self.post.answer(lost(self.ident, reason), self.ident)
+        elif self.post is not None:
             self.post.end()
 
     def tick(self) -> None:
@@ -159,11 +177,17 @@ class Stateless:
         self.open[asking] = None
         try:
             self.share.start()
+            self.share.say(asking, frame)
         except UnavailableError as error:
             asking.server_ended(str(error), error.last_words)
-        else:
-            self.share.say(asking, frame)
+        except Exception as error:  # a mistake of ours
+            self._failed(asking, "a message could not be sent to a server", error)
         return asking
+
+    def _failed(self, asking: Asking, what: str, error: Exception) -> None:
+        """A mistake of ours, in what is done for *asking*: it is told so."""
+        tell(what, error)
+        asking.server_ended(FAILED, [])
 
     def _fill(self, asking: Asking, verdict: Verdict, ident: Any, *, as_json: bool, as_stream: bool) -> None:
         asking.post = Post(as_json=as_json, as_stream=as_stream)
@@ -204,8 +228,9 @@ class Stateless:
             return
         ident = verdict.value["params"].get("requestId")
         found = [each for each in self.open if each.principal == request.principal and each.ident == ident]
-        if len(found) == 1:
+        if len(found) == 1 and found[0].post is not None:
             found[0].clean = False
+            found[0].post.cancelled.add(found[0].ident)
             self.share.say(found[0], frame)
 
     def done(self, asking: Asking) -> None:
@@ -222,7 +247,10 @@ class Stateless:
     def tick(self) -> None:
         """Answers what has waited too long."""
         for asking in list(self.open):
-            asking.tick()
+            try:
+                asking.tick()
+            except Exception as error:  # a mistake of ours: the others still have their time
+                self._failed(asking, "a request could not be looked after", error)
 
 
 def status(answer: bytes) -> int:

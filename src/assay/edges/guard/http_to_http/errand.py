@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from assay.edges.guard.front.guarded import Request
 from assay.edges.guard.http_to_http.oauth import challenge
-from assay.edges.guard.http_to_http.target import Answered, NoAnswerError
+from assay.edges.guard.http_to_http.target import Answered, BrokenError, NoAnswerError
 from assay.edges.guard.http_to_http.turn import Told, Turn
 from assay.edges.http.asking import media_type
 from assay.edges.http.events import Reader, event
@@ -57,6 +57,7 @@ class Errand:
         except TimeoutError:
             await self._failed("TIMEOUT", "")
         except NoAnswerError as error:
+            self._note_break(error)
             await self._failed("UPSTREAM_FAILURE", str(error))
         finally:
             self._hold(0)
@@ -108,7 +109,6 @@ class Errand:
         elif kind == _JSON and self._request.method == "POST":
             await self._whole(answered)
         elif 400 <= status < 500 or (not self._turn.due and self._request.method != "GET" and status < 300):
-            self._turn.forget()
             await self._pass(answered)
         elif status < 300 and self._turn.due:
             shown = kind.decode("latin-1")[:100]
@@ -131,8 +131,10 @@ class Errand:
     def _note_session(self, answered: Answered) -> None:
         talks, talk, status = self._proxy.talks, self._turn.talk, answered.status
         verdict = self._turn.verdict
-        if status == 404 or (self._request.method == "DELETE" and status < 300):
+        if status == 404:
             talks.drop(talk)
+        elif self._request.method == "DELETE" and status < 300:
+            talks.drop(talk.origin or talk)
         elif status < 300 and self._request.method != "DELETE":
             if talk.ident is None and verdict is not None and verdict.method == "initialize":
                 ident = answered.headers.get(_SESSION)
@@ -140,6 +142,10 @@ class Errand:
                     talks.keep(talk, ident)
             elif talk.ident is not None and talks.find(talk.ident, talk.who) is None:
                 talks.keep(talk, talk.ident)
+
+    def _note_break(self, error: NoAnswerError) -> None:
+        if isinstance(error, BrokenError) and self._turn.due:
+            self._proxy.broke(self._turn.talk)
 
     async def _whole(self, answered: Answered) -> None:
         """One JSON value."""
@@ -180,18 +186,39 @@ class Errand:
         await self._pass(answered)
 
     async def _pass(self, answered: Answered, begun: bytes = b"") -> None:
-        """The rest of the answer as it comes, under enforce no more of it than a message may have."""
+        """
+        The rest of the answer as it comes, under enforce no more of it than a message may have.
+
+        What of it was still open is answered by its status. Where it breaks off, so does what the client gets.
+        """
         left = self._oversight.frame_bytes if self._oversight.enforcing else None
         await self._start(answered)
         if begun:
             await self._more(begun)
-        async for chunk in self._chunks(answered):
-            if left is not None:
-                left -= len(chunk)
-                if left < 0:
-                    break
-            await self._more(chunk)
+        try:
+            async for chunk in self._chunks(answered):
+                if left is not None:
+                    left -= len(chunk)
+                    if left < 0:
+                        raise NoAnswerError("it is longer than a message may be")
+                await self._more(chunk)
+        except NoAnswerError as error:
+            self._note_break(error)
+            self._break_off(str(error))
+            return
+        self._turn.forget()
         await self._end()
+
+    def _break_off(self, why: str) -> None:
+        """
+        The rest of an answer that has begun never comes.
+
+        Nothing more is sent, not even its end: whoever serves us closes the connection then, and no client takes half
+        an answer for a whole one.
+        """
+        self._turn.record("UPSTREAM_FAILURE", why)
+        self._proxy.broke_off(why)
+        self._oversight.recorder.flush()
 
     async def _stream(self, answered: Answered) -> None:
         turn = self._turn
@@ -206,13 +233,17 @@ class Errand:
                 self._go_on()
                 await self._more(judged)
         except NoAnswerError as error:
+            self._note_break(error)
             broken = str(error)
         rest = b"" if self._oversight.enforcing else reader.rest()
         if turn.due and not (turn.stream.resumable and turn.talk.ident is not None):
             failed = turn.failures("UPSTREAM_FAILURE", broken or "the stream ended without it")
             rest += b"".join(map(event, failed)) if self._oversight.enforcing else b""
         await self._more(rest)
-        await self._end()
+        if broken and not self._oversight.enforcing:
+            self._break_off(broken)
+        else:
+            await self._end()
 
     def _go_on(self) -> None:
         """What the server has asked is remembered, and it is told what it has to be told."""

@@ -6,7 +6,7 @@ Nobody is left waiting: where the server is down, late, or breaks off, the clien
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from time import monotonic
@@ -22,7 +22,7 @@ from assay.edges.guard.http_to_http.target import NoAnswerError, Target
 from assay.edges.guard.http_to_http.turn import Told, Turn
 from assay.edges.guard.overseer import Oversight
 from assay.edges.http.asking import ENDPOINT, UNNAMED, names_revision
-from assay.edges.http.replies import CLOSE, Receive, Send, reply, shared
+from assay.edges.http.replies import CLOSE, Receive, Send, refuse, reply, shared
 from assay.edges.http.section import Http
 from assay.edges.http.statuses import is_patient
 from assay.edges.http.streams import close, until_gone
@@ -40,6 +40,9 @@ BACK_SECONDS: Final = 10.0
 """How long telling a server something may take that it does not wait for."""
 
 
+TOLD: Final = 100
+"""Answers that broke off of which people are told, as many as there are messages whose findings they are told."""
+
 HELD_BYTES: Final = 256 << 20
 """Of all answers together that are not whole yet. One may have 16 MiB; nearly all have some thousand."""
 
@@ -56,12 +59,16 @@ class Proxy:
         endpoint: str = ENDPOINT,
         clock: Callable[[], float] = monotonic,
         log: Callable[[str], None] = lambda _: None,
+        flights: str = "off",
+        redact: Sequence[str] = (),
     ) -> None:
+        """The last messages of a broken session go to *flights*, without what *redact* says."""
         self.oversight = oversight
         self.target = target
         self.endpoint = endpoint
         """Its path at the guard."""
         self._log = log
+        self._flights, self._redact = flights, tuple(redact)
         self.talks = Talks(oversight, http or Http(), clock)
         self.spoken: frozenset[str] | None = None
         """The revisions that the server has said it speaks, without a handshake or with one."""
@@ -70,6 +77,7 @@ class Proxy:
         self._endless: set[asyncio.Future[None]] = set()
         self._beside: set[asyncio.Task[None]] = set()
         self._redirects: set[bytes] = set()
+        self._broken = 0
 
     @property
     def sessions(self) -> int:
@@ -78,15 +86,26 @@ class Proxy:
 
     async def answer(self, request: Request, receive: Receive, send: Send) -> None:
         """Answers *request*, whole or as a stream."""
-        turn, talk = self._turn(request)
-        talk.hands += 1
+        version = request.headers.get(_VERSION, b"").decode("latin-1") or None
+        ident = request.headers.get(_SESSION)
+        if version is not None and version in REVISIONS and not handshake(version):
+            # Revisions without handshake have no sessions: there the header means nothing.
+            ident = None
+        if ident is not None and self.talks.is_anothers(ident, request.principal):
+            # As if there were none, so that nothing is learned by trying.
+            gone = "there is no such session; begin with initialize"
+            await refuse(send, "METHOD_NOT_FOUND", gone, shared(request.headers), status=404)
+            return
+        turn, talk = self._turn(request, version, ident)
+        held = talk.origin or talk
+        held.hands += 1
         try:
             if turn.told is not None:
                 await self.tell(request, turn.told, send)
             else:
                 await self._watched(Errand(self, request, turn, send), receive)
         finally:
-            talk.hands -= 1
+            held.hands -= 1
             self.talks.done(talk)
 
     def stop(self) -> None:
@@ -107,12 +126,7 @@ class Proxy:
 
     # ── who asks, and what becomes of it ─────────────────────────────────────────────────────────────────────────────
 
-    def _turn(self, request: Request) -> tuple[Turn, Talk]:
-        version = request.headers.get(_VERSION, b"").decode("latin-1") or None
-        ident = request.headers.get(_SESSION)
-        if version is not None and version in REVISIONS and not handshake(version):
-            # Revisions without handshake have no sessions: there the header means nothing.
-            ident = None
+    def _turn(self, request: Request, version: str | None, ident: bytes | None) -> tuple[Turn, Talk]:
         talk = self._talk(request, version, ident)
         patient = is_patient(version, in_session=ident is not None)
         turn = Turn(talk, patient=patient, enforcing=self.oversight.enforcing)
@@ -133,7 +147,8 @@ class Proxy:
                 return asker
         if ident is not None:
             known = version if version in REVISIONS and version is not None else UNNAMED
-            return self.talks.find(ident, who) or self.talks.adopted(ident, who, known)
+            listens = request.method == "GET"
+            return self.talks.find(ident, who) or self.talks.adopted(ident, who, known, listens=listens)
         revision = _revision(version, message)
         return self.talks.opening(who) if revision is None else self.talks.alone(who, revision)
 
@@ -200,6 +215,21 @@ class Proxy:
             self._redirects.add(where)
             shown = ascii(where.decode("latin-1")[:200])[1:-1]
             self._log(f"assay: the server redirects to {shown}, which is past the guard: give that as --target")
+
+    def broke(self, talk: Talk) -> None:
+        """The server is lost while it owes an answer: what was last said in that session goes into a file, once."""
+        session = talk.origin or talk
+        if session.ident is not None and not session.broken:
+            session.broken = True
+            session.overseer.broke(self._flights, self._redact)
+
+    def broke_off(self, why: str) -> None:
+        """An answer of the server's broke off that a client has half of."""
+        self._broken += 1
+        if self._broken <= TOLD:
+            self._log(f"assay: an answer of the server broke off, and so did what the client got of it: {why}")
+        elif self._broken == TOLD + 1:
+            self._log("assay: further answers that break off are not told")
 
 
 def _who(request: Request) -> Who:

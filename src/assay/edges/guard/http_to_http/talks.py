@@ -2,7 +2,8 @@
 The conversations that a guard hears over HTTP: which request belongs to which, and for how long. No I/O; the clock is
 given.
 
-In the handshake revisions a session is one conversation. Without a session each request is one, since the ids of
+In the handshake revisions a session is one conversation: that of whoever has opened it, with whatever the server has
+taken from it since then to let it in. Without a session each request is one, since the ids of
 different clients coincide; what they share are the tools that the server has listed to the same client.
 """
 
@@ -31,6 +32,9 @@ CLIENTS: Final = 1000
 
 SPARE: Final = 16
 """Conversations of one such client that are kept to be used again: making one takes 50 µs, and 4 kB."""
+
+RENEWED: Final = 16
+"""Further tokens of a session that are remembered, the last ones: each is good for an hour or so."""
 
 ASKED: Final = 2000
 """Requests of servers whose answers are awaited, all clients together: people answer most of them."""
@@ -72,7 +76,7 @@ class Stream:
 class Talk:
     """One conversation."""
 
-    __slots__ = ("_known", "hands", "ident", "overseer", "used", "who")
+    __slots__ = ("_known", "broken", "hands", "ident", "origin", "overseer", "renewed", "used", "who")
 
     def __init__(self, overseer: Overseer, who: Who, ident: bytes | None, now: float) -> None:
         self.overseer = overseer
@@ -82,7 +86,20 @@ class Talk:
         self.used = now
         self.hands = 0
         """Requests and streams of it that are in hand."""
+        self.broken = False
+        """Whether what was last said in it is written down already."""
+        self.renewed: OrderedDict[Who, None] = OrderedDict()
+        """Whom else the server has let in to its session, the last one last: the same client with another token."""
+        self.origin: Talk | None = None
+        """The conversation of the session, where this is one of somebody of whom that is not known yet."""
         self._known: OrderedDict[bytes, Known] = OrderedDict()
+
+    def joined(self, who: Who, now: float) -> "Talk":
+        """The same conversation, for somebody who may prove to be of it, and only listens until then."""
+        made = Talk(self.overseer, who, self.ident, now)
+        made._known = self._known
+        made.origin = self
+        return made
 
     def known(self, ident: bytes | None, data: bytes) -> Known | None:
         """The event of that id, if it has come before."""
@@ -126,6 +143,9 @@ class Talks:
         self._http = http
         self._clock = clock
         self._sessions: OrderedDict[tuple[bytes, Who], Talk] = OrderedDict()
+        self._renewed: dict[tuple[bytes, Who], Talk] = {}
+        self._named: dict[bytes, dict[Talk, None]] = {}
+        """Those of one id: more than one only where a server gives the same to several clients."""
         self._clients: OrderedDict[tuple[Who, str], _Client] = OrderedDict()
         self._asked: OrderedDict[tuple[str, bytes, Id], Talk] = OrderedDict()
 
@@ -139,28 +159,59 @@ class Talks:
 
     def find(self, ident: bytes, who: Who) -> Talk | None:
         """The conversation of a session; somebody else's is none."""
-        talk = self._sessions.get((ident, who))
+        talk = self._sessions.get((ident, who)) or self._renewed.get((ident, who))
         if talk is not None:
             talk.used = self._clock()
-            self._sessions.move_to_end((ident, who))
+            self._sessions.move_to_end((ident, talk.who))
         return talk
+
+    def is_anothers(self, ident: bytes, principal: str) -> bool:
+        """Whether that session is known, and not as one of *principal*."""
+        named = self._named.get(ident)
+        return named is not None and all(each.who.principal != principal for each in named)
 
     def opening(self, who: Who) -> Talk:
         """A conversation that is about to open with `initialize`."""
         return Talk(self._oversight.begin(), who, None, self._clock())
 
-    def adopted(self, ident: bytes, who: Who, revision: str) -> Talk:
-        """The conversation of a session that was opened elsewhere, or with another token, or long ago."""
-        overseer = self._oversight.begin(session=ident.decode("latin-1"), revision=revision)
-        return Talk(overseer, who, ident, self._clock())
+    def adopted(self, ident: bytes, who: Who, revision: str, *, listens: bool = False) -> Talk:
+        """
+        The conversation of a session that was opened elsewhere, or with another token, or long ago.
+
+        Tokens are renewed in the middle of a session. Whether this one is good the server knows: until it has said so,
+        what is asked with it is a conversation of its own, which knows the tools of the session; who only *listens* to
+        what the server says in that session hears it as it is.
+        """
+        mine = [each for each in self._named.get(ident, ()) if each.who.principal == who.principal]
+        origin = mine[0] if len(mine) == 1 else None
+        if origin is not None and listens:
+            return origin.joined(who, self._clock())
+        known = origin.overseer.guard.conversation if origin is not None else None
+        tools = known.tools if known is not None else None
+        opened = known.revision if known is not None else None
+        overseer = self._oversight.begin(session=ident.decode("latin-1"), revision=opened or revision, tools=tools)
+        talk = Talk(overseer, who, ident, self._clock())
+        talk.origin = origin
+        return talk
 
     def keep(self, talk: Talk, ident: bytes) -> None:
-        """From now on *talk* is that of the session *ident*. One too many pushes out the one used longest ago."""
+        """
+        From now on *talk* is that of the session *ident*, or whoever speaks in it is one of those of that session.
+
+        One too many pushes out the one used longest ago.
+        """
+        if talk.origin is not None and self._sessions.get((ident, talk.origin.who)) is talk.origin:
+            self._renew(talk.origin, ident, talk.who)
+            return
         if talk.ident is None:
             talk.ident = ident
             talk.overseer.session = ident.decode("latin-1")
+        before = self._sessions.get((ident, talk.who))
+        if before is not None:
+            self._unname(before, ident)
         self._sessions[ident, talk.who] = talk
         self._sessions.move_to_end((ident, talk.who))
+        self._named.setdefault(ident, {})[talk] = None
         if len(self._sessions) > self._http.sessions:
             every = self._sessions.values()
             self.drop(next((each for each in every if not each.hands), next(iter(every))))
@@ -170,8 +221,26 @@ class Talks:
         if talk.ident is None or self._sessions.get((talk.ident, talk.who)) is not talk:
             return
         del self._sessions[talk.ident, talk.who]
+        self._unname(talk, talk.ident)
         for key in [key for key, each in self._asked.items() if each is talk]:
             del self._asked[key]
+
+    def _renew(self, talk: Talk, ident: bytes, who: Who) -> None:
+        """The server has let *who* in to the session of *talk*."""
+        talk.renewed[who] = None
+        self._renewed[ident, who] = talk
+        if len(talk.renewed) > RENEWED:
+            oldest, _ = talk.renewed.popitem(last=False)
+            self._renewed.pop((ident, oldest), None)
+
+    def _unname(self, talk: Talk, ident: bytes) -> None:
+        named = self._named.get(ident, {})
+        named.pop(talk, None)
+        if not named:
+            self._named.pop(ident, None)
+        for who in talk.renewed:
+            self._renewed.pop((ident, who), None)
+        talk.renewed.clear()
 
     def sweep(self) -> None:
         """Drops the sessions that nobody has used for long, and gives up what nobody has come back for."""

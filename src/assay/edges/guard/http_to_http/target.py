@@ -42,6 +42,10 @@ class NoAnswerError(Exception):
     """Why there is no answer."""
 
 
+class BrokenError(NoAnswerError):
+    """The same, for want of a connection: there was none, or it broke off."""
+
+
 class Answered(NamedTuple):
     """The head of an answer; its body is still to come."""
 
@@ -93,13 +97,13 @@ class Target:
         try:
             response = await self._client.send(request, stream=True)
         except httpx.HTTPError as error:
-            raise NoAnswerError(_reason(error)) from None
+            raise BrokenError(_reason(error)) from None
         except AttributeError:
             # With uvloop, a connection that is reset as soon as it is made leaves the library no socket to look at.
-            raise NoAnswerError("no connection: it was reset at once") from None
+            raise BrokenError("no connection: it was reset at once") from None
         except (OSError, ValueError) as error:
             # Certificates, names that cannot be encoded: httpx does not dress up everything.
-            raise NoAnswerError(f"no connection: {type(error).__name__}") from None
+            raise BrokenError(f"no connection: {type(error).__name__}") from None
         try:
             if not 200 <= response.status_code < 600:
                 raise NoAnswerError(f"its answer has the HTTP status {response.status_code}, which is none")
@@ -149,7 +153,7 @@ async def _chunks(response: httpx.Response) -> AsyncIterator[bytes]:
         async for chunk in response.aiter_raw():
             yield chunk
     except httpx.HTTPError as error:
-        raise NoAnswerError(_reason(error)) from None
+        raise BrokenError(_reason(error)) from None
 
 
 def _reason(error: httpx.HTTPError) -> str:

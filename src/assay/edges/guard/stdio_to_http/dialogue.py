@@ -101,12 +101,18 @@ class Dialogue:
         is_open: Callable[[Exchange], bool],
         *,
         limit: int,
+        patience: float = 0.0,
     ) -> None:
-        """Messages go to *take*; *is_open* says whether a request still waits for its answer."""
+        """
+        Messages go to *take*; *is_open* says whether a request still waits for its answer.
+
+        *patience* is how many seconds the server has to take what is not answered; 0 for ever.
+        """
         self._upstream = upstream
         self._take = take
         self._is_open = is_open
         self._limit = limit
+        self._patience = patience
         self.session: bytes | None = None
         self.revision: bytes | None = None
         """The revision that was agreed on, as the server has spelt it."""
@@ -138,14 +144,29 @@ class Dialogue:
             await self._resume(asked, mark, lost)
 
     async def tell(self, frame: bytes, headers: Pairs | None = None) -> None:
-        """Sends what is not answered, and waits until it was taken; *headers*, if not those of a session."""
-        session = self.session
-        async with self._upstream.post(frame, self.headers if headers is None else headers, lambda: None) as reply:
+        """
+        Sends what is not answered, and waits until it was taken; *headers*, if not those of a session.
+
+        Raises `Lost` if it is not, or not in time.
+        """
+        given = self.headers if headers is None else headers
+        try:
+            async with asyncio.timeout(self._patience or None) as limit:
+                await self._tell(frame, given, limit, None if headers is not None else self.session)
+        except TimeoutError:
+            raise Lost(f"not within {self._patience:g} seconds") from None
+
+    async def _tell(self, frame: bytes, headers: Pairs, limit: asyncio.Timeout, session: bytes | None) -> None:
+        async with self._upstream.post(frame, headers, lambda: None) as reply:
             if reply.is_events and reply.good:
+                # Taken, and there is more to hear.
+                limit.reschedule(None)
                 await self._events(reply, None, _Mark())
                 return
             body = await reply.body(self._limit)
-            if reply.status == 404 and session is not None and headers is None:
+            # From now on only our client is waited for.
+            limit.reschedule(None)
+            if reply.status == 404 and session is not None:
                 raise SessionGone(session, reply.failure(body))
             if not reply.good:
                 raise reply.failure(body)

@@ -129,7 +129,7 @@ class Remote:
         self._client = Client(source, sink, limit=self._limit, before_writing=oversight.recorder.flush)
         self._flush = oversight.recorder.flush
         is_open = self._guard.conversation.is_open
-        self._dialogue = Dialogue(self._upstream, self._from_server, is_open, limit=self._limit)
+        self._dialogue = Dialogue(self._upstream, self._from_server, is_open, limit=self._limit, patience=patience)
         self._asked: dict[Id, Asked] = {}
         """What is on its way or waited for, by each id in it."""
         self._tasks: set[asyncio.Task[None]] = set()
