@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from guarded import SECONDS, Guarded, call, frame_of, guarded, initialize, liar, notification, request
+from guarded import SECONDS, Guarded, call, frame_of, guarded, initialize, liar, notification, request, result
 
+from assay.conversation import Conversation
 from assay.edges.child import Child
 from assay.edges.guard.stdio_to_child.relay import Relay
 from assay.edges.pipes import Outlet, Signals
@@ -22,7 +23,7 @@ from assay.guard.guard import Guard
 from assay.guard.watch import FLIGHTS, KEPT, KEPT_BYTES, Watch
 from assay.journal import Journal
 from assay.limits import Limits
-from assay.verdict import Verdict
+from assay.verdict import Party, Verdict
 
 FLIGHT_DIRECTORY = Path("runs/mcp_server/flights")
 MODES = ["audit", "enforce"]
@@ -213,6 +214,16 @@ def test_under_audit_nothing_is_stopped(tmp_path: Path) -> None:
 def test_with_quiet_only_the_server_and_its_end_are_heard(tmp_path: Path) -> None:
     log = [line for line in broken(tmp_path, "enforce", "--quiet") if not line.startswith(b"assay: the server ended")]
     assert log == [b"a banner", b"oh no"]
+
+
+def test_only_the_first_answer_tells_how_long_a_request_took() -> None:
+    watch = Watch(lambda _: None, lambda _: None, enforcing=True)
+    conversation = Conversation(revision="2025-11-25")
+    for ident, answered in ((1, (5.0, 9.0)), (2, (0.1, 7.0))):
+        watch.passed(conversation.hear(Party.CLIENT, frame_of(request(ident, "ping"))), 0.0)
+        for moment in answered:
+            watch.heard(conversation.hear(Party.SERVER, frame_of(result(ident, {}))), moment)
+    assert [line for line in watch.summary() if "slow" in line] == ["assay: slow: ping took 5.0 s"]
 
 
 def test_what_peers_say_does_nothing_to_a_terminal(tmp_path: Path) -> None:
