@@ -132,6 +132,24 @@ def test_what_was_answered_is_on_record_even_if_the_guard_is_killed(tmp_path: Pa
     assert ids[-40:] == [number for number in range(20) for _ in range(2)]
 
 
+CHATTERBOX = (
+    "import sys, time",
+    "while True:",
+    "    print('.', file=sys.stderr, flush=True)",
+    "    time.sleep(0.05)",
+)
+
+
+def test_what_was_only_asked_is_soon_on_record_however_much_the_server_tells(tmp_path: Path) -> None:
+    command = [sys.executable, "-ISc", "\n".join(CHATTERBOX)]
+    with guarded(tmp_path, "--journal", str(tmp_path / "journal"), command=command) as one:
+        one.say(request(1, "ping"))
+        # Each of these takes a twentieth of a second at least.
+        soon = any(one.log.next() and records(tmp_path / "journal") for _ in range(400))
+        one.process.kill()
+    assert soon
+
+
 class Ahead(Recorder):
     """Sees whether what it has not written yet was sent already."""
 
