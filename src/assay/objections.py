@@ -71,7 +71,7 @@ def no_batch(entries: int, limits: Limits, revision: str | None, *, allowed: boo
     return violation(
         "envelope/batch",
         expected=f"1 to {limits.batch_entries:,} messages" if allowed else "one message, not a batch",
-        found=f"an array of {entries:,} items",
+        found=f"an array of {entries:,} {'item' if entries == 1 else 'items'}",
         revision=revision,
     )
 

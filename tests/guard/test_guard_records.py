@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from guarded import SECONDS, Guarded, call, frame_of, guarded, initialize, liar, notification, request
+from guarded import SECONDS, Guarded, call, frame_of, guarded, initialize, liar, notification, request, result
 
+from assay.conversation import Conversation
 from assay.edges.child import Child
 from assay.edges.guard.stdio_to_child.relay import Relay
 from assay.edges.pipes import Outlet, Signals
@@ -22,7 +23,7 @@ from assay.guard.guard import Guard
 from assay.guard.watch import FLIGHTS, KEPT, KEPT_BYTES, Watch
 from assay.journal import Journal
 from assay.limits import Limits
-from assay.verdict import Verdict
+from assay.verdict import Party, Verdict
 
 FLIGHT_DIRECTORY = Path("runs/mcp_server/flights")
 MODES = ["audit", "enforce"]
@@ -131,6 +132,24 @@ def test_what_was_answered_is_on_record_even_if_the_guard_is_killed(tmp_path: Pa
     assert ids[-40:] == [number for number in range(20) for _ in range(2)]
 
 
+CHATTERBOX = (
+    "import sys, time",
+    "while True:",
+    "    print('.', file=sys.stderr, flush=True)",
+    "    time.sleep(0.05)",
+)
+
+
+def test_what_was_only_asked_is_soon_on_record_however_much_the_server_tells(tmp_path: Path) -> None:
+    command = [sys.executable, "-ISc", "\n".join(CHATTERBOX)]
+    with guarded(tmp_path, "--journal", str(tmp_path / "journal"), command=command) as one:
+        one.say(request(1, "ping"))
+        # Each of these takes a twentieth of a second at least.
+        soon = any(one.log.next() and records(tmp_path / "journal") for _ in range(400))
+        one.process.kill()
+    assert soon
+
+
 class Ahead(Recorder):
     """Sees whether what it has not written yet was sent already."""
 
@@ -213,6 +232,16 @@ def test_under_audit_nothing_is_stopped(tmp_path: Path) -> None:
 def test_with_quiet_only_the_server_and_its_end_are_heard(tmp_path: Path) -> None:
     log = [line for line in broken(tmp_path, "enforce", "--quiet") if not line.startswith(b"assay: the server ended")]
     assert log == [b"a banner", b"oh no"]
+
+
+def test_only_the_first_answer_tells_how_long_a_request_took() -> None:
+    watch = Watch(lambda _: None, lambda _: None, enforcing=True)
+    conversation = Conversation(revision="2025-11-25")
+    for ident, answered in ((1, (5.0, 9.0)), (2, (0.1, 7.0))):
+        watch.passed(conversation.hear(Party.CLIENT, frame_of(request(ident, "ping"))), 0.0)
+        for moment in answered:
+            watch.heard(conversation.hear(Party.SERVER, frame_of(result(ident, {}))), moment)
+    assert [line for line in watch.summary() if "slow" in line] == ["assay: slow: ping took 5.0 s"]
 
 
 def test_what_peers_say_does_nothing_to_a_terminal(tmp_path: Path) -> None:

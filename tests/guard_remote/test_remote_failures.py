@@ -282,6 +282,20 @@ def test_when_the_client_says_no_more_answers_are_waited_for_only_so_long(tmp_pa
         assert guard.ended() == (0 if mode == "enforce" else 3)
 
 
+def test_what_was_asked_with_the_last_word_waits_too_long_like_everything_else(tmp_path: Path) -> None:
+    """Ours: its time and that of a client that has left end together."""
+    with elsewhere({"tools/call": silent}) as server, enforcing(tmp_path, server.url, "--timeout", "1") as guard:
+        guard.open()
+        # So that there are connections for what follows, which must not take any time to be sent.
+        guard.say(*(request(ident, "tools/list") for ident in "abc"))
+        assert {guard.answer()["id"] for _ in "abc"} == {*"abc"}
+        guard.say(call(1))
+        server.heard("tools/call")
+        guard.say(call(2))
+        assert [each["error"]["code"] for each in guard.rest()] == [LATE, LATE]
+        assert guard.ended() == 0
+
+
 def test_too_many_requests_at_once_fail_and_none_is_held_up(tmp_path: Path) -> None:
     """Ours: each has a connection of its own."""
     with elsewhere({"prompts/list": silent}) as server, enforcing(tmp_path, server.url) as guard:

@@ -383,7 +383,10 @@ def test_an_ipv6_address_is_served(tmp_path: Path) -> None:
         assert running.post(ASKED).status == 200
 
 
-@pytest.mark.parametrize("address", ["nowhere", "127.0.0.1", "127.0.0.1:http", "127.0.0.1:65536", "127.0.0.1:-1", ""])
+@pytest.mark.parametrize(
+    "address",
+    ["nowhere", "127.0.0.1", "127.0.0.1:http", "127.0.0.1:65536", f"127.0.0.1:{'9' * 5000}", "127.0.0.1:-1", ""],
+)
 def test_an_address_that_is_none_is_a_slip(tmp_path: Path, address: str) -> None:
     done = run(tmp_path, "--http", address)
     assert done.returncode == 2

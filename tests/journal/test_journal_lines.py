@@ -211,6 +211,32 @@ def test_a_bad_answer_has_the_ids_of_a_request_that_is_noted_only(tmp_path: Path
     assert found[1]["requestId"] == found[3]["requestId"] != found[0]["requestId"]
 
 
+def test_what_fails_a_request_without_being_a_message_has_its_ids(tmp_path: Path) -> None:
+    found = recorded(tmp_path, {"jsonrpc": "2.0", "id": 1, "reslt": {}})
+    assert [each["metadata"]["kind"] for each in found] == ["request", "unreadable"]
+    assert found[0]["requestId"] == found[1]["requestId"]
+
+
+def test_what_was_said_to_a_server_that_ended_is_not_counted_to_the_next(tmp_path: Path) -> None:
+    [asked] = recorded(tmp_path, restarts=1)
+    assert "restarts" not in asked["metadata"]
+
+
+def recorded(directory: Path, *answers: Any, restarts: int = 0) -> list[dict[str, Any]]:
+    """The records of a good call, and of what a server says to it, written after so many restarts."""
+    journal = Journal.open(directory)
+    assert journal is not None
+    recorder = Recorder("stdio", "stdio", Records(journal), holding=True)
+    talk = opened()
+    for said in (talk.client(call(1, "search", {"words": "a"})), *map(talk.server, answers)):
+        recorder.message(said, journal.clock(), len(said.frame))
+    if restarts:
+        recorder.restarted(restarts)
+    recorder.flush()
+    journal.close()
+    return [orjson.loads(line) for line in Path(journal.path).read_bytes().splitlines()]
+
+
 @pytest.mark.parametrize("name", ["100%", "%b%d%s", "%%", "{0}", '"\\', "möp\n\x7f"])
 def test_a_tool_may_have_any_name(journal: Journal, name: str) -> None:
     talk = Talk().opened().listed({"name": name, "inputSchema": {"type": "object"}})

@@ -72,7 +72,7 @@ def damaged(*path: str, value: Any) -> bytes:
 
 DAMAGED = [
     ("empty", b"", "no lock"),
-    ("no-json", b"{", "no lock: .*syntax/json"),
+    ("no-json", b"{", "no lock: the file: expected one JSON value, .*syntax/json"),
     ("a-merge-conflict", b"<<<<<<< ours\n{}", "no lock: .*syntax/json"),
     ("a-key-twice", b'{"format":1,"format":1,"servers":{}}', "no lock: .*syntax/duplicate-key"),
     ("no-object", b"[]", "the file: expected an object"),

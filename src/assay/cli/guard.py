@@ -194,13 +194,14 @@ def _guard(
     if relay.lost:
         what = "subscription or log level was" if relay.lost == 1 else "subscriptions or log levels were"
         log(f"assay: {relay.lost:,} {what} lost with the server that had it")
-    again = f"; it was started again {times(relay.restarts)}" if relay.restarts else ""
+    again = f"was started again {times(relay.restarts)}" if relay.restarts else ""
     if status == SERVER_ENDED:
         if settings.guard.flights != "off":
             watch.flight(settings.guard.flights, settings.journal.redact)
-        say(f"assay: the server ended first: {relay.reason}{again}")
+        say(f"assay: the server ended first: {relay.reason}{again and f'; it {again}'}")
     elif again:
-        say(f"assay: the client left the server{again}")
+        who = "the guard was stopped; the server" if signals.stopping else "the client left the server; it"
+        say(f"assay: {who} {again}")
     return status
 
 

@@ -18,8 +18,9 @@ _CLIENTS = ("claude-desktop", "cursor", "vscode")
 _WRAP = """\
 FILE is a configuration with mcpServers (Claude Desktop, Cursor) or servers (VS Code), comments and all.
 An entry with a command becomes `assay guard -- COMMAND`, one with a url `assay guard --target URL`; what is left
-alone is told with the reason. What changes is shown first, without secrets, and asked for; the file as it was is
-kept beside it as FILE.assay-backup. The client has to be restarted to notice.
+alone is told with the reason. What changes is shown first, without secrets, and asked for; the file with all
+servers as they were before the guard is kept beside it as FILE.assay-backup. The client has to be restarted to
+notice.
 
 Exit status: 0 done or nothing to do, 1 with --dry-run something would change, or the answer was no,
 2 could not be done.
@@ -198,7 +199,7 @@ class _Wrapping(_Task):
         # What all servers were before the guard, so that it holds for those that were put behind it earlier, too.
         exchange(found, plan.after, backup=unwrap(plan.before, backup).after)
         self.say(f"{self.name}: {count} changed; restart the client to use it")
-        self.say(f"{self.name}: as it was, it is in {found.backup}")
+        self.say(f"{self.name}: with all servers as they were before the guard, it is in {found.backup}")
         return 0
 
     def _agreed(self) -> bool:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from assay.metrics import Metrics
     from assay.telemetry import Telemetry
 
-_ANSWERS: Final = frozenset({"result", "error", "missing"})
+_ANSWERS: Final = frozenset({"result", "error", "missing", "unreadable"})
+"""What ends an exchange if it belongs to one: what is no message does so where it seems to be the answer."""
 
 _FAILED: Final = (b'"isError":true}}', b'"isError":true,"resultType":"complete"}}')
 """How our own results end if they report a failure."""
@@ -89,6 +90,7 @@ class Recorder:
 
     def restarted(self, times: int) -> None:
         """From now on another server answers; it was started again so many times."""
+        self.flush()
         if self._journal is not None:
             self._journal.restarted(times)
 

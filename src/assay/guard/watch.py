@@ -88,8 +88,10 @@ class Watch:
             return
         if kind == "request":
             exchange.asked_at = now
-        elif kind in _ANSWERS and now - exchange.asked_at >= SLOW:
-            self._took_long(exchange, now - exchange.asked_at)
+        elif kind in _ANSWERS:
+            if now - exchange.asked_at >= SLOW:
+                self._took_long(exchange, now - exchange.asked_at)
+            # Only the first answer tells how long it took; another one may come long after.
             exchange.asked_at = inf
 
     def heard(self, verdict: Verdict, now: float) -> None:

@@ -66,7 +66,8 @@ def parsed(content: bytes) -> Lock:
     """What was locked, from the *content* of a file. Raises `LockError`."""
     document = syntax.read(content.strip(), _DEPTH)
     if isinstance(document, Violation):
-        raise LockError(f"no lock: {document}")
+        place, what = document.at or "the file", f"expected {document.expected}, found {document.found}"
+        raise LockError(f"no lock: {place}: {what} [{document.rule}]")
     top = _object(document, "")
     number = top.get("format")
     if type(number) is int and number > FORMAT:

@@ -39,8 +39,11 @@ class Place(NamedTuple):
 def parsed(option: str, address: str) -> tuple[str, int]:
     """Host and port; without a host it is loopback. Raises `SettingsError`."""
     host, colon, port = address.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > 65535:
+    if not colon or not port.isdecimal():
         raise SettingsError(f"{option} {address}: an address is HOST:PORT, such as 127.0.0.1:8765")
+    # Not by its value alone: of thousands of digits Python makes no number.
+    if len(port) > 5 or int(port) > 65535:
+        raise SettingsError(f"{option} {address}: the PORT of HOST:PORT is at most 65535")
     return host.strip("[]") or "127.0.0.1", int(port)
 
 

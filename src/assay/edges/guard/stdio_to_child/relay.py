@@ -76,6 +76,8 @@ class Relay:
         """What the client had told its server, and the next one did not take: a log level, subscriptions."""
         self._calm = True
         """Whether nobody leaves, has left, or is about to come, as nearly always."""
+        self._held_until: float | None = None
+        """Until when messages wait to be put on record, if any do."""
         self._left_at: float | None = None
         """Until when answers are waited for, although the client says no more."""
 
@@ -95,10 +97,11 @@ class Relay:
             while not self._is_over():
                 patience = self._patience()
                 happened = self._loop.wait(patience, calm=self._calm)
-                if not happened or (patience is not None and patience <= 0.0):
+                due = not happened or (patience is not None and patience <= 0.0)
+                if due:
                     self._settle_overdue()
                 # On record first: nothing that was answered is lost. What was only asked can wait for its answer.
-                if self._client_out.size or not happened or self._recorder.held > _MOST_HELD:
+                if self._client_out.size or due or self._recorder.held > _MOST_HELD:
                     self._recorder.flush()
                 self._loop.push()
             return self._without_server()
@@ -118,8 +121,14 @@ class Relay:
     def _patience(self) -> float | None:
         """Seconds until something is due that nobody's bytes tell of."""
         patience = self._guard.patience
-        if self._recorder.held:
-            patience = _HELD if patience is None else min(patience, _HELD)
+        if not self._recorder.held:
+            self._held_until = None
+        else:
+            now = time.monotonic()
+            if self._held_until is None:
+                self._held_until = now + _HELD
+            left = max(0.0, self._held_until - now)
+            patience = left if patience is None else min(patience, left)
         if self._calm:
             return patience
         for moment in (*self._keeper.due, self._left_at):

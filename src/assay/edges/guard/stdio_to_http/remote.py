@@ -196,6 +196,8 @@ class Remote:
                     news.cancel()
 
     async def _end(self, running: "list[asyncio.Task[None]]") -> int:
+        # What was asked just before the client's last word has waited as long as that is ago.
+        self._settled(settled for settled, _ in self._overseer.overdue())
         left = not self._lost and (self._stopped or not self._guard.owed)
         why = self._lost or ("the guard was stopped" if self._stopped else "it did not answer in time")
         self._fail_all(why)
