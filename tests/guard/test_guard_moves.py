@@ -252,6 +252,17 @@ def test_every_request_fails_once_when_the_server_ends() -> None:
     assert talk.after(100) == []
 
 
+@pytest.mark.parametrize(("open_requests", "lines"), [(1000, ["first", "last"]), (1001, ["last"])])
+def test_a_crowd_is_told_the_last_line_only(open_requests: int, lines: list[str]) -> None:
+    """Ten thousand may wait, and the last words of a server are some kilobytes."""
+    talk = Talk().opened()
+    for ident in range(open_requests):
+        talk.client(request(ident, "ping"))
+    settled = talk.guard.server_ended("it is gone", ["first", "last"])
+    assert len(settled) == open_requests
+    assert all(json.loads(each.answer)["error"]["data"]["stderr"] == lines for each in settled)
+
+
 # ── outlines ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 OUTLINES = [

@@ -328,7 +328,7 @@ def test_a_child_that_dies_before_it_is_opened_makes_the_next_wait(tmp_path: Pat
 
 def test_an_answer_that_never_comes_is_given_up(tmp_path: Path) -> None:
     received = tmp_path / "received"
-    with hosting(tmp_path, "--timeout", "0.3", on={"tools/call": []}, received=str(received)) as service:
+    with hosting(tmp_path, "--timeout", "1", on={"tools/call": []}, received=str(received)) as service:
         headers = opened(service)
         answer = said(begun(service, call(5, "search", {"words": "sea"}), headers))
         assert [(each["id"], each["error"]["code"]) for each in answer] == [(5, -32012)]

@@ -191,7 +191,7 @@ def test_an_answer_that_never_comes_is_given_up_and_a_late_one_reaches_nobody(tm
             ["raw", '{"jsonrpc":"2.0","id":1,"result":{"content":[],"resultType":"complete"}}\n']
         ],
     }
-    with hosting(tmp_path, "--timeout", "0.3", on=on) as service:
+    with hosting(tmp_path, "--timeout", "1", on=on) as service:
         answer = asked(service, call(5, "mute", {}, LATEST)).answer()
         assert (answer.status, answer.error()["code"], answer.json()["id"]) == (504, -32012, 5)
         assert asked(service, call(5, "search", {"words": "a"}, LATEST)).answer().json()["id"] == 5

@@ -231,11 +231,15 @@ def test_a_server_that_may_open_no_more_files_goes_on(tmp_path: Path) -> None:
     if not hasattr(resource, "prlimit"):
         pytest.skip("nobody can limit another process here")
     with serving(tmp_path, *http()) as server, ExitStack() as stack:
+        alone = server.sockets()
         is_served(server)
+        until(lambda: server.sockets() == alone)
         resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (64, 64))
         clients = [stack.enter_context(server.connect()) for _ in range(300)]
         assert sum(each.offer(post(call(1))) and b"200 OK" in each.first() for each in clients) >= 32
         stack.close()
+        # Those who wait to be let in are still to come, and to be seen to have gone.
+        until(lambda: server.sockets() == alone)
         is_at_rest(server)
 
 

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 Mode = Literal["audit", "enforce"]
 
 _CLIENT: Final = Party.CLIENT
+CROWD: Final = 1000
+"""Requests that fail at once, from which on each is told the last line of the server's stderr only: 10,000 may wait."""
+
 _ENDLESS: Final = "subscriptions/listen"
 """The one request whose answer is not waited for: it comes when whoever asked has had enough."""
 
@@ -250,6 +253,8 @@ class Guard:
 
         Under audit the client is told nothing that the server has not said; what is left open is still on record.
         """
+        if len(self.conversation.open_requests(_CLIENT)) > CROWD:
+            last_words = last_words[-1:]
         self._since.clear()
         self._tokens.clear()
         missing = self.conversation.end(Party.SERVER, why, {"stderr": last_words} if last_words else None)

@@ -154,7 +154,7 @@ class Dialogue:
             async with asyncio.timeout(self._patience or None) as limit:
                 await self._tell(frame, given, limit, None if headers is not None else self.session)
         except TimeoutError:
-            raise Lost(f"not within {self._patience:g} seconds") from None
+            raise Lost(f"not within {self._patience:g} s") from None
 
     async def _tell(self, frame: bytes, headers: Pairs, limit: asyncio.Timeout, session: bytes | None) -> None:
         async with self._upstream.post(frame, headers, lambda: None) as reply:
