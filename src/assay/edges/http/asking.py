@@ -1,5 +1,7 @@
 """What a request says of itself in its head: where it goes, what it carries, what it takes. No I/O."""
 
+import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 from assay.edges.http.replies import Pairs
@@ -13,6 +15,9 @@ UNNAMED: Final = "2025-03-26"
 _REPEATABLE: Final = frozenset({b"accept", b"cookie", b"via", b"forwarded", b"x-forwarded-for"})
 
 _UNSAID: Final = frozenset({b"", b"application/x-www-form-urlencoded"})
+
+_NOT_AT_ALL: Final = re.compile(rb";\s*q\s*=\s*0(?:\.0*)?\s*(?:;|$)", re.IGNORECASE)
+"""In what a client takes: that it takes this not."""
 
 Headers = dict[bytes, bytes]
 
@@ -64,15 +69,19 @@ class Accepts:
             return True, True
         known = self._known.get(accept)
         if known is None:
-            kinds = {media_type(each) for each in accept.split(b",")}
-            anything = b"*/*" in kinds
+            wanted = {media_type(each): _NOT_AT_ALL.search(each) is None for each in accept.split(b",")}
             known = (
-                anything or not kinds.isdisjoint({b"application/json", b"application/*"}),
-                anything or not kinds.isdisjoint({b"text/event-stream", b"text/*"}),
+                _takes(wanted, b"application/json", b"application/*"),
+                _takes(wanted, b"text/event-stream", b"text/*"),
             )
             if len(self._known) < 256:
                 self._known[accept] = known
         return known
+
+
+def _takes(wanted: Mapping[bytes, bool], *kinds: bytes) -> bool:
+    """Whether a client wants the first of *kinds*; the most exact of what it says of it counts (RFC 9110, 12.5.1)."""
+    return next((wanted[each] for each in (*kinds, b"*/*") if each in wanted), False)
 
 
 def names_revision(message: dict[str, Any]) -> bool:
