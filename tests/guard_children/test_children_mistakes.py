@@ -127,6 +127,28 @@ def test_nobody_waits_for_ever_and_the_next_is_answered(
     assert any(each.exc_info and each.exc_info[0] is ZeroDivisionError for each in caplog.records)
 
 
+def test_who_comes_right_after_a_mistake_gets_another_server(caplog: pytest.LogCaptureFixture) -> None:
+    """The one that was killed for it is still there for a moment."""
+    watcher = Mistaken(_is_answer)
+    recorder = Recorder("http", "/mcp", Records(None), holding=True)
+    oversight = Oversight(Terms("enforce", DEFAULT, 60.0), recorder, watcher)
+
+    async def said() -> None:
+        children = Children(oversight, liar(), shared=True, clock=lambda: monotonic() + 10 * watcher.mended)
+        try:
+            _, body, _ = await _called(children, await in_session(children))
+            assert b"its log says why" in body
+            watcher.mended = True
+            _, body, _ = await _called(children, await in_session(children))
+            assert "result" in json.loads(body)
+        finally:
+            await children.close()
+
+    with caplog.at_level(logging.ERROR, "assay"):
+        asyncio.run(said())
+    assert len(caplog.records) == 1
+
+
 async def _called(children: Children, headers: dict[str, Any]) -> Told:
     message = call(7, "search", {"words": "sea"}, "" if headers else LATEST)
     return await asked(children, message, headers or modern(message))

@@ -181,6 +181,9 @@ class Pipe:
             tell("what a server said could not be dealt with", error)
             self._failed = True
             self._child.signal(signal.SIGKILL)
+            # At once: who comes before its end is noticed would get a server that is as good as gone.
+            with contained("the end of a server could not be dealt with"):
+                self._owner.ended(FAILED, self._child.tail.lines())
 
     def _read_errors(self) -> None:
         data = _taken(self._child.stderr)
