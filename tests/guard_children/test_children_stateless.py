@@ -184,6 +184,16 @@ def test_kill_in_the_middle_of_many_calls_fails_each_once(tmp_path: Path) -> Non
         assert {each.error()["code"] for each in answers} == {-32011}
 
 
+def test_calls_are_held_to_the_tools_of_a_child_that_was_lost(tmp_path: Path) -> None:
+    """Until the next one lists its own: nobody gets a bad call just because somebody has died."""
+    with hosting(tmp_path, on={"prompts/list": [["exit", 1]]}) as service:
+        assert asked(service, request(1, "tools/list", {}, LATEST)).answer().json()["result"]["tools"]
+        assert asked(service, request(2, "prompts/list", {}, LATEST)).answer().error()["code"] == -32011
+        refused = asked(service, call(3, "search", {"words": 5}, LATEST)).answer().json()["result"]
+        assert refused["isError"]
+        assert "/params/arguments/words: expected a string, found 5" in refused["content"][0]["text"]
+
+
 def test_an_answer_that_never_comes_is_given_up_and_a_late_one_reaches_nobody(tmp_path: Path) -> None:
     on = {
         "tools/call:mute": [],

@@ -189,6 +189,13 @@ class Tools:
         """Whether a tool was set aside. Once there were too many to remember, every tool counts that is not known."""
         return name in self._aside or (self._forgetful and name not in self.known)
 
+    def handed_down(self) -> "Tools":
+        """The same, for whoever takes the place of the server: what is known stays, until that one lists its own."""
+        made = Tools(self._limit)
+        made.known.update(self.known)
+        made._aside, made._forgetful = set(self._aside), self._forgetful
+        return made
+
     def changed(self) -> None:
         """The server says that its list has changed: what is known stays, until it is listed again."""
         self.complete = False

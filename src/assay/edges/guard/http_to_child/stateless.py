@@ -155,8 +155,8 @@ class Stateless:
         return self._oversight.begin(revision=LATEST, tools=self._tools, lock=self._lock, watcher=self._watcher)
 
     def renew(self) -> None:
-        """The child is lost: the next one may have other tools."""
-        self._tools, self._lock = self._oversight.tools(), self._oversight.inspection()
+        """The child is lost. Until the next one lists its tools, calls are held to those of this one."""
+        self._tools, self._lock = self._tools.handed_down(), self._oversight.inspection()
         self._watcher = self._oversight.watcher()
         self._spare = []
 
