@@ -26,6 +26,8 @@ SEARCH: dict[str, Any] = {
     },
     "outputSchema": {"type": "object", "properties": {"hits": {"type": "integer"}}, "required": ["hits"]},
 }
+HITS: dict[str, Any] = {"content": [], "structuredContent": {"hits": 1}}
+"""A result of it."""
 
 
 def request(ident: Any, method: str, params: Any = None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from assay.rules import RULES
 from assay.spec.methods import methods
 from assay.spec.revisions import REVISIONS
 from assay.verdict import Findings, Party, Verdict, Violation, verdict
-from talk import SEARCH, Talk, call, error, frame_of, notification, request, result
+from talk import HITS, SEARCH, Talk, call, error, frame_of, notification, request, result
 
 PAGE = (Path(__file__).parents[1] / "docs" / "metrics.md").read_text(encoding="utf-8")
 
@@ -71,7 +71,7 @@ def test_messages_are_counted_by_who_sent_what_and_what_became_of_it() -> None:
     talk = Talk().opened().listed(SEARCH)
     for ident in (1, 2):
         metrics.heard(talk.client(call(ident, "search", {"words": "x"})), "http")
-        metrics.heard(talk.server(result(ident, {"content": [], "structuredContent": {"hits": 1}})), "http")
+        metrics.heard(talk.server(result(ident, HITS)), "http")
     metrics.heard(talk.client(notification("notifications/cancelled", {"requestId": 1})), "stdio")
     assert messages(metrics) == {
         ("http", "client", "tools/call", "ok"): 2,
@@ -99,7 +99,7 @@ def failed_answer() -> Verdict:
 def good_answer_that_says_so() -> Verdict:
     talk = Talk().opened().listed(SEARCH)
     talk.client(call(1, "search", {"words": "x"}))
-    return talk.server(result(1, {"content": [], "structuredContent": {"hits": 1}, "isError": False}))
+    return talk.server(result(1, {**HITS, "isError": False}))
 
 
 def error_answer() -> Verdict:

@@ -21,7 +21,7 @@ from assay.conversation import Conversation
 from assay.journal import Journal
 from assay.settings import JournalSettings
 from assay.verdict import Party
-from talk import SEARCH, call, frame_of, request, result
+from talk import HITS, SEARCH, call, frame_of, request, result
 
 SECONDS = 60
 LINES = GOLDEN.read_bytes().splitlines(keepends=True)
@@ -408,7 +408,7 @@ LISTING: list[tuple[Party, Any]] = [
     (Party.CLIENT, request(1, "tools/list")),
     (Party.SERVER, result(1, {"tools": [SEARCH]})),
     (Party.CLIENT, call(2, "search", {})),
-    (Party.SERVER, result(2, {"content": [], "structuredContent": {"hits": 1}})),
+    (Party.SERVER, result(2, HITS)),
 ]
 
 

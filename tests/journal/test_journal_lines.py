@@ -18,10 +18,9 @@ from assay.journal import Journal, Moment, writer
 from assay.journal.moment import FRESH, trace_of
 from assay.journal.writer import Note
 from assay.verdict import Party, Verdict, verdict
-from talk import SEARCH, Talk, call, error, notification, request, result
+from talk import HITS, SEARCH, Talk, call, error, notification, request, result
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
-HITS = {"content": [], "structuredContent": {"hits": 1}}
 
 
 @pytest.fixture

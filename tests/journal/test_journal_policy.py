@@ -12,7 +12,7 @@ from assay.journal.replay import replay, survey
 from assay.limits import DEFAULT, Limits
 from assay.policy import Excepted, Policy
 from assay.verdict import Party
-from talk import SEARCH, call, frame_of, notification, request, result
+from talk import HITS, SEARCH, call, frame_of, notification, request, result
 
 CLIENT, SERVER = Party.CLIENT, Party.SERVER
 ODD = {"name": "odd", "inputSchema": {"type": "object", "properties": {"a": {"pattern": "(?=a)b"}}}}
@@ -26,7 +26,7 @@ SAID: list[tuple[Party, Any]] = [
     (CLIENT, call(3, "search", {"words": "a", "limit": "5"})),
     (SERVER, result(3, {"content": []})),
     (CLIENT, request(4, "tools/call", {"name": "search", "arguments": '{"words": "a", "limit": "5"}'})),
-    (SERVER, result(4, {"content": [], "structuredContent": {"hits": 1}})),
+    (SERVER, result(4, HITS)),
     (SERVER, notification("notifications/progress", {"progressToken": "?", "progress": 1})),
     (CLIENT, b"no JSON"),
     (CLIENT, request(5, "tools/run")),

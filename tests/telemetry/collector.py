@@ -1,11 +1,13 @@
 """A collector to test with: takes OTLP over HTTP on loopback, decodes it with the official classes, and keeps it."""
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
@@ -120,3 +122,10 @@ def collecting() -> Iterator[Collector]:
             collector.over.set()
             server.shutdown()
             thread.join(SECONDS)
+
+
+def nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the machine that tests has to say of collectors and proxies is not for us."""
+    for name in list(os.environ):
+        if name.startswith("OTEL_") or name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)

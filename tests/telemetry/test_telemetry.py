@@ -1,7 +1,6 @@
 """Telemetry against a real endpoint: what a collector gets, and what becomes of traffic when it is in trouble."""
 
 import logging
-import os
 import socket
 import subprocess
 import sys
@@ -13,14 +12,14 @@ from queue import SimpleQueue
 from typing import Any
 
 import pytest
-from collector import SECONDS, Collector, Handler, collecting, values, well
+from collector import SECONDS, Collector, Handler, collecting, nothing_said, values, well
 from opentelemetry.proto.metrics.v1.metrics_pb2 import HistogramDataPoint
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from assay.settings import TelemetrySettings, load
 from assay.telemetry import Telemetry, background, conventions, wanted
 from assay.verdict import Findings, Party, Verdict, verdict
-from talk import SEARCH, Talk, call, request, result
+from talk import HITS, SEARCH, Talk, call, request, result
 
 BEGAN = 1_800_000_000_000_000_000
 CLIENT_TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -35,10 +34,7 @@ Opened = Callable[..., Telemetry]
 
 @pytest.fixture(autouse=True)
 def _nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the machine that tests has to say of collectors and proxies is not for us."""
-    for name in list(os.environ):
-        if name.startswith("OTEL_") or name.lower().endswith("_proxy"):
-            monkeypatch.delenv(name)
+    nothing_said(monkeypatch)
 
 
 @pytest.fixture
@@ -747,6 +743,6 @@ def test_an_answer_that_was_never_asked_for_is_not_kept(opened: Opened, collecto
     conversation = talk()
     conversation.client(call(1, "search", {"words": "x"}))
     telemetry = opened()
-    tell(telemetry, conversation.server(result(1, {"content": [], "structuredContent": {"hits": 1}})))
+    tell(telemetry, conversation.server(result(1, HITS)))
     [span] = spans(telemetry, collector)
     assert span.name == "tools/call"

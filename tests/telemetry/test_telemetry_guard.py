@@ -1,12 +1,11 @@
 """The guard's telemetry: a span for every request that passes it, from its coming to the answer that its asker got."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from collector import SECONDS, Collector, collecting, values
+from collector import SECONDS, Collector, collecting, nothing_said, values
 from guarded import call, enforcing, request
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
@@ -14,23 +13,16 @@ from assay.edges.recorder import Recorder, Records
 from assay.settings import TelemetrySettings
 from assay.telemetry import Telemetry
 from assay.verdict import Party, Verdict
-from talk import SEARCH, Talk, error, notification, result
+from talk import HITS, SEARCH, Talk, error, notification, result
 from talk import call as calls
 from talk import request as asks
 
 OF_CLIENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-HITS = {"content": [], "structuredContent": {"hits": 1}}
-
-
-@pytest.fixture(autouse=True)
-def _nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in list(os.environ):
-        if name.startswith("OTEL_") or name.lower().endswith("_proxy"):
-            monkeypatch.delenv(name)
 
 
 @pytest.fixture
-def collector() -> Iterator[Collector]:
+def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
+    nothing_said(monkeypatch)
     with collecting() as one:
         yield one
 

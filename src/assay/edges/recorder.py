@@ -126,22 +126,14 @@ class Recorder:
         """A request begins a span, and its answer ends it; so does a refusal, at once."""
         exchange = verdict.exchange
         now = time_ns()
-        named = session if self._transport == "http" and session else None
         if verdict.kind == "request":
+            named = session if self._transport == "http" and session else None
             began_ns = now - int((self.clock() - began) * 1e9)
-            if verdict.back is not None or exchange is None:
-                telemetry.exchange(
-                    verdict,
-                    code=None,
-                    failed=False,
-                    began_ns=began_ns,
-                    ended_ns=now,
-                    transport=self._transport,
-                    session=named,
-                    traceparent=None,
-                )
-            else:
-                exchange.span = telemetry.begun(verdict, began_ns=began_ns, transport=self._transport, session=named)
+            begun = telemetry.begun(verdict, began_ns=began_ns, transport=self._transport, session=named)
+            if exchange is not None and verdict.back is None:
+                exchange.span = begun
+            elif begun is not None:
+                telemetry.ended(begun, None, ended_ns=now)
         elif verdict.kind in _ANSWERS and exchange is not None and exchange.span is not None:
             begun, exchange.span = exchange.span, None
             telemetry.ended(begun, verdict, ended_ns=now)

@@ -9,7 +9,7 @@ import os
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from assay.settings import Log, TelemetrySettings
 from assay.telemetry.seen import Seen, answered, seen
@@ -117,53 +117,51 @@ class Telemetry:
         own. *failed* without a code says that the answer is a tool's report of its failure. Times are `time.time_ns()`;
         *traceparent* is the header of that name, over HTTP.
         """
-        if self._closing:
-            return
-        try:
-            note = seen(
-                request,
-                code=code,
-                failed=failed,
-                began_ns=began_ns,
-                ended_ns=ended_ns,
-                transport=transport,
-                session=session,
-                traceparent=traceparent,
-            )
-        except Exception:  # a mistake of ours costs a note, never an answer
-            self._lost += 1
-        else:
+        note = self._seen(
+            request,
+            code=code,
+            failed=failed,
+            began_ns=began_ns,
+            ended_ns=ended_ns,
+            transport=transport,
+            session=session,
+            traceparent=traceparent,
+        )
+        if note is not None:
             self._queue_up(note)
 
     def begun(self, request: Verdict, *, began_ns: int, transport: str, session: str | None) -> Seen | None:
         """What is kept of *request* until somebody else has answered it. Neither waits nor raises."""
-        try:
-            return seen(
-                request,
-                code=None,
-                failed=False,
-                began_ns=began_ns,
-                ended_ns=began_ns,
-                transport=transport,
-                session=session,
-                traceparent=None,
-            )
-        except Exception:  # as above
-            self._lost += 1
-            return None
+        return self._seen(
+            request,
+            code=None,
+            failed=False,
+            began_ns=began_ns,
+            ended_ns=began_ns,
+            transport=transport,
+            session=session,
+            traceparent=None,
+        )
 
-    def ended(self, begun: Seen, answer: Verdict, *, ended_ns: int) -> None:
-        """What was *begun* has got its *answer*, or another in its place. Neither waits nor raises."""
-        if self._closing:
-            return
+    def ended(self, begun: Seen, answer: Verdict | None, *, ended_ns: int) -> None:
+        """What was *begun* has got its *answer*, or another in its place; None if it was refused. Never raises."""
         try:
-            note = answered(begun, answer, ended_ns)
-        except Exception:  # as above
+            note = begun._replace(ended_ns=ended_ns) if answer is None else answered(begun, answer, ended_ns)
+        except Exception:  # as below
             self._lost += 1
         else:
             self._queue_up(note)
 
+    def _seen(self, request: Verdict, **told: Any) -> Seen | None:
+        try:
+            return seen(request, **told)
+        except Exception:  # a mistake of ours costs a note, never an answer
+            self._lost += 1
+            return None
+
     def _queue_up(self, note: Seen) -> None:
+        if self._closing:
+            return
         waiting = len(self._queue)
         if waiting >= self._most:
             self._lost += 1
