@@ -49,6 +49,11 @@ def result(ident: Any, value: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": ident, "result": value}
 
 
+def tool(name: str, **more: Any) -> dict[str, Any]:
+    """A tool as it is listed."""
+    return {"name": name, "inputSchema": {"type": "object"}, **more}
+
+
 CAPABILITIES: dict[str, Any] = {"roots": {}, "sampling": {}, "elicitation": {}}
 
 
