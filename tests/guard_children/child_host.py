@@ -20,8 +20,9 @@ from assay.edges.guard.front.guarded import Request
 from assay.edges.guard.http_to_child.children import Children
 from assay.edges.guard.overseer import Oversight
 from assay.edges.http import body
-from assay.edges.http.asking import Accepts, headers_of, is_json
+from assay.edges.http.asking import headers_of
 from assay.edges.http.door import Door
+from assay.edges.http.heads import Refusal, check_accept, read_head
 from assay.edges.http.replies import Receive, Send, not_allowed, refuse
 from assay.edges.http.safety import Safety
 from assay.edges.http.section import Http
@@ -40,7 +41,6 @@ class Host:
         self.backend = backend
         self._limit = frame_bytes
         self._door = Door(Safety(), None, Principal("anonymous", "free"))
-        self._accepts = Accepts()
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """One request."""
@@ -51,8 +51,11 @@ class Host:
         if method not in {"POST", "GET", "DELETE"}:
             await not_allowed(send, "POST, GET, DELETE")
             return
-        if method == "POST" and not (is_json(headers) and any(self._accepts.read(headers.get(b"accept")))):
-            await refuse(send, "INVALID_ENVELOPE", "neither", status=406)
+        head = read_head(method, scope["headers"])
+        refusal = head if isinstance(head, Refusal) else check_accept(head)
+        if isinstance(head, Refusal) or refusal is not None:
+            assert refusal is not None
+            await refuse(send, "INVALID_ENVELOPE", refusal.detail, status=refusal.status)
             return
         frame = b""
         if method == "POST":
@@ -61,7 +64,7 @@ class Host:
             except body.Gone:
                 return
         principal = headers.get(b"x-principal", b"anonymous").decode()
-        request = Request(method, headers, scope["headers"], scope["query_string"], frame, principal)
+        request = Request(head, scope["query_string"], frame, principal)
         await self.backend.answer(request, receive, send)
 
 

@@ -15,6 +15,7 @@ from http_client import BOTH, SECONDS, call, frame_of, initialize, modern
 from assay.edges.guard.front.guarded import Request
 from assay.edges.guard.http_to_child.children import Children
 from assay.edges.guard.overseer import Oversight
+from assay.edges.http.heads import RequestHead, read_head
 from assay.edges.recorder import Recorder, Records
 from assay.guard.terms import Terms
 from assay.limits import DEFAULT
@@ -59,7 +60,9 @@ def _is_answer(verdict: Verdict) -> bool:
 async def asked(children: Children, message: Any, headers: dict[str, Any]) -> Told:
     """What comes of a request."""
     pairs = [(name.encode(), value if isinstance(value, bytes) else value.encode()) for name, value in headers.items()]
-    request = Request("POST", dict(pairs), pairs, b"", frame_of(message), "anonymous")
+    head = read_head("POST", pairs)
+    assert isinstance(head, RequestHead)
+    request = Request(head, b"", frame_of(message), "anonymous")
     told: list[dict[str, Any]] = []
 
     async def receive() -> dict[str, Any]:

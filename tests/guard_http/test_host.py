@@ -14,6 +14,7 @@ from assay.clients.entries import ConfigError
 from assay.clients.hosting import Entry, entries
 from assay.edges.guard.front.guarded import Backend, Request
 from assay.edges.guard.front.host import Hosted
+from assay.edges.http.heads import RequestHead, read_head
 from assay.edges.http.replies import Receive, Send, reply
 from assay.spec.revisions import LATEST
 
@@ -121,8 +122,9 @@ def asked(hosted: Hosted, frame: bytes, **headers: bytes) -> tuple[int, bytes]:
     async def receive() -> dict[str, Any]:
         return {"type": "http.disconnect"}
 
-    given = {name.encode().replace(b"_", b"-"): value for name, value in headers.items()}
-    asyncio.run(hosted.answer(Request("POST", given, (), b"", frame, "anonymous"), receive, send))
+    head = read_head("POST", [(name.encode().replace(b"_", b"-"), value) for name, value in headers.items()])
+    assert isinstance(head, RequestHead)
+    asyncio.run(hosted.answer(Request(head, b"", frame, "anonymous"), receive, send))
     return sent[0]["status"], sent[1]["body"]
 
 

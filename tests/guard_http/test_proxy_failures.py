@@ -454,10 +454,13 @@ def test_under_audit_half_an_answer_is_no_whole_one(auditing: Where, script: Any
     _breaks_off(guard)
 
 
-def test_half_a_refusal_is_no_whole_one_under_enforce_either(enforcing: Where) -> None:
+def test_under_enforce_half_a_refusal_is_a_whole_one_of_the_guard(enforcing: Where) -> None:
+    """The status is known, and what the body says of it is written anew, as far as it came."""
     guard, liar = enforcing
     liar.script = half_a_refusal
-    _breaks_off(guard)
+    answer = guard.post(CALL, modern(CALL))
+    assert (answer.status, answer.json()["id"]) == (403, CALL["id"])
+    assert answer.error()["data"]["detail"] == "the server answered with HTTP status 403: half"
 
 
 def _breaks_off(guard: Service) -> None:

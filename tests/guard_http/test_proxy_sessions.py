@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from http_client import BOTH, Service, call, frame_of, initialize, modern, notification, request, until
+from http_client import BOTH, Service, call, events, frame_of, initialize, modern, notification, request, until
 from lying_http import REVISION, SESSION, TOOL, Liar, Peer, Received, good, guarding, lying, result
 
+from assay.edges.http.events import PING, event
 from assay.spec.revisions import LATEST
 
 Where = tuple[Service, Liar]
@@ -34,6 +35,20 @@ def either(_guard: Where) -> Iterator[Where]:
 def _enforcing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Where]:
     with lying() as liar, guarding(tmp_path_factory.mktemp("guard"), liar.url, "--mode", "enforce") as guard:
         yield guard, liar
+
+
+@pytest.fixture(scope="module")
+def _auditing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Where]:
+    with lying() as liar, guarding(tmp_path_factory.mktemp("guard"), liar.url) as guard:
+        yield guard, liar
+
+
+@pytest.fixture
+def auditing(_auditing: Where) -> Iterator[Where]:
+    """A guard that only looks."""
+    _auditing[1].forget()
+    yield _auditing
+    _auditing[1].forget()
 
 
 @pytest.fixture
@@ -62,17 +77,27 @@ def answering(script: Any, method: str = "tools/call") -> Any:
 # ── byte for byte ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_good_body_comes_with_the_bytes_the_status_and_the_headers_it_was_sent_with(either: Where) -> None:
-    guard, liar = either
-    body = b'{ "result":\n {"content": [ ], "structuredContent": {"found":1e0}},\r\n "id" : 7, "jsonrpc":"2.0" }\n'
-    liar.script = answering(lambda _, peer: peer.json(body, 203, x_served_by="a", set_cookie="k=v", server="mine"))
+BODY = b'{ "result":\n {"content": [ ], "structuredContent": {"found":1e0}},\r\n "id" : 7, "jsonrpc":"2.0" }\n'
+
+
+def test_under_audit_a_body_comes_with_the_bytes_the_status_and_the_headers_it_was_sent_with(auditing: Where) -> None:
+    guard, liar = auditing
+    liar.script = answering(lambda _, peer: peer.json(BODY, 203, x_served_by="a", set_cookie="k=v", server="mine"))
     answer = guard.post(CALL, guard.session(REVISION))
-    assert (answer.status, answer.body) == (203, body)
+    assert (answer.status, answer.body) == (203, BODY)
     assert [answer.header(name) for name in ("x-served-by", "set-cookie", "server")] == ["a", "k=v", "mine"]
 
 
-def test_a_request_reaches_the_server_with_its_bytes_its_headers_and_its_query(either: Where) -> None:
-    guard, liar = either
+def test_under_enforce_a_good_body_comes_with_its_bytes_and_headers_of_the_guard(enforcing: Where) -> None:
+    guard, liar = enforcing
+    liar.script = answering(lambda _, peer: peer.json(BODY, 203, x_served_by="a", set_cookie="k=v", server="mine"))
+    answer = guard.post(CALL, guard.session(REVISION))
+    assert (answer.status, answer.body) == (200, BODY)
+    assert {name for name, _ in answer.pairs} == {"content-type", "content-length", "date"}
+
+
+def test_under_audit_a_request_reaches_the_server_with_its_bytes_headers_and_query(auditing: Where) -> None:
+    guard, liar = auditing
     headers = {**guard.session(REVISION), "x-custom": "a b", "authorization": "Bearer client", "connection": "x-hop"}
     liar.forget()
     frame = (
@@ -96,8 +121,8 @@ STREAM = (
 )
 
 
-def test_a_stream_comes_byte_for_byte(either: Where) -> None:
-    guard, liar = either
+def test_under_audit_a_stream_comes_byte_for_byte(auditing: Where) -> None:
+    guard, liar = auditing
 
     def pieces(_: Received, peer: Peer) -> None:
         peer.events()
@@ -108,6 +133,31 @@ def test_a_stream_comes_byte_for_byte(either: Where) -> None:
     answer = guard.post(CALL, guard.session(REVISION))
     assert answer.header("content-type") == "text/event-stream"
     assert answer.body == STREAM
+
+
+def test_under_enforce_a_stream_is_written_anew_with_what_was_judged(enforcing: Where) -> None:
+    """One line of data for a message; of the rest, ids, retry times and signs of life."""
+    guard, liar = enforcing
+
+    def pieces(_: Received, peer: Peer) -> None:
+        peer.events()
+        for at in range(0, len(STREAM), 7):
+            peer.send(STREAM[at : at + 7])
+
+    liar.script = answering(pieces)
+    body = guard.post(CALL, guard.session(REVISION)).body
+    joined = b'{"jsonrpc":"2.0", "id":7, "result":' + frame_of(ANSWER) + b"}"
+    assert body == b"".join(
+        [
+            PING,
+            b"retry: 50\r\nid: 1-0\r\ndata: \r\n\r\n",
+            event(frame_of(NOTE), b"1-1"),
+            PING,
+            PING,  # an event with a name of its own is a sign of life, and nothing else
+            event(joined, b"1-2"),
+            PING,
+        ]
+    )
 
 
 def test_an_event_is_not_held_back_for_the_next(either: Where) -> None:
@@ -123,7 +173,7 @@ def test_an_event_is_not_held_back_for_the_next(either: Where) -> None:
     with guard.open() as wire:
         wire.say("POST", "/mcp", frame_of(CALL), headers)
         assert wire.head().status == 200
-        assert wire.chunk() == b"data: " + frame_of(NOTE) + b"\n\n"
+        assert json.loads(events(wire.chunk())[0]["data"]) == NOTE
         liar.released.set()
         assert b'"found":1' in wire.chunk()
 
@@ -300,11 +350,12 @@ def test_a_stream_that_can_be_resumed_ends_as_the_server_ends_it(either: Where) 
     first = b"id: 9-0\nretry: 10\ndata: \n\n"
     last = b"id: 9-1\ndata: " + frame_of(result(CALL, ANSWER)) + b"\n\n"
     liar.script = answering(lambda _, peer: peer.events(first))
-    assert guard.post(CALL, headers).body == first
+    assert guard.post(CALL, headers).events() == events(first)
     liar.script = answering(lambda _, peer: peer.events(last), "GET")
     for _ in range(3):
         answer = guard.ask("GET", headers={**headers, "last-event-id": "9-0"})
-        assert answer.body == last
+        [again] = answer.events()
+        assert (again["id"], json.loads(again["data"])) == ("9-1", result(CALL, ANSWER))
     assert {each.header("last-event-id") for each in liar.seen if each.method == "GET"} == {"9-0"}
 
 
@@ -312,21 +363,23 @@ def test_an_event_that_comes_again_with_something_else_in_it_is_judged(enforcing
     guard, liar = enforcing
     headers = guard.session(REVISION)
     good_event = b"id: 9-1\ndata: " + frame_of(result(CALL, ANSWER)) + b"\n\n"
+    judged = event(frame_of(result(CALL, ANSWER)), b"9-1")
     liar.script = answering(lambda _, peer: peer.events(good_event))
-    assert guard.post(CALL, headers).body == good_event
+    assert guard.post(CALL, headers).body == judged
     forged = b"id: 9-1\ndata: " + frame_of(result(CALL, {**ANSWER, "content": [], "isError": True})) + b"\n\n"
     liar.script = answering(lambda _, peer: peer.events(forged, good_event), "GET")
-    assert guard.ask("GET", headers={**headers, "last-event-id": "9-0"}).body == good_event
+    assert guard.ask("GET", headers={**headers, "last-event-id": "9-0"}).body == judged
 
 
 def test_an_event_that_comes_twice_on_one_stream_is_no_second_answer(enforcing: Where) -> None:
     guard, liar = enforcing
     headers = guard.session(REVISION)
     good_event = b"id: 9-1\ndata: " + frame_of(result(CALL, ANSWER)) + b"\n\n"
+    judged = event(frame_of(result(CALL, ANSWER)), b"9-1")
     liar.script = answering(lambda _, peer: peer.events(good_event, good_event))
-    assert guard.post(CALL, headers).body == good_event
+    assert guard.post(CALL, headers).body == judged
     liar.script = answering(lambda _, peer: peer.events(good_event, good_event), "GET")
-    assert guard.ask("GET", headers={**headers, "last-event-id": "9-0"}).body == good_event
+    assert guard.ask("GET", headers={**headers, "last-event-id": "9-0"}).body == judged
 
 
 def test_what_was_put_in_place_of_an_event_comes_again_too(enforcing: Where) -> None:
@@ -439,11 +492,12 @@ def test_a_session_goes_on_with_what_is_shown_anew(enforcing: Where, renewed: di
     opened_with = guard.session(REVISION, authorization="Bearer old")
     anew = {**opened_with, **renewed}
     assert guard.post(request(1, "tools/list"), opened_with).json()["result"]["tools"] == [TOOL]
-    assert guard.post(CALL, opened_with).body == first
+    assert guard.post(CALL, opened_with).events() == events(first)
     assert guard.post(request(2, "ping"), {**opened_with, "authorization": "Bearer forged"}).status == 404
     before = len(liar.seen)
     assert failed_by(guard.post(BAD_CALL, anew).json()["result"]), "with the first message already"
-    assert guard.ask("GET", headers={**anew, "last-event-id": "9-0"}).body == last
+    again = guard.ask("GET", headers={**anew, "last-event-id": "9-0"})
+    assert again.body == event(frame_of(result(CALL, ANSWER)), b"9-1")
     assert failed_by(guard.post(BAD_CALL, anew).json()["result"])
     assert failed_by(guard.post(BAD_CALL, opened_with).json()["result"])
     assert len(liar.seen) == before + 1
@@ -467,11 +521,20 @@ def test_a_server_without_sessions_is_guarded_as_well(either: Where) -> None:
         assert guard.post(request(ident, "tools/list"), headers).json()["result"]["tools"] == [TOOL]
 
 
-def test_a_session_that_the_guard_does_not_know_is_taken_up(either: Where) -> None:
+def test_under_audit_a_session_that_the_guard_does_not_know_is_taken_up(auditing: Where) -> None:
     """It was opened before the guard was started anew."""
-    guard, _ = either
+    guard, _ = auditing
     headers = {**BOTH, "mcp-protocol-version": REVISION, "mcp-session-id": "opened-elsewhere"}
     assert guard.post(CALL, headers).json()["result"] == ANSWER
+
+
+def test_under_enforce_a_session_that_the_guard_does_not_know_is_gone(enforcing: Where) -> None:
+    """Whose it is, and which tools it was told of, nobody can say; clients begin anew."""
+    guard, liar = enforcing
+    headers = {**BOTH, "mcp-protocol-version": REVISION, "mcp-session-id": "opened-elsewhere"}
+    for answer in (guard.post(CALL, headers), guard.ask("GET", headers=headers), guard.ask("DELETE", headers=headers)):
+        assert answer.status == 404
+    assert liar.seen == []
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 429])
@@ -485,8 +548,13 @@ def test_a_refusal_of_the_server_comes_with_its_status_and_headers(either: Where
 
     liar.script = answering(refuses)
     answer = guard.post(CALL, headers)
-    assert (answer.status, answer.body, answer.header("retry-after")) == (status, b"no", "3")
+    assert (answer.status, answer.header("retry-after")) == (status, "3")
     assert answer.header("www-authenticate") == 'Bearer realm="a"'
+    if answer.header("content-type") == "application/json":
+        assert (answer.json()["id"], answer.error()["data"]["status"]) == (7, status)
+        assert answer.error()["data"]["detail"] == f"the server answered with HTTP status {status}: no"
+    else:
+        assert answer.body == b"no"
 
 
 def test_sessions_end_with_delete_or_when_the_server_says_so(tmp_path: Path) -> None:

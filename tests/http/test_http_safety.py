@@ -254,14 +254,14 @@ def test_two_hosts_are_forbidden_beside_the_endpoint_too(service: Service, path:
             assert wire.answer().status in {400, 403}
 
 
-def test_two_session_ids_are_no_session(service: Service) -> None:
+def test_two_session_ids_are_refused(service: Service) -> None:
     headers = service.session("2025-11-25")
     ident = str(headers.pop("mcp-session-id")).encode()
     with service.open() as wire:
         ping = frame_of(request(1, "ping"))
         first = head("POST", "/mcp", {"host": "localhost", **headers, "content-length": str(len(ping))})
         wire.send(first[:-2] + b"Mcp-Session-Id: %b\r\nMcp-Session-Id: %b\r\n\r\n" % (ident, ident) + ping)
-        assert wire.answer().status == 404
+        assert wire.answer().status == 400
 
 
 @pytest.mark.parametrize("name", ["MCP-Protocol-Version", "Mcp-Method", "Mcp-Name"])

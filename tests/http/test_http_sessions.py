@@ -118,7 +118,17 @@ def test_a_session_that_was_ended_is_gone(service: Service, revision: str) -> No
         assert service.ask(method, "/mcp", body, headers).status == 404
 
 
-@pytest.mark.parametrize("ident", ["none", "", "x" * 1000, "../..", b"\xff\xfe", "*"])
+@pytest.mark.parametrize("ident", ["", "a b", "a\tb", b"\xff\xfe", "x" * 5000])
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
+def test_a_session_id_that_is_none_is_400(service: Service, method: str, ident: str | bytes) -> None:
+    """2025-11-25, Session Management: an id is visible ASCII."""
+    headers = {**BOTH, "mcp-session-id": ident}
+    found = service.ask(method, "/mcp", PING if method == "POST" else b"", headers)
+    assert found.status == 400
+    assert "Mcp-Session-Id" in found.error()["data"]["detail"]
+
+
+@pytest.mark.parametrize("ident", ["none", "x" * 1000, "../..", "*"])
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
 def test_a_session_that_never_was_is_404(service: Service, method: str, ident: str | bytes) -> None:
     """2025-11-25, Session Management: the client is to begin anew."""

@@ -68,3 +68,11 @@ def plain(text: str) -> str:
     """*text* as it may be told: on one line, printable, cut short."""
     shown = " ".join("".join(char if char.isprintable() else " " for char in text[: 10 * SHOWN]).split())
     return shown if len(shown) <= SHOWN else shown[: SHOWN - 1] + "…"
+
+
+def first_line(body: bytes) -> str:
+    """The first line of *body* that says anything."""
+    for line in body[: 10 * SHOWN].decode(errors="replace").splitlines():
+        if shown := plain(line):
+            return shown
+    return ""

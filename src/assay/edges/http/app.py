@@ -18,9 +18,10 @@ from assay.assets.server import AssetServer, Settled, Turn, is_mcp
 from assay.auth import Gate, Principal
 from assay.conversation import Facts
 from assay.edges.http import body
-from assay.edges.http.asking import ENDPOINT, UNNAMED, Accepts, Headers, headers_of, is_json, names_revision
+from assay.edges.http.asking import ENDPOINT, UNNAMED, Accepts, Headers, headers_of, names_revision
 from assay.edges.http.door import METADATA, Door
 from assay.edges.http.events import event, primer
+from assay.edges.http.heads import SESSION, VERSION, Refusal, RequestHead, check_accept, read_head, refuse_head
 from assay.edges.http.probes import probes
 from assay.edges.http.replies import (
     CLOSE,
@@ -52,6 +53,8 @@ from assay.spec.revisions import LATEST, REVISIONS, handshake
 _log: Final = logging.getLogger("assay")
 
 _IN_SESSION: Final = Facts("http")
+
+_PLAIN_CONNECTIONS: Final = frozenset({None, b"keep-alive", b"Keep-Alive", b"close"})
 
 
 class Caller(NamedTuple):
@@ -145,46 +148,47 @@ class App:
     # ── the endpoint ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _endpoint(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        headers = headers_of(scope)
         method = scope["method"]
         if method == "OPTIONS":
-            await self._door.preflight(headers, send)
+            await self._door.preflight(headers_of(scope), send)
             return
-        principal = await self._door.admitted(scope, headers, send)
+        head = read_head(method, scope["headers"])
+        if isinstance(head, Refusal):
+            headers = headers_of(scope)
+            if await self._door.passes(headers, send):
+                await refuse_head(head, headers, send)
+            return
+        principal = await self._door.admitted(scope, head.headers, send)
         if principal is None:
             return
         if method == "POST":
-            await self._counted(principal, headers, receive, send)
+            await self._counted(principal, head, receive, send)
         elif method == "GET":
-            await self._listen(principal, headers, receive, send)
+            await self._listen(principal, head, receive, send)
         elif method == "DELETE":
-            await self._end_session(principal, headers, send)
+            await self._end_session(principal, head, send)
         else:
-            await not_allowed(send, "POST, GET, DELETE", shared(headers))
+            await not_allowed(send, "POST, GET, DELETE", shared(head.headers))
 
-    async def _counted(self, principal: Principal, headers: Headers, receive: Receive, send: Send) -> None:
+    async def _counted(self, principal: Principal, head: RequestHead, receive: Receive, send: Send) -> None:
         """A POST, unless there are too many at once."""
         if self.stopping or self.in_hand >= self._http.requests:
             why = "the server is ending" if self.stopping else "too many requests at once"
-            await refuse(send, "OVERLOADED", why, [(b"retry-after", b"1"), CLOSE, *shared(headers)])
+            await refuse(send, "OVERLOADED", why, [(b"retry-after", b"1"), CLOSE, *shared(head.headers)])
             return
         self.in_hand += 1
         try:
-            await self._post(principal, headers, receive, send)
+            await self._post(principal, head, receive, send)
         finally:
             self.in_hand -= 1
 
-    async def _post(self, principal: Principal, headers: Headers, receive: Receive, send: Send) -> None:
-        if headers.get(b"content-type") != b"application/json" and not is_json(headers):
-            told = [CLOSE, *shared(headers)]
-            await refuse(send, "INVALID_ENVELOPE", "the body is application/json", told, status=415)
+    async def _post(self, principal: Principal, head: RequestHead, receive: Receive, send: Send) -> None:
+        headers = head.headers
+        unacceptable = check_accept(head)
+        if unacceptable is not None:
+            await refuse_head(unacceptable, headers, send)
             return
-        as_json, as_stream = self._accepts.read(headers.get(b"accept"))
-        if not as_json and not as_stream:
-            wanted = "the answer is application/json or text/event-stream"
-            await refuse(send, "INVALID_ENVELOPE", wanted, shared(headers), status=406)
-            return
-        caller = await self._caller(principal, headers, send)
+        caller = await self._caller(principal, head, send)
         if caller is None:
             return
         limit = self._limits.frame_bytes
@@ -195,29 +199,27 @@ class App:
                 frame = await body.read(receive, limit)
             except body.Gone:
                 return
-        await self._message(caller, frame, as_json, receive, send)
+        await self._message(caller, frame, head.as_json, receive, send)
 
-    async def _caller(self, principal: Principal, headers: Headers, send: Send) -> Caller | None:
+    async def _caller(self, principal: Principal, head: RequestHead, send: Send) -> Caller | None:
         """Where the message comes from; None if its session is none, which has been told."""
-        caller = self._known_caller(principal, headers)
+        caller = self._known_caller(principal, head.headers, head.session, head.revision)
         if caller is not None:
             return caller
-        version = headers.get(b"mcp-protocol-version", b"").decode("latin-1")
-        if self.sessions.find(headers[b"mcp-session-id"], principal.name) is None:
+        headers = shared(head.headers)
+        if head.session is None or self.sessions.find(head.session, principal.name) is None:
             gone = "there is no such session; begin with initialize"
-            await refuse(send, "METHOD_NOT_FOUND", gone, shared(headers), status=404)
+            await refuse(send, "METHOD_NOT_FOUND", gone, headers, status=404)
         else:
-            data = {"requested": version[:100], "supported": list(REVISIONS)}
-            await refuse(send, "UNSUPPORTED_REVISION", "unknown MCP-Protocol-Version", shared(headers), data=data)
+            data = {"requested": (head.revision or "")[:100], "supported": list(REVISIONS)}
+            await refuse(send, "UNSUPPORTED_REVISION", "unknown MCP-Protocol-Version", headers, data=data)
         return None
 
-    def _known_caller(self, principal: Principal, headers: Headers) -> Caller | None:
+    def _known_caller(
+        self, principal: Principal, headers: Headers, ident: bytes | None, version: str | None
+    ) -> Caller | None:
         """Where the message comes from; None if its session, or the revision in it, is none."""
-        given = headers.get(b"mcp-protocol-version")
-        version = None if given is None else given.decode("latin-1")
-        ident = headers.get(b"mcp-session-id")
-        # Revisions without handshake have no sessions: there the header means nothing.
-        if ident is None or (version in REVISIONS and not handshake(version)):
+        if ident is None:
             return Caller(principal, headers, None, version)
         session = self.sessions.find(ident, principal.name)
         if session is None or (version is not None and version not in REVISIONS):
@@ -233,15 +235,23 @@ class App:
         It is held back from the journal until `flush`. What is None has left no trace, and can be asked again.
         """
         headers: Headers = dict(pairs)
+        given = headers.get(VERSION)
+        version = None if given is None else given.decode("latin-1")
+        # What is not plain is read by `read_head`, which refuses what is odd.
         plain = (
             len(headers) == len(pairs)
             and headers.get(b"content-type") == b"application/json"
+            and (version is None or version in REVISIONS)
+            and headers.get(b"connection") in _PLAIN_CONNECTIONS
+            and b"content-encoding" not in headers
             and self._accepts.read(headers.get(b"accept"))[0]
         )
         if not plain or self.stopping or self.in_hand >= self._http.requests or may_take_long(frame, headers):
             return None
         known = self._door.known(headers)
-        caller = self._known_caller(known, headers) if known is not None else None
+        # Revisions without handshake have no sessions: there the header means nothing.
+        ident = headers.get(SESSION) if version is None or handshake(version) else None
+        caller = self._known_caller(known, headers, ident, version) if known is not None else None
         if caller is None:
             return None
         heard = self._heard(caller, frame)
@@ -383,12 +393,13 @@ class App:
         first = [event(each) for each in said]
         await self.streams.run(first, headers, receive, send, lambda: map(event, server.end()))
 
-    async def _listen(self, principal: Principal, headers: Headers, receive: Receive, send: Send) -> None:
+    async def _listen(self, principal: Principal, head: RequestHead, receive: Receive, send: Send) -> None:
         """GET: a stream for what the server has to say by itself, or the rest of one that broke off."""
-        if not self._accepts.read(headers.get(b"accept"))[1]:
+        headers = head.headers
+        if not head.as_stream:
             await refuse(send, "INVALID_ENVELOPE", "a stream is text/event-stream", shared(headers), status=406)
             return
-        caller = await self._caller(principal, headers, send)
+        caller = await self._caller(principal, head, send)
         if caller is None:
             return
         session = caller.session
@@ -399,7 +410,7 @@ class App:
             told = [(b"retry-after", b"10"), *shared(headers)]
             await refuse(send, "OVERLOADED", "too many streams at once", told)
             return
-        last = headers.get(b"last-event-id")
+        last = head.last_event
         missed = session.after(last) if last is not None else []
         if missed is None:
             await refuse(send, "INVALID_ENVELOPE", "Last-Event-ID is none of this session", shared(headers))
@@ -409,10 +420,11 @@ class App:
             first = [primer(session.keep(session.new_stream(), 0, b""))]
         await self.streams.run(first, shared(headers), receive, send, tuple, session, once=bool(missed))
 
-    async def _end_session(self, principal: Principal, headers: Headers, send: Send) -> None:
-        caller = await self._caller(principal, headers, send)
+    async def _end_session(self, principal: Principal, head: RequestHead, send: Send) -> None:
+        caller = await self._caller(principal, head, send)
         if caller is None:
             return
+        headers = head.headers
         if caller.session is None:
             await not_allowed(send, "POST", shared(headers))
             return

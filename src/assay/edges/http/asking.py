@@ -12,7 +12,9 @@ ENDPOINT: Final = "/mcp"
 UNNAMED: Final = "2025-03-26"
 """The revision of a request that names none: the last one that had no header for it."""
 
-_REPEATABLE: Final = frozenset({b"accept", b"cookie", b"via", b"forwarded", b"x-forwarded-for"})
+_REPEATABLE: Final = frozenset(
+    {b"accept", b"cookie", b"via", b"forwarded", b"x-forwarded-for", b"access-control-request-headers"}
+)
 
 _UNSAID: Final = frozenset({b"", b"application/x-www-form-urlencoded"})
 

@@ -3,6 +3,7 @@ Who may come in over HTTP: where a request says it goes and comes from, and whos
 not, and what browsers and clients ask before they come.
 """
 
+import re
 from typing import Any, Final
 
 import orjson
@@ -14,6 +15,9 @@ from assay.edges.http.safety import Safety
 
 METADATA: Final = "/.well-known/oauth-protected-resource"
 """Where clients look for who gives out tokens (RFC 9728); also with the path of the endpoint behind it."""
+
+_NAMES: Final = re.compile(rb"[a-z0-9!#$%&'*+.^_`|~, \t-]{0,4096}", re.IGNORECASE)
+"""A list of header names, as a browser writes it (RFC 9110, 5.1)."""
 
 
 class Door:
@@ -69,6 +73,9 @@ class Door:
         if not await self.passes(headers, send):
             return
         asked = headers.get(b"access-control-request-headers", b"")
+        if _NAMES.fullmatch(asked) is None:
+            await refuse(send, "INVALID_ENVELOPE", "Access-Control-Request-Headers is not a list of names", status=400)
+            return
         allowed = [
             (b"access-control-allow-methods", b"POST, GET, DELETE"),
             (b"access-control-allow-headers", asked),

@@ -2,6 +2,15 @@
 
 from dataclasses import dataclass
 
+_NEVER_FORWARDED = frozenset(
+    {
+        *("connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "http2-settings", "host"),
+        *("proxy-authenticate", "proxy-authorization", "proxy-connection", "expect", "accept-encoding", "date"),
+        *("location", "refresh", "alt-svc", "www-authenticate", "last-event-id", "origin"),
+    }
+)
+"""Headers that lead past the guard, are for one hop only, or are written by the guard itself."""
+
 
 @dataclass(frozen=True, slots=True)
 class Http:
@@ -28,6 +37,12 @@ class Http:
     streams: int = 1000
     """Streams open at once, each of them a connection and a task."""
 
+    forward_headers: tuple[str, ...] = ()
+    """Names of further request headers that a guard under enforce forwards to a server at a URL."""
+
+    forward_response_headers: tuple[str, ...] = ()
+    """Names of further headers of its answers that a guard under enforce forwards to clients."""
+
     session_seconds: float = 1800.0
     """How long a session is kept that nobody uses: half an hour of a person's pause."""
 
@@ -50,6 +65,11 @@ class Http:
     """How long what is in hand may take once the server is told to end: a backend has 15."""
 
     def __post_init__(self) -> None:
+        for name in (*self.forward_headers, *self.forward_response_headers):
+            if not name.replace("-", "").isascii() or not name.replace("-", "").isalnum():
+                raise ValueError(f"{name} is not the name of a header")
+            if name.lower() in _NEVER_FORWARDED or name.lower().startswith(("mcp-", "access-control-", "content-")):
+                raise ValueError(f"the header {name} is never forwarded")
         for name in ("requests", "sessions", "sessions_each", "streams"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is at least 1")

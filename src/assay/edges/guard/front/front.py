@@ -10,8 +10,9 @@ from typing import Any, Final
 
 from assay.edges.guard.front.guarded import Backend, Request
 from assay.edges.http import body
-from assay.edges.http.asking import Accepts, Headers, headers_of, is_json
+from assay.edges.http.asking import headers_of
 from assay.edges.http.door import METADATA, Door
+from assay.edges.http.heads import Refusal, check_accept, read_head, refuse_head
 from assay.edges.http.probes import probes
 from assay.edges.http.replies import CLOSE, Pairs, Receive, Reply, Route, Send, not_allowed, refuse, shared
 from assay.edges.http.section import Http
@@ -19,8 +20,6 @@ from assay.edges.http.section import Http
 _log: Final = logging.getLogger("assay")
 
 _TOO_MANY: Final = (b"retry-after", b"1")
-
-_SINGLE: Final = (b"mcp-session-id", b"mcp-protocol-version", b"last-event-id", b"authorization")
 
 
 class Front:
@@ -42,7 +41,6 @@ class Front:
         self._http = http
         self._frame_bytes = frame_bytes
         self._zeros = b""
-        self._accepts = Accepts()
         self.in_hand = 0
         self.streams = 0
         self.stopping = False
@@ -115,38 +113,27 @@ class Front:
     # ── the endpoints ────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _endpoint(self, path: str, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        headers = headers_of(scope)
         method = scope["method"]
         if method == "OPTIONS":
-            await self._door.preflight(headers, send)
+            await self._door.preflight(headers_of(scope), send)
             return
-        principal = await self._door.admitted(scope, headers, send, path)
+        head = read_head(method, scope["headers"])
+        if isinstance(head, Refusal):
+            headers = headers_of(scope)
+            if await self._door.passes(headers, send):
+                await refuse_head(head, headers, send)
+            return
+        principal = await self._door.admitted(scope, head.headers, send, path)
         if principal is None:
             return
+        unacceptable = check_accept(head)
         if method not in {"POST", "GET", "DELETE"}:
-            await not_allowed(send, "POST, GET, DELETE", shared(headers))
-        elif await self._acceptable(method, headers, send):
-            request = Request(method, headers, scope["headers"], scope["query_string"], b"", principal.name)
+            await not_allowed(send, "POST, GET, DELETE", shared(head.headers))
+        elif unacceptable is not None:
+            await refuse_head(unacceptable, head.headers, send)
+        else:
+            request = Request(head, scope["query_string"], b"", principal.name)
             await self._counted(self._backends[path], request, receive, send)
-
-    async def _acceptable(self, method: str, headers: Headers, send: Send) -> bool:
-        """Whether its head is that of such a request; else that has been told."""
-        if method == "POST" and not is_json(headers):
-            told = [CLOSE, *shared(headers)]
-            await refuse(send, "INVALID_ENVELOPE", "the body is application/json", told, status=415)
-            return False
-        if any(b"\n" in headers.get(name, b"") for name in _SINGLE):
-            # Which of two values the server takes nobody knows, so nothing could be judged by either.
-            await refuse(
-                send, "INVALID_ENVELOPE", "a header came twice that there is one of", shared(headers), status=400
-            )
-            return False
-        as_json, as_stream = self._accepts.read(headers.get(b"accept"))
-        if method == "DELETE" or as_stream or (as_json and method == "POST"):
-            return True
-        wanted = "the answer is application/json or text/event-stream"
-        await refuse(send, "INVALID_ENVELOPE", wanted, shared(headers), status=406)
-        return False
 
     async def _counted(self, backend: Backend, request: Request, receive: Receive, send: Send) -> None:
         """A request, unless there are too many at once."""

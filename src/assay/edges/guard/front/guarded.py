@@ -4,26 +4,32 @@ A server behind the guard, as the HTTP front sees it: what it is handed, and wha
 The front reads requests, sees who may come in, and counts them; what becomes of a message is the backend's.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
-from assay.edges.http.replies import Pairs, Receive, Send
+from assay.edges.http.asking import Headers
+from assay.edges.http.heads import RequestHead
+from assay.edges.http.replies import Receive, Send
 
 
 class Request(NamedTuple):
     """One HTTP request that was let in, with its whole body."""
 
-    method: str
-    """POST, GET or DELETE."""
-    headers: Mapping[bytes, bytes]
-    """By name in lower case; those of one name are joined by commas."""
-    pairs: Pairs
-    """The same, as they came."""
+    head: RequestHead
     query: bytes
     frame: bytes
     """The body; of one that is too long, the first bytes, one more than the limit."""
     principal: str
     """Who asks, by the guard's own keys and tokens; "anonymous" where it has none."""
+
+    @property
+    def method(self) -> str:
+        """POST, GET or DELETE."""
+        return self.head.method
+
+    @property
+    def headers(self) -> Headers:
+        """Every header by its name in lower case."""
+        return self.head.headers
 
 
 class Backend(Protocol):

@@ -53,14 +53,15 @@ class Desk(NamedTuple):
         recorder = Recorder("http", route, self.records, holding=True)
         return Oversight(self.terms, recorder, self.watch, self.locked(command, url))
 
-    def proxy(self, url: str, headers: Pairs, route: str) -> Proxy:
-        """The server at *url*. Raises `ValueError` if that is no URL."""
-        target = Target(url, headers, passes_tokens=not self.gated)
+    def proxy(self, url: str, headers: Pairs, route: str, *, alone: bool = True) -> Proxy:
+        """The server at *url*, *alone* at this address or not. Raises `ValueError` if that is no URL."""
         return Proxy(
             self.oversight(route, url=url),
-            target,
+            Target(url, headers),
             self.settings.http,
             endpoint=route,
+            gated=self.gated,
+            alone=alone,
             log=self.say,
             flights=self.settings.guard.flights,
             redact=self.settings.journal.redact,
@@ -122,7 +123,7 @@ class AtUrl(NamedTuple):
         proxy = backends[ENDPOINT]
         if door.gate is not None or not isinstance(proxy, Proxy):
             return {}
-        return Discovery(proxy.target, ENDPOINT, door).routes(alone=True)
+        return Discovery(proxy.target, ENDPOINT, door, enforcing=proxy.oversight.enforcing).routes(alone=True)
 
 
 class Started(NamedTuple):

@@ -90,12 +90,12 @@ def _unserved(request: Request, why: str) -> tuple[int, bytes]:
     """The answer to a request for a server that cannot be had, by its id."""
     try:
         message = orjson.loads(request.frame)
-        token = orjson.dumps(message["id"]) if isinstance(message["id"], str | int) else None
+        token = orjson.dumps(message["id"]) if type(message["id"]) in (str, int) else None
     except (ValueError, KeyError, TypeError):
         token = None
     error = CanonicalError.to_jsonrpc_error("UPSTREAM_FAILURE")
-    version = request.headers.get(b"mcp-protocol-version", b"").decode("latin-1") or None
-    patient = token is not None and is_patient(version, in_session=b"mcp-session-id" in request.headers)
+    head = request.head
+    patient = token is not None and is_patient(head.revision, in_session=head.session is not None)
     status = 200 if patient else CanonicalError.to_http_status("UPSTREAM_FAILURE")
     return status, render.error_frame(token, error, {"detail": f"the server cannot be reached: {why}"}, None)
 
@@ -143,7 +143,7 @@ def _hosted(entry: Entry, desk: Desk) -> Hosted:
         path = path_of(entry)
         if entry.url:
             headers = [(name.lower().encode(), value.encode()) for name, value in entry.headers]
-            return desk.proxy(entry.url, headers, path)
+            return desk.proxy(entry.url, headers, path, alone=False)
         return desk.children(entry.command, path, entry.env, entry.cwd)
 
     return Hosted(entry, make)
@@ -159,7 +159,10 @@ def _discovery(path: str, hosted: Hosted, door: Door) -> dict[str, Route]:
     def route(name: str) -> Route:
         async def document(scope: dict[str, Any], receive: Receive, send: Send) -> None:
             proxy = hosted.backend()
-            found = Discovery(proxy.target, path, door).routes(alone=False) if isinstance(proxy, Proxy) else {}
+            found: Mapping[str, Route] = {}
+            if isinstance(proxy, Proxy):
+                discovery = Discovery(proxy.target, path, door, enforcing=proxy.oversight.enforcing)
+                found = discovery.routes(alone=False)
             if name in found:
                 await found[name](scope, receive, send)
             else:

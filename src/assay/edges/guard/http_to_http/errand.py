@@ -7,22 +7,23 @@ turn that it belongs to.
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from assay.edges.guard.front.guarded import Request
+from assay.edges.guard.http_to_http.forwarding import UpstreamHead
 from assay.edges.guard.http_to_http.oauth import challenge
+from assay.edges.guard.http_to_http.refusals import MOST_BYTES, SECONDS
 from assay.edges.guard.http_to_http.target import Answered, BrokenError, NoAnswerError
 from assay.edges.guard.http_to_http.turn import Told, Turn
-from assay.edges.http.asking import media_type
 from assay.edges.http.events import Reader, event
-from assay.edges.http.replies import CLOSE, SMALL, Send, error_body, refuse, shared
+from assay.edges.http.replies import CLOSE, JSON, SMALL, STREAM, Pairs, Send, error_body, refuse, shared
 from assay.errors import CanonicalError
 from assay.guard.guard import cancelled, may_be_cancelled
 
 if TYPE_CHECKING:
     from assay.edges.guard.http_to_http.proxy import Proxy
 
-_SESSION: Final = b"mcp-session-id"
 _JSON: Final = b"application/json"
 _EVENTS: Final = b"text/event-stream"
 _LISTENS: Final = "subscriptions/listen"
@@ -31,12 +32,14 @@ _LISTENS: Final = "subscriptions/listen"
 class Errand:
     """One request to the server, and its answer."""
 
-    __slots__ = ("_begun", "_held", "_limit", "_oversight", "_proxy", "_request", "_send", "_turn", "endless")
+    __slots__ = ("_begun", "_held", "_limit", "_oversight", "_pairs", "_proxy", "_request", "_send", "_turn", "endless")
 
-    def __init__(self, proxy: "Proxy", request: Request, turn: Turn, send: Send) -> None:
+    def __init__(self, proxy: "Proxy", request: Request, pairs: Pairs, turn: Turn, send: Send) -> None:
+        """*pairs* are the headers that go to the server."""
         self._proxy = proxy
         self._oversight = proxy.oversight
         self._request = request
+        self._pairs = pairs
         self._turn = turn
         self._send = send
         self._begun = False
@@ -52,7 +55,7 @@ class Errand:
                 self._wait()
                 request = self._request
                 body = self._turn.to_server if request.method == "POST" else None
-                async with self._proxy.target.ask(request.method, request.pairs, request.query, body) as answered:
+                async with self._proxy.target.ask(request.method, self._pairs, request.query, body) as answered:
                     await self._respond(answered)
         except TimeoutError:
             await self._failed("TIMEOUT", "")
@@ -95,41 +98,87 @@ class Errand:
 
     async def _respond(self, answered: Answered) -> None:
         self._pause()
-        answered = self._as_ours(answered)
-        self._note_session(answered)
-        status = answered.status
-        kind = media_type(answered.headers.get(b"content-type", b""))
-        if 300 <= status < 400:
-            self._proxy.redirected(answered.headers.get(b"location", b""))
-        plain = answered.headers.get(b"content-encoding", b"identity").lower() == b"identity"
-        if not plain:
-            await self._unread(answered, "its answer is compressed, which was not asked for")
-        elif kind == _EVENTS and status < 300:
+        head = answered.head
+        redirects = 300 <= head.status < 400
+        if redirects:
+            self._proxy.redirected(head.location)
+        if self._oversight.enforcing:
+            if head.trouble:
+                raise NoAnswerError(head.trouble)
+            self._note_session(head)
+            await self._written(answered)
+        elif redirects and self._proxy.gated:
+            # Whoever follows it is past the guard, and past the guard's own keys.
+            raise NoAnswerError("it redirects, which is not followed")
+        else:
+            self._note_session(head)
+            await self._passed(answered)
+
+    async def _written(self, answered: Answered) -> None:
+        """The answer under enforce: every part of it is written by us, from what was judged."""
+        head, turn, method = answered.head, self._turn, self._request.method
+        if head.kind == _EVENTS and head.status < 300:
             await self._stream(answered)
-        elif kind == _JSON and self._request.method == "POST":
+        elif 400 <= head.status < 500:
+            await self._refused(answered)
+        elif 300 <= head.status < 400:
+            raise NoAnswerError("it redirects, which is not followed")
+        elif head.kind == _JSON and method == "POST":
+            await self._whole(answered)
+        elif head.status < 300 and not turn.due and method != "GET":
+            await self._reply(answered, Told(202 if method == "POST" else 200, b""))
+        elif head.status < 300:
+            shown = head.kind.decode("latin-1")[:100]
+            raise NoAnswerError(f"its answer is {f'of type {shown}' if shown else 'empty'}")
+        else:
+            raise NoAnswerError(f"its answer has HTTP status {head.status}")
+
+    async def _passed(self, answered: Answered) -> None:
+        """The answer under audit: as it came, but for where a client without us would be led."""
+        head, status = answered.head, answered.head.status
+        answered = self._as_ours(answered)
+        if head.trouble:
+            await self._unread(answered, head.trouble)
+        elif head.kind == _EVENTS and status < 300:
+            await self._stream(answered)
+        elif head.kind == _JSON and self._request.method == "POST":
             await self._whole(answered)
         elif 400 <= status < 500 or (not self._turn.due and self._request.method != "GET" and status < 300):
             await self._pass(answered)
         elif status < 300 and self._turn.due:
-            shown = kind.decode("latin-1")[:100]
+            shown = head.kind.decode("latin-1")[:100]
             await self._unread(answered, f"its answer is {f'of type {shown}' if shown else 'empty'}")
         else:
             await self._unread(answered, f"its answer has HTTP status {status}")
 
     def _as_ours(self, answered: Answered) -> Answered:
         """The answer with a challenge that leads to us, if it has one."""
-        if b"www-authenticate" not in answered.headers:
+        if not answered.head.challenges:
             return answered
-        origin, endpoint = self._proxy.target.origin, self._proxy.endpoint
-        address = f"http://{self._request.headers.get(b'host', b'localhost').decode('latin-1')}"
         pairs = [
-            (name, challenge(value, origin, address, endpoint) if name == b"www-authenticate" else value)
-            for name, value in answered.pairs
+            (name, self._challenge(value) if name == b"www-authenticate" else value) for name, value in answered.pairs
         ]
         return answered._replace(pairs=pairs)
 
-    def _note_session(self, answered: Answered) -> None:
-        talks, talk, status = self._proxy.talks, self._turn.talk, answered.status
+    def _challenge(self, value: bytes) -> bytes:
+        address = f"http://{self._request.headers.get(b'host', b'localhost').decode('latin-1')}"
+        return challenge(value, self._proxy.target.origin, address, self._proxy.endpoint)
+
+    async def _refused(self, answered: Answered) -> None:
+        """A 4xx: its status, and what its body says as an error of JSON-RPC."""
+        held = bytearray()
+        with suppress(NoAnswerError, TimeoutError):
+            async with asyncio.timeout(SECONDS):
+                async for chunk in answered.chunks:
+                    held += chunk
+                    if len(held) > MOST_BYTES:
+                        break
+        await self._reply(answered, self._turn.refused(bytes(held[:MOST_BYTES]), answered.head.status))
+
+    def _note_session(self, head: UpstreamHead) -> None:
+        talks, talk, status = self._proxy.talks, self._turn.talk, head.status
+        if status < 400:
+            talks.admit(talk)
         verdict = self._turn.verdict
         if status == 404:
             talks.drop(talk)
@@ -137,9 +186,8 @@ class Errand:
             talks.drop(talk.origin or talk)
         elif status < 300 and self._request.method != "DELETE":
             if talk.ident is None and verdict is not None and verdict.method == "initialize":
-                ident = answered.headers.get(_SESSION)
-                if ident:
-                    talks.keep(talk, ident)
+                if head.session is not None:
+                    talks.keep(talk, head.session)
             elif talk.ident is not None and talks.find(talk.ident, talk.who) is None:
                 talks.keep(talk, talk.ident)
 
@@ -159,48 +207,41 @@ class Errand:
                 return
         content = bytes(held)
         if not content.strip():
-            if self._turn.due and answered.status < 400 and self._oversight.enforcing:
-                raise NoAnswerError(f"its answer is empty, with HTTP status {answered.status}")
+            if self._turn.due and answered.head.status < 400 and self._oversight.enforcing:
+                raise NoAnswerError(f"its answer is empty, with HTTP status {answered.head.status}")
             self._turn.forget()
-            await self._reply(answered, Told(answered.status, content))
-        elif not self._turn.stream.due and answered.status == 202:
+            await self._reply(answered, Told(answered.head.status, content))
+        elif not self._turn.stream.due and answered.head.status == 202:
             # Taken, which is all that there is to say.
             await self._reply(answered, Told(202, b"" if self._oversight.enforcing else content))
         else:
-            await self._reply(answered, self._turn.body(content, answered.status))
+            await self._reply(answered, self._turn.body(content, answered.head.status))
 
     async def _endless_body(self, answered: Answered, begun: bytes) -> None:
         """A body that is longer than a message may be: judged by its beginning, and passed on where nothing stops."""
         limit = self._oversight.frame_bytes
-        told = self._turn.body(begun[: limit + 1], answered.status)
+        told = self._turn.body(begun[: limit + 1], answered.head.status)
         if self._oversight.enforcing:
             await self._reply(answered, told)
         else:
             await self._pass(answered, begun)
 
     async def _unread(self, answered: Answered, why: str) -> None:
-        """What is no answer goes to the client only where nothing is stopped."""
-        if self._oversight.enforcing:
-            raise NoAnswerError(why)
+        """What is no answer goes to the client all the same: nothing is stopped under audit."""
         self._turn.record("UPSTREAM_FAILURE", why)
         await self._pass(answered)
 
     async def _pass(self, answered: Answered, begun: bytes = b"") -> None:
         """
-        The rest of the answer as it comes, under enforce no more of it than a message may have.
+        Under audit, the rest of the answer as it comes.
 
         What of it was still open is answered by its status. Where it breaks off, so does what the client gets.
         """
-        left = self._oversight.frame_bytes if self._oversight.enforcing else None
         await self._start(answered)
         if begun:
             await self._more(begun)
         try:
             async for chunk in self._chunks(answered):
-                if left is not None:
-                    left -= len(chunk)
-                    if left < 0:
-                        raise NoAnswerError("it is longer than a message may be")
                 await self._more(chunk)
         except NoAnswerError as error:
             self._note_break(error)
@@ -261,13 +302,12 @@ class Errand:
     # ── what the client gets ─────────────────────────────────────────────────────────────────────────────────────────
 
     async def _reply(self, answered: Answered, told: Told) -> None:
-        """A whole answer, with the server's headers."""
+        """A whole answer."""
         self._go_on()
         self._oversight.recorder.flush()
         self._begun = True
-        kind = [] if b"content-type" in answered.headers or not told.content else [(b"content-type", _JSON)]
         length = (b"content-length", b"%d" % len(told.content))
-        headers = [*answered.pairs, *kind, length, *shared(self._request.headers)]
+        headers = [*self._headers(answered, JSON if told.content else None), length, *shared(self._request.headers)]
         await self._send({"type": "http.response.start", "status": told.status, "headers": headers})
         # In pieces: whether a client takes any of one that is long is not seen until it has taken all.
         content = told.content
@@ -279,8 +319,18 @@ class Errand:
     async def _start(self, answered: Answered) -> None:
         self._oversight.recorder.flush()
         self._begun = True
-        headers = [*answered.pairs, *shared(self._request.headers)]
-        await self._send({"type": "http.response.start", "status": answered.status, "headers": headers})
+        enforcing = self._oversight.enforcing
+        headers = [*self._headers(answered), *(STREAM if enforcing else ()), *shared(self._request.headers)]
+        status = 200 if enforcing else answered.head.status
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+
+    def _headers(self, answered: Answered, kind: tuple[bytes, bytes] | None = None) -> list[tuple[bytes, bytes]]:
+        """The headers of the answer: under enforce those that we write ourselves, else those of the server."""
+        if self._oversight.enforcing:
+            written = self._proxy.forwarding.answer(answered.head, answered.pairs, self._challenge)
+            return [*written, kind] if kind is not None else written
+        named = any(name == b"content-type" for name, _ in answered.pairs)
+        return [*answered.pairs, kind] if kind is not None and not named else list(answered.pairs)
 
     async def _more(self, data: bytes) -> None:
         if data:

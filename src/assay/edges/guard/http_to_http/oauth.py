@@ -2,7 +2,7 @@
 Who gives out tokens for a server behind the guard: what the server says of it, with its address replaced by ours.
 
 Clients compare the `resource` that is named there with the URL they talk to, and look where a challenge sends them
-(RFC 9728). Everything else passes as it is.
+(RFC 9728). Everything else in such a document stays as it is.
 """
 
 import asyncio
@@ -12,10 +12,11 @@ from urllib.parse import urlsplit
 
 import orjson
 
+from assay.edges.guard.http_to_http.forwarding import UpstreamHead
 from assay.edges.guard.http_to_http.target import Answered, NoAnswerError, Target
 from assay.edges.http.asking import address_of, headers_of
 from assay.edges.http.door import METADATA, Door
-from assay.edges.http.replies import Receive, Route, Send, reads, refuse, shared
+from assay.edges.http.replies import JSON, Pairs, Receive, Route, Send, reads, refuse, shared
 
 _ISSUERS: Final = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
 """Where clients look that know of no other authorization server than the server itself (2025-03-26)."""
@@ -67,12 +68,14 @@ def resource(content: bytes, origin: str, own: str) -> bytes:
 class Discovery:
     """The documents of one server."""
 
-    __slots__ = ("_door", "_endpoint", "_target")
+    __slots__ = ("_door", "_endpoint", "_enforcing", "_target")
 
-    def __init__(self, target: Target, endpoint: str, door: Door) -> None:
+    def __init__(self, target: Target, endpoint: str, door: Door, *, enforcing: bool) -> None:
+        """Under *enforcing* only JSON documents pass, and with headers of ours."""
         self._target = target
         self._endpoint = endpoint
         self._door = door
+        self._enforcing = enforcing
 
     @staticmethod
     def paths(endpoint: str) -> list[str]:
@@ -94,22 +97,45 @@ class Discovery:
                 await self._door.preflight(headers, send)
             elif await self._door.passes(headers, send) and await reads(scope, send, shared(headers)):
                 own = address_of(scope, headers) + self._endpoint
-                await self._pass(path, own, scope["headers"], shared(headers), send)
+                await self._pass(path, own, shared(headers), send)
 
         return document
 
-    async def _pass(self, path: str, own: str, pairs: Any, ours: Any, send: Send) -> None:
+    async def _pass(self, path: str, own: str, ours: Pairs, send: Send) -> None:
         try:
+            pairs = self._target.with_own([(b"accept", b"application/json")])
             async with asyncio.timeout(_SECONDS), self._target.ask("GET", pairs, path=path) as answered:
                 content = await _content(answered)
+                head = answered.head
+                if self._enforcing:
+                    _check(head, content)
         except (NoAnswerError, TimeoutError) as error:
             await refuse(send, "UPSTREAM_FAILURE", str(error) or "no answer in time", ours)
             return
-        if path.startswith(METADATA) and answered.status == 200:
+        if path.startswith(METADATA) and head.status == 200:
             content = resource(content, self._target.origin, own)
-        headers = [*answered.pairs, *ours, (b"content-length", b"%d" % len(content))]
-        await send({"type": "http.response.start", "status": answered.status, "headers": headers})
+        if self._enforcing and head.status != 200:
+            content = b""
+        kept = [JSON] if self._enforcing else answered.pairs
+        headers = [*kept, *ours, (b"content-length", b"%d" % len(content))]
+        await send({"type": "http.response.start", "status": head.status, "headers": headers})
         await send({"type": "http.response.body", "body": content})
+
+
+def _check(head: UpstreamHead, content: bytes) -> None:
+    """Raise `NoAnswerError` unless this is a JSON document, or says with a 4xx that there is none."""
+    if head.trouble:
+        raise NoAnswerError(head.trouble)
+    if 400 <= head.status < 500:
+        return
+    if head.status != 200:
+        raise NoAnswerError(f"its answer has HTTP status {head.status}")
+    try:
+        document = orjson.loads(content)
+    except ValueError:
+        document = None
+    if not isinstance(document, dict):
+        raise NoAnswerError("its document is not a JSON object")
 
 
 async def _content(answered: Answered) -> bytes:

@@ -17,22 +17,20 @@ import orjson
 from assay.conversation import Facts
 from assay.edges.guard.front.guarded import Request
 from assay.edges.guard.http_to_http.errand import Errand
+from assay.edges.guard.http_to_http.forwarding import Forwarding, is_credential
 from assay.edges.guard.http_to_http.talks import Stream, Talk, Talks, Who
 from assay.edges.guard.http_to_http.target import NoAnswerError, Target
 from assay.edges.guard.http_to_http.turn import Told, Turn
 from assay.edges.guard.overseer import Oversight
 from assay.edges.http.asking import ENDPOINT, UNNAMED, names_revision
-from assay.edges.http.replies import CLOSE, Receive, Send, refuse, reply, shared
+from assay.edges.http.heads import LAST_EVENT, RequestHead, shown_name
+from assay.edges.http.replies import CLOSE, Pairs, Receive, Send, not_allowed, refuse, reply, shared
 from assay.edges.http.section import Http
 from assay.edges.http.statuses import is_patient
 from assay.edges.http.streams import close, until_gone
 from assay.spec.revisions import LATEST, REVISIONS, handshake
 
-_SESSION: Final = b"mcp-session-id"
-_VERSION: Final = b"mcp-protocol-version"
 _JSON: Final = b"application/json"
-_SHOWN: Final = (b"authorization", b"x-api-key")
-"""What a client shows to be let in."""
 
 _IN_SESSION: Final = Facts("http")
 
@@ -42,6 +40,15 @@ BACK_SECONDS: Final = 10.0
 
 TOLD: Final = 100
 """Answers that broke off of which people are told, as many as there are messages whose findings they are told."""
+
+_UNFORWARDED: Final = 20
+"""Names of headers that people are told are not forwarded: enough to find the one that a server misses."""
+
+_OF_ONE_MESSAGE: Final = frozenset({b"content-type", b"accept", LAST_EVENT, b"mcp-method", b"mcp-name"})
+"""Headers of a request that say nothing of what is sent in its name."""
+
+_NO_QUERY: Final = "the guard forwards no query; put it into the URL of --target"
+_GONE: Final = "there is no such session; begin with initialize"
 
 HELD_BYTES: Final = 256 << 20
 """Of all answers together that are not whole yet. One may have 16 MiB; nearly all have some thousand."""
@@ -57,19 +64,34 @@ class Proxy:
         http: Http | None = None,
         *,
         endpoint: str = ENDPOINT,
+        gated: bool = False,
+        alone: bool = True,
         clock: Callable[[], float] = monotonic,
         log: Callable[[str], None] = lambda _: None,
         flights: str = "off",
         redact: Sequence[str] = (),
     ) -> None:
-        """The last messages of a broken session go to *flights*, without what *redact* says."""
+        """
+        *gated* if the guard itself says who may come in; *alone* if no other server is at the guard's address.
+
+        The last messages of a broken session go to *flights*, without what *redact* says.
+        """
+        http = http or Http()
         self.oversight = oversight
         self.target = target
+        self.gated = gated
+        self.forwarding = Forwarding(
+            oversight.enforcing,
+            tokens=not gated,
+            cookies=alone,
+            names=[each.lower().encode() for each in http.forward_headers],
+            answers=[each.lower().encode() for each in http.forward_response_headers],
+        )
         self.endpoint = endpoint
         """Its path at the guard."""
         self._log = log
         self._flights, self._redact = flights, tuple(redact)
-        self.talks = Talks(oversight, http or Http(), clock)
+        self.talks = Talks(oversight, http, clock, gated=gated)
         self.spoken: frozenset[str] | None = None
         """The revisions that the server has said it speaks, without a handshake or with one."""
         self._held = 0
@@ -77,6 +99,7 @@ class Proxy:
         self._endless: set[asyncio.Future[None]] = set()
         self._beside: set[asyncio.Task[None]] = set()
         self._redirects: set[bytes] = set()
+        self._unforwarded: set[bytes] = set()
         self._broken = 0
 
     @property
@@ -86,27 +109,65 @@ class Proxy:
 
     async def answer(self, request: Request, receive: Receive, send: Send) -> None:
         """Answers *request*, whole or as a stream."""
-        version = request.headers.get(_VERSION, b"").decode("latin-1") or None
-        ident = request.headers.get(_SESSION)
-        if version is not None and version in REVISIONS and not handshake(version):
-            # Revisions without handshake have no sessions: there the header means nothing.
-            ident = None
-        if ident is not None and self.talks.is_anothers(ident, request.principal):
-            # As if there were none, so that nothing is learned by trying.
-            gone = "there is no such session; begin with initialize"
-            await refuse(send, "METHOD_NOT_FOUND", gone, shared(request.headers), status=404)
+        if await self._refused(request, send):
             return
-        turn, talk = self._turn(request, version, ident)
+        pairs = self.target.with_own(self.forwarding.headers(request.head))
+        self._note_dropped(request.head)
+        who = _who(request, pairs)
+        turn, talk = self._turn(request, who)
         held = talk.origin or talk
         held.hands += 1
         try:
             if turn.told is not None:
                 await self.tell(request, turn.told, send)
             else:
-                await self._watched(Errand(self, request, turn, send), receive)
+                await self._watched(Errand(self, request, pairs, turn, send), receive)
         finally:
             held.hands -= 1
             self.talks.done(talk)
+
+    async def _refused(self, request: Request, send: Send) -> bool:
+        """Whether a request is refused for where it goes: then it has been answered."""
+        head, headers = request.head, shared(request.headers)
+        session, revision = head.session, head.revision
+        enforcing = self.oversight.enforcing
+        if head.is_stateless and request.method != "POST":
+            await not_allowed(send, "POST", headers)
+        elif request.query and (enforcing or self.gated or self.target.has_query):
+            # Nobody judges it; and behind a query of the operator's it could take back what that says.
+            await refuse(send, "INVALID_ENVELOPE", _NO_QUERY, headers, status=400)
+        elif session is not None and not self._may_use(session, request.principal):
+            # Another principal's session looks like one that is not there, so that nothing is learned by trying.
+            await refuse(send, "METHOD_NOT_FOUND", _GONE, headers, status=404)
+        elif session is not None and enforcing and revision is not None and revision not in REVISIONS:
+            data = {"requested": revision[:100], "supported": list(REVISIONS)}
+            await refuse(send, "UNSUPPORTED_REVISION", "unknown MCP-Protocol-Version", headers, data=data)
+        else:
+            return False
+        return True
+
+    def _may_use(self, session: bytes, principal: str) -> bool:
+        """
+        Whether *principal* may ask something in *session*.
+
+        One that the guard does not know was opened elsewhere, or before it was started: whose it is, and which tools it
+        was told of, nobody can say. Only where nothing is enforced is it taken up as it is.
+        """
+        if self.talks.is_anothers(session, principal):
+            return False
+        return not (self.oversight.enforcing or self.gated) or self.talks.knows(session, principal)
+
+    def _note_dropped(self, head: RequestHead) -> None:
+        """Tell people, once for each name, which headers of clients do not go on to the server."""
+        if not self.oversight.enforcing or len(self._unforwarded) >= _UNFORWARDED:
+            return
+        for name in self.forwarding.dropped(head):
+            if name not in self._unforwarded:
+                self._unforwarded.add(name)
+                self._log(
+                    f"assay: the header {shown_name(name)} of clients is not forwarded to the server; "
+                    "if it needs that, list it in http.forward_headers"
+                )
 
     def stop(self) -> None:
         """Streams that have no end of their own end now."""
@@ -126,22 +187,25 @@ class Proxy:
 
     # ── who asks, and what becomes of it ─────────────────────────────────────────────────────────────────────────────
 
-    def _turn(self, request: Request, version: str | None, ident: bytes | None) -> tuple[Turn, Talk]:
-        talk = self._talk(request, version, ident)
-        patient = is_patient(version, in_session=ident is not None)
+    def _turn(self, request: Request, who: Who) -> tuple[Turn, Talk]:
+        head = request.head
+        talk = self._talk(request, who)
+        patient = is_patient(head.revision, in_session=head.session is not None)
         turn = Turn(talk, patient=patient, enforcing=self.oversight.enforcing)
         if request.method == "POST":
-            turn.hear(request.frame, _IN_SESSION if ident else Facts("http", version, request.headers))
+            turn.hear(request.frame, _IN_SESSION if head.session else Facts("http", head.revision, request.headers))
             if self.spoken is not None:
                 turn.narrow(self.spoken)
         elif request.method == "GET":
-            turn.stream = talk.stream_of(request.headers.get(b"last-event-id")) or Stream()
+            turn.resumed = head.last_event is not None
+            turn.stream = talk.stream_of(head.last_event) or Stream()
         return turn, talk
 
-    def _talk(self, request: Request, version: str | None, ident: bytes | None) -> Talk:
-        who = _who(request)
+    def _talk(self, request: Request, who: Who) -> Talk:
+        ident, version = request.head.session, request.head.revision
         message = _loaded(request.frame) if ident is None or self.talks.awaits else None
-        if isinstance(message, dict) and "method" not in message and isinstance(message.get("id"), str | int):
+        # `true` is 1 to Python, and no id to anybody.
+        if isinstance(message, dict) and "method" not in message and type(message.get("id")) in (str, int):
             asker = self.talks.asker(who, ident, message["id"])
             if asker is not None:
                 return asker
@@ -194,13 +258,14 @@ class Proxy:
             task.add_done_callback(self._beside.discard)
 
     async def _say(self, request: Request, talk: Talk, frame: bytes) -> None:
-        replaced = {b"content-type", b"accept", b"last-event-id", _SESSION, b"mcp-method", b"mcp-name"}
-        pairs = [(name, value) for name, value in request.pairs if name not in replaced]
+        every = self.forwarding.headers(request.head, session=talk.ident)
+        pairs = [pair for pair in every if pair[0] not in _OF_ONE_MESSAGE and not pair[0].startswith(b"mcp-param-")]
         pairs += [(b"content-type", _JSON), (b"accept", b"application/json, text/event-stream")]
-        if talk.ident is not None:
-            pairs.append((_SESSION, talk.ident))
         with suppress(NoAnswerError, TimeoutError):
-            async with asyncio.timeout(BACK_SECONDS), self.target.ask("POST", pairs, request.query, frame):
+            async with (
+                asyncio.timeout(BACK_SECONDS),
+                self.target.ask("POST", self.target.with_own(pairs), request.query, frame),
+            ):
                 pass
 
     def hold(self, more: int) -> None:
@@ -232,8 +297,9 @@ class Proxy:
             self._log("assay: further answers that break off are not told")
 
 
-def _who(request: Request) -> Who:
-    shown = [request.headers[name] for name in _SHOWN if name in request.headers]
+def _who(request: Request, pairs: Pairs) -> Who:
+    """Who asks, by what goes to the server; the name of a header counts, since a server may know but one of them."""
+    shown = [b"%b: %b" % pair for pair in pairs if is_credential(pair[0])]
     return Who(request.principal, sha256(b"\n".join(shown)).digest() if shown else b"")
 
 

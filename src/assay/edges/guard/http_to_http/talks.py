@@ -9,7 +9,9 @@ different clients coincide; what they share are the tools that the server has li
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from hashlib import blake2b
 from typing import Final, NamedTuple
+from weakref import WeakValueDictionary
 
 from assay.contracts.tools import Tools
 from assay.edges.guard.overseer import Overseer, Oversight
@@ -45,16 +47,16 @@ class Who(NamedTuple):
 
     principal: str
     digest: bytes
-    """Of what it has shown to be let in by the server; empty if nothing."""
+    """Of what it has shown to be let in by the server, by the names of the headers; empty if nothing."""
 
 
 class Known(NamedTuple):
-    """An event that was judged before."""
+    """An event that came before."""
 
-    data: int
-    """A hash of what it carried: the same id with something else is something else."""
+    digest: bytes | None
+    """Of what it carried: the same id with something else is something else. None if it was not a judged message."""
     sent: bytes | None
-    """What went to the client in its place; None if it went as it was."""
+    """What went to the client in place of a judged message; None if the message went as it was."""
     stream: "Stream"
 
 
@@ -76,7 +78,7 @@ class Stream:
 class Talk:
     """One conversation."""
 
-    __slots__ = ("_known", "broken", "hands", "ident", "origin", "overseer", "renewed", "used", "who")
+    __slots__ = ("_known", "broken", "client", "hands", "ident", "origin", "overseer", "renewed", "used", "who")
 
     def __init__(self, overseer: Overseer, who: Who, ident: bytes | None, now: float) -> None:
         self.overseer = overseer
@@ -92,6 +94,8 @@ class Talk:
         """Whom else the server has let in to its session, the last one last: the same client with another token."""
         self.origin: Talk | None = None
         """The conversation of the session, where this is one of somebody of whom that is not known yet."""
+        self.client: _Client | None = None
+        """What this request shares with others that have no session either."""
         self._known: OrderedDict[bytes, Known] = OrderedDict()
 
     def joined(self, who: Who, now: float) -> "Talk":
@@ -102,9 +106,9 @@ class Talk:
         return made
 
     def known(self, ident: bytes | None, data: bytes) -> Known | None:
-        """The event of that id, if it has come before."""
+        """The event of that id, if it carried the same message and that was judged."""
         found = self._known.get(ident) if ident else None
-        return found if found is not None and found.data == hash(data) else None
+        return found if found is not None and found.digest == _digest(data) else None
 
     def stream_of(self, ident: bytes | None) -> Stream | None:
         """The stream that the event of that id was on."""
@@ -112,21 +116,34 @@ class Talk:
         return found.stream if found is not None else None
 
     def remember(self, ident: bytes | None, data: bytes, sent: bytes | None, stream: Stream) -> None:
-        """What became of an event, should it come again."""
-        if self.ident is None or not ident or len(ident) > LONGEST_ID or len(sent or b"") > REMEMBERED_BYTES:
+        """Remember what became of an event with a judged message, should a client ask for it again."""
+        if len(sent or b"") <= REMEMBERED_BYTES:
+            self._remember(ident, Known(_digest(data), sent, stream))
+
+    def place(self, ident: bytes | None, stream: Stream) -> None:
+        """Remember which stream an event without a message was on, so that a client can resume after it."""
+        self._remember(ident, Known(None, None, stream))
+
+    def _remember(self, ident: bytes | None, known: Known) -> None:
+        if self.ident is None or not ident or len(ident) > LONGEST_ID:
             return
-        if ident in self._known:
+        before = self._known.get(ident)
+        if before is not None and before.digest is not None:
             # The same id with something else: what came first is what a client may have seen.
             return
-        self._known[ident] = Known(hash(data), sent, stream)
+        self._known[ident] = known
         if len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
+
+
+def _digest(data: bytes) -> bytes:
+    return blake2b(data, digest_size=16).digest()
 
 
 class _Client:
     """One client without sessions, in one revision."""
 
-    __slots__ = ("lock", "spare", "tools")
+    __slots__ = ("__weakref__", "lock", "spare", "tools")
 
     def __init__(self, tools: Tools, lock: Inspection | None) -> None:
         """What its requests share, each of which is a conversation of its own."""
@@ -138,15 +155,21 @@ class _Client:
 class Talks:
     """All conversations with one server."""
 
-    def __init__(self, oversight: Oversight, http: Http, clock: Callable[[], float]) -> None:
+    def __init__(self, oversight: Oversight, http: Http, clock: Callable[[], float], *, gated: bool = False) -> None:
+        """*gated* if the guard itself tells principals apart: then each has its share of the sessions."""
         self._oversight = oversight
         self._http = http
         self._clock = clock
+        self._share = http.sessions_each if gated else http.sessions
+        self._each: dict[str, int] = {}
+        """How many sessions each principal has."""
         self._sessions: OrderedDict[tuple[bytes, Who], Talk] = OrderedDict()
         self._renewed: dict[tuple[bytes, Who], Talk] = {}
         self._named: dict[bytes, dict[Talk, None]] = {}
         """Those of one id: more than one only where a server gives the same to several clients."""
         self._clients: OrderedDict[tuple[Who, str], _Client] = OrderedDict()
+        self._unproved: WeakValueDictionary[tuple[Who, str], _Client] = WeakValueDictionary()
+        """Those whom the server has not let in yet, while they ask: anybody can make up a token."""
         self._asked: OrderedDict[tuple[str, bytes, Id], Talk] = OrderedDict()
 
     def __len__(self) -> int:
@@ -169,6 +192,10 @@ class Talks:
         """Whether that session is known, and not as one of *principal*."""
         named = self._named.get(ident)
         return named is not None and all(each.who.principal != principal for each in named)
+
+    def knows(self, ident: bytes, principal: str) -> bool:
+        """Whether that session is known as one of *principal*."""
+        return any(each.who.principal == principal for each in self._named.get(ident, ()))
 
     def opening(self, who: Who) -> Talk:
         """A conversation that is about to open with `initialize`."""
@@ -207,14 +234,22 @@ class Talks:
             talk.ident = ident
             talk.overseer.session = ident.decode("latin-1")
         before = self._sessions.get((ident, talk.who))
+        if before is talk:
+            return
         if before is not None:
-            self._unname(before, ident)
+            self.drop(before)
         self._sessions[ident, talk.who] = talk
-        self._sessions.move_to_end((ident, talk.who))
         self._named.setdefault(ident, {})[talk] = None
-        if len(self._sessions) > self._http.sessions:
-            every = self._sessions.values()
-            self.drop(next((each for each in every if not each.hands), next(iter(every))))
+        principal = talk.who.principal
+        self._each[principal] = self._each.get(principal, 0) + 1
+        if self._each[principal] > self._share:
+            self._push_out([each for each in self._sessions.values() if each.who.principal == principal])
+        elif len(self._sessions) > self._http.sessions:
+            self._push_out(list(self._sessions.values()))
+
+    def _push_out(self, every: list[Talk]) -> None:
+        """Drop one of these sessions, which are in the order of their last use: the first that is not in use now."""
+        self.drop(next((each for each in every if not each.hands), every[0]))
 
     def drop(self, talk: Talk) -> None:
         """Its session is over."""
@@ -222,6 +257,11 @@ class Talks:
             return
         del self._sessions[talk.ident, talk.who]
         self._unname(talk, talk.ident)
+        left = self._each[talk.who.principal] - 1
+        if left:
+            self._each[talk.who.principal] = left
+        else:
+            del self._each[talk.who.principal]
         for key in [key for key, each in self._asked.items() if each is talk]:
             del self._asked[key]
 
@@ -264,8 +304,21 @@ class Talks:
         """A conversation of one request."""
         client = self._client(who, revision)
         if client.spare:
-            return Talk(client.spare.pop(), who, None, 0.0)
-        return Talk(self._oversight.begin(revision=revision, tools=client.tools, lock=client.lock), who, None, 0.0)
+            overseer = client.spare.pop()
+        else:
+            overseer = self._oversight.begin(revision=revision, tools=client.tools, lock=client.lock)
+        talk = Talk(overseer, who, None, 0.0)
+        talk.client = client
+        return talk
+
+    def admit(self, talk: Talk) -> None:
+        """The server has let the client of *talk* in: what it has listed to that client is kept from now on."""
+        revision = talk.overseer.guard.conversation.revision
+        if talk.client is None or revision is None or (talk.who, revision) in self._clients:
+            return
+        self._clients[talk.who, revision] = talk.client
+        if len(self._clients) > CLIENTS:
+            self._clients.popitem(last=False)
 
     def done(self, talk: Talk) -> None:
         """A conversation of one request is over, and nothing is left of it."""
@@ -280,13 +333,14 @@ class Talks:
             client.spare.append(talk.overseer)
 
     def _client(self, who: Who, revision: str) -> _Client:
-        client = self._clients.get((who, revision))
+        key = who, revision
+        client = self._clients.get(key)
+        if client is not None:
+            self._clients.move_to_end(key)
+            return client
+        client = self._unproved.get(key)
         if client is None:
-            client = self._clients[who, revision] = _Client(self._oversight.tools(), self._oversight.inspection())
-            if len(self._clients) > CLIENTS:
-                self._clients.popitem(last=False)
-        else:
-            self._clients.move_to_end((who, revision))
+            client = self._unproved[key] = _Client(self._oversight.tools(), self._oversight.inspection())
         return client
 
     # ── what servers ask ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -5,7 +5,7 @@ Knows HTTP and nothing of MCP. Redirects are not followed, cookies are not kept,
 takes it.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Final, NamedTuple
@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from assay.edges.guard.failing import CONNECT, reason
+from assay.edges.guard.http_to_http.forwarding import UpstreamHead, end_to_end, read_upstream_head
 from assay.edges.http.replies import Pairs
 from assay.edges.http.safety import leads_here
 
@@ -22,17 +23,11 @@ IDLE_SECONDS: Final = 3.0
 
 IDLE_CONNECTIONS: Final = 100
 
-_HOPS: Final = frozenset(
-    {
-        *(b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection"),
-        *(b"te", b"trailer", b"transfer-encoding", b"upgrade", b"http2-settings"),
-    }
-)
-"""Headers that are meant for the next hop only (RFC 9110, 7.6.1)."""
+_OF_ANSWERS: Final = frozenset({b"content-length", b"date"})
+"""Headers of an answer that are written anew, whatever the mode."""
 
-_OF_REQUESTS: Final = _HOPS | {b"host", b"content-length", b"accept-encoding", b"expect"}
-_OF_ANSWERS: Final = _HOPS | {b"content-length", b"date"}
-"""Beside those, what is said anew of what we send ourselves."""
+_UNPACKED: Final = (b"accept-encoding", b"identity")
+"""What is compressed cannot be judged."""
 
 _SHARING: Final = b"access-control-"
 """What tells a browser which pages may read an answer: that depends on where we are, not where the server is."""
@@ -49,10 +44,9 @@ class BrokenError(NoAnswerError):
 class Answered(NamedTuple):
     """The head of an answer; its body is still to come."""
 
-    status: int
+    head: UpstreamHead
     pairs: Pairs
-    """End-to-end headers, names in lower case."""
-    headers: Mapping[bytes, bytes]
+    """Its end-to-end headers, names in lower case: what goes to a client under audit."""
     chunks: AsyncIterator[bytes]
     """Raises `NoAnswerError` where it breaks off."""
 
@@ -60,20 +54,21 @@ class Answered(NamedTuple):
 class Target:
     """One server."""
 
-    __slots__ = ("_client", "_own", "_passes_tokens", "_url", "origin", "path")
+    __slots__ = ("_client", "_own", "_replaced", "_url", "has_query", "origin", "path")
 
-    def __init__(self, url: str, headers: Pairs = (), *, passes_tokens: bool = True) -> None:
+    def __init__(self, url: str, headers: Pairs = ()) -> None:
         """
         *headers*, names in lower case, are added to each request, in place of the client's own of that name.
 
-        *passes_tokens* says whether a client's `Authorization` is meant for the server. Raises `ValueError` for what is
-        no URL of a server.
+        Raises `ValueError` for what is no URL of a server.
         """
         self._url = _parsed(url)
         self.origin = f"{self._url.scheme}://{self._url.netloc.decode()}"
         self.path = self._url.path
+        self.has_query = bool(self._url.query)
+        """Whether the operator's URL has a query: then no client may add to it."""
         self._own = list(headers)
-        self._passes_tokens = passes_tokens
+        self._replaced = {name for name, _ in headers}
         self._client = httpx.AsyncClient(
             # A proxy of the environment is for hosts elsewhere.
             trust_env=not leads_here(self._url.host),
@@ -89,11 +84,11 @@ class Target:
     async def ask(
         self, method: str, pairs: Pairs, query: bytes = b"", body: bytes | None = None, path: str | None = None
     ) -> AsyncIterator[Answered]:
-        """The answer to a request of a client with these headers; at the URL, or at *path* of its origin."""
+        """The answer to a request with these headers; at the URL, or at *path* of its origin."""
         url = self._url if path is None else httpx.URL(self.origin + path)
         if query and path is None:
             url = url.copy_with(query=b"&".join(filter(None, (url.query, query))))
-        request = httpx.Request(method, url, headers=self._headers(pairs), content=body)
+        request = httpx.Request(method, url, headers=[*pairs, _UNPACKED], content=body)
         try:
             response = await self._client.send(request, stream=True)
         except httpx.HTTPError as error:
@@ -107,19 +102,15 @@ class Target:
         try:
             if not 200 <= response.status_code < 600:
                 raise NoAnswerError(f"its answer has the HTTP status {response.status_code}, which is none")
-            pairs = end_to_end([(name.lower(), value) for name, value in response.headers.raw], _OF_ANSWERS)
-            shown = [(name, value) for name, value in pairs if not name.startswith(_SHARING)]
-            yield Answered(response.status_code, shown, dict(shown), _chunks(response))
+            every = [(name.lower(), value) for name, value in response.headers.raw]
+            shown = [pair for pair in end_to_end(every, _OF_ANSWERS) if not pair[0].startswith(_SHARING)]
+            yield Answered(read_upstream_head(response.status_code, every), shown, _chunks(response))
         finally:
             await response.aclose()
 
-    def _headers(self, pairs: Pairs) -> list[tuple[bytes, bytes]]:
-        replaced = {name for name, _ in self._own}
-        if not self._passes_tokens:
-            replaced.add(b"authorization")
-        kept = [(name, value) for name, value in end_to_end(pairs, _OF_REQUESTS) if name not in replaced]
-        # What is compressed cannot be judged.
-        return [*kept, *self._own, (b"accept-encoding", b"identity")]
+    def with_own(self, pairs: Pairs) -> list[tuple[bytes, bytes]]:
+        """These headers, with those of the operator in place of any that have the same name."""
+        return [*(pair for pair in pairs if pair[0] not in self._replaced), *self._own]
 
     async def close(self) -> None:
         """Ends every connection."""
@@ -137,15 +128,6 @@ def _parsed(url: str) -> httpx.URL:
     if split.username is not None or split.password is not None:
         raise ValueError("a password in a URL is seen by everyone; give a header")
     return found.copy_with(fragment=None)
-
-
-def end_to_end(pairs: Pairs, without: frozenset[bytes]) -> list[tuple[bytes, bytes]]:
-    """The headers that go on to the other end, but for those *without* which it does."""
-    named = {
-        each.strip().lower() for name, value in pairs if name == b"connection" for each in value.split(b",") if each
-    }
-    # White space around a value is no part of it (RFC 9110, 5.5), and some writers refuse to send it.
-    return [(name, value.strip(b" \t")) for name, value in pairs if name not in without and name not in named]
 
 
 async def _chunks(response: httpx.Response) -> AsyncIterator[bytes]:

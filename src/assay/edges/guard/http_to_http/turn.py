@@ -9,8 +9,10 @@ from typing import Final, NamedTuple
 
 from assay import render
 from assay.conversation import Facts
+from assay.edges.guard.http_to_http.refusals import addressed, explained
 from assay.edges.guard.http_to_http.talks import LONGEST_ID, REMEMBERED, Stream, Talk
-from assay.edges.http.events import Event, event
+from assay.edges.http.events import PING, Event, event
+from assay.edges.http.heads import visible
 from assay.edges.http.replies import error_body
 from assay.edges.http.statuses import status_of
 from assay.errors import CanonicalError
@@ -22,6 +24,9 @@ from assay.verdict import Exchange, Party, Verdict
 
 _CLIENT: Final = Party.CLIENT
 _SERVER: Final = Party.SERVER
+
+_RETRY_DIGITS: Final = 9
+"""Of milliseconds: eleven days."""
 
 
 class Told(NamedTuple):
@@ -35,8 +40,8 @@ class Turn:
     """One request in hand."""
 
     __slots__ = (
-        "_beside", "_came", "_enforcing", "asked", "back", "patient", "speaks", "stream", "talk", "to_server", "told",
-        "verdict",
+        "_beside", "_came", "_enforcing", "asked", "back", "patient", "resumed", "speaks", "stream", "talk",
+        "to_server", "told", "verdict",
     )  # fmt: skip
 
     def __init__(self, talk: Talk, *, patient: bool, enforcing: bool) -> None:
@@ -44,6 +49,8 @@ class Turn:
         self.patient = patient
         """Whether the client takes any status but 200 for a broken connection."""
         self.stream = Stream()
+        self.resumed = False
+        """Whether the client asks for the rest of a stream: only then may an event that was judged come again."""
         self.verdict: Verdict | None = None
         self.told: Told | None = None
         """The answer, where the server is not asked."""
@@ -131,8 +138,24 @@ class Turn:
         else:
             self.record("UPSTREAM_INVALID", "its answer answers something else")
         if move.to_client == content and len(frames) == 1 and self._beside is None:
-            return Told(status, content)
+            return Told(200 if self._enforcing and status < 300 else status, content)
         return self.made(frames, "UPSTREAM_INVALID", status if 400 <= status < 500 else None)
+
+    def refused(self, content: bytes, status: int) -> Told:
+        """What the client gets where the server refuses its request with a 4xx *status* and *content*."""
+        if not content.strip():
+            self.forget()
+            return Told(status, b"")
+        due = self.due
+        answer = addressed(content, due[0]) if len(due) == 1 else None
+        if answer is not None:
+            return self.body(answer, status)
+        revision = self.talk.overseer.guard.conversation.revision
+        frames = [explained(content, status, each, revision) for each in due]
+        self.forget()
+        if not frames:
+            return Told(status, explained(content, status, None, revision))
+        return self.made(frames, "UPSTREAM_FAILURE", status)
 
     def made(self, frames: list[bytes], code: str, status: int | None = None) -> Told:
         """An answer of our own: these *frames*, which are the error *code*, and what is beside them."""
@@ -167,20 +190,39 @@ class Turn:
 
     def event(self, one: Event) -> bytes:
         """What goes to the client for one event of the server's."""
+        if self._enforcing and one.ident and not (visible(one.ident) and len(one.ident) <= LONGEST_ID):
+            # No header can carry it back, so no client can resume after it.
+            one = one._replace(ident=None)
         if one.ident:
             self.stream.resumable = True
         if not one.whole:
             return self._too_long(one)
         if not one.is_message or one.data is None:
-            self.talk.remember(one.ident, one.data or b"", None, self.stream)
-            return one.raw
-        known = self.talk.known(one.ident, one.data)
+            return self._without_message(one)
+        known = self.talk.known(one.ident, one.data) if self.resumed else None
         if known is not None and self._comes_first(one.ident, one.data):
-            return one.raw if known.sent is None else known.sent
+            return self._as_judged(one, one.data) if known.sent is None else known.sent
         sent = self._judged(one, one.data)
         self._comes_first(one.ident, one.data)
-        self.talk.remember(one.ident, one.data, None if sent is one.raw else sent, self.stream)
-        return sent
+        self.talk.remember(one.ident, one.data, sent, self.stream)
+        return self._as_judged(one, one.data) if sent is None else sent
+
+    def _as_judged(self, one: Event, data: bytes) -> bytes:
+        """An event whose message was accepted: written anew on one line of data, or under audit as it came."""
+        return _retry(one) + event(data, one.ident or None) if self._enforcing else one.raw
+
+    def _without_message(self, one: Event) -> bytes:
+        """An event without a message: under enforce its id, its retry time or a sign of life, and nothing else."""
+        self.talk.place(one.ident, self.stream)
+        if not self._enforcing:
+            return one.raw
+        if one.data:
+            self.talk.overseer.aside(one.raw)
+        fields = _retry(one) + (b"id: %b\r\n" % one.ident if one.ident else b"")
+        if fields:
+            # An empty line of data makes clients of 2025-11-25 take note of the id; others skip such an event.
+            return fields + (b"data: \r\n\r\n" if one.data == b"" else b"\r\n")
+        return PING if one.raw.strip(b"\r\n") else b""
 
     def _comes_first(self, ident: bytes | None, data: bytes) -> bool:
         """Whether an event with an id has not come on this stream yet: if it is known, the stream was resumed."""
@@ -192,10 +234,11 @@ class Turn:
             del self._came[next(iter(self._came))]
         return True
 
-    def _judged(self, one: Event, data: bytes) -> bytes:
+    def _judged(self, one: Event, data: bytes) -> bytes | None:
+        """What goes to the client in place of an event; None if its message goes on as it is."""
         move = self._heard(data)
         if move.to_client == data:
-            return one.raw
+            return None
         frames = [*filter(None, (move.to_client,)), *(each.answer for each in move.settled)]
         return b"".join(event(frame, one.ident or None) for frame in frames)
 
@@ -219,6 +262,11 @@ class Turn:
         if not self._enforcing:
             return one.raw
         return b"".join(event(each.answer, one.ident or None) for each in move.settled)
+
+
+def _retry(one: Event) -> bytes:
+    """The retry time of an event, if it is one that a client could wait for."""
+    return b"retry: %b\r\n" % one.retry if one.retry is not None and len(one.retry) <= _RETRY_DIGITS else b""
 
 
 def _asked(verdict: Verdict) -> Iterator[Exchange]:

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from typing import Any, Final
 
-from assay.edges.guard.failing import plain
-from assay.edges.guard.stdio_to_http.upstream import Lost, Pairs, Reply, Upstream, first_line
+from assay.edges.guard.failing import first_line, plain
+from assay.edges.guard.stdio_to_http.upstream import Lost, Pairs, Reply, Upstream
 from assay.edges.http.events import Event, Reader
 from assay.guard.outbound import VERSION, header_text
 from assay.ladder import framing, syntax
@@ -215,7 +215,7 @@ class Dialogue:
         if not isinstance(error, dict) or not isinstance(error.get("code"), int) or len(asked.exchanges) != 1:
             return
         exchange = asked.exchanges[0]
-        if isinstance(value, dict) and value.get("id") == exchange.id:
+        if isinstance(value, dict) and _is(value.get("id"), exchange.id):
             await self._take(body)
         elif isinstance(error.get("message"), str):
             ident = exchange.spelling or syntax.write(exchange.id)
@@ -323,8 +323,13 @@ class Dialogue:
             await self._upstream.delete(self.headers)
 
 
+def _is(given: object, ident: object) -> bool:
+    """Whether *given* is the id *ident*: to Python, `true` is 1."""
+    return type(given) is type(ident) and given == ident
+
+
 def _result(value: object, ident: object) -> dict[str, Any]:
-    result = value.get("result") if isinstance(value, dict) and value.get("id") == ident else None
+    result = value.get("result") if isinstance(value, dict) and _is(value.get("id"), ident) else None
     if isinstance(result, dict):
         return result
     error = value.get("error") if isinstance(value, dict) else None

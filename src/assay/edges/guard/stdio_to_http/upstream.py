@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from assay.edges.guard.failing import CONNECT, SHOWN, plain, reason
+from assay.edges.guard.failing import CONNECT, first_line, plain, reason
 from assay.edges.http.safety import leads_here
 
 WRITE: Final = 60.0
@@ -207,14 +207,6 @@ class _worded:  # noqa: N801 - a context like those of contextlib
 
 
 # ── words ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def first_line(body: bytes) -> str:
-    """The first line of *body* that says anything."""
-    for line in body[: 10 * SHOWN].decode(errors="replace").splitlines():
-        if shown := plain(line):
-            return shown
-    return ""
 
 
 def _quoted(said: str) -> str:
