@@ -23,7 +23,7 @@ _HOPS: Final = frozenset(
 
 _WRITTEN: Final = frozenset(
     {
-        *(b"host", b"content-length", b"content-type", b"content-encoding", b"accept-encoding", b"expect"),
+        *(b"host", b"content-length", b"content-type", b"content-encoding", b"accept", b"accept-encoding", b"expect"),
         *(SESSION, VERSION, LAST_EVENT),
     }
 )
@@ -31,7 +31,7 @@ _WRITTEN: Final = frozenset(
 
 _FORWARDED: Final = frozenset(
     {
-        *(b"accept", b"accept-language", b"user-agent", b"x-request-id", b"x-correlation-id"),
+        *(b"accept-language", b"user-agent", b"x-request-id", b"x-correlation-id"),
         *(b"traceparent", b"tracestate", b"baggage"),
     }
 )
@@ -42,6 +42,14 @@ _CREDENTIAL: Final = re.compile(rb"authorization|(?:[a-z0-9]+-)*(?:api-?key|(?:a
 
 _JUDGED: Final = (b"mcp-method", b"mcp-name", b"mcp-param-")
 """Headers of the era without handshake, which the header rules hold against the body."""
+
+_ACCEPTED: Final = {
+    (True, True): b"application/json, text/event-stream",
+    (True, False): b"application/json",
+    (False, True): b"text/event-stream",
+    (False, False): None,
+}
+"""What the server is told that the client accepts: JSON, a stream."""
 
 _JSON_TYPE: Final = (b"content-type", b"application/json")
 
@@ -80,22 +88,27 @@ class Forwarding(NamedTuple):
 
     def headers(self, head: RequestHead, *, session: bytes | None = None) -> list[tuple[bytes, bytes]]:
         """The headers to send for *head*, in *session* if that is given, else in its own."""
-        kept = [pair for pair in end_to_end(head.pairs, _WRITTEN) if self._goes_on(head, pair[0])]
+        kept = [pair for pair in end_to_end(head.pairs, _WRITTEN) if self._goes_on(head, *pair)]
         ident = session if session is not None else head.session
-        written = ((SESSION, ident), (VERSION, head.headers.get(VERSION)), (LAST_EVENT, head.last_event))
+        last = head.last_event if head.method == "GET" else None
+        accept = _ACCEPTED[head.as_json, head.as_stream] if self.enforcing else head.headers.get(b"accept")
+        written = ((b"accept", accept), (SESSION, ident), (VERSION, head.headers.get(VERSION)), (LAST_EVENT, last))
         kept += [(name, value) for name, value in written if value is not None]
         if head.method == "POST":
             kept.append(_JSON_TYPE)
         return kept
 
-    def _goes_on(self, head: RequestHead, name: bytes) -> bool:
+    def _goes_on(self, head: RequestHead, name: bytes, value: bytes) -> bool:
         if name == b"authorization":
             return self.tokens
-        if name == b"cookie":
-            return self.cookies and (not self.enforcing or name in self.names)
-        if not self.enforcing or name in _FORWARDED or name in self.names:
+        if name == b"cookie" and not self.cookies:
+            return False
+        if not self.enforcing:
             return True
-        return is_credential(name) or (head.is_stateless and name.startswith(_JUDGED))
+        if head.is_stateless and name.startswith(_JUDGED):
+            return True
+        listed = name in _FORWARDED or name in self.names or is_credential(name)
+        return listed and PRINTABLE.fullmatch(value) is not None
 
     def answer(self, head: "UpstreamHead", pairs: Pairs, ours: Callable[[bytes], bytes]) -> list[tuple[bytes, bytes]]:
         """
@@ -116,7 +129,7 @@ class Forwarding(NamedTuple):
     def dropped(self, head: RequestHead) -> list[bytes]:
         """The headers of *head* that a server might miss: those that are not forwarded and not written anew."""
         every = end_to_end(head.pairs, _WRITTEN | _UNMISSED)
-        return [name for name, _ in every if not self._goes_on(head, name) and not name.startswith(_BROWSER)]
+        return [pair[0] for pair in every if not self._goes_on(head, *pair) and not pair[0].startswith(_BROWSER)]
 
 
 _UNMISSED: Final = frozenset(
