@@ -31,6 +31,7 @@ from assay.edges.http.replies import CLOSE, Pairs, Receive, Send, not_allowed, r
 from assay.edges.http.section import Http
 from assay.edges.http.sessions import Session, Sessions
 from assay.edges.http.statuses import is_patient
+from assay.message import params_of
 from assay.spec.revisions import REVISIONS, handshake
 
 EARLY: Final = 0.05
@@ -83,7 +84,7 @@ class Children:
         self._clock = clock
         self._accepts = Accepts()
         self._is_shared = shared
-        self._shares: dict[bytes, SessionShare] = {}
+        self._shares: dict[tuple[str, bytes], SessionShare] = {}
         self._stateless = Stateless(oversight, self._stateless_share)
         self._modern: Share = self._stateless.share
         self._backoff = Backoff(clock)
@@ -152,9 +153,7 @@ class Children:
             await _overloaded(request, send, "too many servers at once")
             return
         overseer = self._oversight.begin()
-        wire = (
-            SharedWire(self._share_for(request.frame)) if self._is_shared else Direct(self, self._backoff, self._clock)
-        )
+        wire = SharedWire(self._share_for(request)) if self._is_shared else Direct(self, self._backoff, self._clock)
         talk = wire.talk = Talk(overseer, wire)
         session = self._sessions.begin(request.principal, talk)
         if session is None:
@@ -298,15 +297,15 @@ class Children:
 
         return Share(self.spawn, begin, self._recorder.flush, self._clock, broke)
 
-    def _share_for(self, frame: bytes) -> SessionShare:
-        """The child of all sessions that are opened in this way."""
-        params = orjson.loads(frame).get("params")
-        told = (params.get("protocolVersion"), params.get("capabilities")) if isinstance(params, dict) else ()
+    def _share_for(self, request: Request) -> SessionShare:
+        """The child of all sessions that this principal opens in this way; no other principal shares it."""
+        params = params_of(orjson.loads(request.frame))
+        told = (params.get("protocolVersion"), params.get("capabilities")) if params else ()
         try:
-            key = orjson.dumps(told, option=orjson.OPT_SORT_KEYS)
+            key = request.principal, orjson.dumps(told, option=orjson.OPT_SORT_KEYS)
         except orjson.JSONEncodeError:
             # It is nested too deep, and will be refused.
-            key = b""
+            key = request.principal, b""
         if key not in self._shares:
             revision = told[0] if told and told[0] in REVISIONS else UNNAMED
             begin = partial(self._oversight.begin, revision=revision)

@@ -85,7 +85,8 @@ class Direct:
         if self.talk is not None and self._pipe is not None:
             for each in lines:
                 self.talk.from_server(*each)
-            self._house.flush()
+            with contained("what was heard could not be put on record"):
+                self._house.flush()
 
     def ended(self, reason: str, last_words: list[str]) -> None:
         """The child has ended."""
