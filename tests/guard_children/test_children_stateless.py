@@ -159,10 +159,27 @@ def test_when_the_child_ends_everybody_is_told_and_another_one_starts(tmp_path: 
             answer = wire.answer()
             assert (answer.status, answer.json()["id"], answer.error()["code"]) == (502, 1, -32011)
             assert answer.error()["data"]["violations"][0]["found"] == f"none: {found}"
-            assert answer.error()["data"]["stderr"] == ["oh no"]
+            assert "oh no" not in answer.body.decode(), "it may be about another client"
         good = call(1, "search", {"words": "sea"}, LATEST)
         until(lambda: asked(service, good).answer().status == 200)
     assert len(list(flights.iterdir())) == 1
+    assert "oh no" in service.log.whole()
+
+
+@pytest.mark.parametrize("options", [(), ("--stderr-in-errors",)], ids=["default", "allowed"])
+def test_nobody_reads_the_stderr_of_a_child_that_others_use(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """Neither those who wait when it ends, nor those who come in the pause before the next start."""
+    on = {"tools/call:mute": [], "tools/call:end": [["log", "API_KEY=s3cret\n"], ["exit", 1]]}
+    received = tmp_path / "received"
+    with hosting(tmp_path, *options, on=on, received=str(received)) as service:
+        waits = asked(service, call(1, "mute", {}, LATEST), x_principal="alice")
+        until(lambda: received.exists() and len(lines(received)) == 1)
+        first = asked(service, call(1, "end", {}, LATEST), x_principal="bob").answer()
+        in_pause = asked(service, call(1, "mute", {}, LATEST), x_principal="bob").answer()
+        for answer in (first, waits.answer(), in_pause):
+            assert "it exited with status 1" in answer.error()["data"]["violations"][0]["found"]
+            assert "s3cret" not in answer.body.decode()
+            assert "stderr" not in answer.error()["data"]
 
 
 def test_a_command_that_cannot_be_run_fails_every_request(tmp_path: Path) -> None:

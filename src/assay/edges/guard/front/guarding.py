@@ -77,9 +77,11 @@ class Desk(NamedTuple):
             cwd=cwd,
             shared=self.settings.guard.shared,
             children=self.settings.guard.children,
+            children_each=self.settings.guard.children_each if self.gated else None,
             http=self.settings.http,
             flights=self.settings.guard.flights,
             redact=self.settings.journal.redact,
+            stderr_in_errors=self.settings.guard.stderr_in_errors,
             errors=self.errors,
         )
         return made

@@ -7,7 +7,7 @@ It knows streams and verdicts, neither pipes nor HTTP requests. Nothing here wai
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from assay import render
@@ -385,7 +385,7 @@ class Talk:
     def drop(self, reason: str) -> None:
         """The session is over: whoever waits is told the *reason*, and the child is not needed any more."""
         if not self.ended:
-            self.server_ended(reason, [])
+            self.server_ended(reason)
         self.wire.leave()
 
     def stop(self) -> None:
@@ -393,13 +393,13 @@ class Talk:
         for stream in list(self._listeners):
             stream.end()
 
-    def server_ended(self, reason: str, last_words: list[str]) -> None:
-        """The server says no more: whoever waits is told so."""
+    def server_ended(self, reason: str, last_words: Sequence[str] = ()) -> None:
+        """The server says no more: whoever waits is told so, with those *last_words* of it."""
         if self.ended:
             return
         self.ended = True
         try:
-            for settled in self.overseer.server_ended(reason, last_words):
+            for settled in self.overseer.server_ended(reason, list(last_words)):
                 if settled.verdict.exchange is not None:
                     # Under audit too: a response has to end somehow, and this says most.
                     self._answer(settled.answer or settled.verdict.onward or b"", settled.verdict.exchange.id)

@@ -31,11 +31,7 @@ WHOSE: Final = "it cannot be said which client this is for"
 
 
 class UnavailableError(Exception):
-    """There is no child to ask, and why; and its last words."""
-
-    def __init__(self, reason: str, last_words: list[str]) -> None:
-        super().__init__(reason)
-        self.last_words = last_words
+    """There is no child to ask, and why."""
 
 
 class Client(Protocol):
@@ -55,7 +51,7 @@ class Client(Protocol):
     def failed(self, subject: Subject) -> None:
         """The guard failed to handle what the child said about *subject*, in the words of this client."""
 
-    def server_ended(self, reason: str, last_words: list[str]) -> None:
+    def server_ended(self, reason: str) -> None:
         """The child says no more."""
 
 
@@ -109,15 +105,20 @@ class Share:
         if self._pipe is not None:
             return
         if self._backoff.closed:
-            raise UnavailableError(self._backoff.reason, self._backoff.last_words)
+            raise UnavailableError(self._backoff.reason)
         self._began = self._clock()
         run = _Run(self)
         try:
             self._pipe = self._spawn(run)
         except StartError as error:
-            self._backoff.failed(self._began, str(error), [])
-            raise UnavailableError(str(error), []) from None
+            self._backoff.failed(self._began, str(error))
+            raise UnavailableError(str(error)) from None
         self._run = run
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a child."""
+        return self._pipe is not None
 
     def has_room(self, size: int) -> bool:
         """Whether *size* bytes more may wait for it."""
@@ -238,18 +239,18 @@ class Share:
         elif move.to_client is not None and verdict.kind == "unreadable":
             self.nobody.aside(frame)
 
-    def ended(self, reason: str, last_words: list[str]) -> None:
+    def ended(self, reason: str) -> None:
         """It has ended by itself: everybody is told, and the next who asks starts another."""
-        self._backoff.failed(self._began, reason, last_words)
+        self._backoff.failed(self._began, reason)
         nobody, everybody = self._nobody, self._everybody()
-        self._forget(reason, last_words)
+        self._forget(reason)
         with contained("the end of a server could not be reported"):
             self._broke(nobody or self._begin(), everybody)
 
     def _everybody(self) -> list[Client]:
         return list(dict.fromkeys([*self.clients, *self._remap.everybody()]))
 
-    def _forget(self, reason: str, last_words: list[str]) -> None:
+    def _forget(self, reason: str) -> None:
         everybody = self._everybody()
         self._pipe = self._run = self._nobody = None
         self._principals = set()
@@ -257,7 +258,7 @@ class Share:
         self.clients = {}
         for client in everybody:
             with contained("a client could not be told that its server has ended"):
-                client.server_ended(reason, last_words)
+                client.server_ended(reason)
         with contained("what was heard could not be put on record"):
             self._flush()
 
@@ -278,7 +279,7 @@ class Share:
         """Ends the child, if there is one. Whoever still waits is told the *reason*."""
         pipe = self._pipe
         if pipe is not None:
-            self._forget(reason, [])
+            self._forget(reason)
             await pipe.end(at_once=at_once)
 
 
@@ -294,9 +295,10 @@ class _Run:
         if self._share._run is self:
             self._share.heard(lines)
 
-    def ended(self, reason: str, last_words: list[str]) -> None:
+    def ended(self, reason: str, _: list[str]) -> None:
+        """Many share the child: what it wrote to stderr may be about any of them, and is told to none."""
         if self._share._run is self:
-            self._share.ended(reason, last_words)
+            self._share.ended(reason)
 
 
 class Session(Client, Protocol):
@@ -326,7 +328,7 @@ class SharedWire:
         try:
             self._share.start()
         except UnavailableError as error:
-            self.talk.server_ended(str(error), error.last_words)
+            self.talk.server_ended(str(error))
         else:
             self._share.say(self.talk, frame)
 
@@ -422,6 +424,6 @@ class SessionShare(Share):
             client.from_server(frame)
         return bool(self.clients)
 
-    def _forget(self, reason: str, last_words: list[str]) -> None:
+    def _forget(self, reason: str) -> None:
         self._result, self._opening, self._initialized = None, [], False
-        super()._forget(reason, last_words)
+        super()._forget(reason)

@@ -131,10 +131,10 @@ class Asking:
         if self.post is not None and answer:
             self.post.answer(answer, self.ident)
 
-    def server_ended(self, reason: str, last_words: list[str]) -> None:
+    def server_ended(self, reason: str) -> None:
         """The child says no more."""
         try:
-            for settled in self.overseer.server_ended(reason, last_words):
+            for settled in self.overseer.server_ended(reason, []):
                 self._settled(settled)
         except Exception as error:  # a mistake of ours
             tell("a request could not be ended as it should", error)
@@ -207,7 +207,7 @@ class Stateless:
             self.share.start()
             self.share.say(asking, frame)
         except UnavailableError as error:
-            asking.server_ended(str(error), error.last_words)
+            asking.server_ended(str(error))
         except Exception as error:  # a mistake of ours
             self._failed(asking, "a message could not be sent to a server", error)
         return asking
@@ -215,7 +215,7 @@ class Stateless:
     def _failed(self, asking: Asking, what: str, error: Exception) -> None:
         """A mistake of ours, in what is done for *asking*: it is told so."""
         tell(what, error)
-        asking.server_ended(FAILED, [])
+        asking.server_ended(FAILED)
         # What is still open of it on the way to the child would count as somebody who waits.
         with contained("a request could not be cancelled"):
             self.share.leave(asking)
