@@ -71,3 +71,18 @@ def _entry(value: Any) -> Message | None:
     """An entry of a batch, whichever kind it is."""
     kinds = ("request", "error", "result") if isinstance(value, dict) and "id" in value else ("notification", "error")
     return next((found for kind in kinds if (found := message_of(kind, value)) is not None), None)
+
+
+def answers(value: dict[str, Any]) -> bool:
+    """Return whether *value* is an answer, or would be one without the method that it has as well."""
+    return "method" not in value or ("id" in value and ("result" in value or "error" in value))
+
+
+def params_of(value: Any) -> dict[str, Any]:
+    """
+    Return the params of the message *value* if they are an object, else an empty one.
+
+    A message that is forwarded although it is wrong, as under audit, may have params of any type, or none.
+    """
+    params = value.get("params") if isinstance(value, dict) else None
+    return params if isinstance(params, dict) else {}

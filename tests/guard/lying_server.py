@@ -29,6 +29,7 @@ An action is an array of a verb and what it needs. `"$id"`, alone or in an objec
     spawn                starts a process that ignores SIGTERM and holds all its streams; `received` gets its id
     await PATH           waits until somebody opens the named pipe PATH for writing, and closes it
     tell TEXT, pid       writes a line to `received`, the second one with the process id
+    environ              writes its environment there, as JSON
     stay                 waits for ever
 """
 
@@ -207,6 +208,9 @@ class Server:
 
     def do_pid(self, _: Any) -> None:
         self.do_tell({}, str(os.getpid()))
+
+    def do_environ(self, _: Any) -> None:
+        self.do_tell({}, json.dumps(dict(os.environ)))
 
     def do_tell(self, _: Any, text: str) -> None:
         write(self.received, text.encode() + b"\n")

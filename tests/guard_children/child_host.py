@@ -93,8 +93,10 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--frame-bytes", type=int, default=16 << 20)
     parser.add_argument("--shared", action="store_true")
     parser.add_argument("--children", type=int, default=64)
+    parser.add_argument("--children-each", type=int)
     parser.add_argument("--journal")
     parser.add_argument("--flights", default="off")
+    parser.add_argument("--stderr-in-errors", action="store_true")
     parser.add_argument("--set", action="append", default=[])
     parser.add_argument("command", nargs="+")
     args = parser.parse_args(arguments)
@@ -112,8 +114,10 @@ def main(arguments: Sequence[str]) -> None:
             args.command,
             shared=args.shared,
             children=args.children,
+            children_each=args.children_each,
             http=http,
             flights=args.flights,
+            stderr_in_errors=args.stderr_in_errors,
         )
         host = Host(backend, args.frame_bytes)
         config = uvicorn.Config(

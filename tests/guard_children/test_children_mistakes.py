@@ -4,19 +4,23 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
 import pytest
 from guarded import liar
-from hosted import NEWEST
-from http_client import BOTH, SECONDS, call, frame_of, initialize, modern
+from hosted import NEWEST, hosting
+from http_client import BOTH, SECONDS, call, frame_of, initialize, modern, request
 
 from assay.edges.guard.front.guarded import Request
 from assay.edges.guard.http_to_child.children import Children
+from assay.edges.guard.http_to_child.mistakes import FAILED
 from assay.edges.guard.overseer import Oversight
 from assay.edges.http.heads import RequestHead, read_head
 from assay.edges.recorder import Recorder, Records
+from assay.guard.guard import Mode
+from assay.guard.remap import Remap
 from assay.guard.terms import Terms
 from assay.limits import DEFAULT
 from assay.spec.revisions import LATEST
@@ -130,26 +134,47 @@ def test_nobody_waits_for_ever_and_the_next_is_answered(
     assert any(each.exc_info and each.exc_info[0] is ZeroDivisionError for each in caplog.records)
 
 
-def test_who_comes_right_after_a_mistake_gets_another_server(caplog: pytest.LogCaptureFixture) -> None:
-    """The one that was killed for it is still there for a moment."""
+@pytest.mark.parametrize("mode", ["audit", "enforce"])
+@pytest.mark.parametrize(
+    ("opened", "shared"),
+    [(in_session, False), (in_session, True), (without_session, False)],
+    ids=["own-child", "shared-child", "without-session"],
+)
+def test_a_mistake_fails_one_request_and_the_child_and_its_clients_go_on(
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
+    mode: Mode,
+    opened: Callable[[Children], Awaitable[dict[str, Any]]],
+    shared: bool,
+) -> None:
+    """Under audit the answer is forwarded as it came: nothing but the record of it is lost."""
     watcher = Mistaken(_is_answer)
     recorder = Recorder("http", "/mcp", Records(None), holding=True)
-    oversight = Oversight(Terms("enforce", DEFAULT, 60.0), recorder, watcher)
+    oversight = Oversight(Terms(mode, DEFAULT, 60.0), recorder, watcher)
+    pids = tmp_path / "pids"
+    command = liar(start=[["pid"]], received=str(pids))
 
     async def said() -> None:
-        children = Children(oversight, liar(), shared=True, clock=lambda: monotonic() + 10 * watcher.mended)
+        children = Children(oversight, command, shared=shared)
         try:
-            _, body, _ = await _called(children, await in_session(children))
-            assert b"its log says why" in body
+            headers, other = await opened(children), await opened(children)
+            answer = json.loads((await _called(children, headers))[1])
+            assert answer["id"] == 7
+            if mode == "audit":
+                assert "result" in answer
+            else:
+                assert (answer["error"]["code"], answer["error"]["data"]["detail"]) == (-32603, FAILED)
             watcher.mended = True
-            _, body, _ = await _called(children, await in_session(children))
-            assert "result" in json.loads(body)
+            for each in (headers, other):
+                assert "result" in json.loads((await _called(children, each))[1])
         finally:
             await children.close()
 
     with caplog.at_level(logging.ERROR, "assay"):
         asyncio.run(said())
     assert len(caplog.records) == 1
+    started = [each for each in pids.read_text().split("\n") if each.isdigit()]
+    assert len(started) == (1 if shared or opened is without_session else 2), "no child was started again"
 
 
 async def _called(children: Children, headers: dict[str, Any]) -> Told:
@@ -171,3 +196,112 @@ def test_sessions_are_counted_for_whoever_looks_at_the_metrics() -> None:
             await children.close()
 
     assert asyncio.run(counted()) == [0, 1]
+
+
+SHAPES: list[Any] = [[], [1], "x", 5, None, {"progressToken": [1]}, {"requestId": {}}, {"_meta": [1]}]
+METHODS = ["notifications/progress", "notifications/cancelled", "notifications/message", "roots/list", "nope"]
+ODD = [
+    {"jsonrpc": "2.0", "method": method, **more, **params}
+    for method in METHODS
+    for more in ({}, {"id": 5}, {"id": [5]})
+    for params in ({}, *({"params": each} for each in SHAPES))
+]
+"""Messages whose params are of every type, with and without an id."""
+
+
+@pytest.mark.parametrize("mode", ["audit", "enforce"])
+@pytest.mark.parametrize("kind", ["own", "shared", "stateless"])
+def test_nothing_that_a_server_says_makes_us_end_it(tmp_path: Path, mode: str, kind: str) -> None:
+    """Under audit all of it is forwarded, as far as it can be said whom it is for."""
+    odd = [["say", each] for each in ODD]
+    options = ("--shared",) if kind == "shared" else ()
+    received = tmp_path / "received"
+    on = {"tools/list": [*odd, ["good"]]}
+    script: dict[str, Any] = {"start": [["pid"]], "on": on, "received": str(received)}
+    with hosting(tmp_path, "--mode", mode, *options, **script) as service:
+        if kind == "stateless":
+            message = request(1, "tools/list", {}, LATEST)
+            message["params"]["_meta"]["progressToken"] = "t"
+            headers: dict[str, Any] = modern(message)
+        else:
+            message = request(1, "tools/list", {"_meta": {"progressToken": "t"}})
+            headers = service.session(NEWEST)
+        for _ in range(2):
+            answer = service.post(message, headers)
+            assert b'"id":1,' in answer.body
+            assert b'"inputSchema"' in answer.body
+        assert "Traceback" not in service.log.so_far()
+    assert len([each for each in received.read_text().split("\n") if each.isdigit()]) == 1
+
+
+@pytest.mark.parametrize("mode", ["audit", "enforce"])
+@pytest.mark.parametrize("kind", ["own", "shared", "stateless"])
+def test_nothing_that_a_client_says_makes_us_end_a_server(tmp_path: Path, mode: str, kind: str) -> None:
+    options = ("--shared",) if kind == "shared" else ()
+    received = tmp_path / "received"
+    asks, tells = ["prompts/list", "nope"], ["notifications/cancelled", "notifications/progress", "notifications/nope"]
+    on = {**{each: [["result", {}]] for each in asks}, **{each: [] for each in tells}}
+    script: dict[str, Any] = {"start": [["pid"]], "on": on, "received": str(received)}
+    with hosting(tmp_path, "--mode", mode, *options, **script) as service:
+        session = None if kind == "stateless" else service.session(NEWEST)
+        good = request("good", "tools/list", {}, "" if session else LATEST)
+        for method in [*asks, *tells]:
+            for params in ({}, *({"params": each} for each in SHAPES)):
+                odd = {"jsonrpc": "2.0", **({"id": 3} if method in asks else {}), "method": method, **params}
+                headers = session or {**modern(good), "mcp-method": method, "x-principal": "bob"}
+                assert service.post(odd, headers).status < 500
+        assert service.post(good, session or modern(good)).json()["id"] == "good"
+        assert "Traceback" not in service.log.so_far()
+    assert len([each for each in received.read_text().split("\n") if each.isdigit()]) == 1
+
+
+@pytest.mark.parametrize("opened", [in_session, without_session], ids=["sessions", "without-session"])
+def test_an_answer_that_cannot_be_routed_fails_its_request_only(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, opened: Callable[[Children], Any]
+) -> None:
+    """A mistake in the map of ids: who has asked is still known by the number in the answer."""
+    recorder = Recorder("http", "/mcp", Records(None), holding=True)
+    oversight = Oversight(Terms("enforce", DEFAULT, 60.0), recorder, Mistaken(lambda _: False))
+
+    def breaks(*_: Any) -> Any:
+        raise ZeroDivisionError("a mistake")
+
+    async def said() -> None:
+        children = Children(oversight, liar(), shared=True)
+        try:
+            headers = await opened(children)
+            with monkeypatch.context() as broken:
+                broken.setattr(Remap, "answer", breaks)
+                answer = json.loads((await _called(children, headers))[1])
+                assert (answer["id"], answer["error"]["code"]) == (7, -32603)
+            assert "result" in json.loads((await _called(children, headers))[1])
+        finally:
+            await children.close()
+
+    with caplog.at_level(logging.ERROR, "assay"):
+        asyncio.run(said())
+    assert len(caplog.records) == 1
+
+
+def test_a_session_that_cannot_be_opened_for_a_mistake_is_told_and_the_next_has_another_child(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder = Recorder("http", "/mcp", Records(None), holding=True)
+    oversight = Oversight(Terms("enforce", DEFAULT, 60.0), recorder, Mistaken(lambda _: False))
+
+    def breaks(*_: Any) -> Any:
+        raise ZeroDivisionError("a mistake")
+
+    async def said() -> None:
+        children = Children(oversight, liar(), shared=True)
+        try:
+            with monkeypatch.context() as broken:
+                broken.setattr(Remap, "answer", breaks)
+                both = await asyncio.gather(*(asked(children, initialize(NEWEST), {**BOTH}) for _ in range(2)))
+                assert all(b"its log says why" in body for _, body, _ in both)
+            await in_session(children)
+        finally:
+            await children.close()
+
+    with caplog.at_level(logging.ERROR, "assay"):
+        asyncio.run(said())

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from guarded import Watched, result
+from guarded import Watched, liar, result
 from hosted import NEWEST, begun, hosting
 from http_client import (
     BOTH,
@@ -19,12 +19,13 @@ from http_client import (
     command,
     events,
     initialize,
+    modern,
     notification,
     request,
     until,
 )
 
-from assay.spec.revisions import REVISIONS, handshake
+from assay.spec.revisions import LATEST, REVISIONS, handshake
 
 SESSIONS = [each for each in REVISIONS if handshake(each)]
 ASKS = {"jsonrpc": "2.0", "id": "s1", "method": "roots/list"}
@@ -78,11 +79,35 @@ def test_every_session_has_a_child_of_its_own_which_ends_with_it(tmp_path: Path)
         until(lambda: not other.is_alive())
 
 
-def test_somebody_elses_session_is_none(tmp_path: Path) -> None:
-    with hosting(tmp_path) as service:
-        headers = opened(service)
-        assert service.post(request(1, "ping"), {**headers, "x-principal": "mallory"}).status == 404
-        assert service.post(request(1, "ping"), headers).status == 200
+@pytest.mark.parametrize("shared", [(), ("--shared",)], ids=["own-child", "shared-child"])
+@pytest.mark.parametrize("mode", ["audit", "enforce"])
+def test_somebody_elses_session_is_none(tmp_path: Path, mode: str, shared: tuple[str, ...]) -> None:
+    """Whatever is asked of it, in whatever revision: 404, as for one that never was."""
+    with hosting(tmp_path, "--mode", mode, *shared) as service:
+        sessions = {each: opened(service, each) for each in SESSIONS}
+        for revision, headers in sessions.items():
+            theirs = {**headers, "x-principal": "mallory", "mcp-protocol-version": revision}
+            asks = [request(1, "ping"), call(2, "search", {"words": "a"}), notification("notifications/cancelled", {})]
+            statuses = [service.post(each, theirs).status for each in [*asks, result(5, {}), initialize(revision)]]
+            listens = {**theirs, "accept": "text/event-stream"}
+            statuses += [
+                service.ask("GET", headers=each).status for each in (listens, {**listens, "last-event-id": "1-0"})
+            ]
+            statuses.append(service.ask("DELETE", headers=theirs).status)
+            assert statuses == [404] * 8, revision
+        for headers in sessions.values():
+            assert service.post(request(1, "ping"), headers).status == 200
+
+
+def test_in_the_era_without_sessions_the_id_of_one_leads_nowhere(tmp_path: Path) -> None:
+    received = tmp_path / "received"
+    with hosting(tmp_path, start=[["pid"]], received=str(received)) as service:
+        mine = {"mcp-session-id": opened(service)["mcp-session-id"], "mcp-protocol-version": LATEST}
+        message = request(1, "tools/list", {}, LATEST)
+        assert service.post(message, {**modern(message), **mine, "x-principal": "mallory"}).status == 200
+        assert len([each for each in received.read_text().split("\n") if each.isdigit()]) == 2, "not that child"
+        assert [service.ask(each, headers={**BOTH, **mine}).status for each in ("GET", "DELETE")] == [405, 405]
+        assert service.post(request(2, "ping"), {**BOTH, "mcp-session-id": mine["mcp-session-id"]}).status == 200
 
 
 @pytest.mark.parametrize(
@@ -119,6 +144,35 @@ def test_one_child_too_many_is_refused_until_another_ends(tmp_path: Path) -> Non
         assert (answer.status, answer.header("retry-after")) == (503, "1")
         service.ask("DELETE", headers=headers)
         until(lambda: service.post(initialize(NEWEST)).status == 200)
+
+
+def test_a_principal_has_its_share_of_the_children(tmp_path: Path) -> None:
+    """The others, and requests without a session, are served all the same."""
+    with hosting(tmp_path, "--children", "3", "--children-each", "2") as service:
+        bob = [service.post(initialize(NEWEST), x_principal="bob") for _ in range(3)]
+        assert [each.status for each in bob] == [200, 200, 429]
+        assert (bob[2].header("retry-after"), bob[2].error()["code"]) == ("1", -32016)
+        assert bob[2].error()["data"]["detail"] == "you have too many servers at once"
+        alice = [service.post(initialize(NEWEST), x_principal="alice") for _ in range(2)]
+        assert [each.status for each in alice] == [200, 503]
+        for who in ("bob", "alice", "carl"):
+            message = request(1, "tools/list", {}, LATEST)
+            assert service.post(message, modern(message), x_principal=who).status == 200
+        ident = bob[0].header("mcp-session-id") or ""
+        assert service.ask("DELETE", headers={"mcp-session-id": ident, "x-principal": "bob"}).status == 200
+        until(lambda: service.post(initialize(NEWEST), x_principal="bob").status == 200)
+
+
+def test_sessions_that_share_a_child_need_one_place_for_it(tmp_path: Path) -> None:
+    with hosting(tmp_path, "--shared", "--children", "1") as service:
+        assert [service.post(initialize(NEWEST)).status for _ in range(3)] == [200, 200, 200]
+        assert service.post(initialize("2025-06-18")).status == 503
+
+
+def test_a_principal_has_its_share_of_the_sessions(tmp_path: Path) -> None:
+    with hosting(tmp_path, "--shared", "--children-each", "2", "--set", "sessions_each=1") as service:
+        statuses = [service.post(initialize(NEWEST), x_principal=who).status for who in ("bob", "bob", "alice")]
+        assert statuses == [200, 429, 200]
 
 
 def test_a_session_that_nobody_uses_ends_with_its_child(tmp_path: Path) -> None:
@@ -309,21 +363,42 @@ def test_a_child_that_ends_fails_what_is_open_once_and_its_session_is_gone(
             assert text.count(b"-32011") == 1
             assert b'"id":%d,' % ident in text
             assert found.encode() in text
-            assert b"oh no" in text
+            assert b"oh no" not in text
         assert service.post(request(3, "ping"), headers).status == 404
         assert service.post(request(3, "ping"), other).status == 200
     (flight,) = flights.iterdir()
     kept = flight.read_text()
     assert kept.count("initialize") == 2, "its own handshake, and nobody else's"
+    assert "oh no" in service.log.whole()
 
 
 def test_a_child_that_dies_before_it_is_opened_makes_the_next_wait(tmp_path: Path) -> None:
     with hosting(tmp_path, on={"initialize": [["log", "no key\n"], ["exit", 1]]}) as service:
         first = service.post(initialize(NEWEST))
-        assert first.error()["data"]["stderr"] == ["no key"]
+        assert b"no key" not in first.body
         assert first.header("mcp-session-id") is None
         again = service.post(initialize(NEWEST))
         assert again.error()["code"] == -32011
+        assert again.error()["data"]["violations"][0]["found"] == "none: it exited with status 1"
+        assert b"no key" not in again.body
+
+
+def test_where_that_is_allowed_a_session_reads_the_stderr_of_its_own_child_without_secrets(tmp_path: Path) -> None:
+    on = {"initialize": [["log", "no key\nAPI_KEY=s3cret\n"], ["exit", 1]]}
+    with hosting(tmp_path, "--stderr-in-errors", on=on) as service:
+        first = service.post(initialize(NEWEST)).error()["data"]
+        assert first["stderr"][0] == "no key"
+        assert "s3cret" not in str(first)
+        assert "stderr" not in service.post(initialize(NEWEST)).error()["data"], "it is of another session"
+
+
+def test_one_principal_cannot_keep_another_from_starting_a_child(tmp_path: Path) -> None:
+    flag = tmp_path / "flag"
+    command = ["/bin/sh", "-c", f'test -e "{flag}" && exec "$@"; touch "{flag}"; exit 1', "sh", *liar()]
+    with hosting(tmp_path, command=command) as service:
+        assert service.post(initialize(NEWEST), x_principal="bob").error()["code"] == -32011
+        assert service.post(initialize(NEWEST), x_principal="bob").error()["code"] == -32011, "too early"
+        assert service.post(initialize(NEWEST), x_principal="alice").header("mcp-session-id")
 
 
 def test_an_answer_that_never_comes_is_given_up(tmp_path: Path) -> None:

@@ -29,14 +29,16 @@ CHANGED = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
 LISTENING = {"accept": "text/event-stream"}
 
 
-def opened(service: Service, ident: Any = "open", revision: str = NEWEST, **capabilities: Any) -> dict[str, Any]:
+def opened(
+    service: Service, ident: Any = "open", revision: str = NEWEST, x_principal: str = "anonymous", **capabilities: Any
+) -> dict[str, Any]:
     """The headers of a new session."""
     message = initialize(revision, ident)
     message["params"]["capabilities"] = capabilities
-    answer = service.post(message)
+    answer = service.post(message, x_principal=x_principal)
     assert answer.status == 200, answer
     assert answer.json()["id"] == ident
-    headers = {**BOTH, "mcp-session-id": answer.header("mcp-session-id") or ""}
+    headers = {**BOTH, "mcp-session-id": answer.header("mcp-session-id") or "", "x-principal": x_principal}
     assert service.post(INITIALIZED, headers).status == 202
     return headers
 
@@ -95,6 +97,26 @@ def test_news_go_to_everybody_and_a_question_to_the_one_who_has_asked_something(
         assert service.post(answer, one).status == 202
         assert b'"id":"mine"' in wire.until(b"content")
         assert methods(received).count("answer") == 1
+
+
+def test_principals_never_share_a_child(tmp_path: Path) -> None:
+    """News of a child go to every session that shares it, and one session can make it end."""
+    received = tmp_path / "received"
+    on = {"tools/call": [["say", CHANGED], ["good"]], "prompts/list": [["exit", 3]]}
+    with hosting(tmp_path, "--shared", on=on, received=str(received)) as service:
+        alice, again, bob = (opened(service, x_principal=who) for who in ("alice", "alice", "bob"))
+        assert methods(received).count("initialize") == 2
+        listening = begun(service, None, {**bob, **LISTENING}, "GET")
+        listening.head()
+        heard = begun(service, None, {**again, **LISTENING}, "GET")
+        heard.head()
+        service.post(call(1, "search", {"words": "a"}), alice)
+        heard.until(b"list_changed")
+        assert b"it exited with status 3" in service.post(request(2, "prompts/list"), alice).body
+        assert service.post(request(3, "ping"), alice).status == 404
+        assert service.post(request(3, "ping"), bob).status == 200
+        assert service.ask("DELETE", headers=bob).status == 200
+        assert b"list_changed" not in b"".join(iter(listening.chunk, b""))
 
 
 def test_a_question_of_which_nobody_can_say_whose_it_is_is_answered_with_an_error(tmp_path: Path) -> None:

@@ -159,10 +159,27 @@ def test_when_the_child_ends_everybody_is_told_and_another_one_starts(tmp_path: 
             answer = wire.answer()
             assert (answer.status, answer.json()["id"], answer.error()["code"]) == (502, 1, -32011)
             assert answer.error()["data"]["violations"][0]["found"] == f"none: {found}"
-            assert answer.error()["data"]["stderr"] == ["oh no"]
+            assert "oh no" not in answer.body.decode(), "it may be about another client"
         good = call(1, "search", {"words": "sea"}, LATEST)
         until(lambda: asked(service, good).answer().status == 200)
     assert len(list(flights.iterdir())) == 1
+    assert "oh no" in service.log.whole()
+
+
+@pytest.mark.parametrize("options", [(), ("--stderr-in-errors",)], ids=["default", "allowed"])
+def test_nobody_reads_the_stderr_of_a_child_that_others_use(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """Neither those who wait when it ends, nor those who come in the pause before the next start."""
+    on = {"tools/call:mute": [], "tools/call:end": [["log", "API_KEY=s3cret\n"], ["exit", 1]]}
+    received = tmp_path / "received"
+    with hosting(tmp_path, *options, on=on, received=str(received)) as service:
+        waits = asked(service, call(1, "mute", {}, LATEST), x_principal="alice")
+        until(lambda: received.exists() and len(lines(received)) == 1)
+        first = asked(service, call(1, "end", {}, LATEST), x_principal="bob").answer()
+        in_pause = asked(service, call(1, "mute", {}, LATEST), x_principal="bob").answer()
+        for answer in (first, waits.answer(), in_pause):
+            assert "it exited with status 1" in answer.error()["data"]["violations"][0]["found"]
+            assert "s3cret" not in answer.body.decode()
+            assert "stderr" not in answer.error()["data"]
 
 
 def test_a_command_that_cannot_be_run_fails_every_request(tmp_path: Path) -> None:
@@ -229,18 +246,46 @@ def test_a_broken_answer_fails_the_request_that_it_shows(tmp_path: Path, place: 
         assert (answer.status, answer.json()["id"], answer.error()["code"]) == (502, "mine", -32010)
 
 
-def test_logs_go_to_the_one_who_has_asked_for_them(tmp_path: Path) -> None:
-    note = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "secret"}}
+LOGS = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "secret"}}
+
+
+def logging(message: dict[str, Any]) -> dict[str, Any]:
+    """A request that asks for logs."""
+    message["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = "debug"
+    return message
+
+
+def test_logs_go_to_a_request_that_asks_for_them_if_no_other_is_open(tmp_path: Path) -> None:
     received = tmp_path / "received"
-    on = {"tools/call:mute": [], "tools/call:logs": [["say", note], ["good"]]}
+    on = {"tools/call:mute": [], "tools/call:logs": [["say", LOGS], ["good"]]}
     with hosting(tmp_path, on=on, received=str(received)) as service:
-        other = asked(service, call(1, "mute", {}, LATEST))
-        until(lambda: received.exists() and len(lines(received)) == 1)
-        message = call(1, "logs", {}, LATEST)
-        message["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = "debug"
-        assert b"secret" in asked(service, message).answer().body
+        assert b"secret" in asked(service, logging(call(1, "logs", {}, LATEST))).answer().body
         assert b"secret" not in asked(service, call(1, "logs", {}, LATEST)).answer().body
+        other = asked(service, call(1, "mute", {}, LATEST))
+        until(lambda: len(lines(received)) == 3)
+        assert b"secret" not in asked(service, logging(call(1, "logs", {}, LATEST))).answer().body
         assert other.silent()
+
+
+def test_nobody_hears_what_the_child_logs_about_the_calls_of_others(tmp_path: Path) -> None:
+    """Neither while their request is open, nor after it was answered or cancelled: servers log late."""
+    received = tmp_path / "received"
+    on = {
+        "tools/call:logs": [["say", LOGS], ["good"], ["say", LOGS]],
+        "tools/call:leaves": [["tell", "begun"]],
+        "notifications/cancelled": [["say", LOGS], ["tell", "cancelled"]],
+        "subscriptions/listen": [],
+    }
+    with hosting(tmp_path, on=on, received=str(received)) as service:
+        bob = asked(service, logging(listen("b")), x_principal="bob")
+        until(lambda: received.exists() and len(lines(received)) == 1)
+        assert asked(service, call(1, "logs", {}, LATEST), x_principal="alice").answer().status == 200
+        with asked(service, call(2, "leaves", {}, LATEST), x_principal="alice"):
+            until(lambda: "begun" in received.read_text())
+        until(lambda: "cancelled\n" in received.read_text())
+        # Whatever was said before this answer has been handled when it comes.
+        assert asked(service, call(3, "search", {"words": "a"}, LATEST), x_principal="alice").answer().status == 200
+        assert bob.silent()
 
 
 def test_a_child_that_nobody_needs_ends_and_another_one_starts(tmp_path: Path) -> None:

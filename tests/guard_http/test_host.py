@@ -1,16 +1,20 @@
 """A host: every server of a client's configuration under one address, and what is wrong with one no other's matter."""
 
 import json
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from guarded import liar
 from http_client import BOTH, CATALOGUE, Service, call, initialize, modern, request, serving
 from lying_http import REVISION, Peer, Received, good, listening, lying
 from test_proxy_headers import refused
 
 from assay.clients.entries import ConfigError
+from assay.clients.environment import environment
 from assay.clients.hosting import Entry, entries
 from assay.edges.guard.front.guarded import Backend, Request
 from assay.edges.guard.front.host import Hosted
@@ -217,6 +221,83 @@ def test_every_server_of_a_file_has_a_path_of_its_own(tmp_path: Path) -> None:
     assert "assay: 'absent' of mcp.json does not work yet: cannot start ./nowhere: No such file or directory" in log
     assert "assay: guarding 4 servers of mcp.json at http://127.0.0.1:" in log
     assert "assay: 'old' of mcp.json is not served: it has the HTTP+SSE transport" in log
+
+
+def environment_of(guard: Service, received: Path, name: str) -> dict[str, str]:
+    """The environment that a server of the host has been started with."""
+    assert post(guard, f"/{name}/mcp", request(1, "tools/list", {}, LATEST)).status == 200
+    found: dict[str, str] = json.loads(received.read_text().split("\n")[0])
+    return found
+
+
+SECRETS = {"GITHUB_TOKEN": "gh-s3cret", "OTHER": "o-s3cret", "ASSAY_GUARD_TIMEOUT": "55", "LC_TIME": "C", "TZ": "UTC"}
+
+
+def hosted(directory: Path, **named: dict[str, str]) -> str:
+    """A configuration with a server for each of *named*, which are started with those variables."""
+    servers = {}
+    for name, env in named.items():
+        program, *args = liar(start=[["environ"]], received=str(directory / name))
+        servers[name] = {"command": program, "args": args, "env": env}
+    (directory / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    return str(directory / "mcp.json")
+
+
+def test_a_server_of_a_host_has_its_own_variables_and_not_those_of_the_others(tmp_path: Path) -> None:
+    file = hosted(tmp_path, plain={}, hub={"TOKEN": "${GITHUB_TOKEN}", "ASSAY_JOURNAL": "off"})
+    with listening(tmp_path, "--config", file, env=SECRETS) as guard:
+        plain, hub = (environment_of(guard, tmp_path / name, name) for name in ("plain", "hub"))
+    assert "s3cret" not in str(plain)
+    assert not [name for name in plain if name.startswith(("ASSAY_", "SYN_"))]
+    assert (plain["PATH"], plain["LC_TIME"], plain["TZ"]) == (os.environ["PATH"], "C", "UTC")
+    assert (hub.pop("TOKEN"), hub.pop("ASSAY_JOURNAL")) == ("gh-s3cret", "off")
+    assert "s3cret" not in str(hub)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"), [('["GITHUB_*"]', {"GITHUB_TOKEN"}), ('["*"]', {"GITHUB_TOKEN", "OTHER"})]
+)
+def test_an_operator_can_hand_on_more(tmp_path: Path, names: str, expected: set[str]) -> None:
+    settings = tmp_path / "settings.toml"
+    settings.write_text(f"[guard]\nenvironment = {names}\n")
+    with listening(tmp_path, "--config", hosted(tmp_path, a={}), "--config", str(settings), env=SECRETS) as guard:
+        found = environment_of(guard, tmp_path / "a", "a")
+    assert {"GITHUB_TOKEN", "OTHER", "ASSAY_GUARD_TIMEOUT"} & set(found) == expected
+
+
+def test_a_single_server_has_the_environment_of_the_guard(tmp_path: Path) -> None:
+    received = tmp_path / "received"
+    with listening(tmp_path, "--", *liar(start=[["environ"]], received=str(received)), env=SECRETS) as guard:
+        asking = request(1, "tools/list", {}, LATEST)
+        assert guard.post(asking, modern(asking)).status == 200
+    found = json.loads(received.read_text().split("\n")[0])
+    assert {name: found[name] for name in SECRETS} == SECRETS
+
+
+def test_a_command_is_looked_for_where_its_entry_says(tmp_path: Path) -> None:
+    """What is told at the start is what is true when it is started: both have the same PATH."""
+    there = tmp_path / "bin"
+    there.mkdir()
+    (there / "mine").symlink_to(sys.executable)
+    script = liar(received=str(tmp_path / "received"))[1:]
+    servers = {
+        "found": {"command": "mine", "args": script, "env": {"PATH": str(there)}},
+        "absent": {"command": "mine", "args": script},
+    }
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    with listening(tmp_path, "--config", str(tmp_path / "mcp.json")) as guard:
+        asking = request(1, "tools/list", {}, LATEST)
+        assert [post(guard, f"/{name}/mcp", asking).status for name in servers] == [200, 502]
+        log = guard.log.so_far()
+    assert "'absent' of mcp.json does not work yet" in log
+    assert "'found'" not in log
+
+
+@pytest.mark.parametrize("windows", [False, True])
+def test_what_a_shell_would_run_and_what_is_ours_is_not_handed_on(windows: bool) -> None:
+    given = {"PATH": "p", "HOME": "() { :;}", "SYSTEMROOT": "r", "ASSAY_X": "1", "X": "2", "LC_ALL": "C"}
+    found = environment(given, ["ASSAY_*"], {"X": "3"}, windows=windows)
+    assert found == {"PATH": "p", "LC_ALL": "C", "X": "3", **({"SYSTEMROOT": "r"} if windows else {})}
 
 
 def states(guard: Service) -> list[dict[str, str]]:

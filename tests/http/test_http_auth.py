@@ -9,7 +9,20 @@ from typing import Any
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
-from http_client import BOTH, Service, call, initialize, listen, modern, request, run, serving
+from http_client import (
+    BOTH,
+    STORE,
+    Service,
+    call,
+    frame_of,
+    initialize,
+    late_backend,
+    listen,
+    modern,
+    request,
+    run,
+    serving,
+)
 from jwt.algorithms import ECAlgorithm
 
 from assay.auth.keys import new_key, written_hash
@@ -81,6 +94,38 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 def bearer(secret: str) -> dict[str, str]:
     return {**BOTH, "authorization": f"Bearer {secret}"}
+
+
+# ── shares ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_principal_has_its_share_of_the_streams(tmp_path: Path) -> None:
+    (tmp_path / "assay.toml").write_text(KEYS)
+    with serving(tmp_path, "http.streams_each=1", "http.streams=3") as running:
+        for key, codes in ((BOB, [200, 429]), (ALICE, [200, 429])):
+            for code in codes:
+                wire = running.open()
+                message = listen()
+                wire.say("POST", "/mcp", frame_of(message), modern(message, authorization=f"Bearer {key}"))
+                assert wire.head().status == code
+            session = running.session("2025-11-25", authorization=f"Bearer {key}")
+            refused = running.ask("GET", "/mcp", headers={**session, "accept": "text/event-stream"})
+            assert (refused.status, refused.header("retry-after")) == (429, "10")
+
+
+def test_a_principal_has_its_share_of_the_requests(tmp_path: Path) -> None:
+    (tmp_path / "assay.toml").write_text(KEYS.replace("populate_backend", "diff_assets"))
+    with late_backend() as (backend, env), serving(tmp_path, "http.requests_each=1", env=env) as running:
+        wire = running.open()
+        wire.say("POST", "/mcp", frame_of(request(1, "populate_backend", STORE)), bearer(BOB))
+        backend.was_asked()
+        storing = request(2, "populate_backend", STORE)
+        refused = running.post(storing, bearer(BOB))
+        assert (refused.status, refused.header("retry-after"), refused.error()["code"]) == (429, "1", -32016)
+        assert running.post(ASKED, bearer(ALICE)).status == 200
+        backend.allowed.set()
+        assert wire.answer().status == 200
+        assert running.post(storing, bearer(BOB)).status == 200
 
 
 # ── keys ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -26,7 +26,7 @@ class Entry(NamedTuple):
     """The program and its arguments; empty for a server at a URL."""
     url: str = ""
     env: Mapping[str, str] = {}
-    """Variables beside those that we have ourselves."""
+    """Variables that the entry names, beside those that every server gets."""
     cwd: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
     trouble: str = ""

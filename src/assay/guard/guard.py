@@ -14,6 +14,7 @@ from assay.guard.failure import failed
 from assay.guard.outline import LOOKED_AT, Outline, outline
 from assay.ladder import framing, syntax
 from assay.limits import Limits
+from assay.message import params_of
 from assay.policy import Policy
 from assay.side import Id
 from assay.verdict import Exchange, Party, Verdict
@@ -87,6 +88,11 @@ class Guard:
         """The requests among them that want to hear of progress, by their token."""
         self._long: dict[Party, tuple[Verdict, bytes]] = {}
         """A message that is too long to be read, and the last of it so far, until its end has come."""
+
+    @property
+    def enforcing(self) -> bool:
+        """Whether what is refused stops here."""
+        return self._enforcing
 
     def hear(self, party: Party, frame: bytes, facts: Facts = NO_FACTS) -> Verdict:
         """The verdict on *frame*. Without findings it goes on as it came; otherwise `act` says what becomes of it."""
@@ -284,8 +290,7 @@ class Guard:
         if verdict.party is _CLIENT or verdict.method != "notifications/progress" or not verdict.accepted:
             return
         # What is wrong with it may have passed all the same.
-        params = verdict.value.get("params", {})
-        token = params.get("progressToken")
+        token = params_of(verdict.value).get("progressToken")
         ident = self._tokens.get(token) if isinstance(token, str | int) else None
         if ident is not None and self._since.pop(ident, None) is not None:
             self._since[ident] = self._clock()

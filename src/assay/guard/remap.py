@@ -126,7 +126,7 @@ class Remap(Generic[Owner]):
     def answer(self, frame: bytes) -> Routed[Owner]:
         """An answer of the server, to whom it is due."""
         number = _number(dict(_spots(frame, _ANSWERED)).get("id"))
-        ticket = self._take(number)
+        ticket = self.taken(number)
         return Routed(None, frame) if ticket is None else Routed(ticket.owner, _as(ticket, frame, _ANSWERED), number)
 
     def told(self, frame: bytes) -> Routed[Owner]:
@@ -144,7 +144,7 @@ class Remap(Generic[Owner]):
         """What cannot be read, with its end: if either shows that it answers somebody, it is theirs."""
         found = outline(frame, rest or frame)
         number = found.id if found.answers and type(found.id) is int else None
-        ticket = self._take(number)
+        ticket = self.taken(number)
         if ticket is None:
             return Routed(None, frame), rest
         mark = re.compile(rb'("id"[ \t\r\n]*+:[ \t\r\n]*+)%d(?![0-9])' % ticket.number)
@@ -153,7 +153,7 @@ class Remap(Generic[Owner]):
         theirs = mark.sub(lambda each: each[1] + spelt, rest, count=1)
         return Routed(ticket.owner, mine, number), theirs
 
-    def _take(self, number: int | None) -> Ticket[Owner] | None:
+    def taken(self, number: int | None) -> Ticket[Owner] | None:
         """The request of that number, which is answered now."""
         if number is None:
             return None

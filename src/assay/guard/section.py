@@ -77,7 +77,26 @@ class GuardSettings:
     """
 
     children: int = 64
-    """Child processes at once, where clients come over HTTP. A server takes some 50 MB; one more session gets 503."""
+    """
+    Child processes for sessions at once, where clients come over HTTP. A server takes some 50 MB; one more session gets
+    503. Requests without a session have one child beside these.
+    """
+
+    children_each: int = 16
+    """Of these, how many one principal may have, where ``[auth]`` tells principals apart; one more session gets 429."""
+
+    environment: tuple[str, ...] = ()
+    """
+    Variables of the guard that every server of a host gets, beside ``PATH``, ``HOME`` and the like and what its entry
+    names; ``MY_*`` for all that begin so. The guard has the tokens of all of them, so a server gets none by itself.
+    """
+
+    stderr_in_errors: bool = False
+    """
+    Whether a client over HTTP is told the last lines, redacted, that its session's own child wrote to stderr before it
+    ended. They may hold secrets of the server, so only the guard's own stderr has them otherwise. Over standard streams
+    the client started the server itself, and is always told.
+    """
 
     lock: str = "auto"
     """
@@ -101,8 +120,10 @@ class GuardSettings:
             raise ValueError(f"restart is one of {', '.join(POLICIES)}")
         if not 1 <= self.restarts <= 1000:
             raise ValueError("restarts is 1 to 1000")
-        if self.timeout < 0 or self.frame_bytes < 1 or self.children < 1:
-            raise ValueError("timeout is 0 or more, frame_bytes 1 or more, children 1 or more")
+        if self.timeout < 0 or min(self.frame_bytes, self.children, self.children_each) < 1:
+            raise ValueError("timeout is 0 or more, frame_bytes 1 or more, children and children_each 1 or more")
+        if any("=" in name or not name for name in self.environment):
+            raise ValueError("environment has names of variables, without values")
         if self.policy or self.exceptions:
             from assay.guard.ruling import check  # noqa: PLC0415 - the rules are not needed where nothing is said of them
 

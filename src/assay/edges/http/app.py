@@ -23,6 +23,7 @@ from assay.edges.http.door import METADATA, Door
 from assay.edges.http.events import event, primer
 from assay.edges.http.heads import SESSION, VERSION, Refusal, RequestHead, check_accept, read_head, refuse_head
 from assay.edges.http.probes import probes
+from assay.edges.http.quotas import Full, Quota
 from assay.edges.http.replies import (
     CLOSE,
     SMALL,
@@ -55,6 +56,7 @@ _log: Final = logging.getLogger("assay")
 _IN_SESSION: Final = Facts("http")
 
 _PLAIN_CONNECTIONS: Final = frozenset({None, b"keep-alive", b"Keep-Alive", b"close"})
+_ENDING: Final = Full(503, "the server is ending")
 
 
 class Caller(NamedTuple):
@@ -103,8 +105,9 @@ class App:
         self._http = http or Http()
         self._door = Door(safety or Safety(), gate, Principal("anonymous", methods.tier))
         self.sessions: Sessions[AssetServer] = Sessions(self._http, clock)
-        self.streams = Streams(self._http)
-        self.in_hand = 0
+        self.streams = Streams(self._http, gated=gate is not None)
+        each = self._http.requests_each if gate is not None else None
+        self._requests = Quota("requests", self._http.requests, each=each)
         self.stopping = False
         self._idle: dict[tuple[str | None, str], list[AssetServer]] = {}
         self._accepts = Accepts()
@@ -129,6 +132,11 @@ class App:
             _log.exception("%s %s failed", scope["method"], scope["path"], exc_info=error)
             # Where the answer has begun already this raises, and the connection ends.
             await refuse(send, "INTERNAL_ERROR", "the server failed; its log says why", [CLOSE])
+
+    @property
+    def in_hand(self) -> int:
+        """How many requests are being answered."""
+        return self._requests.held
 
     async def close(self) -> None:
         """Has nothing running that would have to be ended."""
@@ -172,15 +180,15 @@ class App:
 
     async def _counted(self, principal: Principal, head: RequestHead, receive: Receive, send: Send) -> None:
         """A POST, unless there are too many at once."""
-        if self.stopping or self.in_hand >= self._http.requests:
-            why = "the server is ending" if self.stopping else "too many requests at once"
-            await refuse(send, "OVERLOADED", why, [(b"retry-after", b"1"), CLOSE, *shared(head.headers)])
+        full = _ENDING if self.stopping else self._requests.full(principal.name)
+        if full is not None:
+            await full.refuse(send, [CLOSE, *shared(head.headers)])
             return
-        self.in_hand += 1
+        self._requests.take(principal.name)
         try:
             await self._post(principal, head, receive, send)
         finally:
-            self.in_hand -= 1
+            self._requests.give_back(principal.name)
 
     async def _post(self, principal: Principal, head: RequestHead, receive: Receive, send: Send) -> None:
         headers = head.headers
@@ -246,7 +254,7 @@ class App:
             and b"content-encoding" not in headers
             and self._accepts.read(headers.get(b"accept"))[0]
         )
-        if not plain or self.stopping or self.in_hand >= self._http.requests or may_take_long(frame, headers):
+        if not plain or self.stopping or self._requests.held >= self._http.requests or may_take_long(frame, headers):
             return None
         known = self._door.known(headers)
         # Revisions without handshake have no sessions: there the header means nothing.
@@ -268,11 +276,11 @@ class App:
             self._recorder.exchange(turn, (), moment, caller.headers)
             self._recorder.flush()
             # It waits for nothing that we do, so it takes no place of those who do.
-            self.in_hand -= 1
+            self._requests.give_back(caller.principal.name)
             try:
-                await self._subscription(server, turn.said, shared(caller.headers), receive, send)
+                await self._subscription(caller, server, turn.said, receive, send)
             finally:
-                self.in_hand += 1
+                self._requests.take(caller.principal.name)
             return
         if any(map(waits, turn.asked)):
             answers = []
@@ -384,14 +392,16 @@ class App:
         await slowly(send({"type": "http.response.body", "body": events}), self._http.send_seconds)
 
     async def _subscription(
-        self, server: AssetServer, said: Sequence[bytes], headers: Pairs, receive: Receive, send: Send
+        self, caller: Caller, server: AssetServer, said: Sequence[bytes], receive: Receive, send: Send
     ) -> None:
         """What `subscriptions/listen` opens: nothing changes while we run, so only the end of it is ever told."""
-        if self.stopping or self.streams.full:
-            await refuse(send, "OVERLOADED", "too many streams at once", [(b"retry-after", b"10"), *headers])
+        who, headers = caller.principal.name, shared(caller.headers)
+        full = _ENDING if self.stopping else self.streams.full(who)
+        if full is not None:
+            await full.refuse(send, headers, seconds=10)
             return
         first = [event(each) for each in said]
-        await self.streams.run(first, headers, receive, send, lambda: map(event, server.end()))
+        await self.streams.run(who, first, headers, receive, send, lambda: map(event, server.end()))
 
     async def _listen(self, principal: Principal, head: RequestHead, receive: Receive, send: Send) -> None:
         """GET: a stream for what the server has to say by itself, or the rest of one that broke off."""
@@ -406,9 +416,9 @@ class App:
         if session is None:
             await not_allowed(send, "POST", shared(headers))
             return
-        if self.stopping or self.streams.full:
-            told = [(b"retry-after", b"10"), *shared(headers)]
-            await refuse(send, "OVERLOADED", "too many streams at once", told)
+        full = _ENDING if self.stopping else self.streams.full(principal.name)
+        if full is not None:
+            await full.refuse(send, shared(headers), seconds=10)
             return
         last = head.last_event
         missed = session.after(last) if last is not None else []
@@ -418,7 +428,8 @@ class App:
         first = [event(data, ident) for ident, data in missed if data]
         if last is None and _primed(session):
             first = [primer(session.keep(session.new_stream(), 0, b""))]
-        await self.streams.run(first, shared(headers), receive, send, tuple, session, once=bool(missed))
+        who = principal.name
+        await self.streams.run(who, first, shared(headers), receive, send, tuple, session, once=bool(missed))
 
     async def _end_session(self, principal: Principal, head: RequestHead, send: Send) -> None:
         caller = await self._caller(principal, head, send)

@@ -28,6 +28,12 @@ class Http:
     requests: int = 1000
     """Requests in hand at once. One that waits for a backend takes about 20 kB; the next one gets 503."""
 
+    requests_each: int = 250
+    """Of these, how many one principal may have, where ``[auth]`` tells principals apart; the next one gets 429."""
+
+    requests_per_server: int = 500
+    """Of these, how many one server of a host may have, so that one that hangs leaves places for the others."""
+
     sessions: int = 10_000
     """Sessions of the handshake revisions at once, about 8 kB each. One more pushes out the one idle longest."""
 
@@ -42,6 +48,11 @@ class Http:
 
     forward_response_headers: tuple[str, ...] = ()
     """Names of further headers of its answers that a guard under enforce forwards to clients."""
+    streams_each: int = 250
+    """Of these, how many one principal may have, where ``[auth]`` tells principals apart; the next one gets 429."""
+
+    streams_per_server: int = 500
+    """Of these, how many one server of a host may have."""
 
     session_seconds: float = 1800.0
     """How long a session is kept that nobody uses: half an hour of a person's pause."""
@@ -70,8 +81,8 @@ class Http:
                 raise ValueError(f"{name} is not the name of a header")
             if name.lower() in _NEVER_FORWARDED or name.lower().startswith(("mcp-", "access-control-", "content-")):
                 raise ValueError(f"the header {name} is never forwarded")
-        for name in ("requests", "sessions", "sessions_each", "streams"):
-            if getattr(self, name) < 1:
+        for name in self.__slots__:
+            if type(getattr(self, name)) is int and getattr(self, name) < 1:
                 raise ValueError(f"{name} is at least 1")
         for name in self.__slots__:
             if name.endswith("_seconds") and not getattr(self, name) > 0:

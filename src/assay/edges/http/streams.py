@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from assay.edges.http.events import PING
+from assay.edges.http.quotas import Full, Quota
 from assay.edges.http.replies import STREAM, Pairs, Receive, Send, slowly
 from assay.edges.http.section import Http
 from assay.edges.http.sessions import Session
@@ -27,19 +28,20 @@ def close(closing: "Future[None]") -> None:
 class Streams:
     """All streams of one server. What is said on them is somebody else's business."""
 
-    __slots__ = ("_http", "_open")
+    __slots__ = ("_http", "_open", "_quota")
 
-    def __init__(self, http: Http) -> None:
+    def __init__(self, http: Http, *, gated: bool = False) -> None:
+        """Where it is *gated*, principals are told apart, and each has its share."""
         self._http = http
         self._open: set[Future[None]] = set()
+        self._quota = Quota("streams", http.streams, each=http.streams_each if gated else None)
 
     def __len__(self) -> int:
         return len(self._open)
 
-    @property
-    def full(self) -> bool:
-        """Whether there are as many as there may be."""
-        return len(self._open) >= self._http.streams
+    def full(self, principal: str) -> Full | None:
+        """Return why *principal* gets no stream; None if it does."""
+        return self._quota.full(principal)
 
     def end(self) -> None:
         """Ends them all, after what is still to be said on them."""
@@ -48,6 +50,7 @@ class Streams:
 
     async def run(
         self,
+        principal: str,
         first: Sequence[bytes],
         headers: Pairs,
         receive: Receive,
@@ -57,13 +60,14 @@ class Streams:
         *,
         once: bool = False,
     ) -> None:
-        """Sends *first*, then nothing but signs of life until either side ends it, then *last*."""
+        """Sends *first* to *principal*, then nothing but signs of life until either side ends it, then *last*."""
         closing: Future[None] = asyncio.get_running_loop().create_future()
 
         def end() -> None:
             close(closing)
 
         self._open.add(closing)
+        self._quota.take(principal)
         if session is not None:
             session.open_streams.add(end)
         watch = asyncio.ensure_future(until_gone(receive, closing))
@@ -84,5 +88,6 @@ class Streams:
         finally:
             watch.cancel()
             self._open.discard(closing)
+            self._quota.give_back(principal)
             if session is not None:
                 session.open_streams.discard(end)

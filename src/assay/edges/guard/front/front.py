@@ -14,12 +14,11 @@ from assay.edges.http.asking import headers_of
 from assay.edges.http.door import METADATA, Door
 from assay.edges.http.heads import Refusal, check_accept, read_head, refuse_head
 from assay.edges.http.probes import probes
+from assay.edges.http.quotas import Full, Quota
 from assay.edges.http.replies import CLOSE, Pairs, Receive, Reply, Route, Send, not_allowed, refuse, shared
 from assay.edges.http.section import Http
 
 _log: Final = logging.getLogger("assay")
-
-_TOO_MANY: Final = (b"retry-after", b"1")
 
 
 class Front:
@@ -41,8 +40,19 @@ class Front:
         self._http = http
         self._frame_bytes = frame_bytes
         self._zeros = b""
-        self.in_hand = 0
-        self.streams = 0
+        shared_by_many, gated = len(self._backends) > 1, door.gate is not None
+        self._requests = Quota(
+            "requests",
+            http.requests,
+            each=http.requests_each if gated else None,
+            per_server=http.requests_per_server if shared_by_many else None,
+        )
+        self._streams = Quota(
+            "streams",
+            http.streams,
+            each=http.streams_each if gated else None,
+            per_server=http.streams_per_server if shared_by_many else None,
+        )
         self.stopping = False
         self._routes: dict[str, Route] = {
             **probes(door, stopping=lambda: self.stopping, metrics=metrics),
@@ -68,6 +78,16 @@ class Front:
             _log.exception("%s %s failed", scope["method"], path, exc_info=error)
             # Where the answer has begun already this raises, and the connection ends.
             await refuse(send, "INTERNAL_ERROR", "the guard failed; its log says why", [CLOSE])
+
+    @property
+    def in_hand(self) -> int:
+        """How many requests are being answered."""
+        return self._requests.held
+
+    @property
+    def streams(self) -> int:
+        """How many streams are open."""
+        return self._streams.held
 
     def at_once(self, _: Pairs, __: bytes) -> Reply | None:
         """Nothing is: a server is always waited for."""
@@ -133,25 +153,20 @@ class Front:
             await refuse_head(unacceptable, head.headers, send)
         else:
             request = Request(head, scope["query_string"], b"", principal.name)
-            await self._counted(self._backends[path], request, receive, send)
+            await self._counted(path, request, receive, send)
 
-    async def _counted(self, backend: Backend, request: Request, receive: Receive, send: Send) -> None:
-        """A request, unless there are too many at once."""
-        if self.stopping or self._is_too_much(request.method):
-            why = "the guard is ending" if self.stopping else "too many requests at once"
-            await refuse(send, "OVERLOADED", why, [_TOO_MANY, CLOSE, *shared(request.headers)])
+    async def _counted(self, path: str, request: Request, receive: Receive, send: Send) -> None:
+        """A request to the backend at *path*, unless there are too many at once."""
+        quota = self._streams if request.method == "GET" else self._requests
+        full = Full(503, "the guard is ending") if self.stopping else quota.full(request.principal, path)
+        if full is not None:
+            await full.refuse(send, [CLOSE, *shared(request.headers)])
             return
-        is_stream = request.method == "GET"
-        self.streams += is_stream
-        self.in_hand += not is_stream
+        quota.take(request.principal, path)
         try:
-            await self._read(backend, request, receive, send)
+            await self._read(self._backends[path], request, receive, send)
         finally:
-            self.streams -= is_stream
-            self.in_hand -= not is_stream
-
-    def _is_too_much(self, method: str) -> bool:
-        return self.streams >= self._http.streams if method == "GET" else self.in_hand >= self._http.requests
+            quota.give_back(request.principal, path)
 
     def _too_long(self) -> bytes:
         """As many bytes as make a message too long, the same for all."""

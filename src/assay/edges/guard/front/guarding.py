@@ -1,6 +1,5 @@
 """`assay guard --listen`: everything put together, and what an operator can get wrong about it."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import NamedTuple, Protocol
@@ -70,17 +69,19 @@ class Desk(NamedTuple):
     def children(
         self, command: Sequence[str], route: str, env: Mapping[str, str] | None = None, cwd: str | None = None
     ) -> Backend:
-        """The server that *command* starts, with *env* beside our own. Raises `ImportError` if that cannot be had."""
+        """The server that *command* starts, in our own environment or *env*. Raises `ImportError` if there is none."""
         made: Backend = import_module("assay.edges.guard.http_to_child.children").Children(
             self.oversight(route, command),
             command,
-            env={**os.environ, **env} if env else None,
+            env=env,
             cwd=cwd,
             shared=self.settings.guard.shared,
             children=self.settings.guard.children,
+            children_each=self.settings.guard.children_each if self.gated else None,
             http=self.settings.http,
             flights=self.settings.guard.flights,
             redact=self.settings.journal.redact,
+            stderr_in_errors=self.settings.guard.stderr_in_errors,
             errors=self.errors,
         )
         return made

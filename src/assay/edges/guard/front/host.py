@@ -12,6 +12,7 @@ from urllib.parse import quote, urlsplit
 import orjson
 
 from assay import render
+from assay.clients.environment import environment
 from assay.clients.hosting import Entry
 from assay.edges.child import unstartable
 from assay.edges.guard.front.guarded import Backend, Request
@@ -118,7 +119,7 @@ class Host:
         for entry in self._entries:
             if entry.trouble:
                 desk.say(f"assay: {entry.name!r} of {self._file} is not served: {entry.trouble}")
-            elif entry.command and (why := unstartable(entry.command, env=_environ(entry), cwd=entry.cwd)):
+            elif entry.command and (why := unstartable(entry.command, env=_environ(entry, desk), cwd=entry.cwd)):
                 # It is served all the same: whoever installs it now need not start us again.
                 desk.say(f"assay: {entry.name!r} of {self._file} does not work yet: {why}")
         return {path_of(entry): _hosted(entry, desk) for entry in self._entries}
@@ -144,13 +145,14 @@ def _hosted(entry: Entry, desk: Desk) -> Hosted:
         if entry.url:
             headers = [(name.lower().encode(), value.encode()) for name, value in entry.headers]
             return desk.proxy(entry.url, headers, path, alone=False)
-        return desk.children(entry.command, path, entry.env, entry.cwd)
+        return desk.children(entry.command, path, _environ(entry, desk), entry.cwd)
 
     return Hosted(entry, make)
 
 
-def _environ(entry: Entry) -> dict[str, str]:
-    return {**os.environ, **entry.env}
+def _environ(entry: Entry, desk: Desk) -> dict[str, str]:
+    """The environment of a server: ours has the tokens of all the others."""
+    return environment(os.environ, desk.settings.guard.environment, entry.env)
 
 
 def _discovery(path: str, hosted: Hosted, door: Door) -> dict[str, Route]:

@@ -27,10 +27,12 @@ from assay.edges.guard.http_to_child.share import Client, SessionShare, Share, S
 from assay.edges.guard.http_to_child.stateless import Asking, Stateless, status
 from assay.edges.guard.overseer import Overseer, Oversight
 from assay.edges.http.asking import UNNAMED, Accepts, names_revision
+from assay.edges.http.quotas import Full, Quota
 from assay.edges.http.replies import CLOSE, Pairs, Receive, Send, not_allowed, refuse, reply, shared
 from assay.edges.http.section import Http
 from assay.edges.http.sessions import Session, Sessions
 from assay.edges.http.statuses import is_patient
+from assay.message import params_of
 from assay.spec.revisions import REVISIONS, handshake
 
 EARLY: Final = 0.05
@@ -43,6 +45,8 @@ TICK: Final = 0.25
 """Seconds between two looks at what has waited too long."""
 
 STOPPED: Final = "the guard was stopped"
+
+_TOO_MANY_SESSIONS: Final = Full(503, "too many sessions at once")
 
 _SESSION: Final = b"mcp-session-id"
 _VERSION: Final = b"mcp-protocol-version"
@@ -60,33 +64,40 @@ class Children:
         cwd: str | None = None,
         shared: bool = False,
         children: int = 64,
+        children_each: int | None = None,
         http: Http | None = None,
         flights: str = "off",
         redact: Sequence[str] = (),
+        stderr_in_errors: bool = False,
         errors: Callable[[bytes], None] | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         """
-        At most *children* run at once. With *shared* sessions that are opened in the same way share one.
+        At most *children* run at once for sessions, and *children_each* for those of one principal; None where nothing
+        tells principals apart. One more is for requests without a session. With *shared* sessions of one principal that
+        are opened in the same way share one.
 
         The last messages of a broken session go to *flights*, without what *redact* says. What children write to stderr
-        goes to *errors*.
+        goes to *errors*; with *stderr_in_errors* a session whose child has ended is told the last of it, redacted.
         """
         self._oversight = oversight
         self._recorder = oversight.recorder
         self._command = list(command)
         self._env, self._cwd = env, cwd
-        self._most = children
+        self._is_gated = children_each is not None
+        self._quota = Quota("servers", children, each=children_each)
         self._http = http or Http()
         self._flights, self._redact = flights, tuple(redact)
+        self._stderr_in_errors = stderr_in_errors
         self._errors = errors or _to_stderr
         self._clock = clock
         self._accepts = Accepts()
         self._is_shared = shared
-        self._shares: dict[bytes, SessionShare] = {}
+        self._shares: dict[tuple[str, bytes], SessionShare] = {}
         self._stateless = Stateless(oversight, self._stateless_share)
         self._modern: Share = self._stateless.share
-        self._backoff = Backoff(clock)
+        self._backoffs: dict[str, Backoff] = {}
+        """One for each principal: whoever makes its own children end must not keep others from starting theirs."""
         self._pipes: set[Pipe] = set()
         self._beside: set[asyncio.Task[None]] = set()
         self._ticking: asyncio.Task[None] | None = None
@@ -148,17 +159,18 @@ class Children:
 
     async def _open(self, request: Request, receive: Receive, send: Send) -> None:
         """`initialize`: a session, and a child for it."""
-        if not self._is_shared and len(self._pipes) >= self._most:
-            await _overloaded(request, send, "too many servers at once")
+        share = self._share_for(request) if self._is_shared else None
+        full = self._quota.full(request.principal) if share is None or not share.is_running else None
+        if full is not None:
+            await full.refuse(send, [CLOSE, *shared(request.headers)])
             return
         overseer = self._oversight.begin()
-        wire = (
-            SharedWire(self._share_for(request.frame)) if self._is_shared else Direct(self, self._backoff, self._clock)
-        )
+        wire = self._direct(request.principal) if share is None else SharedWire(share)
         talk = wire.talk = Talk(overseer, wire)
         session = self._sessions.begin(request.principal, talk)
         if session is None:
-            await _overloaded(request, send, "too many sessions at once")
+            full = Full(429, "you have too many sessions at once") if self._is_gated else _TOO_MANY_SESSIONS
+            await full.refuse(send, [CLOSE, *shared(request.headers)])
             return
         talk.session = session
         overseer.name(session.ident)
@@ -279,10 +291,18 @@ class Children:
 
     # ── children ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def spawn(self, owner: Owner) -> Pipe:
-        """A child. Raises `StartError`."""
-        if len(self._pipes) >= self._most:
-            raise StartError("cannot start one more: too many servers at once")
+    def spawn(self, owner: Owner, principal: str) -> Pipe:
+        """A child for sessions of *principal*. Raises `StartError`."""
+        full = self._quota.full(principal)
+        if full is not None:
+            raise StartError(f"cannot start one more: {full.why}")
+        pipe = self._spawn(owner)
+        self._quota.take(principal)
+        pipe.when_over(lambda: self._quota.give_back(principal))
+        return pipe
+
+    def _spawn(self, owner: Owner) -> Pipe:
+        """A child, which counts for no principal. Raises `StartError`."""
         pipe = Pipe(
             self._command, owner, limit=self._oversight.frame_bytes, errors=self._errors, env=self._env, cwd=self._cwd
         )
@@ -290,28 +310,34 @@ class Children:
         pipe.when_over(lambda: self._pipes.discard(pipe))
         return pipe
 
+    def _direct(self, principal: str) -> Direct:
+        """What leads from a session of *principal* to a child of its own."""
+        return Direct(self, lambda: self._backoffs.setdefault(principal, Backoff(self._clock)), self._clock)
+
     def _stateless_share(self, begin: Callable[[], Overseer]) -> Share:
         def broke(nobody: Overseer, _: Sequence[Client]) -> None:
             self._stateless.renew()
             # All of them are kept together, so that those of nobody are those of all.
             nobody.broke(self._flights, self._redact)
 
-        return Share(self.spawn, begin, self._recorder.flush, self._clock, broke)
+        # It has a place of its own: however many sessions there are, requests without one are answered.
+        return Share(self._spawn, begin, self._recorder.flush, self._clock, broke)
 
-    def _share_for(self, frame: bytes) -> SessionShare:
-        """The child of all sessions that are opened in this way."""
-        params = orjson.loads(frame).get("params")
-        told = (params.get("protocolVersion"), params.get("capabilities")) if isinstance(params, dict) else ()
+    def _share_for(self, request: Request) -> SessionShare:
+        """The child of all sessions that this principal opens in this way; no other principal shares it."""
+        params = params_of(orjson.loads(request.frame))
+        told = (params.get("protocolVersion"), params.get("capabilities")) if params else ()
         try:
-            key = orjson.dumps(told, option=orjson.OPT_SORT_KEYS)
+            key = request.principal, orjson.dumps(told, option=orjson.OPT_SORT_KEYS)
         except orjson.JSONEncodeError:
             # It is nested too deep, and will be refused.
-            key = b""
+            key = request.principal, b""
         if key not in self._shares:
             revision = told[0] if told and told[0] in REVISIONS else UNNAMED
             begin = partial(self._oversight.begin, revision=revision)
             flush, broke = self._recorder.flush, self._sessions_broke
-            self._shares[key] = SessionShare(self.spawn, begin, flush, self._clock, broke)
+            spawn = partial(self.spawn, principal=request.principal)
+            self._shares[key] = SessionShare(spawn, begin, flush, self._clock, broke)
         return self._shares[key]
 
     def _sessions_broke(self, _: Overseer, clients: Sequence[Client]) -> None:
@@ -329,6 +355,15 @@ class Children:
     def end(self, pipe: Pipe) -> None:
         """Ends a child, beside everything else."""
         self._do(pipe.end())
+
+    def shown(self, last_words: list[str]) -> list[str]:
+        """Return what a client may read of the last lines that its own child wrote to stderr."""
+        if not self._stderr_in_errors:
+            return []
+        from assay.journal.redaction import Redactor  # noqa: PLC0415 - for broken sessions only
+
+        redactor = Redactor(self._redact)
+        return [redactor.text(each) for each in last_words]
 
     def flush(self) -> None:
         """Puts on record what was heard."""
@@ -367,6 +402,7 @@ class Children:
         """Drops the sessions that nobody uses, and ends the children that nobody needs."""
         self._sessions.sweep()
         self._shares = {key: share for key, share in self._shares.items() if not share.is_spent}
+        self._backoffs = {name: each for name, each in self._backoffs.items() if not each.is_spent}
         for share in [self._modern, *self._shares.values()]:
             if share.is_idle(self._http.session_seconds):
                 self._do(share.end("nobody needed it"))
@@ -398,7 +434,7 @@ class Children:
 
 
 async def _overloaded(request: Request, send: Send, why: str) -> None:
-    await refuse(send, "OVERLOADED", why, [(b"retry-after", b"1"), CLOSE, *shared(request.headers)])
+    await Full(503, why).refuse(send, [CLOSE, *shared(request.headers)])
 
 
 async def _tell(request: Request, told: Whole, send: Send) -> None:

@@ -7,12 +7,12 @@ It knows streams and verdicts, neither pipes nor HTTP requests. Nothing here wai
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from assay import render
 from assay.conversation import Facts
-from assay.edges.guard.http_to_child.mistakes import FAILED, lost, tell
+from assay.edges.guard.http_to_child.mistakes import FAILED, Subject, contained, lost, subjects, tell
 from assay.edges.guard.http_to_child.outflow import SLOW, SLOW_BYTES, Post, Stream
 from assay.edges.guard.overseer import Heard, Overseer
 from assay.edges.http.replies import error_body
@@ -20,6 +20,7 @@ from assay.edges.http.sessions import Session
 from assay.edges.http.statuses import status_of
 from assay.guard.guard import cancelled, may_be_cancelled
 from assay.guard.outline import outline
+from assay.message import params_of
 from assay.rules import RULES, violation
 from assay.side import Id
 from assay.verdict import Party, Verdict
@@ -78,6 +79,11 @@ class Talk:
     def primed(self) -> bool:
         """Whether streams begin with an id to come back with."""
         return (self.overseer.guard.conversation.revision or "") >= "2025-11-25"
+
+    @property
+    def principal(self) -> str:
+        """Whose session it is."""
+        return self.session.principal if self.session is not None else ""
 
     @property
     def wants_logs(self) -> bool:
@@ -177,7 +183,51 @@ class Talk:
     # ── the server ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def from_server(self, frame: bytes, rest: bytes = b"") -> None:
-        """One line of the server, of one that is too long also its end."""
+        """
+        Handle one line of the server; *rest* is the end of an over-long one.
+
+        A mistake of ours fails only the requests that this line is about: the session and its child go on.
+        """
+        try:
+            self._from_server(frame, rest)
+        except Exception as error:  # a mistake of ours
+            tell("what a server said could not be dealt with", error)
+            self._mishandled(frame, rest)
+
+    def _mishandled(self, frame: bytes, rest: bytes) -> None:
+        """Leave nobody waiting for a line of the server that the guard failed to handle."""
+        try:
+            found = subjects(frame, rest)
+            whole = len(found) == 1 and not rest and not self.overseer.guard.enforcing
+            for each in found:
+                self.failed(each, frame if whole else None)
+        except Exception as error:  # another one: now it is not known who waits for what
+            tell("a session could not be told that the guard failed", error)
+            with contained("a session could not be ended as it should"):
+                self.drop(FAILED)
+
+    def failed(self, subject: Subject, frame: bytes | None = None) -> None:
+        """
+        The guard failed to handle what the server said about *subject*.
+
+        With *frame* the client gets that as it came, as under audit; without, whoever waits gets an error.
+        """
+        if subject.kind == "answer" and isinstance(subject.id, str | int | float):
+            self._forget(subject.id)
+            self._answer(frame or lost(subject.id, FAILED), subject.id)
+        elif frame is not None and subject.kind != "none":
+            self._hand(self._stream_for(None), frame, None)
+        elif subject.kind == "request":
+            self.wire.say(lost(subject.id, FAILED))
+
+    def _forget(self, ident: Any) -> None:
+        """Close a request that the guard answers itself: else its id would count as in use."""
+        for exchange in self.overseer.guard.conversation.open_requests(Party.CLIENT):
+            if exchange.id == ident:
+                with contained("what was heard could not be put on record"):
+                    self.overseer.give_up(exchange, "INTERNAL_ERROR", FAILED)
+
+    def _from_server(self, frame: bytes, rest: bytes) -> None:
         verdict, move = self.overseer.hear(Party.SERVER, frame, rest=rest)
         if move.to_server is not None:
             self.wire.say(move.to_server)
@@ -209,12 +259,17 @@ class Talk:
         if is_answer(verdict):
             self._answer(frame, verdict.exchange.id if verdict.exchange is not None else verdict.value.get("id"))
             return
-        stream = self._stream_for(verdict)
+        told = params_of(verdict.value).get("progressToken") if verdict.method == "notifications/progress" else None
+        asked = verdict.exchange.id if verdict.kind == "request" and verdict.exchange else None
+        self._hand(self._stream_for(told), frame, asked)
+
+    def _hand(self, stream: Stream | None, frame: bytes, asked: Id | None) -> None:
+        """Put a message on *stream*, or keep it until a client listens; *asked* is the id of a server's request."""
         if stream is not None:
             stream.say(frame)
             self._check_pace(stream)
         else:
-            self._keep(frame, verdict.exchange.id if verdict.kind == "request" and verdict.exchange else None)
+            self._keep(frame, asked)
 
     def _deliver_batch(self, verdict: Verdict, frame: bytes) -> None:
         """A batch of one client's answers goes to it as it is; of any other each message goes its own way."""
@@ -231,13 +286,11 @@ class Talk:
             if each.onward is not None:
                 self._deliver(each, each.onward)
 
-    def _stream_for(self, verdict: Verdict) -> Stream | None:
-        """Where a request or notification of the server goes; None if nobody listens."""
-        if verdict.method == "notifications/progress":
-            token = (verdict.value.get("params") or {}).get("progressToken")
-            post = self._tokens.get(token) if isinstance(token, str | int) else None
-            if post is not None and post.as_stream:
-                return post
+    def _stream_for(self, token: Any) -> Stream | None:
+        """Where a request or notification of the server goes, by its progress *token*; None if nobody listens."""
+        post = self._tokens.get(token) if isinstance(token, str | int) else None
+        if post is not None and post.as_stream:
+            return post
         posts = list(dict.fromkeys(post for each in self._posts.values() for post in each if post.as_stream))
         if len(posts) == 1:
             return posts[0]
@@ -332,7 +385,7 @@ class Talk:
     def drop(self, reason: str) -> None:
         """The session is over: whoever waits is told the *reason*, and the child is not needed any more."""
         if not self.ended:
-            self.server_ended(reason, [])
+            self.server_ended(reason)
         self.wire.leave()
 
     def stop(self) -> None:
@@ -340,13 +393,13 @@ class Talk:
         for stream in list(self._listeners):
             stream.end()
 
-    def server_ended(self, reason: str, last_words: list[str]) -> None:
-        """The server says no more: whoever waits is told so."""
+    def server_ended(self, reason: str, last_words: Sequence[str] = ()) -> None:
+        """The server says no more: whoever waits is told so, with those *last_words* of it."""
         if self.ended:
             return
         self.ended = True
         try:
-            for settled in self.overseer.server_ended(reason, last_words):
+            for settled in self.overseer.server_ended(reason, list(last_words)):
                 if settled.verdict.exchange is not None:
                     # Under audit too: a response has to end somehow, and this says most.
                     self._answer(settled.answer or settled.verdict.onward or b"", settled.verdict.exchange.id)

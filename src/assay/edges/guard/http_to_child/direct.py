@@ -15,14 +15,17 @@ from assay.guard.guard import line
 class House(Protocol):
     """Where children run."""
 
-    def spawn(self, owner: Owner) -> Pipe:
-        """Starts one. Raises `StartError`."""
+    def spawn(self, owner: Owner, principal: str) -> Pipe:
+        """Starts one for *principal*. Raises `StartError`."""
 
     def end(self, pipe: Pipe) -> None:
         """Ends one, soon."""
 
     def broke(self, talk: Talk) -> None:
         """One has ended by itself."""
+
+    def shown(self, last_words: list[str]) -> list[str]:
+        """Return what a client may read of the last lines that its own child wrote to stderr."""
 
     def flush(self) -> None:
         """Puts on record what was heard."""
@@ -31,8 +34,8 @@ class House(Protocol):
 class Direct:
     """One session, one child. It starts with the first message that goes to it."""
 
-    def __init__(self, house: House, backoff: Backoff, clock: Callable[[], float]) -> None:
-        """*backoff* counts the children that end before they have answered `initialize`."""
+    def __init__(self, house: House, backoff: Callable[[], Backoff], clock: Callable[[], float]) -> None:
+        """*backoff* gives what counts the children that end before they have answered `initialize`."""
         self._house = house
         self._backoff = backoff
         self._clock = clock
@@ -54,19 +57,20 @@ class Direct:
 
     def _start(self) -> None:
         self._left = True
-        if self._backoff.closed:
-            self._fail(self._backoff.reason, self._backoff.last_words)
+        backoff = self._backoff()
+        if backoff.closed:
+            self._fail(backoff.reason)
             return
         self._began = self._clock()
         try:
-            self._pipe = self._house.spawn(self)
+            self._pipe = self._house.spawn(self, self.talk.principal if self.talk is not None else "")
         except StartError as error:
-            self._backoff.failed(self._began, str(error), [])
-            self._fail(str(error), [])
+            backoff.failed(self._began, str(error))
+            self._fail(str(error))
 
-    def _fail(self, reason: str, last_words: list[str]) -> None:
+    def _fail(self, reason: str) -> None:
         if self.talk is not None:
-            self.talk.server_ended(reason, last_words)
+            self.talk.server_ended(reason)
 
     def slow(self, stream: Stream) -> None:
         """The client is slow: the child has to wait for it."""
@@ -85,7 +89,8 @@ class Direct:
         if self.talk is not None and self._pipe is not None:
             for each in lines:
                 self.talk.from_server(*each)
-            self._house.flush()
+            with contained("what was heard could not be put on record"):
+                self._house.flush()
 
     def ended(self, reason: str, last_words: list[str]) -> None:
         """The child has ended."""
@@ -93,8 +98,9 @@ class Direct:
             return
         self._pipe = None
         if not self.talk.opened:
-            self._backoff.failed(self._began, reason, last_words)
-        self.talk.server_ended(reason, last_words)
+            self._backoff().failed(self._began, reason)
+        # The session has this child to itself, so nothing of another client is in what it wrote.
+        self.talk.server_ended(reason, self._house.shown(last_words))
         with contained("the end of a server could not be reported"):
             self._house.broke(self.talk)
         self._house.flush()

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple, Protocol
 
 from assay.edges.child import CLOSED, TERMINATED, Child, why
-from assay.edges.guard.http_to_child.mistakes import FAILED, contained, tell
+from assay.edges.guard.http_to_child.mistakes import contained
 from assay.guard.outline import LOOKED_AT
 from assay.ladder.framing import Rest, Splitter
 
@@ -76,7 +76,7 @@ class Pipe:
         self._waiting = 0
         self._held = False
         self._writable = True
-        self._eof = self._exited = self._deaf = self._failed = False
+        self._eof = self._exited = self._deaf = False
         self._news = asyncio.Event()
         os.set_blocking(self._child.stdin, False)
         self._loop.add_reader(self._child.stdout, self._read)
@@ -175,15 +175,9 @@ class Pipe:
             self._tell(lines)
 
     def _tell(self, lines: Sequence[Line]) -> None:
-        try:
+        # The child did nothing wrong, and others may depend on it: our own mistake must not end it.
+        with contained("what a server said could not be dealt with"):
             self._owner.heard(lines)
-        except Exception as error:  # a mistake of ours: nobody may wait for what was lost by it
-            tell("what a server said could not be dealt with", error)
-            self._failed = True
-            self._child.signal(signal.SIGKILL)
-            # At once: who comes before its end is noticed would get a server that is as good as gone.
-            with contained("the end of a server could not be dealt with"):
-                self._owner.ended(FAILED, self._child.tail.lines())
 
     def _read_errors(self) -> None:
         data = _taken(self._child.stderr)
@@ -227,8 +221,6 @@ class Pipe:
 
     def _reason(self) -> str:
         status = self._child.status
-        if self._failed:
-            return FAILED
         if status is not None:
             return why(status)
         return "it closed its output" if self._eof else "it closed its input"

@@ -13,13 +13,14 @@ import orjson
 from assay import render
 from assay.edges.child import StartError
 from assay.edges.guard.http_to_child.backoff import Backoff
-from assay.edges.guard.http_to_child.mistakes import FAILED, contained
+from assay.edges.guard.http_to_child.mistakes import FAILED, Subject, contained, lost, subjects, tell
 from assay.edges.guard.http_to_child.outflow import SLOW_BYTES, Stream
 from assay.edges.guard.http_to_child.pipe import Line, Owner, Pipe
 from assay.edges.guard.overseer import Overseer
 from assay.guard.guard import line
 from assay.guard.remap import Remap, Routed, answer_as, key_of
 from assay.ladder import syntax
+from assay.message import answers
 from assay.verdict import Party
 
 _CANCELLED: Final = (
@@ -30,24 +31,27 @@ WHOSE: Final = "it cannot be said which client this is for"
 
 
 class UnavailableError(Exception):
-    """There is no child to ask, and why; and its last words."""
-
-    def __init__(self, reason: str, last_words: list[str]) -> None:
-        super().__init__(reason)
-        self.last_words = last_words
+    """There is no child to ask, and why."""
 
 
 class Client(Protocol):
     """Somebody who shares a child."""
 
     @property
+    def principal(self) -> str:
+        """Who it is."""
+
+    @property
     def wants_logs(self) -> bool:
         """Whether it has asked to hear what the child logs."""
 
     def from_server(self, frame: bytes, rest: bytes = b"") -> None:
-        """A message for it, in its own words."""
+        """A message for it, in its own words. Never raises."""
 
-    def server_ended(self, reason: str, last_words: list[str]) -> None:
+    def failed(self, subject: Subject) -> None:
+        """The guard failed to handle what the child said about *subject*, in the words of this client."""
+
+    def server_ended(self, reason: str) -> None:
         """The child says no more."""
 
 
@@ -83,6 +87,8 @@ class Share:
         self._nobody: Overseer | None = None
         self.clients: dict[Client, None] = {}
         """Those who stay, in the order in which they came."""
+        self._principals: set[str] = set()
+        """Who has used this run of the child: the first two principals."""
 
     @property
     def nobody(self) -> Overseer:
@@ -99,15 +105,20 @@ class Share:
         if self._pipe is not None:
             return
         if self._backoff.closed:
-            raise UnavailableError(self._backoff.reason, self._backoff.last_words)
+            raise UnavailableError(self._backoff.reason)
         self._began = self._clock()
         run = _Run(self)
         try:
             self._pipe = self._spawn(run)
         except StartError as error:
-            self._backoff.failed(self._began, str(error), [])
-            raise UnavailableError(str(error), []) from None
+            self._backoff.failed(self._began, str(error))
+            raise UnavailableError(str(error)) from None
         self._run = run
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a child."""
+        return self._pipe is not None
 
     def has_room(self, size: int) -> bool:
         """Whether *size* bytes more may wait for it."""
@@ -115,6 +126,8 @@ class Share:
 
     def say(self, client: Client, frame: bytes) -> None:
         """Sends any message of *client*, as far as it is the child's business, and its own."""
+        if len(self._principals) < 2:
+            self._principals.add(client.principal)
         value = orjson.loads(frame)
         if isinstance(value, list):
             for entry in render.entries(frame):
@@ -150,9 +163,30 @@ class Share:
         """What it said at once."""
         for each in lines:
             self._heard(each)
-        self._flush()
+        with contained("what was heard could not be put on record"):
+            self._flush()
 
     def _heard(self, said: Line) -> None:
+        """Handle one message. A mistake of ours fails only the request that it is about; the child goes on."""
+        try:
+            self._dispatch(said)
+        except Exception as error:  # a mistake of ours
+            tell("what a server said could not be dealt with", error)
+            with contained("a client could not be told that the guard failed"):
+                for each in subjects(*said):
+                    self._mishandled(each)
+
+    def _mishandled(self, subject: Subject) -> None:
+        """Leave nobody waiting for a message of the child that the guard failed to route."""
+        if subject.kind == "answer" and type(subject.id) is int:
+            asked = self._remap.taken(subject.id)
+            if asked is not None:
+                asked.owner.failed(Subject("answer", asked.key[1]))
+        elif subject.kind == "request":
+            self._remap.asked.pop(key_of(subject.id), None)
+            self._send(lost(subject.id, FAILED))
+
+    def _dispatch(self, said: Line) -> None:
         # Read as the judge does: what it cannot read, because it is nested too deep, is not looked into either.
         value = None if said.rest else syntax.read(said.frame)
         if isinstance(value, list):
@@ -163,39 +197,35 @@ class Share:
         else:
             routed, rest = self._remap.unreadable(said.frame, said.rest)
             if routed.owner is not None:
-                self._tell(routed.owner, routed.frame, rest)
+                routed.owner.from_server(routed.frame, rest)
             else:
                 self.from_nobody(said.frame, said.rest)
 
     def _route(self, frame: bytes, value: dict[str, Any]) -> None:
         routed: Routed[Client] = Routed(None, frame)
-        if _answers(value):
+        if answers(value):
             routed = self._remap.answer(frame)
         elif "id" not in value:
             routed = self._remap.told(frame)
         if routed.owner is not None:
-            self._tell(routed.owner, routed.frame)
+            routed.owner.from_server(routed.frame)
         elif not self._claimed(frame, value):
             self.from_nobody(frame)
 
-    def _tell(self, client: Client, frame: bytes, rest: bytes = b"") -> None:
-        """A message for *client*. Should it come to grief, what was for it is known to nobody any more but to it."""
-        try:
-            client.from_server(frame, rest)
-        except Exception:
-            with contained("a client could not be told that the guard failed"):
-                client.server_ended(FAILED, [])
-            raise
-
     def _claimed(self, frame: bytes, value: dict[str, Any]) -> bool:
-        """Finds somebody for a message that does not say whose it is; whether there is somebody."""
-        if value.get("method") != "notifications/message":
+        """
+        Hand a log message to the one open request, if that asked for logs; return whether it did.
+
+        A log message does not name its request, so it may be about any that is open. It may also be about one that
+        was answered or cancelled before: so once two principals have used this run of the child, neither gets any.
+        """
+        if value.get("method") != "notifications/message" or len(self._principals) > 1:
             return False
-        # Only who has asked for them gets any; of several, nobody can say whose they are.
-        wanting = [each for each in self._remap.everybody() if each.wants_logs]
-        if len(wanting) == 1:
-            self._tell(wanting[0], frame)
-        return len(wanting) == 1
+        waiting = self._remap.everybody()
+        if len(waiting) != 1 or not waiting[0].wants_logs:
+            return False
+        waiting[0].from_server(frame)
+        return True
 
     def from_nobody(self, frame: bytes, rest: bytes = b"") -> None:
         """A message that is for nobody: judged, told, and gone. If it asks something, it is answered."""
@@ -209,25 +239,26 @@ class Share:
         elif move.to_client is not None and verdict.kind == "unreadable":
             self.nobody.aside(frame)
 
-    def ended(self, reason: str, last_words: list[str]) -> None:
+    def ended(self, reason: str) -> None:
         """It has ended by itself: everybody is told, and the next who asks starts another."""
-        self._backoff.failed(self._began, reason, last_words)
+        self._backoff.failed(self._began, reason)
         nobody, everybody = self._nobody, self._everybody()
-        self._forget(reason, last_words)
+        self._forget(reason)
         with contained("the end of a server could not be reported"):
             self._broke(nobody or self._begin(), everybody)
 
     def _everybody(self) -> list[Client]:
         return list(dict.fromkeys([*self.clients, *self._remap.everybody()]))
 
-    def _forget(self, reason: str, last_words: list[str]) -> None:
+    def _forget(self, reason: str) -> None:
         everybody = self._everybody()
         self._pipe = self._run = self._nobody = None
+        self._principals = set()
         self._remap = Remap(stateless=self.stateless)
         self.clients = {}
         for client in everybody:
             with contained("a client could not be told that its server has ended"):
-                client.server_ended(reason, last_words)
+                client.server_ended(reason)
         with contained("what was heard could not be put on record"):
             self._flush()
 
@@ -248,13 +279,8 @@ class Share:
         """Ends the child, if there is one. Whoever still waits is told the *reason*."""
         pipe = self._pipe
         if pipe is not None:
-            self._forget(reason, [])
+            self._forget(reason)
             await pipe.end(at_once=at_once)
-
-
-def _answers(value: dict[str, Any]) -> bool:
-    """Whether a message of the child is an answer, or would be one without the method that it has as well."""
-    return "method" not in value or ("id" in value and ("result" in value or "error" in value))
 
 
 class _Run:
@@ -269,9 +295,10 @@ class _Run:
         if self._share._run is self:
             self._share.heard(lines)
 
-    def ended(self, reason: str, last_words: list[str]) -> None:
+    def ended(self, reason: str, _: list[str]) -> None:
+        """Many share the child: what it wrote to stderr may be about any of them, and is told to none."""
         if self._share._run is self:
-            self._share.ended(reason, last_words)
+            self._share.ended(reason)
 
 
 class Session(Client, Protocol):
@@ -301,7 +328,7 @@ class SharedWire:
         try:
             self._share.start()
         except UnavailableError as error:
-            self.talk.server_ended(str(error), error.last_words)
+            self.talk.server_ended(str(error))
         else:
             self._share.say(self.talk, frame)
 
@@ -350,9 +377,19 @@ class SessionShare(Share):
         self.clients.pop(client, None)
         if not self.clients:
             # Nobody has got an answer, and nobody would: the next tries another child.
-            task = asyncio.ensure_future(self.end("it did not answer initialize"))
-            self._beside.add(task)
-            task.add_done_callback(self._beside.discard)
+            self._end_soon("it did not answer initialize")
+
+    def _mishandled(self, subject: Subject) -> None:
+        """Give up a child whose answer to `initialize` was lost: no session is open yet, and none could be opened."""
+        if subject.kind == "answer" and self._opening:
+            self._end_soon(FAILED)
+        else:
+            super()._mishandled(subject)
+
+    def _end_soon(self, reason: str) -> None:
+        task = asyncio.ensure_future(self.end(reason))
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
 
     def _open(self, client: Client, frame: bytes) -> None:
         if self._result is not None:
@@ -365,12 +402,12 @@ class SessionShare(Share):
     def _route(self, frame: bytes, value: dict[str, Any]) -> None:
         super()._route(frame, value)
         # Nothing else is asked before it is answered.
-        if _answers(value) and self._opening and self._result is None:
+        if answers(value) and self._opening and self._result is None:
             waiting, self._opening = self._opening, []
             if "result" in value and "method" not in value:
                 self._result = frame
             for client, asked in waiting[1:]:
-                self._tell(client, answer_as(frame, asked))
+                client.from_server(answer_as(frame, asked))
 
     def _claimed(self, frame: bytes, value: dict[str, Any]) -> bool:
         """A question goes to the one who has asked something; news to everybody."""
@@ -381,12 +418,12 @@ class SessionShare(Share):
             if len(asking) != 1:
                 return False
             self._remap.asked[key_of(value["id"])] = asking[0]
-            self._tell(asking[0], frame)
+            asking[0].from_server(frame)
             return True
         for client in list(self.clients):
-            self._tell(client, frame)
+            client.from_server(frame)
         return bool(self.clients)
 
-    def _forget(self, reason: str, last_words: list[str]) -> None:
+    def _forget(self, reason: str) -> None:
         self._result, self._opening, self._initialized = None, [], False
-        super()._forget(reason, last_words)
+        super()._forget(reason)

@@ -13,12 +13,13 @@ import orjson
 from assay.conversation import Facts
 from assay.edges.guard.front.guarded import Request
 from assay.edges.guard.http_to_child.childtalk import Whole, is_answer, refusal, requests, unread
-from assay.edges.guard.http_to_child.mistakes import FAILED, lost, tell
+from assay.edges.guard.http_to_child.mistakes import FAILED, Subject, contained, lost, subjects, tell
 from assay.edges.guard.http_to_child.outflow import SLOW, SLOW_BYTES, Post
 from assay.edges.guard.http_to_child.share import Share, UnavailableError
 from assay.edges.guard.overseer import Overseer, Oversight
 from assay.errors import CanonicalError
 from assay.guard.guard import Settled, cancelled
+from assay.message import params_of
 from assay.spec.revisions import LATEST
 from assay.verdict import Party, Verdict
 
@@ -57,10 +58,37 @@ class Asking:
         self._share = stateless.share
 
     def from_server(self, frame: bytes, rest: bytes = b"") -> None:
-        """A message of the child, in the words of this client."""
-        if self.retired:
-            self._share.from_nobody(frame, rest)
+        """
+        Handle a message of the child, in the words of this client.
+
+        A mistake of ours fails this request only: the child and its other clients go on.
+        """
+        try:
+            if self.retired:
+                self._share.from_nobody(frame, rest)
+            else:
+                self._from_server(frame, rest)
+        except Exception as error:  # a mistake of ours
+            tell("what a server said could not be dealt with", error)
+            with contained("a client could not be told that the guard failed"):
+                for each in subjects(frame, rest):
+                    self.failed(each, None if rest or self.overseer.guard.enforcing else frame)
+
+    def failed(self, subject: Subject, frame: bytes | None = None) -> None:
+        """
+        The guard failed to handle what the child said about *subject*.
+
+        With *frame* the client gets that as it came, as under audit; without, it gets an error for an answer.
+        """
+        self.clean = False
+        if self.retired or self.post is None or not self.post.due:
             return
+        if subject.kind == "answer":
+            self.post.answer(frame or lost(self.ident, FAILED), self.ident)
+        elif frame is not None and subject.kind == "notification":
+            self._say(self.post, frame)
+
+    def _from_server(self, frame: bytes, rest: bytes) -> None:
         verdict, move = self.overseer.hear(Party.SERVER, frame, rest=rest)
         self.clean = self.clean and verdict.findings is None
         for settled in move.settled:
@@ -103,10 +131,10 @@ class Asking:
         if self.post is not None and answer:
             self.post.answer(answer, self.ident)
 
-    def server_ended(self, reason: str, last_words: list[str]) -> None:
+    def server_ended(self, reason: str) -> None:
         """The child says no more."""
         try:
-            for settled in self.overseer.server_ended(reason, last_words):
+            for settled in self.overseer.server_ended(reason, []):
                 self._settled(settled)
         except Exception as error:  # a mistake of ours
             tell("a request could not be ended as it should", error)
@@ -179,7 +207,7 @@ class Stateless:
             self.share.start()
             self.share.say(asking, frame)
         except UnavailableError as error:
-            asking.server_ended(str(error), error.last_words)
+            asking.server_ended(str(error))
         except Exception as error:  # a mistake of ours
             self._failed(asking, "a message could not be sent to a server", error)
         return asking
@@ -187,7 +215,10 @@ class Stateless:
     def _failed(self, asking: Asking, what: str, error: Exception) -> None:
         """A mistake of ours, in what is done for *asking*: it is told so."""
         tell(what, error)
-        asking.server_ended(FAILED, [])
+        asking.server_ended(FAILED)
+        # What is still open of it on the way to the child would count as somebody who waits.
+        with contained("a request could not be cancelled"):
+            self.share.leave(asking)
 
     def _fill(self, asking: Asking, verdict: Verdict, ident: Any, *, as_json: bool, as_stream: bool) -> None:
         asking.post = Post(as_json=as_json, as_stream=as_stream)
@@ -195,7 +226,7 @@ class Stateless:
         asking.ident = ident
         asking.clean = verdict.findings is None
         asking.listens = verdict.method == LISTENS
-        meta = (verdict.value.get("params") or {}).get("_meta") if isinstance(verdict.value, dict) else None
+        meta = params_of(verdict.value).get("_meta")
         asking.wants_logs = isinstance(meta, dict) and _LEVEL_KEY in meta
 
     def _narrowed(self, verdict: Verdict, content: bytes) -> bytes:
@@ -226,7 +257,7 @@ class Stateless:
             return
         if request.principal == "anonymous":
             return
-        ident = verdict.value["params"].get("requestId")
+        ident = params_of(verdict.value).get("requestId")
         found = [each for each in self.open if each.principal == request.principal and each.ident == ident]
         if len(found) == 1 and found[0].post is not None:
             found[0].clean = False
