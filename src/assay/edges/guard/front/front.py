@@ -8,14 +8,14 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from assay.edges.guard.front.guarded import Backend, Request
+from assay.edges.guard.front.guarded import Backend, Request, failure
 from assay.edges.http import body
 from assay.edges.http.asking import headers_of
 from assay.edges.http.door import METADATA, Door
 from assay.edges.http.heads import Refusal, check_accept, read_head, refuse_head
 from assay.edges.http.probes import probes
 from assay.edges.http.quotas import Full, Quota
-from assay.edges.http.replies import CLOSE, Pairs, Receive, Reply, Route, Send, not_allowed, refuse, shared
+from assay.edges.http.replies import CLOSE, Pairs, Receive, Reply, Route, Send, not_allowed, refuse, reply, shared
 from assay.edges.http.section import Http
 
 _log: Final = logging.getLogger("assay")
@@ -185,4 +185,10 @@ class Front:
                 except body.Gone:
                     return
             request = request._replace(frame=frame)
-        await backend.answer(request, receive, send)
+        try:
+            await backend.answer(request, receive, send)
+        except Exception as error:  # a mistake of ours: the request gets its answer, and only the log says why
+            _log.exception("a %s request failed", request.method, exc_info=error)
+            status, content = failure(request, "INTERNAL_ERROR", "the guard failed; its log says why")
+            # Where the answer has begun already this raises, and the connection ends.
+            await reply(send, status, content, [CLOSE, *shared(request.headers)])

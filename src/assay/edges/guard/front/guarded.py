@@ -1,14 +1,19 @@
 """
-A server behind the guard, as the HTTP front sees it: what it is handed, and what it must do with it. No code.
+A server behind the guard, as the HTTP front sees it: what it is handed, and what it must do with it. No I/O.
 
 The front reads requests, sees who may come in, and counts them; what becomes of a message is the backend's.
 """
 
 from typing import NamedTuple, Protocol
 
+import orjson
+
+from assay import render
 from assay.edges.http.asking import Headers
 from assay.edges.http.heads import RequestHead
 from assay.edges.http.replies import Receive, Send
+from assay.edges.http.statuses import is_patient
+from assay.errors import CanonicalError
 
 
 class Request(NamedTuple):
@@ -30,6 +35,19 @@ class Request(NamedTuple):
     def headers(self) -> Headers:
         """Every header by its name in lower case."""
         return self.head.headers
+
+
+def failure(request: Request, code: str, detail: str) -> tuple[int, bytes]:
+    """Return the status and the body of a canonical error for *request*, with the id of the request if it shows one."""
+    try:
+        message = orjson.loads(request.frame)
+        token = orjson.dumps(message["id"]) if type(message["id"]) in (str, int) else None
+    except (ValueError, KeyError, TypeError):
+        token = None
+    head = request.head
+    patient = token is not None and is_patient(head.revision, in_session=head.session is not None)
+    status = 200 if patient else CanonicalError.to_http_status(code)
+    return status, render.error_frame(token, CanonicalError.to_jsonrpc_error(code), {"detail": detail}, None)
 
 
 class Backend(Protocol):

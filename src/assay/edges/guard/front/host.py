@@ -11,19 +11,16 @@ from urllib.parse import quote, urlsplit
 
 import orjson
 
-from assay import render
 from assay.clients.environment import environment
 from assay.clients.hosting import Entry
 from assay.edges.child import unstartable
-from assay.edges.guard.front.guarded import Backend, Request
+from assay.edges.guard.front.guarded import Backend, Request, failure
 from assay.edges.guard.front.guarding import Desk
 from assay.edges.guard.http_to_http.oauth import Discovery
 from assay.edges.guard.http_to_http.proxy import Proxy
 from assay.edges.http.asking import ENDPOINT, headers_of
 from assay.edges.http.door import Door
 from assay.edges.http.replies import Receive, Route, Send, reads, reply, shared, text
-from assay.edges.http.statuses import is_patient
-from assay.errors import CanonicalError
 from assay.settings import SettingsError
 
 
@@ -67,7 +64,7 @@ class Hosted:
         if backend is not None:
             await backend.answer(request, receive, send)
             return
-        status, content = _unserved(request, self.trouble)
+        status, content = failure(request, "UPSTREAM_FAILURE", f"the server cannot be reached: {self.trouble}")
         await reply(send, status, content, shared(request.headers))
 
     def sweep(self) -> None:
@@ -85,20 +82,6 @@ class Hosted:
         """Ends it, if it runs."""
         if self._backend is not None:
             await self._backend.close()
-
-
-def _unserved(request: Request, why: str) -> tuple[int, bytes]:
-    """The answer to a request for a server that cannot be had, by its id."""
-    try:
-        message = orjson.loads(request.frame)
-        token = orjson.dumps(message["id"]) if type(message["id"]) in (str, int) else None
-    except (ValueError, KeyError, TypeError):
-        token = None
-    error = CanonicalError.to_jsonrpc_error("UPSTREAM_FAILURE")
-    head = request.head
-    patient = token is not None and is_patient(head.revision, in_session=head.session is not None)
-    status = 200 if patient else CanonicalError.to_http_status("UPSTREAM_FAILURE")
-    return status, render.error_frame(token, error, {"detail": f"the server cannot be reached: {why}"}, None)
 
 
 class Host:

@@ -26,7 +26,8 @@ from assay.edges.guard.http_to_child.pipe import Owner, Pipe
 from assay.edges.guard.http_to_child.share import Client, SessionShare, Share, SharedWire
 from assay.edges.guard.http_to_child.stateless import Asking, Stateless, status
 from assay.edges.guard.overseer import Overseer, Oversight
-from assay.edges.http.asking import UNNAMED, Accepts, names_revision
+from assay.edges.http.asking import UNNAMED, names_revision
+from assay.edges.http.heads import SESSION
 from assay.edges.http.quotas import Full, Quota
 from assay.edges.http.replies import CLOSE, Pairs, Receive, Send, not_allowed, refuse, reply, shared
 from assay.edges.http.section import Http
@@ -47,9 +48,6 @@ TICK: Final = 0.25
 STOPPED: Final = "the guard was stopped"
 
 _TOO_MANY_SESSIONS: Final = Full(503, "too many sessions at once")
-
-_SESSION: Final = b"mcp-session-id"
-_VERSION: Final = b"mcp-protocol-version"
 
 
 class Children:
@@ -91,7 +89,6 @@ class Children:
         self._stderr_in_errors = stderr_in_errors
         self._errors = errors or _to_stderr
         self._clock = clock
-        self._accepts = Accepts()
         self._is_shared = shared
         self._shares: dict[tuple[str, bytes], SessionShare] = {}
         self._stateless = Stateless(oversight, self._stateless_share)
@@ -118,11 +115,8 @@ class Children:
         if self._stopping:
             await _overloaded(request, send, "the guard is ending")
             return
-        version = request.headers.get(_VERSION)
-        told = None if version is None else version.decode("latin-1")
-        ident = request.headers.get(_SESSION)
-        # Revisions without handshake have no sessions: there the header means nothing.
-        if ident is not None and (told is None or told not in REVISIONS or handshake(told)):
+        ident, told = request.head.session, request.head.revision
+        if ident is not None:
             await self._in_session(request, ident, told, receive, send)
         elif request.method != "POST":
             await not_allowed(send, "POST", shared(request.headers))
@@ -182,13 +176,12 @@ class Children:
                 self._recorder.flush()
 
     async def _post(self, talk: Talk, request: Request, receive: Receive, send: Send) -> None:
-        as_json, as_stream = self._accepts.read(request.headers.get(b"accept"))
+        as_json, as_stream = request.head.as_json, request.head.as_stream
         if not talk.wire.has_room(len(request.frame)):
             await _overloaded(request, send, "the server does not read what it is sent")
             return
         opens = not talk.opened
-        version = request.headers.get(_VERSION, b"").decode("latin-1") or None
-        patient = is_patient(version, in_session=not opens)
+        patient = is_patient(request.head.revision, in_session=not opens)
         found = talk.hear(request.frame, as_json=as_json, as_stream=as_stream, patient=patient)
         self._recorder.flush()
         if isinstance(found, Whole):
@@ -203,14 +196,14 @@ class Children:
     async def _respond_in_session(
         self, talk: Talk, found: Post, request: Request, receive: Receive, send: Send, *, opens: bool
     ) -> None:
-        as_json, as_stream = found.as_json, self._accepts.read(request.headers.get(b"accept"))[1]
+        as_json, as_stream = found.as_json, request.head.as_stream
         early = EARLY if talk.primed and as_json and as_stream else None
         if await found.first(early, receive) and not found.ended:
             # What was asked goes on.
             return
         headers = [*shared(request.headers)]
         if opens and talk.opened and talk.session is not None and not talk.ended:
-            headers.append((_SESSION, talk.session.ident.encode()))
+            headers.append((SESSION, talk.session.ident.encode()))
         whole = found.whole
         if whole is not None and as_json:
             await reply(send, 200, whole, headers)
@@ -236,7 +229,7 @@ class Children:
     async def _listen(self, session: Session[Talk], request: Request, receive: Receive, send: Send) -> None:
         """GET: what the server says by itself, or the rest of a stream that broke off."""
         talk, headers = session.server, shared(request.headers)
-        last = request.headers.get(b"last-event-id")
+        last = request.head.last_event
         if last is None:
             await self._streamed(talk, talk.listen(), headers, receive, send)
             return
@@ -261,7 +254,7 @@ class Children:
         if not self._modern.has_room(len(request.frame)):
             await _overloaded(request, send, "the server does not read what it is sent")
             return
-        as_json, as_stream = self._accepts.read(request.headers.get(b"accept"))
+        as_json, as_stream = request.head.as_json, request.head.as_stream
         found = self._stateless.hear(request, version, as_json=as_json, as_stream=as_stream)
         self._recorder.flush()
         if isinstance(found, Whole):

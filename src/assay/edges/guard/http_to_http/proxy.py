@@ -122,6 +122,10 @@ class Proxy:
                 await self.tell(request, turn.told, send)
             else:
                 await self._watched(Errand(self, request, pairs, turn, send), receive)
+        except Exception:
+            # A mistake of ours, which the front answers: what was asked must not stay open in the session.
+            turn.forget()
+            raise
         finally:
             held.hands -= 1
             self.talks.done(talk)
