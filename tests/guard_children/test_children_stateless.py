@@ -54,6 +54,21 @@ def test_all_requests_go_to_one_child_which_is_none_of_a_session(tmp_path: Path)
         assert len([each for each in told if each.isdigit()]) == 2, "one for all requests, one for the session"
 
 
+@pytest.mark.parametrize("mode", ["audit", "enforce"])
+def test_no_handshake_reaches_the_child_that_all_share(tmp_path: Path, mode: str) -> None:
+    """Many servers settle their era with it: whoever sent one would take the child away from all others."""
+    received = tmp_path / "received"
+    on = {"initialize": [["good"], ["exit", 0]]}
+    with hosting(tmp_path, "--mode", mode, start=[["pid"]], on=on, received=str(received)) as service:
+        good = call(1, "search", {"words": "sea"}, LATEST)
+        assert asked(service, good).answer().status == 200
+        opening = initialize("2025-11-25")
+        asked(service, opening).answer()
+        assert asked(service, good).answer().status == 200
+        pids = [each for each in received.read_text().split("\n") if each.isdigit()]
+        assert len(pids) == (2 if mode == "audit" else 1)
+
+
 @pytest.mark.parametrize(
     "ident", [b"1", b'"1"', b"1.0", b"-0", b"1e2", b'"\\u0061"', b"123456789012345678901234567890"]
 )

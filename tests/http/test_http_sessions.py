@@ -469,6 +469,17 @@ def test_what_a_session_keeps_is_bounded() -> None:
     assert session.after(b"3-0") == []
 
 
+def test_a_principal_that_keeps_much_loses_its_own_and_not_that_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "REPLAYED_BY_ALL", 10_000)
+    within = Within()
+    every = [within.app.sessions.begin(who, AssetServer(within.methods)) for who in ("alice", *["bob"] * 20)]
+    for session in every:
+        assert session is not None
+        session.keep(session.new_stream(), 1, b"x" * 900)
+    kept = [bool(session is not None and session.after(b"1-0")) for session in every]
+    assert kept == [True] + [False] * 10 + [True] * 10
+
+
 def test_what_all_sessions_keep_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those used longest ago lose theirs first; a session that ends gives back what it had."""
     monkeypatch.setattr(sessions, "REPLAYED_BY_ALL", 10_000)

@@ -5,6 +5,7 @@ given.
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
+from functools import partial
 from secrets import token_urlsafe
 from typing import Final, Generic, TypeVar
 
@@ -71,6 +72,11 @@ class Session(Generic[S]):
             if one == int(stream) and count > int(number)
         ]
 
+    @property
+    def keeps(self) -> bool:
+        """Whether bytes of events are kept for it."""
+        return self._bytes > 0
+
     def forget(self) -> None:
         """Keeps none of its events any longer."""
         self._events.clear()
@@ -88,7 +94,7 @@ class Session(Generic[S]):
 class Sessions(Generic[S]):
     """All sessions, the one used longest ago first."""
 
-    __slots__ = ("_by_id", "_clock", "_dropped", "_each", "_http", "_kept")
+    __slots__ = ("_by_id", "_clock", "_dropped", "_each", "_http", "_kept", "_kept_by_all")
 
     def __init__(
         self, http: Http, clock: Callable[[], float], dropped: Callable[["Session[S]"], None] | None = None
@@ -99,7 +105,9 @@ class Sessions(Generic[S]):
         self._dropped = dropped
         self._by_id: OrderedDict[str, Session[S]] = OrderedDict()
         self._each: dict[str, int] = {}
-        self._kept = 0
+        self._kept: dict[str, int] = {}
+        """Bytes of events that are kept for each principal."""
+        self._kept_by_all = 0
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -116,7 +124,7 @@ class Sessions(Generic[S]):
             every = self._by_id.values()
             self.drop(next((each for each in every if not each.open_streams), next(iter(every))))
         # 256 bits: nobody guesses one.
-        session = Session(token_urlsafe(32), principal, server, self._clock(), self._count)
+        session = Session(token_urlsafe(32), principal, server, self._clock(), partial(self._count, principal))
         self._by_id[session.ident] = session
         self._each[principal] = self._each.get(principal, 0) + 1
         return session
@@ -163,11 +171,16 @@ class Sessions(Generic[S]):
             elif now - session.used > self._http.session_seconds:
                 self.drop(session)
 
-    def _count(self, more: int) -> None:
-        """Bounds what is kept by all: those used longest ago lose theirs first."""
-        self._kept += more
-        if more > 0 and self._kept > REPLAYED_BY_ALL:
-            for session in self._by_id.values():
-                session.forget()
-                if self._kept <= REPLAYED_BY_ALL:
-                    return
+    def _count(self, principal: str, more: int) -> None:
+        """Bound what is kept by all: whoever keeps most loses some, so that nobody pushes out what others keep."""
+        self._kept_by_all += more
+        kept = self._kept.pop(principal, 0) + more
+        if kept:
+            self._kept[principal] = kept
+        while more > 0 and self._kept_by_all > REPLAYED_BY_ALL:
+            most = max(self._kept, key=self._kept.__getitem__)
+            # The one used longest ago first.
+            found = next((each for each in self._by_id.values() if each.principal == most and each.keeps), None)
+            if found is None:
+                return
+            found.forget()

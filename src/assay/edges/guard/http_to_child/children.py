@@ -120,9 +120,11 @@ class Children:
             await self._in_session(request, ident, told, receive, send)
         elif request.method != "POST":
             await not_allowed(send, "POST", shared(request.headers))
-        elif _is_stateless(told, request.frame):
+        elif _is_stateless(told, request.frame) and (self._oversight.enforcing or not _opens(request.frame)):
             await self._without_session(request, told, receive, send)
         elif _opens(request.frame):
+            # Also if the header names the era without handshake, under audit: a handshake in the child that all share
+            # would settle its era for everybody else.
             await self._open(request, receive, send)
         else:
             await refuse(

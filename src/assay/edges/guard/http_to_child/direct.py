@@ -100,7 +100,10 @@ class Direct:
         if not self.talk.opened:
             self._backoff().failed(self._began, reason)
         # The session has this child to itself, so nothing of another client is in what it wrote.
-        self.talk.server_ended(reason, self._house.shown(last_words))
+        shown: list[str] = []
+        with contained("the last words of a server could not be shown"):
+            shown = self._house.shown(last_words)
+        self.talk.server_ended(reason, shown)
         with contained("the end of a server could not be reported"):
             self._house.broke(self.talk)
         self._house.flush()
