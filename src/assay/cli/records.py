@@ -58,7 +58,7 @@ def opened(
     if _wants_telemetry(settings):
         from assay.telemetry import Telemetry
 
-        telemetry = Telemetry.open(settings.telemetry, log=log)
+        telemetry = Telemetry.open(settings.telemetry, log=log, redact=settings.journal.redact)
     try:
         yield Records(journal, None, telemetry)
     finally:

@@ -84,9 +84,14 @@ class Run:
         """
         if self.deterministic:
             return self._sessions.setdefault(session, f"{len(self._sessions) + 1:012x}")
-        from hashlib import sha256  # noqa: PLC0415 - not where there is one connection only
+        return session_digest(session)
 
-        return sha256(session.encode(errors="replace")).hexdigest()[:12]
+
+def session_digest(session: str) -> str:
+    """What stands for a session in records that others may read: with its id they could go on with it."""
+    from hashlib import sha256  # noqa: PLC0415 - not where there is one connection only
+
+    return sha256(session.encode(errors="replace")).hexdigest()[:12]
 
 
 def _redactor(patterns: Sequence[str]) -> "Redactor":
