@@ -180,7 +180,13 @@ def _guard(
         lock=_lock(locked),
         lines=True,
     )
-    watch = Watch(log, errors.say, enforcing=terms.enforcing)
+    watch = Watch(
+        log,
+        say,
+        enforcing=terms.enforcing,
+        keeping=settings.guard.flights != "off",
+        redact=settings.journal.redact,
+    )
     with records_of(args, settings, say) as records:
         recorder = Recorder("stdio", "stdio", records, holding=True)
         renewal = _renewal(args, settings, watch, say, enforcing=terms.enforcing)
@@ -239,4 +245,6 @@ def _lock(locked: Locked | None) -> Inspection | None:
 
 
 def _say(errors: Outlet, line: str) -> None:
-    errors.say(line.encode(errors="replace"))
+    from assay.console.plain import plain
+
+    errors.say(plain(line).encode(errors="replace"))

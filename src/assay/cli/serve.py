@@ -159,10 +159,12 @@ def _sources(args: argparse.Namespace) -> dict[str, str]:
 
 
 def _log(line: str) -> None:
-    """One line to stderr; if nobody takes it, it is lost and the service goes on."""
+    """One line to stderr, safe for a terminal; if nobody takes it, it is lost and the service goes on."""
+    from assay.console.plain import plain
+
     if sys.stderr is not None:
         with suppress(OSError, ValueError):
-            print(line, file=sys.stderr, flush=True)
+            print(plain(line), file=sys.stderr, flush=True)
 
 
 @contextmanager

@@ -184,10 +184,12 @@ class Redactor:
 
     def violation(self, violation: Violation) -> dict[str, str]:
         """A violation as the journal has it: what was found may be the beginning of a secret."""
-        shown = as_json(violation)
+        return {**as_json(violation), "found": self.found(violation)}
+
+    def found(self, violation: Violation) -> str:
+        """What a violation has found, unless that may be the beginning of a secret."""
         steps = violation.at.replace("~1", "/").split("/")
-        shown["found"] = MASK if any(map(self.is_secret, steps)) else self.text(violation.found)
-        return shown
+        return MASK if any(map(self.is_secret, steps)) else self.text(violation.found)
 
     def _is_secret(self, name: str) -> bool:
         if self._extra is not None and self._extra(name):

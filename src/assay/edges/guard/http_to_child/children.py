@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import orjson
 
-from assay.edges.child import StartError
+from assay.edges.child import Labelled, StartError
 from assay.edges.guard.front.guarded import Request
 from assay.edges.guard.http_to_child.backoff import Backoff
 from assay.edges.guard.http_to_child.childtalk import Talk, Whole
@@ -64,13 +64,14 @@ class Children:
         flights: str = "off",
         redact: Sequence[str] = (),
         errors: Callable[[bytes], None] | None = None,
+        name: str = "",
         clock: Callable[[], float] = monotonic,
     ) -> None:
         """
         At most *children* run at once. With *shared* sessions that are opened in the same way share one.
 
         The last messages of a broken session go to *flights*, without what *redact* says. What children write to stderr
-        goes to *errors*.
+        goes to *errors*, with *name* or that of its program before each line.
         """
         self._oversight = oversight
         self._recorder = oversight.recorder
@@ -80,6 +81,7 @@ class Children:
         self._http = http or Http()
         self._flights, self._redact = flights, tuple(redact)
         self._errors = errors or _to_stderr
+        self._name = name or os.path.basename(self._command[0])
         self._clock = clock
         self._accepts = Accepts()
         self._is_shared = shared
@@ -283,8 +285,9 @@ class Children:
         """A child. Raises `StartError`."""
         if len(self._pipes) >= self._most:
             raise StartError("cannot start one more: too many servers at once")
+        errors = Labelled(self._name, self._errors).add
         pipe = Pipe(
-            self._command, owner, limit=self._oversight.frame_bytes, errors=self._errors, env=self._env, cwd=self._cwd
+            self._command, owner, limit=self._oversight.frame_bytes, errors=errors, env=self._env, cwd=self._cwd
         )
         self._pipes.add(pipe)
         pipe.when_over(lambda: self._pipes.discard(pipe))

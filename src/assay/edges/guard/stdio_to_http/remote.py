@@ -15,7 +15,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from assay import render
-from assay.edges.guard.overseer import Overseer, Oversight
+from assay.edges.guard.overseer import Overseer, Oversight, Watcher
 from assay.edges.guard.stdio_to_http.client import Client
 from assay.edges.guard.stdio_to_http.dialogue import Asked, Dialogue, SessionGone
 from assay.edges.guard.stdio_to_http.upstream import Lost, Upstream, objection_to, shown_url
@@ -80,6 +80,7 @@ def run(
     patience: float = 0.0,
     log: Log = lambda _: None,
     errors: Outlet | None = None,
+    watcher: Watcher | None = None,
     source: int = 0,
     sink: int = 1,
 ) -> int:
@@ -88,10 +89,11 @@ def run(
 
     *headers* go with every request. *patience* is how many seconds after the client's last word its requests are still
     waited for; 0 for ever. Lines for people go to *log*; what waits in *errors* is written as there is room.
+    With *watcher*, that one keeps the last messages.
     """
 
     async def serve() -> int:
-        return await Remote(target, headers, oversight, patience, log, errors, source, sink).serve()
+        return await Remote(target, headers, oversight, patience, log, errors, watcher, source, sink).serve()
 
     parts = urlsplit(target)
     if parts.scheme == "http" and not leads_here(parts.hostname or ""):
@@ -116,10 +118,11 @@ class Remote:
         patience: float,
         log: Log,
         errors: Outlet | None,
+        watcher: Watcher | None,
         source: int,
         sink: int,
     ) -> None:
-        self._overseer: Overseer = oversight.begin()
+        self._overseer: Overseer = oversight.begin(watcher=watcher)
         self._guard = self._overseer.guard
         self._say = log
         self._errors = errors
