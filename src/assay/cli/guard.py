@@ -127,9 +127,11 @@ def _run(args: argparse.Namespace) -> int:
     """A client on our standard streams."""
     from assay.cli.serve import _log, _open_standard_streams
     from assay.edges.child import Child, StartError
+    from assay.edges.hangup import heed
     from assay.edges.pipes import Outlet, Signals
     from assay.settings import load
 
+    heed()
     _open_standard_streams()
     settings = load(os.environ, os.curdir, file=settings_file(args.config), flags=args.set, log=signed(_log))
     errors = Outlet(2, shared=True, most=_MOST_LOGGED)

@@ -109,6 +109,10 @@ class Told(NamedTuple):
     sent: int
     failed: bool = False
     code: str | None = None
+    repeated: int = 0
+    """How many messages it stands for, if that is not one alone."""
+    came: int = 0
+    """Bytes of all of those."""
 
 
 def status_of(verdict: Verdict, *, failed: bool = False) -> Status:
@@ -135,14 +139,14 @@ def record(verdict: Verdict, moment: Moment, told: Told, run: Run) -> dict[str, 
         "durationMs": orjson.Fragment(told.duration),
         # Nothing that passes here is tried again by us.
         "attempt": 1,
-        "inputBytes": len(verdict.frame),
+        "inputBytes": told.came if told.repeated else len(verdict.frame),
         "outputBytes": told.sent,
         "error": None if status == "ok" else _error(verdict, status, told.code, run),
-        "metadata": _metadata(verdict, moment, run),
+        "metadata": _metadata(verdict, moment, told, run),
     }
 
 
-def _metadata(verdict: Verdict, moment: Moment, run: Run) -> dict[str, Any]:
+def _metadata(verdict: Verdict, moment: Moment, told: Told, run: Run) -> dict[str, Any]:
     found: dict[str, Any] = {
         "schemaVersion": SCHEMA_VERSION,
         "deterministic": run.deterministic,
@@ -160,6 +164,8 @@ def _metadata(verdict: Verdict, moment: Moment, run: Run) -> dict[str, Any]:
         found["restarts"] = run.restarts
     if not verdict.accepted and verdict.onward is verdict.frame:
         found["passed"] = True
+    if told.repeated:
+        found["repeated"] = told.repeated
     if run.payloads:
         if run.mode:
             found["mode"] = run.mode

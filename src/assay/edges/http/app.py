@@ -131,8 +131,9 @@ class App:
         """Has nothing running that would have to be ended."""
 
     def sweep(self) -> None:
-        """Drops the sessions that nobody uses."""
+        """Drops the sessions that nobody uses, and has written down what waits for that."""
         self.sessions.sweep()
+        self._recorder.flush()
 
     def stop(self) -> None:
         """From now on nothing new is begun; streams end, after what is still to be said on them."""

@@ -35,8 +35,14 @@ class Front:
         frame_bytes: int,
         metrics: Callable[[], bytes],
         beside: Mapping[str, Route] | None = None,
+        tend: Callable[[], None] = lambda: None,
     ) -> None:
-        """*backends* by path, *metrics* as they are to be shown. *beside* are further routes, by path."""
+        """
+        *backends* by path, *metrics* as they are to be shown. *beside* are further routes, by path.
+
+        *tend* is called once a second.
+        """
+        self._tend = tend
         self._backends = dict(backends)
         self._door = door
         self._http = http
@@ -80,6 +86,7 @@ class Front:
 
     def sweep(self) -> None:
         """Has every backend drop what nobody uses, if it does."""
+        self._tend()
         for backend in self._backends.values():
             sweep = getattr(backend, "sweep", None)
             if sweep is not None:
