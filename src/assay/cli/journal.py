@@ -267,9 +267,9 @@ def _title(entry: Entry) -> str:
     from assay.console.journal import title
     from assay.console.plain import plain
 
-    return (
-        "no record" if entry.record is None else f"{entry.record['metadata'].get('party')} {plain(title(entry.record))}"
-    )
+    if entry.record is None:
+        return "no record"
+    return plain(f"{entry.record['metadata'].get('party')} {title(entry.record)}")
 
 
 def _values(one: object, other: object) -> Iterator[str]:

@@ -123,7 +123,7 @@ class App:
         try:
             await route(scope, receive, send)
         except Exception as error:  # a mistake of ours: nobody sees it but the operator
-            _log.exception("%s %s failed", scope["method"], scope["path"], exc_info=error)
+            _log.exception("%s %a failed", scope["method"], scope["path"], exc_info=error)
             # Where the answer has begun already this raises, and the connection ends.
             await refuse(send, "INTERNAL_ERROR", "the server failed; its log says why", [CLOSE])
 

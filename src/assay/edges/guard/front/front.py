@@ -73,7 +73,7 @@ class Front:
                 there = ", ".join([*self._backends][:10])
                 await refuse(send, "METHOD_NOT_FOUND", f"there is nothing here; MCP is at {there}")
         except Exception as error:  # a mistake of ours: nobody sees it but the operator
-            _log.exception("%s %s failed", scope["method"], path, exc_info=error)
+            _log.exception("%s %a failed", scope["method"], path, exc_info=error)
             # Where the answer has begun already this raises, and the connection ends.
             await refuse(send, "INTERNAL_ERROR", "the guard failed; its log says why", [CLOSE])
 

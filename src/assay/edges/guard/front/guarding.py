@@ -190,7 +190,7 @@ def run(
         frame_bytes=terms.limits.frame_bytes,
         metrics=metrics.render,
         beside=servers.beside(backends, door),
-        tend=records.journal.tend if records.journal is not None else lambda: None,
+        tend=Recorder("http", "/", every).flush,
     )
     metrics.gauge("assay_sessions", "Sessions of the handshake revisions.", lambda: _sessions(backends))
     metrics.gauge("assay_streams", "Streams that are open.", lambda: front.streams)
