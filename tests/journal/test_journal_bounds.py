@@ -281,6 +281,14 @@ def test_garbage_that_comes_again_and_again_is_one_record_and_a_count(tmp_path: 
     assert "(no message) × 1,000" in shown
 
 
+@pytest.mark.parametrize("frame", [b"1", b"{}", b"[]", b"[1]", b'"x"', b"\xff", b"oops", b'{"id":1}'])
+def test_every_kind_of_garbage_is_counted(tmp_path: Path, frame: bytes) -> None:
+    journal = opened(tmp_path)
+    told(journal, [frame] * 100)
+    journal.close()
+    assert counts(tmp_path) == [0, 99]
+
+
 def test_what_is_wrong_otherwise_or_is_said_by_another_has_a_record_of_its_own(tmp_path: Path) -> None:
     journal = opened(tmp_path)
     recorder = told(journal, [b"1", b"oops", b"1"], "a")

@@ -9,6 +9,7 @@ from time import perf_counter, time_ns
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from assay.journal.moment import FRESH, Moment
+from assay.journal.repeats import GARBAGE
 from assay.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class Recorder:
         """One message that passed, or did not, between two others; its answer is known by what it was known by."""
         journal = self._journal
         if journal is not None:
-            if (journal.rows or verdict.kind == "unreadable") and self._repeats(journal, verdict, began, sent, session):
+            if (journal.rows or verdict.kind in GARBAGE) and self._repeats(journal, verdict, began, sent, session):
                 pass
             else:
                 note = journal.note(verdict, began, session) if verdict.findings is None else None
@@ -184,7 +185,7 @@ class Recorder:
         if journal is not None:
             held, line = self._held, journal.line
             sent = sum(map(len, said)) if said else len(heard.frame)
-            unsure = journal.rows or heard.kind == "unreadable"
+            unsure = journal.rows or heard.kind in GARBAGE
             if not (unsure and self._repeats(journal, heard, moment.began, sent, moment.session)):
                 held.append(line(heard, moment, sent, code=refused))
             for verdict, code in answers:

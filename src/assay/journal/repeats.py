@@ -8,7 +8,10 @@ from collections.abc import Callable
 from typing import Final
 
 from assay.journal.moment import Moment
-from assay.verdict import Party, Verdict
+from assay.verdict import Kind, Party, Verdict
+
+GARBAGE: Final[frozenset[Kind]] = frozenset({"unreadable", "batch"})
+"""What may be no message at all; a batch is none if nothing is in it."""
 
 SECONDS: Final = 1.0
 """How long messages are counted before that is written down."""
@@ -91,7 +94,7 @@ class Repeats:
 
     def _key(self, verdict: Verdict) -> object:
         """What the messages of a row have in common; None for what is no garbage, or may answer something."""
-        if verdict.kind != "unreadable" or verdict.exchange is not None:
+        if verdict.kind not in GARBAGE or not verdict.violations or verdict.exchange is not None or verdict.parts:
             return None
         wrong = tuple((each.rule, each.at, each.action) for each in verdict.violations)
-        return wrong, verdict.onward is None, verdict.frame if self._verbatim else None
+        return verdict.kind, wrong, verdict.onward is None, verdict.frame if self._verbatim else None

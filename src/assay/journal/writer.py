@@ -337,7 +337,7 @@ class Journal:
         """
         Whether *verdict* only counts, since it is the same garbage as the one before; and lines to be written first.
 
-        To be asked about what is unreadable, and while there are `rows` about everything.
+        To be asked about what may be garbage, and while there are `rows` about everything.
         """
         if self._run.deterministic:
             # When something is counted depends on the time.
