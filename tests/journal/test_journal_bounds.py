@@ -1,10 +1,12 @@
 """How much a journal takes: files of a certain length, all of them together, and garbage that is only counted."""
 
+import gc
 import os
 import signal
 import stat
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +72,7 @@ def test_a_run_goes_on_in_further_files_that_are_read_as_one(tmp_path: Path) -> 
     assert all(path.stat().st_size <= FILE_BYTES for path in paths)
     assert {stat.S_IMODE(path.stat().st_mode) for path in paths} == {0o600}
     assert os.readlink(tmp_path / ".latest") == paths[-1].name
-    for name in (tmp_path, paths[0]):
+    for name in (tmp_path, tmp_path / ".latest", paths[0]):
         with Pages(str(name)) as pages:
             assert b"".join(pages) == every
     with Pages(str(paths[1])) as pages:
@@ -329,6 +331,62 @@ def test_many_sessions_that_send_garbage_are_counted_within_bounds(tmp_path: Pat
         assert len(journal.rows) <= repeats.MOST_ROWS
     journal.close()
     assert sum(counts(tmp_path)) == repeats.MOST_ROWS + 100
+
+
+# ── memory ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_long_names_of_tools_and_long_garbage_are_not_kept(tmp_path: Path) -> None:
+    """What is remembered for the next line is bounded in bytes, not only in number."""
+    journal = opened(tmp_path, file_bytes=64 << 20)
+    recorder = Recorder("stdio", "stdio", Records(journal))
+    conversation = Conversation(revision="2025-11-25")
+    tracemalloc.start()
+    try:
+        for number in range(200):
+            call = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%d%b"}}' % (
+                number, number, b"x" * 500_000,
+            )  # fmt: skip
+            verdict = conversation.hear(Party.CLIENT, call)
+            assert verdict.findings is None
+            recorder.message(verdict, recorder.clock(), 0, str(number))
+            conversation.give_up(Party.CLIENT, number)
+            garbage = Conversation().hear(Party.CLIENT, b"%d" % number + b"y" * 500_000)
+            recorder.message(garbage, recorder.clock(), 0, str(number))
+            recorder.message(garbage, recorder.clock(), 0, str(number))
+        del call, verdict, garbage
+        assert tracemalloc.get_traced_memory()[0] < 20 << 20
+    finally:
+        tracemalloc.stop()
+    journal.close()
+
+
+def test_contracts_of_tools_are_not_kept_by_the_journal(tmp_path: Path) -> None:
+    """With them their schemas would stay, long after the session has ended."""
+    journal = opened(tmp_path)
+    recorder = Recorder("stdio", "stdio", Records(journal))
+    conversation = Conversation(revision="2025-11-25")
+    tools = b'{"tools":[{"name":"only-here","inputSchema":{"type":"object"}}]}'
+    for party, frame in (
+        (Party.CLIENT, b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'),
+        (Party.SERVER, b'{"jsonrpc":"2.0","id":1,"result":%b}' % tools),
+        (Party.CLIENT, b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"only-here"}}'),
+        (Party.SERVER, b'{"jsonrpc":"2.0","id":2,"result":{"content":[]}}'),
+    ):
+        verdict = conversation.hear(party, frame)
+        assert verdict.findings is None
+        recorder.message(verdict, recorder.clock(), 0)
+    assert verdict.exchange is not None
+    kind = type(verdict.exchange.contract)
+
+    def kept() -> int:
+        gc.collect()
+        return sum(type(each) is kind and each.name == "only-here" for each in gc.get_objects())
+
+    assert kept() == 1
+    del verdict, conversation
+    assert kept() == 0
+    journal.close()
 
 
 # ── processes ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -15,7 +15,7 @@ from weakref import WeakSet
 
 import orjson
 
-from assay.verdict import Exchange, Kind, Party
+from assay.verdict import Kind, Party
 
 KEPT: Final = 50
 KEPT_BYTES: Final = 64 << 10
@@ -25,7 +25,7 @@ TOTAL_BYTES: Final = 64 << 20
 """Bytes that all conversations of a guard keep together. Those that were silent longest are forgotten first."""
 
 ENTRY_BYTES: Final = 512
-"""What one message takes beside its bytes, roughly: the entry itself and what is known of the exchange."""
+"""What one message takes beside its bytes, roughly: the entry itself and the id of a request."""
 
 _UNWEIGHED: Final = TOTAL_BYTES // 8
 """Bytes that may be added before everything is weighed again."""
@@ -37,7 +37,12 @@ _ANSWERS: Final = frozenset({"result", "error"})
 _OPENING: Final = frozenset({"initialize", "notifications/initialized"})
 """Without these nobody could judge what follows; so they are kept, however long ago they were."""
 
-_Kept = tuple[Party, bytes, Kind, Exchange | None, float]
+_Kept = tuple[Party, bytes, Kind, str | int | None, str | None, float]
+"""
+Who spoke, what, of which kind; the id and the method of the request that it is part of, if it is; and when.
+
+Not the exchange itself, which has the contract of a tool with its schemas.
+"""
 
 
 class Shelf:
@@ -66,7 +71,7 @@ class Shelf:
         total = {flight: flight.size for flight in self._flights if flight.kept}
         excess = sum(total.values()) + self._unweighed - self._most
         if excess > 0:
-            for flight in sorted(total, key=lambda each: each.kept[-1][4]):
+            for flight in sorted(total, key=lambda each: each.kept[-1][5]):
                 excess -= total[flight]
                 flight.forget()
                 if excess <= 0:
@@ -88,7 +93,7 @@ class Flight:
     @property
     def size(self) -> int:
         """Bytes of what is kept, roughly."""
-        return sum(len(frame) + _weight(exchange) for _, frame, _, exchange, _ in (*self.kept, *self._opening))
+        return sum(len(each[1]) + ENTRY_BYTES for each in (*self.kept, *self._opening))
 
     def forget(self) -> None:
         """Keeps nothing of what was said so far."""
@@ -125,20 +130,13 @@ class Flight:
 
         redactor = Redactor(redact)
         kept = [*(each for each in self._opening if each not in self.kept), *self.kept]
-        asked = {exchange for _, _, kind, exchange, _ in kept if kind == "request"}
-        for party, frame, kind, exchange, _ in kept:
-            if kind in _ANSWERS and exchange is not None and exchange not in asked:
+        asked = {(party, ident) for party, _, kind, ident, _, _ in kept if kind == "request"}
+        for party, frame, kind, ident, _, _ in kept:
+            if kind in _ANSWERS and ident is not None and (party.other, ident) not in asked:
                 # Its request is no longer here, and without that it would seem to answer nothing.
                 continue
             row: dict[str, Any] = {"dir": "c2s" if party is Party.CLIENT else "s2c", **_payload(frame, redactor)}
             yield orjson.dumps({**row, "cut": True} if len(frame) > KEPT_BYTES else row) + b"\n"
-
-
-def _weight(exchange: Exchange | None) -> int:
-    """Bytes of an entry beside its frame. Names and ids are the peer's, and may be long."""
-    if exchange is None:
-        return ENTRY_BYTES
-    return ENTRY_BYTES + sum(len(each) for each in (exchange.id, exchange.token, exchange.detail) if type(each) is str)
 
 
 def _created(name: str) -> tuple[str, int]:
@@ -162,9 +160,9 @@ def _payload(frame: bytes, redactor: Any) -> dict[str, str]:
 
 
 def _method(kept: _Kept) -> str | None:
-    _, frame, kind, exchange, _ = kept
-    if exchange is not None:
-        return exchange.method
+    _, frame, kind, _, method, _ = kept
+    if method is not None:
+        return method
     return "notifications/initialized" if kind == "notification" and b'"notifications/initialized"' in frame else None
 
 

@@ -168,7 +168,10 @@ class Watch:
                 self._flight.fill()
             if size > KEPT_BYTES:
                 frame = frame[: KEPT_BYTES + 1]
-            kept.append((party, frame, kind, exchange, now))
+            if exchange is None:
+                kept.append((party, frame, kind, None, None, now))
+            else:
+                kept.append((party, frame, kind, exchange.id, exchange.entry.name, now))
             shelf.room -= size + ENTRY_BYTES
             if shelf.room < 0:
                 shelf.weigh()
@@ -193,7 +196,8 @@ class Watch:
             tally.server -= verdict.party is Party.SERVER
         if not verdict.violations:
             return
-        where = verdict.tool or verdict.method or ""
+        # Cut, since it is kept; at twice what is shown, so that a secret is still known by its looks.
+        where = (verdict.tool or verdict.method or "")[:200]
         for each in verdict.violations:
             known = len(tally.rules) < _MOST_COUNTED or (each.rule, where) in tally.rules
             tally.rules[each.rule, where if known else ""] += 1

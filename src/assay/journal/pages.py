@@ -12,7 +12,8 @@ class Pages:
     """
     The lines of one journal, open for reading.
 
-    A directory stands for its newest run, and the first file of a run for all of them; any other file is read alone.
+    A directory, and `.latest` in it, stands for its newest run, and the first file of a run for all of them; any other
+    file is read alone.
     """
 
     def __init__(self, name: str) -> None:
@@ -22,6 +23,9 @@ class Pages:
         if name == "-":
             self._file: BinaryIO = open(0, "rb", closefd=False)  # noqa: SIM115 - `with` closes it
             return
+        if os.path.basename(name) == files.LATEST and os.path.islink(name):
+            # It leads to the last file of a run.
+            name = os.path.dirname(name) or os.curdir
         is_directory = os.path.isdir(name)
         self._path = files.newest(name) if is_directory else name
         self._goes_on = is_directory or files.begins_run(name)

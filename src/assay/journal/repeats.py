@@ -19,6 +19,9 @@ SECONDS: Final = 1.0
 MOST_ROWS: Final = 1000
 """Conversations in which something is counted at once: sessions are the peer's, and may be many."""
 
+LONGEST: Final = 1024
+"""Bytes of a message that is counted. A longer one makes no record that is much longer, and the last one is kept."""
+
 Place = tuple[str, Party]
 """The session, and who speaks."""
 
@@ -94,7 +97,9 @@ class Repeats:
 
     def _key(self, verdict: Verdict) -> object:
         """What the messages of a row have in common; None for what is no garbage, or may answer something."""
-        if verdict.kind not in GARBAGE or not verdict.violations or verdict.exchange is not None or verdict.parts:
+        if verdict.kind not in GARBAGE or not verdict.violations or len(verdict.frame) > LONGEST:
+            return None
+        if verdict.exchange is not None or verdict.parts:
             return None
         wrong = tuple((each.rule, each.at, each.action) for each in verdict.violations)
         return verdict.kind, wrong, verdict.onward is None, verdict.frame if self._verbatim else None

@@ -15,7 +15,7 @@ import orjson
 
 from assay.journal import files
 from assay.journal.moment import FRESH, Moment, deterministic_ids, trace_of
-from assay.journal.record import ROUTE_LENGTH, SCHEMA_VERSION, Run, Told, cut, id_text, name_of, record
+from assay.journal.record import NAME_LENGTH, ROUTE_LENGTH, SCHEMA_VERSION, Run, Told, cut, id_text, name_of, record
 from assay.journal.repeats import Place, Repeats, Row
 from assay.verdict import Exchange, Kind, Party, Verdict
 
@@ -267,8 +267,9 @@ class Journal:
                 moment = exchange.moment
                 since = moment.began
                 known = _known(moment)
+                contract = exchange.contract
                 asked, answered = self._pairs.get(
-                    (exchange.entry, exchange.contract, route, transport)
+                    (exchange.entry, contract.name if contract is not None else None, route, transport)
                 ) or self._learned_pair(exchange, transport, route)
                 end = self._ended(exchange.id, session)
             second, shown = self._second
@@ -288,9 +289,10 @@ class Journal:
         if exchange is None or not self._quick or exchange.spelling is not None or _is_particular(exchange):
             return self.line(asked, moment, len(asked.frame)) + self.line(answer, moment, len(answer.frame))
         transport, route, _, _, _, began, session, _ = moment
-        first, second = self._pairs.get((exchange.entry, exchange.contract, route, transport)) or self._learned_pair(
-            exchange, transport, route
-        )
+        contract = exchange.contract
+        first, second = self._pairs.get(
+            (exchange.entry, contract.name if contract is not None else None, route, transport)
+        ) or self._learned_pair(exchange, transport, route)
         stamp = time_ns()
         last, shown = self._second
         if last != stamp // 1_000_000_000:
@@ -460,6 +462,9 @@ class Journal:
         """The pattern of every line of such a message."""
         kind, revision, party = verdict.kind, verdict.revision, verdict.party
         pattern = _pattern(transport, route, method, tool, revision, party, kind)
+        if len(method or "") > NAME_LENGTH or len(tool or "") > NAME_LENGTH:
+            # A thousand names of a megabyte are a gigabyte.
+            return pattern
         if len(self._patterns) >= _MOST_KEPT:
             self._patterns.clear()
         self._patterns[kind, method, tool, revision, party is _CLIENT, route, transport] = pattern
@@ -472,9 +477,14 @@ class Journal:
             _pattern(transport, route, method, tool, revision, asker, "request"),
             _pattern(transport, route, method, tool, revision, asker.other, "result"),
         )
+        contract = exchange.contract
+        name = contract.name if contract is not None else None
+        if len(name or "") > NAME_LENGTH:
+            return both
         if len(self._pairs) >= _MOST_KEPT:
             self._pairs.clear()
-        self._pairs[exchange.entry, exchange.contract, route, transport] = both
+        # By the name: a contract that is kept here would keep its schemas, long after its session has ended.
+        self._pairs[exchange.entry, name, route, transport] = both
         return both
 
     def _ending(self) -> str:
