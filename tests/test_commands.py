@@ -224,6 +224,15 @@ def test_what_a_peer_has_said_cannot_command_the_terminal() -> None:
     assert all(each.isprintable() for each in shown.replace("\n", ""))
 
 
+def test_the_name_of_a_file_cannot_command_the_terminal(tmp_path: Path) -> None:
+    named = tmp_path / "\x1b]0;owned\x07.jsonl"
+    named.write_bytes(row("s2c", "a banner"))
+    done = assay("check", str(named), f"{named}.not")
+    assert b"owned" in done.stdout
+    assert b"owned" in done.stderr
+    assert b"\x1b" not in done.stdout + done.stderr
+
+
 def test_what_was_found_before_a_bad_line_is_shown() -> None:
     done = assay("check", "-", stdin=row("s2c", "a banner") + b"oops\n")
     assert done.returncode == 2

@@ -198,7 +198,7 @@ def test_nothing_of_a_stubborn_server_stays_when_the_client_goes(tmp_path: Path,
         assert all(each.ends() for each in processes)
 
 
-@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_guard_and_server_and_what_is_open_gets_an_answer(tmp_path: Path, sign: signal.Signals) -> None:
     with enforcing(tmp_path, received=True, start=[["pid"]], on={"tools/call": []}) as one:
         server = Watched(int(one.received.next()))

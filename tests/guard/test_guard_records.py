@@ -218,7 +218,7 @@ def test_findings_are_told_as_they_come_and_counted_at_the_end(tmp_path: Path) -
     [counts] = [line for line in log if line.startswith("assay: 12 messages from the client, ")]
     assert counts.endswith(" stopped")
     assert "assay:      1 × contract/output in bad" in log
-    assert "a banner" in log
+    assert "assay: the server sent: a banner" in log
     assert "assay: 1 line of the server's output went to stderr" in log
     assert "assay: the server ended first: it exited with status 1" in log
 
@@ -231,7 +231,7 @@ def test_under_audit_nothing_is_stopped(tmp_path: Path) -> None:
 
 def test_with_quiet_only_the_server_and_its_end_are_heard(tmp_path: Path) -> None:
     log = [line for line in broken(tmp_path, "enforce", "--quiet") if not line.startswith(b"assay: the server ended")]
-    assert log == [b"a banner", b"oh no"]
+    assert log == [b"assay: the server sent: a banner", b"oh no"]
 
 
 def test_only_the_first_answer_tells_how_long_a_request_took() -> None:

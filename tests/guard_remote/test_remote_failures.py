@@ -378,7 +378,8 @@ def test_a_session_that_cannot_be_begun_anew_ends_the_guard(tmp_path: Path) -> N
         assert guard.ask(call(1))["error"]["code"] == LOST
         assert guard.ended() == 3
         assert "no other could be begun: it answered 503" in guard.log
-        assert list((tmp_path / "runs" / "mcp_server" / "flights").iterdir())
+        [flight] = (tmp_path / "runs" / "mcp_server" / "flights").iterdir()
+        assert '\\"method\\":\\"initialize\\"' in flight.read_text()
 
 
 def test_what_is_open_when_the_session_is_gone_fails_too(tmp_path: Path) -> None:
@@ -439,3 +440,31 @@ def test_a_server_that_takes_no_refusal_of_what_it_asks_is_not_sent_ever_more(tm
         for number in range(2, 12):
             assert guard.ask(request(number, "ping"))["id"] == number
         assert server.order().count("answer") == MOST_REFUSED
+
+
+# ── what people see ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("mode", ["audit", "enforce"])
+def test_what_a_server_sends_in_place_of_a_message_is_shown_as_such(tmp_path: Path, mode: str) -> None:
+    """On one line that says whose it is, cut, and with nothing that a terminal would act upon."""
+
+    def babbles(line: Line, said: Said) -> None:
+        line.begin()
+        line.send(b"data: \x1b]0;gotcha\x07\xc2\x9b2Jassay: all is well\n\n")
+        line.send(b"data: assay: forged\ndata: assay: forged too " + b"x" * 10_000 + b"\n\n")
+        line.event(result(said))
+        line.close()
+
+    with elsewhere() as server, remotely(tmp_path, server.url, "--mode", mode) as one:
+        server.on("tools/call", babbles)
+        one.open()
+        assert "result" in one.ask(call(1))
+        one.rest()
+        assert one.ended() == 0
+        log = one.log
+    assert not {"\x1b", "\x07", "\x9b"} & set(log)
+    assert all(line.startswith("assay: ") for line in log.splitlines())
+    assert not any(line.startswith(("assay: all", "assay: forged")) for line in log.splitlines())
+    assert max(map(len, log.splitlines())) < 1100
+    assert ("assay: the server sent: ·]0;gotcha··2Jassay: all is well" in log) is (mode == "enforce")

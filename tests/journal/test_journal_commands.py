@@ -112,6 +112,23 @@ def test_as_json_the_lines_are_those_of_the_journal() -> None:
     assert assay("journal", "show", "--format", "json", "-", stdin=GOLDEN.read_bytes()).stdout == GOLDEN.read_bytes()
 
 
+def test_a_journal_that_somebody_has_made_up_cannot_command_the_terminal(tmp_path: Path) -> None:
+    """In a table, and in what is different; as JSON a program gets the very bytes."""
+    hostile = "\x1b]0;owned\x07\x9b2J"
+    record = orjson.loads(LINES[1])
+    record |= {"method": hostile, "status": hostile, "ts": hostile, "route": hostile}
+    record["metadata"] |= {"party": hostile, "tool": hostile, hostile: hostile}
+    (tmp_path / "forged.jsonl").write_bytes(orjson.dumps(record) + b"\n")
+    (tmp_path / "other.jsonl").write_bytes(LINES[1])
+    for command in (["show"], ["diff", str(tmp_path / "other.jsonl")]):
+        done = assay("journal", *command, str(tmp_path / "forged.jsonl"))
+        text = done.stdout.decode()
+        assert "owned" in text
+        assert all(each.isprintable() for each in text.replace("\n", ""))
+    forged = assay("journal", "diff", str(tmp_path / "forged.jsonl"), os.devnull).stdout.decode()
+    assert all(each.isprintable() for each in forged.replace("\n", ""))
+
+
 def test_without_a_name_it_is_the_newest_run(tmp_path: Path) -> None:
     place = tmp_path / "runs" / "mcp_server" / "envelope_validation"
     journal = Journal.open(place)

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -120,7 +121,7 @@ def test_a_call_is_a_span_in_the_words_of_the_conventions(opened: Opened, collec
     assert values(span.attributes) == {
         "mcp.method.name": "tools/call",
         "mcp.protocol.version": "2025-11-25",
-        "mcp.session.id": "s-1",
+        "mcp.session.id": sha256(b"s-1").hexdigest()[:12],
         "gen_ai.tool.name": "search",
         "gen_ai.operation.name": "execute_tool",
         "jsonrpc.request.id": "7",
@@ -152,10 +153,30 @@ def test_a_call_is_a_span_in_the_words_of_the_conventions(opened: Opened, collec
             "resources/read",
             {
                 "mcp.method.name": "resources/read",
-                "mcp.resource.uri": "postgres://REDACTED@db.example/customers",
+                "mcp.resource.uri": "postgres://[redacted]@db.example/customers",
                 "jsonrpc.request.id": "1",
             },
             id="resource-with-a-password",
+        ),
+        pytest.param(
+            request(1, "resources/read", {"uri": f"https://{'x' * 300}:secret@db.example/a?key=secret#secret"}),
+            "resources/read",
+            {
+                "mcp.method.name": "resources/read",
+                "mcp.resource.uri": "https://[redacted]@db.example/a",
+                "jsonrpc.request.id": "1",
+            },
+            id="resource-with-a-query",
+        ),
+        pytest.param(
+            request(1, "resources/read", {"uri": "https://db.example/ghp_0123456789abcdefghijABCDEFGHIJ012345/a"}),
+            "resources/read",
+            {
+                "mcp.method.name": "resources/read",
+                "mcp.resource.uri": "https://db.example/[redacted]/a",
+                "jsonrpc.request.id": "1",
+            },
+            id="resource-with-a-token",
         ),
         pytest.param(
             request(2, "ping"), "ping", {"mcp.method.name": "ping", "jsonrpc.request.id": "2"}, id="no-target"

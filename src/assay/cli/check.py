@@ -89,7 +89,7 @@ def _check(args: argparse.Namespace, name: str, policy: Policy | None) -> int:
         reason = error.strerror if isinstance(error, OSError) else error.args[0]
         from assay.console.plain import plain
 
-        print(f"assay check: {name}: {plain(str(reason))}", file=sys.stderr)
+        print(plain(f"assay check: {name}: {reason}"), file=sys.stderr)
         return 2
     report.end(conversation.revision)
     return status
@@ -102,7 +102,15 @@ def _opened(name: str) -> BinaryIO:
 def _progress(index: int, total: int, name: str) -> None:
     """Tells a person which file is being read, if there are several and somebody is looking."""
     if total > 1 and sys.stderr.isatty():
-        print(f"\r\x1b[Kassay check: {index + 1} of {total}: {name[-60:]}\r", end="", file=sys.stderr, flush=True)
+        text = f"assay check: {index + 1} of {total}: {_plain(name[-60:])}"
+        print(f"\r\x1b[K{text}\r", end="", file=sys.stderr, flush=True)
+
+
+def _plain(name: str) -> str:
+    """The name of a file, which may be anybody's, for a terminal."""
+    from assay.console.plain import plain
+
+    return plain(os.fsencode(name).decode(errors="replace"))
 
 
 class _TextReport:
@@ -121,7 +129,7 @@ class _TextReport:
         from assay.console.verdicts import lines
 
         if not self._summary.messages:
-            print(self._style.paint(self._name, "bold"))
+            print(self._style.paint(_plain(self._name), "bold"))
         self._summary.add(judged.verdict)
         if self._all or judged.verdict.violations:
             print("\n".join(lines(judged, self._style)))

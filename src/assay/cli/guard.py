@@ -127,9 +127,11 @@ def _run(args: argparse.Namespace) -> int:
     """A client on our standard streams."""
     from assay.cli.serve import _log, _open_standard_streams
     from assay.edges.child import Child, StartError
+    from assay.edges.hangup import heed
     from assay.edges.pipes import Outlet, Signals
     from assay.settings import load
 
+    heed()
     _open_standard_streams()
     settings = load(os.environ, os.curdir, file=settings_file(args.config), flags=args.set, log=signed(_log))
     errors = Outlet(2, shared=True, most=_MOST_LOGGED)
@@ -180,7 +182,13 @@ def _guard(
         lock=_lock(locked),
         lines=True,
     )
-    watch = Watch(log, errors.say, enforcing=terms.enforcing)
+    watch = Watch(
+        log,
+        say,
+        enforcing=terms.enforcing,
+        keeping=settings.guard.flights != "off",
+        redact=settings.journal.redact,
+    )
     with records_of(args, settings, say) as records:
         recorder = Recorder("stdio", "stdio", records, holding=True)
         renewal = _renewal(args, settings, watch, say, enforcing=terms.enforcing)
@@ -239,4 +247,6 @@ def _lock(locked: Locked | None) -> Inspection | None:
 
 
 def _say(errors: Outlet, line: str) -> None:
-    errors.say(line.encode(errors="replace"))
+    from assay.console.plain import plain
+
+    errors.say(plain(line).encode(errors="replace"))

@@ -7,7 +7,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -99,6 +99,7 @@ def _add_diff(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 def run_show(args: argparse.Namespace) -> int:
     """Print the records; the exit status."""
+    from assay.journal.pages import Pages
     from assay.journal.reading import Filter, entries
 
     for rule in args.rule:
@@ -107,12 +108,12 @@ def run_show(args: argparse.Namespace) -> int:
     report = _JsonReport() if args.format == "json" else _TableReport()
     name = args.file if args.file is not None else _directory(args)
     try:
-        file = file_of(name)
+        pages = Pages(name)
     except OSError as error:
         return _cannot_read("show", error)
     try:
-        with file:
-            for entry in entries(_followed(file) if args.follow else file):
+        with pages:
+            for entry in entries(pages.followed(_pause) if args.follow else pages):
                 report.add(entry, wanted=entry.record is None or wanted.wants(entry.record))
     finally:
         # Whoever follows a journal interrupts it, and still wants to know how much there was.
@@ -146,28 +147,12 @@ def _directory(args: argparse.Namespace) -> str:
     return place(None, settings) or JournalSettings().directory
 
 
-def file_of(name: str) -> BinaryIO:
-    """The journal called *name*, open; of a directory, the newest. Raises `OSError`."""
-    from assay.journal.files import LATEST
-
-    if name == "-":
-        return open(0, "rb", closefd=False)
-    return open(os.path.join(name, LATEST) if os.path.isdir(name) else name, "rb")
-
-
-def _followed(file: BinaryIO) -> Iterator[bytes]:
-    """Whole lines as they are written, without end."""
+def _pause() -> None:
+    """Nothing new is written to what is followed."""
     from time import sleep
 
-    held = b""
-    while True:
-        held += file.readline()
-        if held.endswith(b"\n"):
-            yield held
-            held = b""
-        else:
-            sys.stdout.flush()
-            sleep(_PAUSE)
+    sys.stdout.flush()
+    sleep(_PAUSE)
 
 
 class _TableReport:
@@ -203,7 +188,9 @@ class _JsonReport:
         if entry.record is None:
             _say(f"line {entry.number}: no record ({len(entry.raw):,} bytes)")
         elif wanted:
-            sys.stdout.write(entry.raw.decode() + "\n")
+            text = entry.raw.decode()
+            # A program gets the very bytes; a terminal would act upon some of them.
+            sys.stdout.write(f"{_readable(text) if sys.stdout.isatty() else text}\n")
 
     def end(self) -> None:
         """Nothing more to say."""
@@ -217,13 +204,14 @@ def run_diff(args: argparse.Namespace) -> int:
     from contextlib import ExitStack
 
     from assay.journal.diff import differences
+    from assay.journal.pages import Pages
     from assay.journal.reading import entries
 
     count, ours, theirs = 0, _Counted(), _Counted()
     with ExitStack() as stack:
         try:
-            ours.lines = entries(stack.enter_context(file_of(args.one)))
-            theirs.lines = entries(stack.enter_context(file_of(args.other)))
+            ours.lines = entries(stack.enter_context(Pages(args.one)))
+            theirs.lines = entries(stack.enter_context(Pages(args.other)))
         except OSError as error:
             return _cannot_read("diff", error)
         try:
@@ -279,9 +267,9 @@ def _title(entry: Entry) -> str:
     from assay.console.journal import title
     from assay.console.plain import plain
 
-    return (
-        "no record" if entry.record is None else f"{entry.record['metadata'].get('party')} {plain(title(entry.record))}"
-    )
+    if entry.record is None:
+        return "no record"
+    return plain(f"{entry.record['metadata'].get('party')} {title(entry.record)}")
 
 
 def _values(one: object, other: object) -> Iterator[str]:

@@ -34,7 +34,9 @@ def check(args: argparse.Namespace) -> None:
 def run(args: argparse.Namespace) -> int:
     """Guard until a signal comes."""
     from assay.cli.serve import _log, _open_standard_streams
+    from assay.edges.hangup import heed
 
+    heed()
     _open_standard_streams()
     settings = load(os.environ, os.curdir, file=settings_file(args.config), flags=args.set, log=signed(_log))
     try:

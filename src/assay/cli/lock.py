@@ -74,7 +74,7 @@ class _Wanted(NamedTuple):
     url: str
 
     def __str__(self) -> str:
-        return self.name or self.url or self.command[0]
+        return self.name or (_shown_url(self.url) if self.url else self.command[0])
 
 
 def run(args: argparse.Namespace) -> int:
@@ -269,6 +269,15 @@ def _name(lock: Lock, found: Locked) -> str:
     """What a server is called: as before if it is reached in the same way, else what it calls itself."""
     same = [name for name, locked in lock.items() if locked.is_reached_by(found.command, found.url)]
     return same[0] if same else found.server.get("name") or found.url or os.path.basename(found.command[0])
+
+
+def _shown_url(url: str) -> str:
+    """*url* without what could be a secret; nothing of it where there is nothing to take it apart with."""
+    try:
+        from assay.edges.guard.stdio_to_http.upstream import shown_url
+    except ImportError:
+        return "--target"
+    return shown_url(url) or "--target"
 
 
 def _say(line: str) -> None:

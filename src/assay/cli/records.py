@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def opened(
 
     *option* is where the command line wants the journal; the rest is for `Journal.open`.
     """
+    from assay.edges.hangup import telling
     from assay.edges.recorder import Records
 
     directory = place(option, settings.journal)
@@ -49,6 +50,8 @@ def opened(
             deterministic=deterministic or os.environ.get("ASSAY_DETERMINISTIC", "") not in ("", "0", "false"),
             payloads=settings.journal.payloads,
             keep=settings.journal.keep,
+            file_bytes=settings.journal.bytes,
+            total_bytes=settings.journal.total_bytes,
             redact=settings.journal.redact,
             log=log,
             server=server,
@@ -58,9 +61,10 @@ def opened(
     if _wants_telemetry(settings):
         from assay.telemetry import Telemetry
 
-        telemetry = Telemetry.open(settings.telemetry, log=log)
+        telemetry = Telemetry.open(settings.telemetry, log=log, redact=settings.journal.redact)
     try:
-        yield Records(journal, None, telemetry)
+        with telling(journal.reopen) if journal is not None else nullcontext():
+            yield Records(journal, None, telemetry)
     finally:
         if telemetry is not None:
             telemetry.close(TOLD_WITHIN)

@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 def run(args: argparse.Namespace, settings: Settings, errors: Outlet) -> int:
     """Guard until the client leaves, a signal comes or the server is lost."""
     from assay.cli.serve import _leave_what_lasts
+    from assay.console.plain import plain
     from assay.edges.guard.overseer import Oversight
     from assay.edges.recorder import Recorder
     from assay.guard.given import HeaderError, given_headers
     from assay.guard.watch import Watch
 
     def say(line: str) -> None:
-        errors.say(line.encode(errors="replace"))
+        errors.say(plain(line).encode(errors="replace"))
 
     try:
         from assay.edges.guard.stdio_to_http import remote
@@ -42,11 +43,19 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet) -> int:
     terms = terms_of(args, settings, say)
     locked = locked_of(args, settings, say, url=args.target)
     log: Callable[[str], None] = (lambda _: None) if args.quiet else say
-    watch = Watch(log, errors.say, enforcing=terms.enforcing)
+    watch = Watch(
+        log,
+        say,
+        enforcing=terms.enforcing,
+        keeping=settings.guard.flights != "off",
+        redact=settings.journal.redact,
+    )
     with records_of(args, settings, say) as records:
         oversight = Oversight(terms, Recorder("stdio", "stdio", records, holding=True), watch, locked)
         _leave_what_lasts()
-        status = remote.run(args.target, headers, oversight, patience=terms.timeout, log=say, errors=errors)
+        status = remote.run(
+            args.target, headers, oversight, patience=terms.timeout, log=say, errors=errors, watcher=watch
+        )
     for line in watch.summary():
         log(line)
     if status == remote.SERVER_LOST and settings.guard.flights != "off":

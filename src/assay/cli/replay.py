@@ -8,10 +8,8 @@ import argparse
 import os
 import sys
 from collections import Counter
-from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from assay.cli.journal import file_of
 from assay.cli.serve import add_settings
 
 if TYPE_CHECKING:
@@ -57,6 +55,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Replay one journal; the exit status."""
+    from assay.journal.pages import Pages
     from assay.journal.reading import entries
     from assay.journal.replay import replay, survey
     from assay.settings import load
@@ -64,17 +63,16 @@ def run(args: argparse.Namespace) -> int:
     limits = load(os.environ, os.curdir, file=args.config, flags=args.set, log=_say).limits
     counts: Counter[str] = Counter()
     try:
-        file = file_of(args.file)
+        pages = Pages(args.file)
     except OSError as error:
         _say(f"{error.filename}: {error.strerror}")
         return 2
-    if not file.seekable():
-        file = BytesIO(file.read())
-    with file:
+    with pages:
+        pages.keep()
         # Twice: what a conversation lets pass has to be known before its first line is heard.
-        seen = survey(entries(file))
-        file.seek(0)
-        for each in replay(entries(file), seen, limits=limits, judge=_judge):
+        seen = survey(entries(pages))
+        pages.rewind()
+        for each in replay(entries(pages), seen, limits=limits, judge=_judge):
             counts[each.outcome] += 1
             if each.outcome == "different":
                 print("\n".join(_lines(each)))

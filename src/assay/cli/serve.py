@@ -84,11 +84,13 @@ def run(args: argparse.Namespace) -> int:
     from assay.assets.methods import Methods
     from assay.assets.sources import Catalogue
     from assay.cli.records import opened
+    from assay.edges.hangup import heed
     from assay.response import Tiers
     from assay.settings import load
 
     # Until everything is there: nothing of it is garbage, and looking for some took 8 ms of the start.
     gc.disable()
+    heed()
     _open_standard_streams()
     settings = load(os.environ, os.curdir, file=args.config, flags=args.set, log=_log)
     catalogue = Catalogue.read({**os.environ, **_sources(args)}, os.curdir, log=_log)
@@ -115,6 +117,7 @@ def _serve_stdio(settings: Settings, methods: Methods, records: Records) -> int:
         may_take_long=server.may_take_long,
         end=server.end,
         before_writing=recorder.flush,
+        waiting=lambda: recorder.held,
     )
     _leave_what_lasts()
     with streams, _ready_file():
@@ -159,10 +162,12 @@ def _sources(args: argparse.Namespace) -> dict[str, str]:
 
 
 def _log(line: str) -> None:
-    """One line to stderr; if nobody takes it, it is lost and the service goes on."""
+    """One line to stderr, safe for a terminal; if nobody takes it, it is lost and the service goes on."""
+    from assay.console.plain import plain
+
     if sys.stderr is not None:
         with suppress(OSError, ValueError):
-            print(line, file=sys.stderr, flush=True)
+            print(plain(line), file=sys.stderr, flush=True)
 
 
 @contextmanager

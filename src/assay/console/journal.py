@@ -73,7 +73,8 @@ def title(record: Record) -> str:
     kind = metadata.get("kind")
     words = {"unreadable": "(no message)", "blank": "(blank line)", "batch": "a batch"}
     if kind in words:
-        return words[kind]
+        times = metadata.get("repeated")
+        return f"{words[kind]} × {times:,}" if type(times) is int else words[kind]
     named = " ".join(str(each) for each in (record["method"] or "?", metadata.get("tool")) if each)
     ident = metadata.get("id")
     shown = named if ident is None else f"{named} #{ident}"

@@ -5,9 +5,11 @@ import os
 import signal
 import subprocess
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, Self
+
+from assay.console.plain import plain
 
 CLOSED: Final = 2.0
 TERMINATED: Final = 1.5
@@ -66,6 +68,35 @@ class Tail:
                 break
             told.append(line)
         return told[::-1][-TAIL_LINES:]
+
+
+class Labelled:
+    """
+    The stderr of a server among those of others: each line has the server's name before it.
+
+    A server can neither write a line that looks like one of the guard's own nor send a terminal anything to act upon.
+    """
+
+    __slots__ = ("_begun", "_label", "_write")
+
+    def __init__(self, name: str, write: Callable[[bytes], None]) -> None:
+        """Whole lines go to *write*."""
+        self._label = f"[{plain(name)}] "
+        self._write = write
+        self._begun = b""
+
+    def add(self, data: bytes) -> None:
+        """More of the stream; no bytes are its end. A line that does not end is shown in pieces."""
+        *lines, self._begun = (self._begun + data).split(b"\n")
+        if self._begun and (not data or len(self._begun) > TAIL_BYTES):
+            lines.append(self._begun)
+            self._begun = b""
+        if lines:
+            self._write("".join(map(self._shown, lines)).encode(errors="replace"))
+
+    def _shown(self, line: bytes) -> str:
+        text = line.decode(errors="replace").rstrip("\r").replace("\t", "    ")
+        return f"{self._label}{plain(text)}\n"
 
 
 def _shown(line: bytes) -> str:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, Final, Self
 
+from assay.edges.hangup import is_heeded
+
 CHUNK: Final = 1 << 16
 """Bytes read at once: what a pipe holds on Linux."""
 
@@ -382,6 +384,8 @@ class Signals:
         self._before_wakeup = signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
         # Whoever started us may want some of them to be ignored, as nohup does.
         wanted = [each for each in _STOPPING if signal.getsignal(each) is not signal.SIG_IGN]
+        if is_heeded():
+            wanted.remove(signal.SIGHUP)
         self._before = [(each, signal.signal(each, self._came)) for each in (*wanted, signal.SIGCHLD)]
         return self
 

@@ -9,6 +9,7 @@ from time import perf_counter, time_ns
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from assay.journal.moment import FRESH, Moment
+from assay.journal.repeats import GARBAGE
 from assay.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -53,8 +54,9 @@ class Recorder:
 
     @property
     def held(self) -> int:
-        """Lines that are kept back."""
-        return len(self._held)
+        """Lines that are kept back, and whether the journal has something to do that `flush` sees to."""
+        waiting = self._journal is not None and self._journal.waiting
+        return len(self._held) + waiting
 
     @property
     def idle(self) -> bool:
@@ -96,19 +98,26 @@ class Recorder:
 
     def flush(self) -> None:
         """Writes what is held back, at once."""
-        if self._held and self._journal is not None:
-            failures = self._journal.failures
-            self._journal.write(self._journal.spelt(self._held, self._transport, self._route))
+        journal = self._journal
+        if journal is None or not (self._held or journal.waiting):
+            return
+        failures = journal.failures
+        if self._held:
+            journal.write(journal.spelt(self._held, self._transport, self._route))
             self._held.clear()
-            if self._metrics is not None and self._journal.failures != failures:
-                self._metrics.journal_failed(self._journal.failures - failures)
+        journal.tend()
+        if self._metrics is not None and journal.failures != failures:
+            self._metrics.journal_failed(journal.failures - failures)
 
     def message(self, verdict: Verdict, began: float, sent: int, session: str = "") -> None:
         """One message that passed, or did not, between two others; its answer is known by what it was known by."""
         journal = self._journal
         if journal is not None:
-            note = journal.note(verdict, began, session) if verdict.findings is None else None
-            self._held.append(note or self._line(journal, verdict, began, sent, session))
+            if (journal.rows or verdict.kind in GARBAGE) and self._repeats(journal, verdict, began, sent, session):
+                pass
+            else:
+                note = journal.note(verdict, began, session) if verdict.findings is None else None
+                self._held.append(note or self._line(journal, verdict, began, sent, session))
             if not self._holding:
                 self.flush()
         if self._metrics is not None:
@@ -121,6 +130,13 @@ class Recorder:
         if self._telemetry is not None:
             for each in verdict.parts or (verdict,):
                 self._span(self._telemetry, each, began, session)
+
+    def _repeats(self, journal: "Journal", verdict: Verdict, began: float, sent: int, session: str) -> bool:
+        """Whether a message only counts in the journal, since it is the same garbage as the one before it."""
+        counts, ended = journal.repeats(verdict, began, sent, session, self._transport, self._route)
+        if ended:
+            self._held.append(ended)
+        return counts
 
     def _span(self, telemetry: "Telemetry", verdict: Verdict, began: float, session: str) -> None:
         """A request begins a span, and its answer ends it; so does a refusal, at once."""
@@ -168,7 +184,10 @@ class Recorder:
         heard, said, refused = turn.verdict, turn.said, turn.code
         if journal is not None:
             held, line = self._held, journal.line
-            held.append(line(heard, moment, sum(map(len, said)) if said else len(heard.frame), code=refused))
+            sent = sum(map(len, said)) if said else len(heard.frame)
+            unsure = journal.rows or heard.kind in GARBAGE
+            if not (unsure and self._repeats(journal, heard, moment.began, sent, moment.session)):
+                held.append(line(heard, moment, sent, code=refused))
             for verdict, code in answers:
                 frame = verdict.frame if verdict.findings is None else verdict.onward or b""
                 held.append(line(verdict, moment, len(frame), failed=_failed(verdict, code), code=code))
@@ -191,6 +210,8 @@ class Recorder:
         if code is not None or self._telemetry is not None or answer.frame.endswith(_FAILED):
             return False
         if self._journal is not None:
+            if self._journal.rows:
+                self._repeats(self._journal, heard, moment.began, 0, moment.session)
             self._held.append(self._journal.pair(heard, answer, moment))
             if not self._holding:
                 self.flush()

@@ -21,6 +21,9 @@ _CHUNK: Final = 1 << 16
 GRACE: Final = 20.0
 """Seconds from a signal to the end at the latest: a backend has 15, a client that does not read has the rest."""
 
+WAITED: Final = 1.0
+"""Seconds that something waits to be written down."""
+
 _STOPPING: Final = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -34,6 +37,7 @@ class StandardStreams:
 
     Frames that arrive together are answered together, in one write: a system call takes about as long as a verdict.
     Before a frame of which *may_take_long* says so, what is due is written first; *end* gives what is said at the end.
+    *before_writing* is also called within a second while *waiting* says that something waits, and after a signal.
     """
 
     def __init__(
@@ -44,6 +48,7 @@ class StandardStreams:
         may_take_long: Callable[[bytes], bool] = lambda _: True,
         end: Callable[[], Iterable[bytes]] = lambda: (),
         before_writing: Callable[[], None] = lambda: None,
+        waiting: Callable[[], int] = lambda: 0,
         source: int = 0,
         sink: int = 1,
     ) -> None:
@@ -51,6 +56,7 @@ class StandardStreams:
         self._may_take_long = may_take_long
         self._end = end
         self._before_writing = before_writing
+        self._waiting = waiting
         self._splitter = Splitter(limit)
         self._source = source
         self._sink = sink
@@ -63,6 +69,7 @@ class StandardStreams:
         """From now on a signal ends the service, not the process: to be entered before anybody is told of it."""
         # A signal that comes just before we wait must not be missed: the interpreter writes it into this pipe.
         self._wake, self._waker = os.pipe()
+        os.set_blocking(self._wake, False)
         os.set_blocking(self._waker, False)
         self._before_wakeup = signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
         for each in (*_STOPPING, signal.SIGALRM):
@@ -91,8 +98,14 @@ class StandardStreams:
 
     def _loop(self) -> None:
         while not self._is_stopping():
-            ready, _, _ = select.select([self._source, self._wake], [], [])
+            ready, _, _ = select.select([self._source, self._wake], [], [], WAITED if self._waiting() else None)
             if self._wake in ready:
+                with suppress(BlockingIOError):
+                    os.read(self._wake, _CHUNK)
+            if self._source not in ready:
+                self._before_writing()
+                continue
+            if self._is_stopping():
                 return
             chunk = os.read(self._source, _CHUNK)
             for frame in self._splitter.feed(chunk):

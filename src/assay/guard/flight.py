@@ -1,4 +1,8 @@
-"""The last messages of one conversation, kept for the case that it breaks, and written into a file then."""
+"""
+The last messages of one conversation, kept for the case that it breaks, and written into a file then.
+
+All conversations of a guard share one bound on what they keep, so that many clients cannot use up the memory.
+"""
 
 import os
 import time
@@ -7,14 +11,24 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import count
 from typing import Any, Final
+from weakref import WeakSet
 
 import orjson
 
-from assay.verdict import Exchange, Kind, Party
+from assay.verdict import Kind, Party
 
 KEPT: Final = 50
 KEPT_BYTES: Final = 64 << 10
 """Messages that a flight recorder keeps, and bytes of each: some 3 MB at most."""
+
+TOTAL_BYTES: Final = 64 << 20
+"""Bytes that all conversations of a guard keep together. Those that were silent longest are forgotten first."""
+
+ENTRY_BYTES: Final = 512
+"""What one message takes beside its bytes, roughly: the entry itself and the id of a request."""
+
+_UNWEIGHED: Final = TOTAL_BYTES // 8
+"""Bytes that may be added before everything is weighed again."""
 
 FLIGHTS: Final = 50
 """Files of broken sessions that are left where a new one is written. As many as there are runs in a journal."""
@@ -23,19 +37,69 @@ _ANSWERS: Final = frozenset({"result", "error"})
 _OPENING: Final = frozenset({"initialize", "notifications/initialized"})
 """Without these nobody could judge what follows; so they are kept, however long ago they were."""
 
-_Kept = tuple[Party, bytes, Kind, Exchange | None]
+_Kept = tuple[Party, bytes, Kind, str | int | None, str | None, float]
+"""
+Who spoke, what, of which kind; the id and the method of the request that it is part of, if it is; and when.
+
+Not the exchange itself, which has the contract of a tool with its schemas.
+"""
+
+
+class Shelf:
+    """
+    What all flights of one guard keep together.
+
+    Flights are weighed only now and then, so that a message costs one subtraction: who adds to a flight takes what it
+    adds from `room`, and calls `weigh` when nothing is left of that.
+    """
+
+    __slots__ = ("_flights", "_most", "_unweighed", "room")
+
+    def __init__(self, most: int = TOTAL_BYTES) -> None:
+        self._flights: WeakSet[Flight] = WeakSet()
+        self._most = most
+        self._unweighed = min(most // 8, _UNWEIGHED)
+        self.room = self._unweighed
+        """Bytes that may still be added before `weigh` is called."""
+
+    def add(self, flight: "Flight") -> None:
+        """From now on *flight* is weighed with the others, as long as somebody has it."""
+        self._flights.add(flight)
+
+    def weigh(self) -> None:
+        """Forgets what the conversations that were silent longest have said, if all together is too much."""
+        total = {flight: flight.size for flight in self._flights if flight.kept}
+        excess = sum(total.values()) + self._unweighed - self._most
+        if excess > 0:
+            for flight in sorted(total, key=lambda each: each.kept[-1][5]):
+                excess -= total[flight]
+                flight.forget()
+                if excess <= 0:
+                    break
+        self.room = self._unweighed
 
 
 class Flight:
     """What one conversation last said."""
 
-    __slots__ = ("_opened", "_opening", "kept")
+    __slots__ = ("__weakref__", "_opened", "_opening", "kept")
 
     def __init__(self) -> None:
         self.kept: deque[_Kept] = deque(maxlen=KEPT)
         """Whoever adds to it cuts a frame one byte past what is kept, and calls `fill` when there is no more room."""
         self._opened = False
         self._opening: list[_Kept] = []
+
+    @property
+    def size(self) -> int:
+        """Bytes of what is kept, roughly."""
+        return sum(len(each[1]) + ENTRY_BYTES for each in (*self.kept, *self._opening))
+
+    def forget(self) -> None:
+        """Keeps nothing of what was said so far."""
+        self.kept.clear()
+        self._opened = True
+        self._opening = []
 
     def fill(self) -> None:
         """From now on the oldest are dropped: how the conversation was opened stays."""
@@ -45,6 +109,9 @@ class Flight:
 
     def write(self, directory: str, redact: Sequence[str], log: Callable[[str], None]) -> str | None:
         """Writes the last messages, redacted, into a file that `assay check` reads; its path, if there is one."""
+        if not self.kept:
+            log("assay: no flight recorder: nothing is kept of this session")
+            return None
         name = f"flight-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.getpid()}"
         try:
             os.makedirs(directory, mode=0o700, exist_ok=True)
@@ -63,9 +130,9 @@ class Flight:
 
         redactor = Redactor(redact)
         kept = [*(each for each in self._opening if each not in self.kept), *self.kept]
-        asked = {exchange for _, _, kind, exchange in kept if kind == "request"}
-        for party, frame, kind, exchange in kept:
-            if kind in _ANSWERS and exchange is not None and exchange not in asked:
+        asked = {(party, ident) for party, _, kind, ident, _, _ in kept if kind == "request"}
+        for party, frame, kind, ident, _, _ in kept:
+            if kind in _ANSWERS and ident is not None and (party.other, ident) not in asked:
                 # Its request is no longer here, and without that it would seem to answer nothing.
                 continue
             row: dict[str, Any] = {"dir": "c2s" if party is Party.CLIENT else "s2c", **_payload(frame, redactor)}
@@ -77,7 +144,7 @@ def _created(name: str) -> tuple[str, int]:
     for number in count(1):
         path = f"{name}.jsonl" if number == 1 else f"{name}-{number}.jsonl"
         with suppress(FileExistsError):
-            return path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            return path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     raise AssertionError("there is always another number")
 
 
@@ -93,9 +160,9 @@ def _payload(frame: bytes, redactor: Any) -> dict[str, str]:
 
 
 def _method(kept: _Kept) -> str | None:
-    _, frame, kind, exchange = kept
-    if exchange is not None:
-        return exchange.method
+    _, frame, kind, _, method, _ = kept
+    if method is not None:
+        return method
     return "notifications/initialized" if kind == "notification" and b'"notifications/initialized"' in frame else None
 
 

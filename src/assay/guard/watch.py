@@ -5,11 +5,15 @@ is to say it hands on, and the last messages are kept by `flight`.
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from math import inf
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from assay.guard.flight import FLIGHTS, KEPT, KEPT_BYTES, Flight
-from assay.verdict import Exchange, Party, Verdict
+from assay.guard.flight import ENTRY_BYTES, FLIGHTS, KEPT, KEPT_BYTES, Flight, Shelf
+from assay.verdict import Exchange, Party, Verdict, Violation
+
+if TYPE_CHECKING:
+    from assay.journal.redaction import Redactor
 
 __all__ = ("FLIGHTS", "KEPT", "KEPT_BYTES", "MOST_SHOWN", "Watch")
 
@@ -26,18 +30,82 @@ MOST_RULES: Final = 10
 _MOST_COUNTED: Final = 1000
 """Findings that are told apart: names are the peer's, and may be many."""
 
+_MOST_ASIDE: Final = 1000
+"""Bytes that are shown of what a server sends in place of a message."""
+
 _ANSWERS: Final = frozenset({"result", "error"})
 _CLIENT: Final = Party.CLIENT
 
 Log = Callable[[str], None]
 
 
+class _Lines:
+    """Lines for people. One that comes again and again is shown once and then counted."""
+
+    __slots__ = ("_last", "_say", "_times")
+
+    def __init__(self, say: Log) -> None:
+        self._say = say
+        self._last = ""
+        self._times = 0
+
+    def say(self, line: str) -> None:
+        """Shows *line*, unless it is the one that was shown last."""
+        if line == self._last:
+            self._times += 1
+            if self._times in _TOLD_AT:
+                self.end()
+            return
+        self.end()
+        self._last = line
+        self._say(line)
+
+    def end(self) -> None:
+        """Shows how often the last line came since it was shown."""
+        if self._times:
+            self._say(f"assay: {self._times:,} × again: {self._last.removeprefix('assay: ')}")
+            self._times = 0
+
+
+_TOLD_AT: Final = frozenset({1000})
+"""So often a line comes before it is shown again, although nothing else has come since."""
+
+
+class _Secrets:
+    """What hides secrets from people. Compiling the patterns takes milliseconds, and most conversations need none."""
+
+    __slots__ = ("_made", "_patterns")
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self._patterns = tuple(patterns)
+        self._made: Redactor | None = None
+
+    @property
+    def redactor(self) -> "Redactor":
+        if self._made is None:
+            from assay.journal.redaction import Redactor  # noqa: PLC0415 - most conversations never need it
+
+            self._made = Redactor(self._patterns)
+        return self._made
+
+    def hidden(self, text: str) -> str:
+        """*text* without its secrets."""
+        return self.redactor.text(text)
+
+
 class _Tally:
     """What all conversations of one guard come to."""
 
-    __slots__ = ("client", "excused", "printed", "repaired", "rules", "server", "shown", "slowest", "stopped")
+    __slots__ = (
+        "asides", "client", "excused", "log", "printed", "repaired", "rules", "secrets", "server", "shelf", "shown",
+        "slowest", "stopped",
+    )  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, log: Log, aside: Log, redact: Sequence[str]) -> None:
+        self.log = _Lines(log)
+        self.asides = _Lines(aside)
+        self.secrets = _Secrets(redact)
+        self.shelf = Shelf()
         self.client = self.server = 0
         self.rules: Counter[tuple[str, str]] = Counter()
         self.excused: Counter[tuple[str, str]] = Counter()
@@ -51,19 +119,35 @@ class Watch:
     """One guarded conversation, as people see it; what is counted is counted for all of them together."""
 
     def __init__(
-        self, log: Log, aside: Callable[[bytes], None], *, enforcing: bool, tally: _Tally | None = None
+        self,
+        log: Log,
+        aside: Log,
+        *,
+        enforcing: bool,
+        keeping: bool = True,
+        redact: Sequence[str] = (),
+        tally: _Tally | None = None,
     ) -> None:
-        """Lines go to *log*, and to *aside* what a server has printed where only messages belong."""
+        """
+        Lines go to *log*, and to *aside* what a server has printed where only messages belong, as a line each.
+
+        Unless it is *keeping* them, the last messages are not kept, and there is no `flight`. What looks like a secret
+        or is matched by *redact* is not shown.
+        """
         self._log = log
         self._aside = aside
         self._enforcing = enforcing
-        self._tally = _Tally() if tally is None else tally
+        self._keeping = keeping
+        self._tally = _Tally(log, aside, redact) if tally is None else tally
+        self._shelf = self._tally.shelf
         self._flight = Flight()
         self._kept = self._flight.kept
+        if keeping:
+            self._shelf.add(self._flight)
 
     def another(self) -> "Watch":
         """A watch on another conversation of the same guard: it keeps messages of its own, and counts with this one."""
-        return Watch(self._log, self._aside, enforcing=self._enforcing, tally=self._tally)
+        return Watch(self._log, self._aside, enforcing=self._enforcing, keeping=self._keeping, tally=self._tally)
 
     @property
     def findings(self) -> int:
@@ -77,13 +161,20 @@ class Watch:
             self._tally.client += 1
         else:
             self._tally.server += 1
-        kept = self._kept
-        if len(kept) == KEPT:
-            self._flight.fill()
-        if len(frame) > KEPT_BYTES:
-            frame = frame[: KEPT_BYTES + 1]
-        # Not by a method of the flight: this is done for every message.
-        kept.append((party, frame, kind, exchange))
+        if self._keeping:
+            # Not by a method of the flight: this is done for every message.
+            kept, shelf, size = self._kept, self._shelf, len(frame)
+            if len(kept) == KEPT:
+                self._flight.fill()
+            if size > KEPT_BYTES:
+                frame = frame[: KEPT_BYTES + 1]
+            if exchange is None:
+                kept.append((party, frame, kind, None, None, now))
+            else:
+                kept.append((party, frame, kind, exchange.id, exchange.entry.name, now))
+            shelf.room -= size + ENTRY_BYTES
+            if shelf.room < 0:
+                shelf.weigh()
         if exchange is None:
             return
         if kind == "request":
@@ -105,7 +196,8 @@ class Watch:
             tally.server -= verdict.party is Party.SERVER
         if not verdict.violations:
             return
-        where = verdict.tool or verdict.method or ""
+        # Cut, since it is kept; at twice what is shown, so that a secret is still known by its looks.
+        where = (verdict.tool or verdict.method or "")[:200]
         for each in verdict.violations:
             known = len(tally.rules) < _MOST_COUNTED or (each.rule, where) in tally.rules
             tally.rules[each.rule, where if known else ""] += 1
@@ -115,16 +207,17 @@ class Watch:
         tally.stopped += self._enforcing and not verdict.accepted
         tally.shown += 1
         if tally.shown <= MOST_SHOWN:
-            self._log(_line(verdict, enforcing=self._enforcing))
-            for line in _further(verdict):
-                self._log(line)
+            redactor = tally.secrets.redactor
+            tally.log.say(_line(verdict, redactor, enforcing=self._enforcing))
+            for line in _further(verdict, redactor):
+                tally.log.say(line)
         elif tally.shown == MOST_SHOWN + 1:
-            self._log("assay: further findings are counted, and not shown")
+            tally.log.say("assay: further findings are counted, and not shown")
 
     def aside(self, data: bytes) -> None:
-        """What a server printed where only messages belong goes where such things belong."""
+        """What a server printed where only messages belong goes where such things belong, as one line."""
         self._tally.printed += 1
-        self._aside(data)
+        self._tally.asides.say(_shown(data, self._tally.secrets.redactor))
 
     # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -133,13 +226,15 @@ class Watch:
         from assay.console.plain import plain  # noqa: PLC0415 - not while a server starts
 
         tally = self._tally
+        tally.asides.end()
+        tally.log.end()
         stopped = f", {tally.stopped} stopped" if self._enforcing else ""
         stopped += f", {tally.repaired} repaired" if tally.repaired else ""
         said = f"{_counted(tally.client, 'message')} from the client, {tally.server:,} from the server"
         yield f"assay: {said}, {_counted(self.findings, 'finding')}{stopped}"
         most = sorted(tally.rules.items(), key=lambda item: (-item[1], item[0]))
         for (rule, where), count in most[:MOST_RULES]:
-            yield plain(f"assay: {count:>6,} × {rule}{f' in {where[:100]}' if where else ''}")
+            yield plain(f"assay: {count:>6,} × {rule}{f' in {tally.secrets.hidden(where)[:100]}' if where else ''}")
         if len(most) > MOST_RULES:
             rest = sum(count for _, count in most[MOST_RULES:])
             yield f"assay: {rest:>6,} others"
@@ -148,11 +243,11 @@ class Watch:
         if tally.printed:
             yield f"assay: {_counted(tally.printed, 'line')} of the server's output went to stderr"
         for seconds, what in tally.slowest:
-            yield plain(f"assay: slow: {what} took {seconds:.1f} s")
+            yield plain(f"assay: slow: {tally.secrets.hidden(what)} took {seconds:.1f} s")
 
     def flight(self, directory: str, redact: Sequence[str] = ()) -> str | None:
         """Writes the last messages, redacted, into a file that `assay check` reads; its path, if there is one."""
-        return self._flight.write(directory, redact, self._log)
+        return self._flight.write(directory, redact, self._log) if self._keeping else None
 
     def _took_long(self, exchange: Exchange, seconds: float) -> None:
         what = f"{exchange.method[:100]} {(exchange.tool or '')[:100]}".rstrip()
@@ -173,21 +268,38 @@ def _fate(verdict: Verdict, *, enforcing: bool) -> str:
     return "passed, entries set aside: " if aside else "passed: "
 
 
-def _line(verdict: Verdict, *, enforcing: bool) -> str:
-    """The first thing that is wrong with a message. What peers have said is printed safely."""
+def _line(verdict: Verdict, redactor: "Redactor", *, enforcing: bool) -> str:
+    """The first thing that is wrong with a message. What peers have said is printed safely, and without secrets."""
     from assay.console.plain import plain  # noqa: PLC0415 - most conversations never need it
     from assay.console.verdicts import title  # noqa: PLC0415 - as above
 
     more = len(verdict.violations) - 1 + verdict.more
-    first = f"{verdict.violations[0]}{f' and {more} more' if more else ''}"
-    return plain(f"assay: {_fate(verdict, enforcing=enforcing)}{verdict.party} {title(verdict)}: {first}")
+    first = f"{_discreet(verdict.violations[0], redactor)}{f' and {more} more' if more else ''}"
+    what = redactor.text(title(verdict))
+    return plain(f"assay: {_fate(verdict, enforcing=enforcing)}{verdict.party} {what}: {first}")
 
 
-def _further(verdict: Verdict) -> Iterator[str]:
+def _further(verdict: Verdict, redactor: "Redactor") -> Iterator[str]:
     """What else differs from a lock: each is a thing of its own that somebody has to review."""
     from assay.console.plain import plain  # noqa: PLC0415 - as above
 
-    yield from (plain(f"assay:     {each}") for each in verdict.violations[1:] if each.rule.startswith("lock/"))
+    further = (each for each in verdict.violations[1:] if each.rule.startswith("lock/"))
+    yield from (plain(f"assay:     {_discreet(each, redactor)}") for each in further)
+
+
+def _discreet(violation: Violation, redactor: "Redactor") -> Violation:
+    """A violation without the secrets that may be in what was found."""
+    return replace(violation, found=redactor.found(violation))
+
+
+def _shown(data: bytes, redactor: "Redactor") -> str:
+    """What a server has sent in place of a message, cut short, with nothing that a terminal would act upon."""
+    from assay.console.plain import plain  # noqa: PLC0415 - as above
+
+    # First without secrets, then cut: half a secret looks like nothing.
+    text = redactor.text(data[: 2 * _MOST_ASIDE].decode(errors="replace").rstrip("\r"))
+    cut = len(data) > 2 * _MOST_ASIDE or len(text) > _MOST_ASIDE
+    return plain(f"assay: the server sent: {text[:_MOST_ASIDE]}{'…' if cut else ''}")
 
 
 def _counted(number: int, noun: str) -> str:

@@ -1,33 +1,75 @@
 """
-The directory of a journal: one file a run, `.latest` beside them, old runs removed.
+The directory of a journal: the files of each run, `.latest` beside them, old ones removed.
 
-A run holds a lock on its file as long as it lives, so that another one does not take it for an old one.
+A run begins with one file, and goes on in a further one each time that a file is long enough: `NAME.jsonl`,
+`NAME.0002.jsonl`, `NAME.0003.jsonl`. It holds a lock on the file that it writes to, so that another run does not take
+that for an old one.
 """
 
+import errno
 import fcntl
 import os
 import re
+import stat
+from collections.abc import Iterator
 from contextlib import suppress
-from os.path import join
+from os.path import basename, dirname, join
 from time import gmtime, strftime
-from typing import Final
+from typing import Final, NamedTuple
 
 LATEST: Final = ".latest"
-"""A symbolic link to the newest run."""
+"""A symbolic link to the file that the newest run writes to."""
 
-_RUN: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}\.jsonl")
+_FILE: Final = re.compile(r"(?P<run>[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8})(?:\.(?P<part>[0-9]{4,9}))?\.jsonl")
+
+# Never through a link, and never waiting for whoever reads a named pipe: others may be able to write to the directory.
+_FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+class Part(NamedTuple):
+    """One file of a run. They are in order if these are."""
+
+    run: str
+    number: int
+    path: str
+
+
+# ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def create(directory: str) -> tuple[int, str]:
     """A file for a new run, open for appending, and its path; raises `OSError`."""
     os.makedirs(directory, mode=0o700, exist_ok=True)
     path = join(directory, f"{strftime('%Y%m%dT%H%M%SZ', gmtime())}-{os.urandom(4).hex()}.jsonl")
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-    descriptor = os.open(path, flags, 0o600)
+    return _opened(path, os.O_EXCL), path
+
+
+def go_on(path: str) -> tuple[int, str]:
+    """The next file of the run that *path* is of, open for appending, and its path; raises `OSError`."""
+    run, number, _ = _part(path)
+    while True:
+        number += 1
+        following = join(dirname(path), f"{run}.{number:04}.jsonl")
+        # A process that was forked from this one may have been quicker.
+        with suppress(FileExistsError):
+            return _opened(following, os.O_EXCL), following
+
+
+def reopen(path: str) -> int:
+    """The file at *path*, open for appending; a new one if somebody has moved it away. Raises `OSError`."""
+    os.makedirs(dirname(path) or os.curdir, mode=0o700, exist_ok=True)
+    return _opened(path, 0)
+
+
+def _opened(path: str, exclusively: int) -> int:
+    descriptor = os.open(path, _FLAGS | exclusively, 0o600)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no file", path)
     # Some file systems have no locks: then an old run that lives may be removed, and writes on unseen.
     with suppress(OSError):
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    return descriptor, path
+    return descriptor
 
 
 def point_at(path: str) -> None:
@@ -42,40 +84,146 @@ def point_at(path: str) -> None:
         raise
 
 
+def point_on(path: str) -> None:
+    """The same after `go_on`, unless `.latest` leads to another run, which is newer. Raises `OSError`."""
+    with suppress(OSError):
+        found = _FILE.fullmatch(os.readlink(join(dirname(path), LATEST)))
+        if found is not None and found["run"] != _part(path).run:
+            return
+    point_at(path)
+
+
+# ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
 def runs(directory: str) -> list[str]:
-    """The paths of all runs, oldest first; raises `OSError`."""
-    return [join(directory, name) for name in sorted(os.listdir(directory)) if _RUN.fullmatch(name)]
+    """The paths of all files of all runs, oldest first; raises `OSError`."""
+    return [each.path for each in sorted(_parts(directory))]
+
+
+def newest(directory: str) -> str:
+    """The first file that is left of the newest run. Raises `OSError`."""
+    try:
+        name = os.readlink(join(directory, LATEST))
+    except OSError:
+        name = ""
+        if os.path.isfile(join(directory, LATEST)):
+            # A copy of the directory may have the file itself in place of the link.
+            return join(directory, LATEST)
+    # A link that leads anywhere else is not ours.
+    if _FILE.fullmatch(name) and os.path.lexists(join(directory, name)):
+        return files_of(join(directory, name))[0]
+    every = sorted(_parts(directory))
+    if not every:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), join(directory, LATEST))
+    return files_of(every[-1].path)[0]
+
+
+def files_of(path: str) -> list[str]:
+    """All files of the run that *path* is of, in order; *path* alone if that is no run."""
+    if not _FILE.fullmatch(basename(path)):
+        return [path]
+    run = _part(path).run
+    try:
+        found = sorted(each for each in _parts(dirname(path) or os.curdir) if each.run == run)
+    except OSError:
+        found = []
+    return [join(dirname(path), basename(each.path)) for each in found] or [path]
+
+
+def number_of(path: str) -> int:
+    """Which file of its run *path* is, counted from 1."""
+    return _part(path).number
+
+
+def begins_run(path: str) -> bool:
+    """Whether *path* has the name of the first file of a run."""
+    found = _FILE.fullmatch(basename(path))
+    return found is not None and found["part"] is None
+
+
+def _parts(directory: str) -> Iterator[Part]:
+    for name in os.listdir(directory):
+        if _FILE.fullmatch(name):
+            yield _part(join(directory, name))
+
+
+def _part(path: str) -> Part:
+    found = _FILE.fullmatch(basename(path))
+    return Part(found["run"], int(found["part"] or 1), path) if found is not None else Part(basename(path), 1, path)
+
+
+# ── removing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def prune(newest: str, keep: int) -> None:
     """Removes old runs, so that *keep* are left beside those that are still written. Raises `OSError`."""
+    others: dict[str, list[Part]] = {}
+    for part in sorted(_parts(dirname(newest))):
+        if part.run != _part(newest).run:
+            others.setdefault(part.run, []).append(part)
     # Names of the same second have no order, but files have: a run that was the newest a moment ago, to which a reader
     # may be on its way, is not taken for an old one.
-    others = sorted((path for path in runs(os.path.dirname(newest)) if path != newest), key=_age)
-    for path in others[: max(0, len(others) - keep + 1)]:
-        # Another process may have removed it already.
-        with suppress(FileNotFoundError):
-            _remove(path)
+    oldest_first = sorted(others.values(), key=lambda run: _age(run[-1].path))
+    for run in oldest_first[: max(0, len(oldest_first) - keep + 1)]:
+        # The last file first: while that is written, the others are of a run that lives.
+        if _remove(run[-1].path):
+            for part in run[:-1]:
+                _remove(part.path)
+
+
+def bound(path: str, room: int, total: int) -> None:
+    """
+    Removes the oldest files, so that all files take *total* bytes at most when *path* has grown by *room*.
+
+    What somebody writes to stays, so that there may be more. Raises `OSError`.
+    """
+    every = sorted(_weighed(runs(dirname(path))))
+    excess = sum(size for _, size, _ in every) + room - total
+    for _, size, other in every:
+        if excess <= 0:
+            return
+        if other != path and _remove(other):
+            excess -= size
+
+
+def _weighed(paths: list[str]) -> Iterator[tuple[int, int, str]]:
+    """When each file was last written to, and how long it is."""
+    for path in paths:
+        # Another process may have removed it.
+        with suppress(OSError):
+            found = os.stat(path, follow_symlinks=False)
+            yield found.st_mtime_ns, found.st_size, path
 
 
 def _age(path: str) -> tuple[str, int]:
     """What runs are ordered by: the second in their name, and then when they were last written to."""
+    return basename(path).partition("-")[0], _written(path)
+
+
+def _written(path: str) -> int:
+    """When a file was last written to; 0 if another process has removed it."""
     try:
-        written = os.stat(path, follow_symlinks=False).st_mtime_ns
+        return os.stat(path, follow_symlinks=False).st_mtime_ns
     except OSError:
-        # Another process has removed it.
-        written = 0
-    return os.path.basename(path).partition("-")[0], written
+        return 0
 
 
-def _remove(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+def _remove(path: str) -> bool:
+    """Removes a file that nobody writes to; whether it is gone."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        # Another process has removed it already.
+        return True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         # Somebody writes it, or nobody can tell.
-        return
+        return False
     else:
-        os.unlink(path)
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+        return True
     finally:
         os.close(descriptor)

@@ -84,9 +84,14 @@ class Run:
         """
         if self.deterministic:
             return self._sessions.setdefault(session, f"{len(self._sessions) + 1:012x}")
-        from hashlib import sha256  # noqa: PLC0415 - not where there is one connection only
+        return session_digest(session)
 
-        return sha256(session.encode(errors="replace")).hexdigest()[:12]
+
+def session_digest(session: str) -> str:
+    """What stands for a session in records that others may read: with its id they could go on with it."""
+    from hashlib import sha256  # noqa: PLC0415 - not where there is one connection only
+
+    return sha256(session.encode(errors="replace")).hexdigest()[:12]
 
 
 def _redactor(patterns: Sequence[str]) -> "Redactor":
@@ -104,6 +109,10 @@ class Told(NamedTuple):
     sent: int
     failed: bool = False
     code: str | None = None
+    repeated: int = 0
+    """How many messages it stands for, if that is not one alone."""
+    came: int = 0
+    """Bytes of all of those."""
 
 
 def status_of(verdict: Verdict, *, failed: bool = False) -> Status:
@@ -130,14 +139,14 @@ def record(verdict: Verdict, moment: Moment, told: Told, run: Run) -> dict[str, 
         "durationMs": orjson.Fragment(told.duration),
         # Nothing that passes here is tried again by us.
         "attempt": 1,
-        "inputBytes": len(verdict.frame),
+        "inputBytes": told.came if told.repeated else len(verdict.frame),
         "outputBytes": told.sent,
         "error": None if status == "ok" else _error(verdict, status, told.code, run),
-        "metadata": _metadata(verdict, moment, run),
+        "metadata": _metadata(verdict, moment, told, run),
     }
 
 
-def _metadata(verdict: Verdict, moment: Moment, run: Run) -> dict[str, Any]:
+def _metadata(verdict: Verdict, moment: Moment, told: Told, run: Run) -> dict[str, Any]:
     found: dict[str, Any] = {
         "schemaVersion": SCHEMA_VERSION,
         "deterministic": run.deterministic,
@@ -155,6 +164,8 @@ def _metadata(verdict: Verdict, moment: Moment, run: Run) -> dict[str, Any]:
         found["restarts"] = run.restarts
     if not verdict.accepted and verdict.onward is verdict.frame:
         found["passed"] = True
+    if told.repeated:
+        found["repeated"] = told.repeated
     if run.payloads:
         if run.mode:
             found["mode"] = run.mode

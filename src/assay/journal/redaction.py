@@ -50,6 +50,9 @@ _COUNTED: Final = re.compile(rf"tokens|token{_GAP}(?:count|limit|budget|usage)",
 _SCHEMAS: Final = frozenset({"inputSchema", "outputSchema", "requestedSchema"})
 _GIVEN: Final = frozenset({"const", "default", "enum", "example", "examples"})
 
+_REMEMBERED: Final = 100
+"""Characters of a name up to which it is remembered whether it is that of a secret."""
+
 _LONG_NAME: Final = 16
 """Characters from which on a name itself could be a secret."""
 
@@ -134,11 +137,15 @@ class Redactor:
     for one that is none.
     """
 
-    __slots__ = ("_extra", "is_secret")
+    __slots__ = ("_extra", "_remembered")
 
     def __init__(self, patterns: Sequence[str] = ()) -> None:
         self._extra = _matcher(patterns)
-        self.is_secret: Callable[[str], bool] = lru_cache(4096)(self._is_secret)
+        self._remembered: Callable[[str], bool] = lru_cache(4096)(self._is_secret)
+
+    def is_secret(self, name: str) -> bool:
+        """Whether what stands under *name* is a secret. Names are the peer's: a long one is not remembered."""
+        return self._remembered(name) if len(name) <= _REMEMBERED else self._is_secret(name)
 
     def frame(self, text: str, value: Any = None) -> str:
         """
@@ -184,10 +191,12 @@ class Redactor:
 
     def violation(self, violation: Violation) -> dict[str, str]:
         """A violation as the journal has it: what was found may be the beginning of a secret."""
-        shown = as_json(violation)
+        return {**as_json(violation), "found": self.found(violation)}
+
+    def found(self, violation: Violation) -> str:
+        """What a violation has found, unless that may be the beginning of a secret."""
         steps = violation.at.replace("~1", "/").split("/")
-        shown["found"] = MASK if any(map(self.is_secret, steps)) else self.text(violation.found)
-        return shown
+        return MASK if any(map(self.is_secret, steps)) else self.text(violation.found)
 
     def _is_secret(self, name: str) -> bool:
         if self._extra is not None and self._extra(name):

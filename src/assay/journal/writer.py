@@ -15,7 +15,8 @@ import orjson
 
 from assay.journal import files
 from assay.journal.moment import FRESH, Moment, deterministic_ids, trace_of
-from assay.journal.record import ROUTE_LENGTH, SCHEMA_VERSION, Run, Told, cut, id_text, name_of, record
+from assay.journal.record import NAME_LENGTH, ROUTE_LENGTH, SCHEMA_VERSION, Run, Told, cut, id_text, name_of, record
+from assay.journal.repeats import Place, Repeats, Row
 from assay.verdict import Exchange, Kind, Party, Verdict
 
 Log = Callable[[str], None]
@@ -25,6 +26,12 @@ NO_TIME: Final = "1970-01-01T00:00:00.000000Z"
 
 _MOST_KEPT: Final = 1024
 """Patterns that are kept for the next line: methods times tools times two. Names are the peer's, and may be many."""
+
+FILE_BYTES: Final = 64 << 20
+"""Bytes of a file, after which a run goes on in a further one."""
+
+TOTAL_BYTES: Final = 1 << 30
+"""Bytes of all files in the directory."""
 
 _QUICK: Final[frozenset[Kind]] = frozenset({"request", "result", "notification"})
 _CLIENT: Final = Party.CLIENT
@@ -50,19 +57,31 @@ class Journal:
     """
 
     __slots__ = (
-        "_descriptor", "_end", "_log", "_pairs", "_patterns", "_quick", "_run", "_second", "_sessions",
-        "clock", "failures", "path", "written",
+        "_closed", "_descriptor", "_end", "_file_bytes", "_log", "_most", "_pairs", "_patterns", "_quick", "_reopening",
+        "_repeats", "_run", "_second", "_sessions", "_size", "_total_bytes", "clock", "failures", "path", "rows",
+        "written",
     )  # fmt: skip
 
     clock: Callable[[], float]
     """Seconds since some moment; in a deterministic run it stands still. What moments begin by."""
     path: str
+    """The file that is written to."""
+    rows: dict[Place, Row]
+    """What is counted before it is written; nearly always nothing is."""
     written: int
-    """Bytes of whole records in the file."""
+    """Bytes of whole records in the files."""
     failures: int
     """Records that could not be written."""
 
-    def __init__(self, descriptor: int, path: str, run: Run, log: Log) -> None:
+    def __init__(
+        self,
+        descriptor: int,
+        path: str,
+        run: Run,
+        log: Log,
+        file_bytes: int = FILE_BYTES,
+        total_bytes: int = TOTAL_BYTES,
+    ) -> None:
         self.path = path
         self.clock = _stands_still if run.deterministic else perf_counter
         self.written = self.failures = 0
@@ -75,6 +94,12 @@ class Journal:
         self._pairs: dict[tuple[object, ...], tuple[bytes, bytes]] = {}
         self._sessions: dict[str, str] = {}
         self._end = self._ending()
+        self._closed = self._reopening = False
+        self._size = 0
+        self._most = self._file_bytes = file_bytes
+        self._total_bytes = total_bytes
+        self._repeats = Repeats(self._counted, self.clock, verbatim=run.payloads)
+        self.rows = self._repeats.rows
 
     @classmethod
     def open(
@@ -89,13 +114,16 @@ class Journal:
         server: str = "",
         mode: str = "",
         frame_bytes: int = 0,
+        file_bytes: int = FILE_BYTES,
+        total_bytes: int = TOTAL_BYTES,
     ) -> "Journal | None":
         """
         A journal in a new file below *directory*; None, and a line to *log*, if there cannot be one.
 
         Of all runs there, *keep* are left. With *payloads* the frames are written too, without what looks like a secret
         or is matched by *redact*. *server* names who speaks for the server, *mode* and *frame_bytes* how a
-        guard judges, where a replay has to know it.
+        guard judges, where a replay has to know it. After *file_bytes* it goes on in a further file, and the oldest
+        files there are removed so that all take *total_bytes* at most.
 
         Raises `ValueError` for a pattern that is none.
         """
@@ -116,9 +144,10 @@ class Journal:
         try:
             files.point_at(path)
             files.prune(path, keep)
+            files.bound(path, file_bytes, total_bytes)
         except OSError as error:
             log(f"journal: {error.filename or folder}: {error.strerror}")
-        return cls(descriptor, path, run, log)
+        return cls(descriptor, path, run, log, file_bytes, total_bytes)
 
     def moment(
         self,
@@ -238,8 +267,9 @@ class Journal:
                 moment = exchange.moment
                 since = moment.began
                 known = _known(moment)
+                contract = exchange.contract
                 asked, answered = self._pairs.get(
-                    (exchange.entry, exchange.contract, route, transport)
+                    (exchange.entry, contract.name if contract is not None else None, route, transport)
                 ) or self._learned_pair(exchange, transport, route)
                 end = self._ended(exchange.id, session)
             second, shown = self._second
@@ -259,9 +289,10 @@ class Journal:
         if exchange is None or not self._quick or exchange.spelling is not None or _is_particular(exchange):
             return self.line(asked, moment, len(asked.frame)) + self.line(answer, moment, len(answer.frame))
         transport, route, _, _, _, began, session, _ = moment
-        first, second = self._pairs.get((exchange.entry, exchange.contract, route, transport)) or self._learned_pair(
-            exchange, transport, route
-        )
+        contract = exchange.contract
+        first, second = self._pairs.get(
+            (exchange.entry, contract.name if contract is not None else None, route, transport)
+        ) or self._learned_pair(exchange, transport, route)
         stamp = time_ns()
         last, shown = self._second
         if last != stamp // 1_000_000_000:
@@ -285,6 +316,8 @@ class Journal:
 
         If that fails the journal ends there: the log is told once, and what would have come after is counted.
         """
+        if self._size + len(lines) > self._most or self._reopening:
+            self._turn(len(lines))
         taken = 0
         try:
             taken = os.write(self._descriptor, lines)
@@ -296,24 +329,125 @@ class Journal:
         else:
             if taken == len(lines):
                 self.written += taken
+                self._size += taken
             else:
                 self._stop(lines, taken, None)
 
+    def repeats(
+        self, verdict: Verdict, began: float, sent: int, session: str, transport: str, route: str
+    ) -> tuple[bool, bytes]:
+        """
+        Whether *verdict* only counts, since it is the same garbage as the one before; and lines to be written first.
+
+        To be asked about what may be garbage, and while there are `rows` about everything.
+        """
+        if self._run.deterministic:
+            # When something is counted depends on the time.
+            return False, b""
+        row, ended = self._repeats.heard(verdict, session)
+        if row is None:
+            return False, ended
+        if row.moment is None:
+            row.moment = self.moment(transport, route, None, verdict.frame, None, session, began)
+        row.add(verdict, sent)
+        return True, b""
+
+    @property
+    def waiting(self) -> bool:
+        """Whether there is something for `tend` to do, now or soon."""
+        return bool(self.rows) or self._reopening
+
+    def tend(self) -> None:
+        """Writes what was counted for a second, and opens the file anew if that was asked for."""
+        if self._reopening:
+            self._turn(0)
+        lines = self._repeats.due()
+        if lines:
+            self.write(lines)
+
+    def reopen(self) -> None:
+        """
+        Has the file opened anew, before anything else is written to it: somebody may have moved it away.
+
+        A journal that has stopped goes on by that. Only notes it, so that it can be called at any time, also by a
+        signal.
+        """
+        self._reopening = True
+
     def restarted(self, times: int) -> None:
         """The server of this run was started again so many times: every record says so from now on."""
+        self._write_rows()
         self._run.restarts = times
         self._end = self._ending()
 
     def close(self) -> None:
         """Nothing more is written."""
+        self._write_rows()
+        self._closed = True
+        self._let_go()
+
+    def _write_rows(self) -> None:
+        lines = self._repeats.all()
+        if lines:
+            self.write(lines)
+
+    def _let_go(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
+    # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _turn(self, coming: int) -> None:
+        """Opens the file anew, if that was asked for, or a further one, if *coming* bytes would be too many here."""
+        if self._reopening:
+            self._reopening = False
+            self._begin_anew()
+        if self._size and self._size + coming > self._most and self._descriptor >= 0:
+            self._go_on()
+
+    def _begin_anew(self) -> None:
+        if self._closed:
+            return
+        try:
+            descriptor = files.reopen(self.path)
+        except OSError as error:
+            self._log(f"journal: {error.filename or self.path}: {error.strerror}")
+            return
+        self._take(descriptor, self.path, os.fstat(descriptor).st_size)
+
+    def _go_on(self) -> None:
+        try:
+            descriptor, path = files.go_on(self.path)
+        except OSError as error:
+            # The file grows on, and a further one is tried when it is as long again.
+            self._most = self._size + self._file_bytes
+            self._log(f"journal: {error.filename or self.path}: {error.strerror}")
+            return
+        self._take(descriptor, path, 0)
+        try:
+            files.point_on(path)
+            files.bound(path, self._file_bytes, self._total_bytes)
+        except OSError as error:
+            self._log(f"journal: {error.filename or path}: {error.strerror}")
+
+    def _take(self, descriptor: int, path: str, size: int) -> None:
+        with suppress(OSError):
+            self._let_go()
+        self._descriptor, self.path, self._size, self._most = descriptor, path, size, self._file_bytes
+
     # ── the thorough way ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def _thorough(self, verdict: Verdict, moment: Moment, sent: int, failed: bool, code: str | None) -> bytes:
-        told = Told(NO_TIME, "0", sent, failed, code)
+        return self._record(verdict, moment, Told(NO_TIME, "0", sent, failed, code))
+
+    def _counted(self, row: Row) -> bytes:
+        """The record of what was counted."""
+        if row.last is None or row.moment is None:
+            return b""
+        return self._record(row.last, row.moment, Told(NO_TIME, "0", row.sent, repeated=row.count, came=row.came))
+
+    def _record(self, verdict: Verdict, moment: Moment, told: Told) -> bytes:
         if not self._run.deterministic:
             stamp = time_ns()
             told = told._replace(
@@ -328,6 +462,9 @@ class Journal:
         """The pattern of every line of such a message."""
         kind, revision, party = verdict.kind, verdict.revision, verdict.party
         pattern = _pattern(transport, route, method, tool, revision, party, kind)
+        if len(method or "") > NAME_LENGTH or len(tool or "") > NAME_LENGTH:
+            # A thousand names of a megabyte are a gigabyte.
+            return pattern
         if len(self._patterns) >= _MOST_KEPT:
             self._patterns.clear()
         self._patterns[kind, method, tool, revision, party is _CLIENT, route, transport] = pattern
@@ -340,9 +477,14 @@ class Journal:
             _pattern(transport, route, method, tool, revision, asker, "request"),
             _pattern(transport, route, method, tool, revision, asker.other, "result"),
         )
+        contract = exchange.contract
+        name = contract.name if contract is not None else None
+        if len(name or "") > NAME_LENGTH:
+            return both
         if len(self._pairs) >= _MOST_KEPT:
             self._pairs.clear()
-        self._pairs[exchange.entry, exchange.contract, route, transport] = both
+        # By the name: a contract that is kept here would keep its schemas, long after its session has ended.
+        self._pairs[exchange.entry, name, route, transport] = both
         return both
 
     def _ending(self) -> str:
@@ -383,11 +525,12 @@ class Journal:
             with suppress(OSError):
                 self._mend(taken, whole)
         self.written += whole
+        self._size += whole
         self.failures += lines.count(b"\n", whole)
         reason = error.strerror if error is not None else "only a part was written"
         self._log(f"journal stopped: {self.path}: {reason}")
         with suppress(OSError):
-            self.close()
+            self._let_go()
         self._descriptor = -1
 
     def _mend(self, taken: int, whole: int) -> None:
@@ -397,8 +540,8 @@ class Journal:
         Only if the file holds what we have written and nothing else: a process that was forked from this one may have
         gone on, and what it wrote would be cut. Then half a line stays, with an end of its own.
         """
-        if os.fstat(self._descriptor).st_size == self.written + taken:
-            os.ftruncate(self._descriptor, self.written + whole)
+        if os.fstat(self._descriptor).st_size == self._size + taken:
+            os.ftruncate(self._descriptor, self._size + whole)
         else:
             os.write(self._descriptor, b"\n")
 

@@ -40,6 +40,12 @@ class JournalSettings:
     keep: int = 50
     """Runs that are left when a new one begins; those that are still written are never removed."""
 
+    bytes: int = 64 << 20
+    """Bytes of one file, after which a run goes on in a further one."""
+
+    total_bytes: int = 1 << 30
+    """Bytes of all files in the directory; the oldest that nobody writes to are removed."""
+
     payloads: bool = False
     """Whether the frames are written too, without what looks like a secret."""
 
@@ -51,6 +57,10 @@ class JournalSettings:
             raise ValueError("a journal needs a directory; off is for none")
         if self.keep < 1:
             raise ValueError("at least 1 run is kept")
+        if self.bytes < 4096:
+            raise ValueError("a file of a journal has at least 4096 bytes")
+        if self.total_bytes < self.bytes:
+            raise ValueError("total_bytes is at least as many as bytes, which one file may have")
         if self.redact:
             from assay.journal.redaction import Redactor  # noqa: PLC0415 - most have no patterns of their own
 

@@ -9,6 +9,7 @@ import os
 import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from assay.settings import Log, TelemetrySettings
@@ -55,10 +56,11 @@ class Telemetry:
     """
 
     @classmethod
-    def open(cls, section: TelemetrySettings, *, log: Log) -> "Telemetry | None":
+    def open(cls, section: TelemetrySettings, *, log: Log, redact: Sequence[str] = ()) -> "Telemetry | None":
         """
         Telemetry as *section* and the `OTEL_*` variables say; None if nobody wants any.
 
+        What *redact* matches is hidden in the URIs of resources, beside what looks like a secret.
         None too where it is wanted and cannot be had; then *log* is told why.
         """
         if not wanted(section):
@@ -72,7 +74,7 @@ class Telemetry:
             log(f"telemetry: off, since {error.name} is not installed (pip install 'mcp-assay[telemetry]')")
             return None
         try:
-            otlp = Otlp.open(section, log)
+            otlp = Otlp.open(section, log, redact)
         except Exception as error:
             log(f"telemetry: off, since it could not be set up: {error}")
             return None

@@ -5,7 +5,6 @@ From https://github.com/open-telemetry/semantic-conventions-genai, docs/gen-ai/m
 (status: development). Attributes of our own begin with `assay.`.
 """
 
-import re
 from typing import Final
 
 from assay.errors import CanonicalError
@@ -101,7 +100,7 @@ def span_attributes(request: Seen, common: Attributes) -> Attributes:
     alone = {
         "gen_ai.tool.name": request.tool,
         "gen_ai.prompt.name": request.prompt,
-        "mcp.resource.uri": None if request.uri is None else _discreet(request.uri),
+        "mcp.resource.uri": request.uri,
         "mcp.session.id": request.session,
         "jsonrpc.request.id": request.ident,
         "jsonrpc.protocol.version": request.jsonrpc,
@@ -114,11 +113,6 @@ def span_attributes(request: Seen, common: Attributes) -> Attributes:
     if request.rules:
         found["assay.rules"] = request.rules
     return found
-
-
-def _discreet(uri: str) -> str:
-    """*uri* without a user's name and password."""
-    return re.sub(r"(?<=://)[^/?#]*@", "REDACTED@", uri)
 
 
 def _is_number(code: str) -> bool:

@@ -9,7 +9,7 @@ import math
 import os
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -26,6 +26,7 @@ from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode,
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from assay import __version__
+from assay.journal.redaction import Redactor
 from assay.settings import Log, TelemetrySettings
 from assay.telemetry import conventions
 from assay.telemetry.seen import Seen
@@ -43,13 +44,16 @@ class Otlp:
     """Where telemetry goes: spans, durations, or both."""
 
     @classmethod
-    def open(cls, section: TelemetrySettings, log: Log) -> "Otlp | None":
-        """What the configuration asks for; None if that is neither of the two."""
+    def open(cls, section: TelemetrySettings, log: Log, redact: Sequence[str] = ()) -> "Otlp | None":
+        """What the configuration asks for, without what *redact* matches; None if that is neither of the two."""
         places = {signal: place for signal in ("traces", "metrics") if (place := _place(section, signal, log))}
-        return cls(section, places, log) if places else None
+        return cls(section, places, log, redact) if places else None
 
-    def __init__(self, section: TelemetrySettings, places: Mapping[str, str], log: Log) -> None:
+    def __init__(
+        self, section: TelemetrySettings, places: Mapping[str, str], log: Log, redact: Sequence[str] = ()
+    ) -> None:
         self._log = log
+        self._redactor = Redactor(redact)
         self._failing: set[str] = set()
         self._targets = conventions.Targets()
         self._propagator = TraceContextTextMapPropagator()
@@ -109,7 +113,7 @@ class Otlp:
             conventions.span_name(request, target),
             context=context,
             kind=SpanKind.SERVER,
-            attributes=conventions.span_attributes(request, common),
+            attributes=self._attributes(request, common),
             links=links,
             start_time=request.began_ns,
         )
@@ -119,6 +123,12 @@ class Otlp:
         span.end(max(request.began_ns, request.ended_ns))
         seconds = max(0, request.ended_ns - request.began_ns) / 1e9
         self._durations.record(seconds, common, context=set_span_in_context(span, _NOWHERE))
+
+    def _attributes(self, request: Seen, common: conventions.Attributes) -> conventions.Attributes:
+        found = conventions.span_attributes(request, common)
+        if request.uri is not None:
+            found["mcp.resource.uri"] = self._redactor.text(request.uri)
+        return found
 
     def deliver_spans(self) -> bool:
         """Posts the spans that were made since; False if the collector does not take them: then they are lost."""
@@ -185,7 +195,8 @@ class Otlp:
         if taken == (place not in self._failing):
             return
         self._failing ^= {place}
-        why = self._complaints.last or "no reason given"
+        # What the library says of a failure has the URL in it, and a query may be a key.
+        why = re.sub(r"\?[^\s'\")>]*", "", self._complaints.last) or "no reason given"
         what = "takes what is sent again" if taken else f"does not take what is sent: {why}"
         self._log(f"telemetry: {_shown(place)} {what}")
 
@@ -298,5 +309,5 @@ def _span_in(context: Context) -> SpanContext:
 
 
 def _shown(place: str) -> str:
-    """*place* without a user's name and password."""
-    return re.sub(r"(?<=://)[^/?#]*@", "", place)
+    """*place* without a user's name and password, query and fragment."""
+    return re.sub(r"(?<=://)[^/?#]*@", "", re.split("[?#]", place, maxsplit=1)[0])

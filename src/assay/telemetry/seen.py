@@ -4,11 +4,13 @@ What telemetry keeps of a request: short strings, so that a queue of them is sma
 No frame, no arguments, no place or value of a violation. Knows nothing of OpenTelemetry.
 """
 
+import re
 from typing import Any, Final, NamedTuple
 
 import orjson
 
 from assay.contracts.assets import TOOLS
+from assay.journal.record import session_digest
 from assay.metrics import METHODS
 from assay.rules import RULES
 from assay.verdict import Verdict
@@ -21,6 +23,9 @@ OTHER: Final = "_OTHER"
 
 _TRACESTATE: Final = 512
 """Characters of a tracestate that W3C asks everybody to pass on; a longer one is left out whole."""
+
+_USER: Final = re.compile(r"(?<=://)[^/?#]*@")
+"""A user's name and password in a URI."""
 
 _WITH_URI: Final = frozenset({"resources/read", "resources/subscribe", "resources/unsubscribe"})
 
@@ -35,6 +40,7 @@ class Seen(NamedTuple):
     """Whether the tool is one that the server has listed: else its name is just what a client has sent."""
     prompt: str | None
     uri: str | None
+    """Without user, query and fragment: there may be secrets in those."""
     ident: str | None
     jsonrpc: str | None
     """The version of JSON-RPC, where it is not 2.0."""
@@ -52,6 +58,7 @@ class Seen(NamedTuple):
     ended_ns: int
     transport: str
     session: str | None
+    """A digest of its id, the same as in the journal."""
     traceparent: str | None
     """That of the message."""
     tracestate: str | None
@@ -98,7 +105,7 @@ def seen(
         tool,
         listed,
         _short(params.get("name")) if method == "prompts/get" else None,
-        _short(params.get("uri")) if method in _WITH_URI else None,
+        _short(_discreet(params.get("uri"))) if method in _WITH_URI else None,
         _ident(request, message.get("id")),
         None if message.get("jsonrpc") == "2.0" else _short(message.get("jsonrpc")),
         request.revision,
@@ -110,7 +117,7 @@ def seen(
         began_ns,
         ended_ns,
         transport,
-        _short(session),
+        session_digest(session) if session else None,
         _short(meta.get("traceparent")),
         state if type(state) is str and len(state) <= _TRACESTATE else None,
         _short(traceparent),
@@ -143,6 +150,13 @@ def _outcome(answer: Verdict) -> tuple[str | None, bool, bool]:
 
 def _short(value: Any) -> str | None:
     return value[:LONGEST] if type(value) is str else None
+
+
+def _discreet(uri: Any) -> Any:
+    """*uri* without its query and fragment, and without a user's name and password."""
+    if type(uri) is not str:
+        return None
+    return _USER.sub("[redacted]@", re.split("[?#]", uri, maxsplit=1)[0])
 
 
 def _ident(request: Verdict, ident: Any) -> str | None:

@@ -129,7 +129,7 @@ class App:
         try:
             await route(scope, receive, send)
         except Exception as error:  # a mistake of ours: nobody sees it but the operator
-            _log.exception("%s %s failed", scope["method"], scope["path"], exc_info=error)
+            _log.exception("%s %a failed", scope["method"], scope["path"], exc_info=error)
             # Where the answer has begun already this raises, and the connection ends.
             await refuse(send, "INTERNAL_ERROR", "the server failed; its log says why", [CLOSE])
 
@@ -142,8 +142,9 @@ class App:
         """Has nothing running that would have to be ended."""
 
     def sweep(self) -> None:
-        """Drops the sessions that nobody uses."""
+        """Drops the sessions that nobody uses, and has written down what waits for that."""
         self.sessions.sweep()
+        self._recorder.flush()
 
     def stop(self) -> None:
         """From now on nothing new is begun; streams end, after what is still to be said on them."""

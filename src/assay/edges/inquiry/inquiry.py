@@ -7,6 +7,7 @@ How frames come and go is the line's business; this knows neither pipes nor HTTP
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from assay import __version__
@@ -18,7 +19,7 @@ from assay.lock.changes import KINDS, Kind
 from assay.lock.inspection import SERVER_KEY
 from assay.lock.locked import Locked, spelt
 from assay.spec.revisions import LATEST, REVISIONS, handshake
-from assay.verdict import Party, Verdict
+from assay.verdict import Party, Verdict, Violation
 
 MOST_PAGES: Final = 1000
 MOST_ENTRIES: Final = 10_000
@@ -159,11 +160,17 @@ class Inquiry:
         verdict = self._conversation.hear(Party.SERVER, frame)
         if verdict.method != "server/discover":
             for each in verdict.violations:
-                self._log(str(each))
+                self._log(str(self._discreet(each)))
         for part in verdict.parts or (verdict,):
             if part.kind == "request":
                 self._reply(part)
         return verdict
+
+    def _discreet(self, violation: Violation) -> Violation:
+        """A violation without the secrets that may be in what was found."""
+        from assay.journal.redaction import Redactor  # noqa: PLC0415 - most servers give no reason for it
+
+        return replace(violation, found=Redactor().found(violation))
 
     def _reply(self, verdict: Verdict) -> None:
         """A ping is answered; of the rest we can do nothing, and have said so."""

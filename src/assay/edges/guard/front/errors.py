@@ -11,6 +11,8 @@ from collections import deque
 from contextlib import suppress
 from typing import Final, Self
 
+from assay.console.plain import plain
+
 MOST: Final = 1 << 20
 """Bytes that wait for whoever reads it."""
 
@@ -43,8 +45,8 @@ class Errors:
         self._thread.join(LAST_LINES)
 
     def say(self, line: str) -> None:
-        """One line."""
-        self.write(line.encode(errors="replace") + b"\n")
+        """One line, with nothing in it that a terminal would act upon."""
+        self.write(plain(line).encode(errors="replace") + b"\n")
 
     def write(self, data: bytes) -> None:
         """Writes *data*, soon."""

@@ -33,8 +33,14 @@ class Front:
         frame_bytes: int,
         metrics: Callable[[], bytes],
         beside: Mapping[str, Route] | None = None,
+        tend: Callable[[], None] = lambda: None,
     ) -> None:
-        """*backends* by path, *metrics* as they are to be shown. *beside* are further routes, by path."""
+        """
+        *backends* by path, *metrics* as they are to be shown. *beside* are further routes, by path.
+
+        *tend* is called once a second.
+        """
+        self._tend = tend
         self._backends = dict(backends)
         self._door = door
         self._http = http
@@ -75,7 +81,7 @@ class Front:
                 there = ", ".join([*self._backends][:10])
                 await refuse(send, "METHOD_NOT_FOUND", f"there is nothing here; MCP is at {there}")
         except Exception as error:  # a mistake of ours: nobody sees it but the operator
-            _log.exception("%s %s failed", scope["method"], path, exc_info=error)
+            _log.exception("%s %a failed", scope["method"], path, exc_info=error)
             # Where the answer has begun already this raises, and the connection ends.
             await refuse(send, "INTERNAL_ERROR", "the guard failed; its log says why", [CLOSE])
 
@@ -98,6 +104,7 @@ class Front:
 
     def sweep(self) -> None:
         """Has every backend drop what nobody uses, if it does."""
+        self._tend()
         for backend in self._backends.values():
             sweep = getattr(backend, "sweep", None)
             if sweep is not None:

@@ -12,6 +12,7 @@ from assay.edges.guard.http_to_http.oauth import Discovery
 from assay.edges.guard.http_to_http.proxy import Proxy
 from assay.edges.guard.http_to_http.target import Target
 from assay.edges.guard.overseer import Oversight
+from assay.edges.guard.stdio_to_http.upstream import shown_url
 from assay.edges.http.asking import ENDPOINT
 from assay.edges.http.door import Door
 from assay.edges.http.place import Place
@@ -27,9 +28,6 @@ from assay.spec.revisions import REVISIONS
 from assay.spec.schema import protocol_schema
 
 Log = Callable[[str], None]
-
-_MOST_ASIDE = 1000
-"""Bytes that are shown of what a server sends in place of a message."""
 
 
 class Desk(NamedTuple):
@@ -83,6 +81,7 @@ class Desk(NamedTuple):
             redact=self.settings.journal.redact,
             stderr_in_errors=self.settings.guard.stderr_in_errors,
             errors=self.errors,
+            name=route.removesuffix(ENDPOINT).strip("/"),
         )
         return made
 
@@ -109,15 +108,15 @@ class AtUrl(NamedTuple):
 
     @property
     def what(self) -> str:
-        """Its URL."""
-        return self.url
+        """Its URL, without what could be a secret."""
+        return shown_url(self.url)
 
     def backends(self, desk: Desk) -> Mapping[str, Backend]:
         """The one."""
         try:
             return {ENDPOINT: desk.proxy(self.url, self.headers, ENDPOINT)}
         except ValueError as error:
-            raise SettingsError(f"--target {self.url}: {error}") from None
+            raise SettingsError(f"--target {shown_url(self.url)}: {error}") from None
 
     def beside(self, backends: Mapping[str, Backend], door: Door) -> Mapping[str, Route]:
         """Who gives out tokens for it, where that is not ours to say."""
@@ -172,7 +171,13 @@ def run(
     """
     gate = Gate.read(settings.auth, cwd=".", tier=settings.tiers.tier, log=say)
     metrics = Metrics()
-    watch = Watch(log, lambda data: log(_shown(data)), enforcing=terms.enforcing)
+    watch = Watch(
+        log,
+        log,
+        enforcing=terms.enforcing,
+        keeping=settings.guard.flights != "off",
+        redact=settings.journal.redact,
+    )
     every = records._replace(metrics=metrics)
     backends = servers.backends(Desk(terms, settings, every, watch, gate is not None, say, locked, errors))
     place = Place.open("--listen", address, settings.http, gated=gate is not None)
@@ -187,6 +192,7 @@ def run(
         frame_bytes=terms.limits.frame_bytes,
         metrics=metrics.render,
         beside=servers.beside(backends, door),
+        tend=Recorder("http", "/", every).flush,
     )
     metrics.gauge("assay_sessions", "Sessions of the handshake revisions.", lambda: _sessions(backends))
     metrics.gauge("assay_streams", "Streams that are open.", lambda: front.streams)
@@ -197,14 +203,6 @@ def run(
     for line in watch.summary():
         log(line)
     return 0
-
-
-def _shown(data: bytes) -> str:
-    """What a server has sent in place of a message, cut short, with nothing that a terminal would act upon."""
-    from assay.console.plain import plain  # noqa: PLC0415 - most servers send nothing like that
-
-    cut = data[:_MOST_ASIDE].decode(errors="replace")
-    return plain(f"assay: the server sent: {cut}{'…' if len(data) > _MOST_ASIDE else ''}")
 
 
 def _sessions(backends: Mapping[str, Backend]) -> int:

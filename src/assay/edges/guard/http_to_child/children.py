@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import orjson
 
-from assay.edges.child import StartError
+from assay.edges.child import Labelled, StartError
 from assay.edges.guard.front.guarded import Request
 from assay.edges.guard.http_to_child.backoff import Backoff
 from assay.edges.guard.http_to_child.childtalk import Talk, Whole
@@ -68,6 +68,7 @@ class Children:
         redact: Sequence[str] = (),
         stderr_in_errors: bool = False,
         errors: Callable[[bytes], None] | None = None,
+        name: str = "",
         clock: Callable[[], float] = monotonic,
     ) -> None:
         """
@@ -76,7 +77,8 @@ class Children:
         are opened in the same way share one.
 
         The last messages of a broken session go to *flights*, without what *redact* says. What children write to stderr
-        goes to *errors*; with *stderr_in_errors* a session whose child has ended is told the last of it, redacted.
+        goes to *errors*, with *name* or that of its program before each line; with *stderr_in_errors* a session whose
+        child has ended is told the last of it, redacted.
         """
         self._oversight = oversight
         self._recorder = oversight.recorder
@@ -88,6 +90,7 @@ class Children:
         self._flights, self._redact = flights, tuple(redact)
         self._stderr_in_errors = stderr_in_errors
         self._errors = errors or _to_stderr
+        self._name = name or os.path.basename(self._command[0])
         self._clock = clock
         self._is_shared = shared
         self._shares: dict[tuple[str, bytes], SessionShare] = {}
@@ -298,8 +301,9 @@ class Children:
 
     def _spawn(self, owner: Owner) -> Pipe:
         """A child, which counts for no principal. Raises `StartError`."""
+        errors = Labelled(self._name, self._errors).add
         pipe = Pipe(
-            self._command, owner, limit=self._oversight.frame_bytes, errors=self._errors, env=self._env, cwd=self._cwd
+            self._command, owner, limit=self._oversight.frame_bytes, errors=errors, env=self._env, cwd=self._cwd
         )
         self._pipes.add(pipe)
         pipe.when_over(lambda: self._pipes.discard(pipe))

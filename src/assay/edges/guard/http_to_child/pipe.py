@@ -63,7 +63,7 @@ class Pipe:
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
     ) -> None:
-        """Lines longer than *limit* are cut; what the child writes to stderr goes to *errors*."""
+        """Lines longer than *limit* are cut; what the child writes to stderr goes to *errors*, no bytes at its end."""
         self._child = Child(command, env=env, cwd=cwd)
         self._owner = owner
         self._limit = limit
@@ -187,6 +187,7 @@ class Pipe:
             self._child.tail.add(data)
             self._errors(data)
         else:
+            self._errors(b"")
             self._loop.remove_reader(self._child.stderr)
 
     # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -242,6 +243,7 @@ class Pipe:
                 break
             self._child.tail.add(data)
             self._errors(data)
+        self._errors(b"")
 
     async def _until(self, holds: Callable[[], bool], seconds: float | None) -> bool:
         """Waits until something *holds*, *seconds* at most; whether it does."""

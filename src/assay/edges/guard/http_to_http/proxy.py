@@ -22,6 +22,7 @@ from assay.edges.guard.http_to_http.talks import Stream, Talk, Talks, Who
 from assay.edges.guard.http_to_http.target import NoAnswerError, Target
 from assay.edges.guard.http_to_http.turn import Told, Turn
 from assay.edges.guard.overseer import Oversight
+from assay.edges.guard.stdio_to_http.upstream import shown_url
 from assay.edges.http.asking import ENDPOINT, UNNAMED, names_revision
 from assay.edges.http.heads import LAST_EVENT, RequestHead, shown_name
 from assay.edges.http.replies import CLOSE, Pairs, Receive, Send, not_allowed, refuse, reply, shared
@@ -98,7 +99,7 @@ class Proxy:
         self._stopping = False
         self._endless: set[asyncio.Future[None]] = set()
         self._beside: set[asyncio.Task[None]] = set()
-        self._redirects: set[bytes] = set()
+        self._redirects: set[str] = set()
         self._unforwarded: set[bytes] = set()
         self._broken = 0
 
@@ -280,9 +281,10 @@ class Proxy:
 
     def redirected(self, where: bytes) -> None:
         """The server sends clients elsewhere: an operator should know, once."""
-        if where not in self._redirects and len(self._redirects) < 10:
-            self._redirects.add(where)
-            shown = ascii(where.decode("latin-1")[:200])[1:-1]
+        # Without a query and a password, in either of which there may be a secret.
+        shown = ascii(shown_url(where.decode("latin-1"))[:200])[1:-1]
+        if shown not in self._redirects and len(self._redirects) < 10:
+            self._redirects.add(shown)
             self._log(f"assay: the server redirects to {shown}, which is past the guard: give that as --target")
 
     def broke(self, talk: Talk) -> None:

@@ -15,10 +15,11 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from assay import render
-from assay.edges.guard.overseer import Overseer, Oversight
+from assay.edges.guard.overseer import Overseer, Oversight, Watcher
 from assay.edges.guard.stdio_to_http.client import Client
 from assay.edges.guard.stdio_to_http.dialogue import Asked, Dialogue, SessionGone
 from assay.edges.guard.stdio_to_http.upstream import Lost, Upstream, objection_to, shown_url
+from assay.edges.hangup import is_heeded
 from assay.edges.http.safety import leads_here
 from assay.edges.pipes import Outlet
 from assay.guard.guard import Move, Settled, line
@@ -50,6 +51,9 @@ GOODBYE: Final = 2.0
 CROSSING: Final = 5.0
 """Seconds in which the answer to a cancelled request may still cross on its way."""
 
+RECORDED: Final = 1.0
+"""Seconds between two looks at what waits to be written down."""
+
 OPENING: Final = 60.0
 """Seconds for a new session in place of one that the server has forgotten."""
 
@@ -80,6 +84,7 @@ def run(
     patience: float = 0.0,
     log: Log = lambda _: None,
     errors: Outlet | None = None,
+    watcher: Watcher | None = None,
     source: int = 0,
     sink: int = 1,
 ) -> int:
@@ -88,10 +93,11 @@ def run(
 
     *headers* go with every request. *patience* is how many seconds after the client's last word its requests are still
     waited for; 0 for ever. Lines for people go to *log*; what waits in *errors* is written as there is room.
+    With *watcher*, that one keeps the last messages.
     """
 
     async def serve() -> int:
-        return await Remote(target, headers, oversight, patience, log, errors, source, sink).serve()
+        return await Remote(target, headers, oversight, patience, log, errors, watcher, source, sink).serve()
 
     parts = urlsplit(target)
     if parts.scheme == "http" and not leads_here(parts.hostname or ""):
@@ -116,10 +122,11 @@ class Remote:
         patience: float,
         log: Log,
         errors: Outlet | None,
+        watcher: Watcher | None,
         source: int,
         sink: int,
     ) -> None:
-        self._overseer: Overseer = oversight.begin()
+        self._overseer: Overseer = oversight.begin(watcher=watcher)
         self._guard = self._overseer.guard
         self._say = log
         self._errors = errors
@@ -155,9 +162,9 @@ class Remote:
         loop = asyncio.get_running_loop()
         for each in _STOPPING:
             # Whoever started us may want some of them to be ignored, as nohup does.
-            if signal.getsignal(each) is not signal.SIG_IGN:
+            if signal.getsignal(each) is not signal.SIG_IGN and not (each == signal.SIGHUP and is_heeded()):
                 loop.add_signal_handler(each, self._signalled)
-        beside = [self._begin(self._keep_time()), self._begin(self._see_client_go())]
+        beside = [self._begin(each) for each in (self._keep_time(), self._keep_records(), self._see_client_go())]
         reading = self._begin(self._read())
         try:
             await self._until(reading)
@@ -435,6 +442,12 @@ class Remote:
                 if told is not None and not asked.stateless:
                     self._begin(self._told(told, None, "notifications/cancelled"))
                 self._cross_off(asked)
+
+    async def _keep_records(self) -> None:
+        """Sees to it that nothing waits for long to be written down."""
+        while True:
+            await asyncio.sleep(RECORDED)
+            self._flush()
 
     async def _renew(self, gone: SessionGone) -> None:
         """The server has forgotten the session: what is open fails, and another one is begun as the client began it."""

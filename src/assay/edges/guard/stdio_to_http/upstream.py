@@ -214,12 +214,15 @@ def _quoted(said: str) -> str:
 
 
 def shown_url(url: str) -> str:
-    """*url* without name, password, query and fragment."""
+    """*url* without name, password, query and fragment; of what is no URL, as much as cannot be a password."""
     try:
         parts = urlsplit(url)
-        return plain(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl())
+        _ = parts.port
+        known = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
     except ValueError:
+        # A password with a slash in it looks like a port and a path.
         return ""
+    return plain(known if parts.netloc else known.rpartition("@")[2])
 
 
 def objection_to(url: str) -> str | None:
