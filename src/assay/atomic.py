@@ -12,11 +12,19 @@ from pathlib import Path
 from tempfile import mkstemp
 
 
-def replace_file(path: Path, content: bytes, like: os.stat_result | None) -> None:
+def replace_file(
+    path: Path,
+    content: bytes,
+    like: os.stat_result | None = None,
+    *,
+    rights: int | None = None,
+    lasting: bool = True,
+) -> None:
     """
     Gives the file at *path* other content, and the owner and the rights of *like*. Raises `OSError`.
 
-    Without that it has the rights that every new file has here. A link at *path* would be replaced by a file.
+    Without that it has the *rights* that are given, else those that every new file has here. A link at *path* would be
+    replaced by a file. Unless it is to be *lasting*, nothing waits for the disk.
     """
     # Readable by nobody else until it has its rights: there may be keys in it.
     descriptor, beside = mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -24,22 +32,24 @@ def replace_file(path: Path, content: bytes, like: os.stat_result | None) -> Non
         with open(descriptor, "wb") as file:
             file.write(content)
             file.flush()
-            _admit(descriptor, like)
-            os.fsync(descriptor)
+            _admit(descriptor, like, rights)
+            if lasting:
+                os.fsync(descriptor)
         os.replace(beside, path)
     except BaseException:
         with suppress(OSError):
             os.unlink(beside)
         raise
-    _settle(path.parent)
+    if lasting:
+        _settle(path.parent)
 
 
-def _admit(descriptor: int, like: os.stat_result | None) -> None:
+def _admit(descriptor: int, like: os.stat_result | None, rights: int | None) -> None:
     """Those who may read *like*, or any new file, as far as this platform and our own rights go."""
     if os.name != "posix":
         return
     if like is None:
-        os.fchmod(descriptor, 0o666 & ~_mask())
+        os.fchmod(descriptor, 0o666 & ~_mask() if rights is None else rights)
         return
     # Whose it is may be somebody who cannot be named here (EINVAL), or whom it is not ours to give it to (EPERM).
     with suppress(OSError):

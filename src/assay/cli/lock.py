@@ -121,9 +121,9 @@ def _all(args: argparse.Namespace, lock: Lock, wanted: list[_Wanted]) -> int:
 
     from assay.edges.inquiry.inquiry import InquiryError, LineError
     from assay.edges.inquiry.lines import InterruptedInquiryError
-    from assay.settings import load
+    from assay.settings import load_cautiously
 
-    settings = load(os.environ, os.curdir, file=args.config, flags=args.set, log=_say)
+    settings = load_cautiously(os.environ, os.curdir, file=args.config, flags=args.set, log=_say).settings
     limits = replace(settings.limits, frame_bytes=settings.guard.frame_bytes)
     outcome = _Outcome(args, lock)
     for each in wanted:

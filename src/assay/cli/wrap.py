@@ -187,13 +187,14 @@ class _Wrapping(_Task):
         return wrap(text, backup, args.server, written(program), args.mode, move=move)
 
     def carry_out(self, found: Found, plan: Plan, backup: str | None, count: str) -> int:
+        from assay.cli.asking import agreed, has_terminal
         from assay.clients.files import FileError, exchange
         from assay.clients.plan import unwrap
 
         if not self.args.yes:
-            if not (sys.stdin is not None and sys.stdin.isatty()):
+            if not has_terminal():
                 raise FileError("nothing was written: there is no terminal to ask on; --yes does it unasked")
-            if not self._agreed():
+            if not agreed(f"Write this to {_shown(self.name)}?"):
                 self.say(f"{self.name}: nothing was written")
                 return 1
         # What all servers were before the guard, so that it holds for those that were put behind it earlier, too.
@@ -201,11 +202,6 @@ class _Wrapping(_Task):
         self.say(f"{self.name}: {count} changed; restart the client to use it")
         self.say(f"{self.name}: with all servers as they were before the guard, it is in {found.backup}")
         return 0
-
-    def _agreed(self) -> bool:
-        sys.stdout.flush()
-        print(f"Write this to {_shown(self.name)}? [y/N] ", end="", file=sys.stderr, flush=True)
-        return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
 class _Unwrapping(_Task):
