@@ -157,8 +157,10 @@ def _escape(found: re.Match[str]) -> str:
 
 def write(path: str | os.PathLike[str], lock: Lock) -> None:
     """Puts *lock* into the file at *path*, whole or not at all. Raises `LockError`."""
-    # A link stays one: what it leads to is written.
+    # A link stays one: what it leads to is written. One of a stranger could name any file that is not there yet.
     target = Path(os.path.realpath(path))
+    if os.path.islink(path) and not target.exists():
+        raise LockError(f"cannot write {path}: it is a link to {target}, which does not exist")
     try:
         replace_file(target, written(lock), target.stat() if target.exists() else None)
     except OSError as error:
