@@ -283,7 +283,7 @@ def test_secrets_of_a_command_are_not_in_the_lock_which_still_holds(tmp_path: Pa
     done = assay(tmp_path, "lock", "--check", "--", *command)
     assert (done.returncode, "hunter2" in done.stdout + done.stderr) == (1, False)
     opening = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
-    messages = [
+    messages: list[dict[str, Any]] = [
         {"id": 0, "method": "initialize", "params": opening},
         {"method": "notifications/initialized"},
         {"id": 1, "method": "tools/list"},
