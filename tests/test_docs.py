@@ -129,8 +129,12 @@ def run(command: list[str], directory: Path, said: str = "") -> subprocess.Compl
     return subprocess.run(
         command,
         cwd=directory,
-        # Without this, servers of several tests would write the same file.
-        env={**environment(), "MCP_READY_FILE": str(directory / "mcp.ready")},
+        # Without these, servers of several tests would write the same file, and a sample into the user's home.
+        env={
+            **environment(),
+            "MCP_READY_FILE": str(directory / "mcp.ready"),
+            "XDG_STATE_HOME": str(directory / ".state"),
+        },
         input=said,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

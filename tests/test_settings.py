@@ -66,7 +66,10 @@ def test_a_file_of_our_own_wins_over_the_project_file_and_says_so(tmp_path: Path
     (tmp_path / "pyproject.toml").write_text("[tool.assay.limits]\ndepth = 32\ntools = 9\n")
     said: list[str] = []
     assert load({}, tmp_path, log=said.append).limits == Limits(depth=64)
-    assert said == ["pyproject.toml: [tool.assay] is not used, since there is assay.toml"]
+    assert said == [
+        "pyproject.toml: [tool.assay] is not used, since there is assay.toml",
+        f"settings from {tmp_path}/assay.toml",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -8,38 +8,55 @@ that, a full disk above all, leaves the old one as it was.
 import os
 import stat
 from contextlib import suppress
-from pathlib import Path
-from tempfile import mkstemp
+from os.path import basename, dirname, join
+from typing import Final
+
+# Some of them are not there on every platform.
+_NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
-def replace_file(path: Path, content: bytes, like: os.stat_result | None) -> None:
+def replace_file(
+    path: str | os.PathLike[str],
+    content: bytes,
+    like: os.stat_result | None = None,
+    *,
+    rights: int | None = None,
+    lasting: bool = True,
+) -> None:
     """
     Gives the file at *path* other content, and the owner and the rights of *like*. Raises `OSError`.
 
-    Without that it has the rights that every new file has here. A link at *path* would be replaced by a file.
+    Without that it has the *rights* that are given, else those that every new file has here. A link at *path* would be
+    replaced by a file. Unless it is to be *lasting*, nothing waits for the disk.
     """
-    # Readable by nobody else until it has its rights: there may be keys in it.
-    descriptor, beside = mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    directory = dirname(os.fspath(path))
+    # In a directory that others can write, nobody may know the name beforehand. Readable by nobody else until it has
+    # its rights: there may be keys in it. Not `tempfile`, which takes longer to import than a server to say that it is
+    # ready.
+    beside = join(directory, f".{basename(os.fspath(path))}.{os.urandom(8).hex()}")
+    descriptor = os.open(beside, _NEW | getattr(os, "O_CLOEXEC", 0), 0o600)
     try:
         with open(descriptor, "wb") as file:
             file.write(content)
             file.flush()
-            _admit(descriptor, like)
-            os.fsync(descriptor)
+            _admit(descriptor, like, rights)
+            if lasting:
+                os.fsync(descriptor)
         os.replace(beside, path)
     except BaseException:
         with suppress(OSError):
             os.unlink(beside)
         raise
-    _settle(path.parent)
+    if lasting:
+        _settle(directory or os.curdir)
 
 
-def _admit(descriptor: int, like: os.stat_result | None) -> None:
+def _admit(descriptor: int, like: os.stat_result | None, rights: int | None) -> None:
     """Those who may read *like*, or any new file, as far as this platform and our own rights go."""
     if os.name != "posix":
         return
     if like is None:
-        os.fchmod(descriptor, 0o666 & ~_mask())
+        os.fchmod(descriptor, 0o666 & ~_mask() if rights is None else rights)
         return
     # Whose it is may be somebody who cannot be named here (EINVAL), or whom it is not ours to give it to (EPERM).
     with suppress(OSError):
@@ -54,7 +71,7 @@ def _mask() -> int:
     return mask
 
 
-def _settle(directory: Path) -> None:
+def _settle(directory: str) -> None:
     """Has the new name written to the disk, where directories can be opened for it."""
     with suppress(OSError):
         descriptor = os.open(directory, os.O_RDONLY)

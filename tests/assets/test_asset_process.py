@@ -151,6 +151,37 @@ def test_the_ready_file_is_there_while_the_server_is(tmp_path: Path) -> None:
         assert running.ended() == 0
 
 
+def test_a_link_in_place_of_the_ready_file_is_not_followed(tmp_path: Path) -> None:
+    """Ours: the default is in the common temporary directory, where anybody can put a link to a file of ours."""
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / "ready").symlink_to(victim)
+    with serving(tmp_path) as running:
+        assert not running.ready.is_symlink()
+        assert running.ready.read_text().startswith(f"{running.process.pid} ")
+        running.close()
+        assert running.ended() == 0
+    assert victim.read_text() == "precious"
+    assert not running.ready.exists()
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_pipe_in_place_of_the_ready_file_keeps_nobody_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "ready")
+    with started(tmp_path) as running:
+        assert b"no ready file" in running.log.next()
+        running.close()
+        assert running.process.wait(SECONDS) == 0
+    assert running.ready.is_fifo()
+
+
+def test_a_device_can_stand_for_no_ready_file(tmp_path: Path) -> None:
+    with serving(tmp_path, env={"MCP_READY_FILE": os.devnull}) as running:
+        running.close()
+        assert running.ended() == 0
+    assert Path(os.devnull).is_char_device()
+
+
 # ── signals ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

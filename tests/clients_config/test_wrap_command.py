@@ -99,6 +99,69 @@ def test_by_its_own_command_too(config: Path) -> None:
     assert json.loads(config.read_text())["mcpServers"]["weather"]["command"] == OURS
 
 
+def entry_of(path: Path, **entry: object) -> Path:
+    return written(path / "mcp.json", json.dumps({"mcpServers": {"x": {"args": ["guard", "--", "server"], **entry}}}))
+
+
+def lookalike(directory: Path) -> str:
+    """Another program that is called assay."""
+    program = directory / "assay"
+    program.write_text("#!/bin/sh\nexec true\n")
+    program.chmod(0o755)
+    return str(program)
+
+
+def test_another_program_of_that_name_is_no_guard(tmp_path: Path) -> None:
+    program = lookalike(tmp_path)
+    path = entry_of(tmp_path, command=program)
+    before = path.read_text()
+    done = assay("wrap", str(path), "--yes")
+    assert (done.returncode, path.read_text()) == (0, before)
+    assert f'x: left alone: its command "{program}" is not this assay' in done.stderr
+    assert "already" not in done.stderr
+    assert assay("wrap", str(path), "--yes", "--server", "x").returncode == 2
+    assert assay("wrap", str(path), "--yes", "--program", OURS).returncode == 0
+    assert json.loads(path.read_text())["mcpServers"]["x"]["command"] == OURS
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        pytest.param({"command": "./assay"}, id="relative"),
+        pytest.param({"command": "${workspaceFolder}/assay"}, id="variable"),
+        pytest.param({"command": "assay", "env": {"Path": "."}}, id="other-path"),
+        pytest.param({"command": "/nowhere/assay"}, id="missing"),
+    ],
+)
+def test_a_program_that_cannot_be_told_is_no_guard(tmp_path: Path, entry: dict[str, object]) -> None:
+    lookalike(tmp_path)
+    path = entry_of(tmp_path, **entry)
+    found = f"{Path(OURS).parent}:{os.environ['PATH']}"
+    assert "is not this assay" in assay("wrap", str(path), "--yes", cwd=tmp_path, PATH=found).stderr
+
+
+def test_this_program_is_known_by_name_by_path_and_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "assay").symlink_to(OURS)
+    found = f"{Path(OURS).parent}:{os.environ['PATH']}"
+    for command in ("assay", OURS, str(tmp_path / "assay")):
+        path = entry_of(tmp_path, command=command)
+        assert "runs behind the guard already" in assay("wrap", str(path), "--yes", PATH=found).stderr
+
+
+def test_a_guard_that_another_program_starts_is_told_to_be_unchecked(tmp_path: Path) -> None:
+    path = entry_of(tmp_path, command="uvx", args=["assay", "guard", "--", "server"])
+    done = assay("wrap", str(path), "--yes")
+    assert done.returncode == 0
+    assert "through another program, which was not checked" in done.stderr
+
+
+def test_variables_that_the_guard_would_obey_are_told(tmp_path: Path) -> None:
+    env = {"ASSAY_GUARD_FAIL_OPEN": "1", "PYTHONPATH": "evil", "TOKEN": "hunter2"}
+    path = entry_of(tmp_path, command="server", args=[], env=env)
+    done = assay("wrap", str(path), "--yes", *FIXED)
+    assert "x: its env sets ASSAY_GUARD_FAIL_OPEN, PYTHONPATH, which the guard obeys, too" in done.stderr
+
+
 def test_without_a_terminal_it_has_to_be_allowed(config: Path) -> None:
     done = assay("wrap", str(config))
     assert done.returncode == 2
@@ -225,7 +288,7 @@ def test_servers_one_by_one(config: Path) -> None:
 
 
 def test_the_mode_of_those_that_are_there_changes_only_if_one_is_given(config: Path) -> None:
-    assay("wrap", str(config), "--yes", "--mode", "enforce", *FIXED)
+    assay("wrap", str(config), "--yes", "--mode", "enforce")
     behind = config.read_text()
     assert "nothing to do" in assay("wrap", str(config), "--yes").stderr
     assert assay("wrap", str(config), "--yes", "--mode", "audit").returncode == 0

@@ -10,6 +10,7 @@ A server that offers what a file says, each time it is asked.
     revisions           that it speaks; the first is its own
     tools, prompts, resourceTemplates
     page                entries of one page
+    record              a file for all that the server is told
     next                another such object, which holds from the second listing of tools on, after a list_changed
     on                  what is done in place of an answer, by method: an array of texts, each written to stdout as a
                         line; or "exit", "silence", "forever", "spawn"
@@ -124,4 +125,7 @@ if __name__ == "__main__":
     with open(sys.argv[1], "rb") as given:
         server = Server(json.load(given))
     for text in sys.stdin:
+        if "record" in server.offer:
+            with open(server.offer["record"], "a", encoding="utf-8") as seen:
+                seen.write(text)
         server.take(json.loads(text))

@@ -57,6 +57,14 @@ def test_what_cannot_be_written_leaves_what_was_there(tmp_path: Path) -> None:
         write(tmp_path / "nowhere" / FILE, {})
 
 
+def test_a_link_to_nothing_is_not_followed(tmp_path: Path) -> None:
+    """A stranger's checkout could name any file of ours that is not there yet."""
+    (tmp_path / FILE).symlink_to(tmp_path / "profile")
+    with pytest.raises(LockError, match=r"it is a link to .*profile, which does not exist"):
+        write(tmp_path / FILE, {})
+    assert not (tmp_path / "profile").exists()
+
+
 GOOD = json.loads(written({"a": locked("run")}))
 
 

@@ -55,7 +55,7 @@ def talk(mode: str = "enforce") -> Talk:
 
 
 def test_every_request_through_a_guard_is_a_span(tmp_path: Path, collector: Collector) -> None:
-    (tmp_path / "assay.toml").write_text(f'[telemetry]\nendpoint = "{collector.url}"\nservice_name = "in front"\n')
+    (tmp_path / "mine.toml").write_text(f'[telemetry]\nendpoint = "{collector.url}"\nservice_name = "in front"\n')
     script: dict[str, Any] = {
         "tools/call:bad": [["result", {"content": [], "structuredContent": {"hits": "many"}}]],
         "tools/call:failing": [["result", {"content": [], "isError": True}]],
@@ -63,7 +63,7 @@ def test_every_request_through_a_guard_is_a_span(tmp_path: Path, collector: Coll
         "resources/read": [["exit", 1]],
     }
     listed = [SEARCH, *({**SEARCH, "name": name} for name in ("bad", "failing"))]
-    with enforcing(tmp_path, "--journal", "off", on=script, tools=listed) as one:
+    with enforcing(tmp_path, "--config", "mine.toml", "--journal", "off", on=script, tools=listed) as one:
         one.open()
         traced = call(1)
         traced["params"]["_meta"] = {"traceparent": OF_CLIENT}

@@ -60,13 +60,13 @@ def run(args: argparse.Namespace) -> int:
 
 def _policy(args: argparse.Namespace) -> Policy | None:
     """What the guard would do about which rule, today."""
-    from assay.cli.terms import policy_of
+    from assay.cli.terms import policy_of, signed
     from assay.settings import load
 
     def say(line: str) -> None:
         print(line, file=sys.stderr)
 
-    return policy_of(load(os.environ, os.curdir, file=args.config, flags=args.set, log=say), say)
+    return policy_of(load(os.environ, os.curdir, file=args.config, flags=args.set, log=signed(say)), say)
 
 
 def _check(args: argparse.Namespace, name: str, policy: Policy | None) -> int:

@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 from typing import TYPE_CHECKING
 
 from assay.cli.serve import add_settings
-from assay.cli.terms import locked_of, records_of, settings_file, signed, terms_of
+from assay.cli.terms import guard_settings, locked_of, records_of, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,11 +128,10 @@ def _run(args: argparse.Namespace) -> int:
     from assay.edges.child import Child, StartError
     from assay.edges.hangup import heed
     from assay.edges.pipes import Outlet, Signals
-    from assay.settings import load
 
     heed()
     _open_standard_streams()
-    settings = load(os.environ, os.curdir, file=settings_file(args.config), flags=args.set, log=signed(_log))
+    settings = guard_settings(args, _log)
     errors = Outlet(2, shared=True, most=_MOST_LOGGED)
     try:
         if args.target is not None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from assay.cli.terms import is_client_file, locked_of, records_of, settings_file, signed, terms_of
-from assay.settings import Settings, SettingsError, load
+from assay.cli.terms import guard_settings, is_client_file, locked_of, records_of, terms_of
+from assay.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
     import argparse
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
 
     heed()
     _open_standard_streams()
-    settings = load(os.environ, os.curdir, file=settings_file(args.config), flags=args.set, log=signed(_log))
+    settings = guard_settings(args, _log)
     try:
         return _listen(args, settings, [name for name in args.config if is_client_file(name)])
     except ImportError as error:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 _EPILOG = """\
 The server is started, asked what it offers, and ended. What it answers is judged as the guard would.
-Without a command, --check and --update take those that the lock remembers.
+Without a command, --check and --update take those that the lock remembers, and ask before they start them.
+What looks like a secret in a command or a URL is not written into the lock.
 
 Exit status: 0 written, or nothing differs; 1 something differs; 2 the server could not be asked or the lock not be
 read or written; 130 interrupted.
@@ -51,6 +52,16 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--timeout", metavar="SECONDS", type=_seconds, default=60.0, help="for all questions; default: %(default)g"
     )
+    parser.add_argument(
+        "--as",
+        dest="client",
+        metavar="NAME/VERSION",
+        type=_client,
+        help="the client that the server is told it talks to; default: mcp-client/1.0.0",
+    )
+    parser.add_argument(
+        "--yes", action="store_true", help="start the commands of the lock without asking; needed without a terminal"
+    )
     add_settings(parser)
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="the server's command, after --")
     parser.set_defaults(run=run)
@@ -66,6 +77,13 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+def _client(text: str) -> dict[str, str]:
+    name, _, version = text.rpartition("/")
+    if not name or not version or not text.isascii() or not text.isprintable():
+        raise argparse.ArgumentTypeError(f"{text}: expected NAME/VERSION in printable ASCII, such as claude-ai/0.1.0")
+    return {"name": name, "version": version}
+
+
 class _Wanted(NamedTuple):
     """A server that is to be asked."""
 
@@ -74,7 +92,9 @@ class _Wanted(NamedTuple):
     url: str
 
     def __str__(self) -> str:
-        return self.name or (_shown_url(self.url) if self.url else self.command[0])
+        from assay.masking import masked_url
+
+        return self.name or masked_url(self.url) or self.command[0]
 
 
 def run(args: argparse.Namespace) -> int:
@@ -83,7 +103,10 @@ def run(args: argparse.Namespace) -> int:
 
     try:
         lock = _read(args.lock)
-        return _all(args, lock, _wanted(args, lock))
+        wanted = _wanted(args, lock)
+        if not (args.command or args.target):
+            _confirm(args, wanted)
+        return _all(args, lock, wanted)
     except LockError as error:
         _say(str(error))
         return 2
@@ -116,19 +139,42 @@ def _wanted(args: argparse.Namespace, lock: Lock) -> list[_Wanted]:
     return [_Wanted(name, lock[name].command, lock[name].url) for name in names]
 
 
+def _confirm(args: argparse.Namespace, wanted: list[_Wanted]) -> None:
+    """Ask before anything is done that a file says, which may be a stranger's. Raises `LockError`."""
+    from shlex import join
+
+    from assay.cli.asking import agreed, has_terminal
+    from assay.lock.file import LockError
+    from assay.lock.words import visible
+    from assay.masking import is_masked
+
+    if args.yes:
+        return
+    _say(f"{args.lock} names these servers:")
+    for each in wanted:
+        if not is_masked((*each.command, each.url)):
+            # Whole and unmasked: what looks like a secret could be a command as well.
+            shown = each.url or join(each.command)
+            _say_plainly(f"    {visible(str(each), 100)}: {visible(shown, len(shown))}")
+    if not has_terminal():
+        raise LockError("nothing was started: there is no terminal to ask on; use --yes if the commands are fine")
+    if not agreed("Start these commands, or ask at these addresses?"):
+        raise LockError("nothing was started")
+
+
 def _all(args: argparse.Namespace, lock: Lock, wanted: list[_Wanted]) -> int:
     from dataclasses import replace
 
     from assay.edges.inquiry.inquiry import InquiryError, LineError
     from assay.edges.inquiry.lines import InterruptedInquiryError
-    from assay.settings import load
+    from assay.settings import load_cautiously
 
-    settings = load(os.environ, os.curdir, file=args.config, flags=args.set, log=_say)
+    settings = load_cautiously(os.environ, os.curdir, file=args.config, flags=args.set, log=_say).settings
     limits = replace(settings.limits, frame_bytes=settings.guard.frame_bytes)
     outcome = _Outcome(args, lock)
     for each in wanted:
         try:
-            outcome.take(each, _asked(each, args.timeout, limits))
+            outcome.take(each, _asked(each, args, limits))
         except InterruptedInquiryError:
             return 130
         except InquiryError as error:
@@ -140,26 +186,31 @@ def _all(args: argparse.Namespace, lock: Lock, wanted: list[_Wanted]) -> int:
     return outcome.status
 
 
-def _asked(wanted: _Wanted, timeout: float, limits: Limits) -> Locked:
+def _asked(wanted: _Wanted, args: argparse.Namespace, limits: Limits) -> Locked:
     """What a server offers. Raises `InquiryError`."""
     from functools import partial
 
-    from assay.edges.inquiry.inquiry import InquiryError, inquire
+    from assay.edges.inquiry.inquiry import CLIENT, InquiryError, inquire
+    from assay.masking import is_masked
 
+    client = args.client or CLIENT
+    if not (args.command or args.target) and is_masked((*wanted.command, wanted.url)):
+        how = "--target URL" if wanted.url else "-- COMMAND"
+        raise InquiryError(f"the lock has no secrets, and this server needs one; name it, with {how}")
     opened: Callable[[], AbstractContextManager[Line]]
     if wanted.url:
         try:
             from assay.edges.inquiry.http_line import HttpLine
         except ImportError as error:
             raise InquiryError(f"--target needs {error.name}: pip install 'mcp-assay[http]'") from None
-        opened = partial(HttpLine, wanted.url, limits.frame_bytes)
-        return inquire(opened, _log(wanted), limits, timeout, url=wanted.url)
+        opened = partial(HttpLine, wanted.url, limits.frame_bytes, client)
+        return inquire(opened, _log(wanted), limits, args.timeout, client=client, url=wanted.url)
     from assay.edges.inquiry.lines import ChildLine
     from assay.edges.pipes import Signals
 
     with Signals() as signals:
         opened = partial(ChildLine, wanted.command, signals, limits.frame_bytes)
-        return inquire(opened, _log(wanted), limits, timeout, command=wanted.command)
+        return inquire(opened, _log(wanted), limits, args.timeout, client=client, command=wanted.command)
 
 
 def _log(wanted: _Wanted) -> Log:
@@ -267,17 +318,10 @@ class _Outcome:
 
 def _name(lock: Lock, found: Locked) -> str:
     """What a server is called: as before if it is reached in the same way, else what it calls itself."""
+    from assay.masking import masked_url
+
     same = [name for name, locked in lock.items() if locked.is_reached_by(found.command, found.url)]
-    return same[0] if same else found.server.get("name") or found.url or os.path.basename(found.command[0])
-
-
-def _shown_url(url: str) -> str:
-    """*url* without what could be a secret; nothing of it where there is nothing to take it apart with."""
-    try:
-        from assay.edges.guard.stdio_to_http.upstream import shown_url
-    except ImportError:
-        return "--target"
-    return shown_url(url) or "--target"
+    return same[0] if same else found.server.get("name") or masked_url(found.url) or os.path.basename(found.command[0])
 
 
 def _say(line: str) -> None:

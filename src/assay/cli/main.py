@@ -20,6 +20,7 @@ what do you want to do?
   the same for clients over HTTP                   assay guard --listen ADDRESS -- COMMAND
   put a client's servers behind the guard          assay wrap FILE
   see whether a server is what it was              assay lock -- COMMAND
+  accept an assay.toml that weakens the guard      assay trust FILE
   see what is wrong in a recorded conversation     assay check FILE
   see what a server or guard has judged            assay journal show
   see where two runs differ                        assay journal diff A B
@@ -39,6 +40,7 @@ _COMMANDS: Final = {
     "guard": ("guard",),
     "wrap": ("wrap", "unwrap"),
     "lock": ("lock",),
+    "trust": ("trust",),
     "validate": ("validate",),
     "check": ("check",),
     "journal": ("journal",),

@@ -100,6 +100,7 @@ def run_export(args: argparse.Namespace) -> int:
     """The schema of every revision in a file of its own."""
     from pathlib import Path
 
+    from assay.atomic import replace_file
     from assay.spec.revisions import REVISIONS
     from assay.spec.schema import protocol_schema
 
@@ -109,7 +110,7 @@ def run_export(args: argparse.Namespace) -> int:
         for revision in REVISIONS:
             protocol = protocol_schema(revision, errata=not args.literal)
             path = directory / f"{revision}.json"
-            path.write_text(_json(protocol.document()), encoding="utf-8", newline="\n")
+            replace_file(path, _json(protocol.document()).encode())
             print(f"wrote {path}: {len(protocol.definitions)} definitions", file=sys.stderr)
     except OSError as error:
         print(f"assay schemas: cannot write {error.filename or directory}: {error.strerror}", file=sys.stderr)

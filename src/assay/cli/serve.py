@@ -58,10 +58,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def add_settings(parser: argparse.ArgumentParser, others: str = "") -> None:
     """Give *parser* the options that every command with settings has; *others* says what other files it takes."""
-    about = "settings from FILE, not from assay.toml or pyproject.toml"
     if others:
+        about = "settings from FILE, which count as a whole, not from assay.toml"
         parser.add_argument("--config", metavar="FILE", action="append", default=[], help=about + others)
     else:
+        about = "settings from FILE, not from assay.toml or pyproject.toml"
         parser.add_argument("--config", metavar="FILE", help=about)
     parser.add_argument(
         "--set",
@@ -175,19 +176,16 @@ def _ready_file() -> Iterator[None]:
     """A file that says who is ready and since when, while we are. Without it we serve all the same."""
     from datetime import UTC, datetime
 
+    from assay.cli import ready
+
     path = os.environ.get("MCP_READY_FILE") or "/tmp/mcp.ready"  # noqa: S108 - specs/001 names it
-    text = f"{os.getpid()} {datetime.now(UTC).isoformat()}\n"
+    text = f"{os.getpid()} {datetime.now(UTC).isoformat()}\n".encode()
     try:
-        with open(path, "w", encoding="ascii") as file:
-            file.write(text)
+        ready.write(path, text)
     except OSError as error:
         _log(f"no ready file: {path}: {error.strerror}")
     try:
         yield
     finally:
-        # Another server may have written its own meanwhile.
         with suppress(OSError):
-            with open(path, encoding="ascii") as file:
-                ours = file.read() == text
-            if ours:
-                os.unlink(path)
+            ready.remove(path, text)

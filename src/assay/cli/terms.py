@@ -39,6 +39,23 @@ def is_client_file(name: str) -> bool:
     return name.lower().endswith((".json", ".jsonc"))
 
 
+def guard_settings(args: argparse.Namespace, log: Callable[[str], None]) -> Settings:
+    """
+    The settings of a guard, which clients start in any directory. Raises `SettingsError`.
+
+    Also with --quiet *log* gets a line with the file that is used, and one for what of it is ignored.
+    """
+    from assay.console.plain import plain
+    from assay.settings import SettingsError, load_cautiously
+
+    say = signed(lambda line: log(plain(line)))
+    cautious = load_cautiously(os.environ, os.curdir, file=settings_file(args.config), flags=args.set, log=say)
+    # To leave it out would open the door that it is meant to close.
+    if args.listen is not None and any(each.path == ("auth",) for each in cautious.ignored):
+        raise SettingsError("assay.toml: [auth] counts only with --config assay.toml, or after assay trust assay.toml")
+    return cautious.settings
+
+
 def terms_of(args: argparse.Namespace, settings: Settings, say: Callable[[str], None]) -> Terms:
     """How strictly the guard judges. What is to be said of exceptions goes to *say*."""
     from dataclasses import replace

@@ -10,6 +10,8 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from assay.clients.files import Found
     from assay.clients.plan import Plan
 
@@ -184,16 +186,17 @@ class _Wrapping(_Task):
         args = self.args
         program = args.program or _own_program()
         move = args.program is not None
-        return wrap(text, backup, args.server, written(program), args.mode, move=move)
+        return wrap(text, backup, args.server, written(program), args.mode, move=move, is_ours=_is_ours)
 
     def carry_out(self, found: Found, plan: Plan, backup: str | None, count: str) -> int:
+        from assay.cli.asking import agreed, has_terminal
         from assay.clients.files import FileError, exchange
         from assay.clients.plan import unwrap
 
         if not self.args.yes:
-            if not (sys.stdin is not None and sys.stdin.isatty()):
+            if not has_terminal():
                 raise FileError("nothing was written: there is no terminal to ask on; --yes does it unasked")
-            if not self._agreed():
+            if not agreed(f"Write this to {_shown(self.name)}?"):
                 self.say(f"{self.name}: nothing was written")
                 return 1
         # What all servers were before the guard, so that it holds for those that were put behind it earlier, too.
@@ -201,11 +204,6 @@ class _Wrapping(_Task):
         self.say(f"{self.name}: {count} changed; restart the client to use it")
         self.say(f"{self.name}: with all servers as they were before the guard, it is in {found.backup}")
         return 0
-
-    def _agreed(self) -> bool:
-        sys.stdout.flush()
-        print(f"Write this to {_shown(self.name)}? [y/N] ", end="", file=sys.stderr, flush=True)
-        return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
 class _Unwrapping(_Task):
@@ -254,6 +252,23 @@ def _own_program() -> str:
         if path is not None:
             return os.path.abspath(path)
     raise FileError("the command assay is not installed where it can be found; name it with --program")
+
+
+def _is_ours(command: str, env: Mapping[str, object]) -> bool:
+    """
+    Whether a client that starts *command* with the variables *env* starts this very program.
+
+    A relative path is looked for in a directory that only the client knows, and a PATH of its own leads anywhere.
+    """
+    from shutil import which
+
+    bare = os.path.basename(command) == command
+    if not bare and not os.path.isabs(command):
+        return False
+    if bare and any(name.upper() == "PATH" for name in env):
+        return False
+    path = which(command)
+    return path is not None and os.path.realpath(path) == os.path.realpath(_own_program())
 
 
 def _colours(line: str) -> tuple[str, ...]:

@@ -137,9 +137,21 @@ _OBJECTIONS: Final[tuple[tuple[Callable[[Mapping[str, Any]], bool], str], ...]] 
 """The first that applies is told."""
 
 
+_STEERING: Final = ("ASSAY_", "PYTHON", "LD_", "DYLD_")
+"""What the variables begin with by which a guard is configured, or by which other code gets into its process."""
+
+_NAMED: Final = 5
+
+
 def advice(text: str) -> str | None:
     """What to know of the entry in *text* before it goes behind the guard, if there is anything."""
     entry = plain(read(text).root)
+    env = entry.get("env")
+    steering = [name for name in env if name.upper().startswith(_STEERING)] if isinstance(env, dict) else []
+    if steering:
+        return (
+            f"its env sets {', '.join(steering[:_NAMED])}, which the guard obeys, too; see that this is what you want"
+        )
     if entry.get("headers"):
         return "its headers become arguments, which others on this machine may see in the list of processes"
     if str(entry.get("url", "")).startswith("https:"):

@@ -7,6 +7,7 @@ server at a URL, those that become them. Nothing is added that a client might no
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final, Literal
@@ -86,7 +87,7 @@ class Guarded:
 
 
 def is_program(name: object) -> bool:
-    """Whether *name* is a path of this program: by the last part of it, on any platform."""
+    """Whether *name* ends like a path of this program, on any platform. Any other program can be called that, too."""
     return isinstance(name, str) and re.split(r"[\\/]", name)[-1].lower() in _PROGRAMS
 
 
@@ -96,6 +97,13 @@ def starts_guard(text: str) -> bool:
     args = entry.get("args") if isinstance(entry, dict) else None
     words = [entry["command"], *args] if isinstance(args, list) and "command" in entry else []
     return any(is_program(word) and following == "guard" for word, following in pairwise(words))
+
+
+def program_of(text: str) -> tuple[str, Mapping[str, Any]]:
+    """The command of the entry in *text*, and the variables that it is started with."""
+    entry = plain(read(text).root)
+    env = entry.get("env")
+    return str(entry.get("command")), env if isinstance(env, dict) else {}
 
 
 def guarded_in(text: str) -> Guarded | None:

@@ -4,7 +4,6 @@ A configuration as it can be shown: without the values of variables and headers,
 Only for people to look at: what is hidden is still JSON, line by line where it was, but no longer what it says.
 """
 
-import re
 from collections.abc import Callable, Iterator
 from difflib import unified_diff
 from functools import partial
@@ -13,20 +12,11 @@ from typing import Final
 from assay.clients.entries import SECTIONS
 from assay.clients.guarding import written
 from assay.clients.jsonc import Array, Document, Edit, Node, Object, Scalar, edited, lines, plain, read
-from assay.journal.redaction import MASK, Redactor
+from assay.journal.redaction import MASK
+from assay.masking import masked_argument, masked_secret, masked_text, redactor
 
 _HIDDEN: Final = frozenset({"env", "headers"})
 """Members of an entry whose values are nobody's business."""
-
-_SIGNS: Final = {"-e": "=", "--env": "=", "-H": ":", "--header": ":"}
-"""Options for variables and headers, as docker, mcp-remote and the guard have them, and what is before the value."""
-
-# The name of a variable or of a question that the client asks is no secret, and one likes to see that it is still
-# there. A default (`${NAME:-value}`) may be one.
-_REFERENCE: Final = re.compile(
-    r"(?:(?:bearer|basic|token) +)?(?:\$\{[A-Za-z_]\w*(?::[A-Za-z_][\w.-]*)?\})+", re.IGNORECASE
-)
-_QUERY: Final = re.compile(r"([?&][^=&#\s]*=)[^&#\s]+")
 
 Mask = Callable[[str], str]
 
@@ -51,7 +41,7 @@ class _Masking:
     def __init__(self, text: str, document: Document) -> None:
         self._text = text
         self._document = document
-        self._redactor = Redactor()
+        self._redactor = redactor()
         self._hidden: list[Node] = []
 
     def edits(self) -> Iterator[Edit]:
@@ -81,20 +71,8 @@ class _Masking:
         before = ""
         for item in args.items:
             if isinstance(item, Scalar) and isinstance(item.value, str):
-                yield from self._string(item, partial(self._argument, before))
+                yield from self._string(item, partial(masked_argument, before))
                 before = item.value
-
-    def _argument(self, before: str, word: str) -> str:
-        """What is shown of *word*, an argument after *before*."""
-        option, equals, value = word.partition("=")
-        if equals and option in _SIGNS:
-            return f"{option}={self._argument(option, value)}"
-        if before in _SIGNS:
-            name, sign, value = word.partition(_SIGNS[before])
-            return f"{name}{sign}{' ' * value.startswith(' ')}{_secret(value.lstrip())}"
-        if before.startswith("-") and not word.startswith("-") and self._redactor.is_secret(before):
-            return _secret(word)
-        return self._text_mask(word)
 
     def _any(self, node: Node, *, secret: bool) -> Iterator[Edit]:
         if isinstance(node, Array):
@@ -107,7 +85,7 @@ class _Masking:
                 hidden = self._redactor.is_secret(key.value) or (typed_unseen and key.value == "default")
                 yield from self._any(value, secret=secret or hidden)
         elif isinstance(node.value, str):
-            yield from self._string(node, _secret if secret else self._text_mask)
+            yield from self._string(node, masked_secret if secret else masked_text)
         elif secret and isinstance(node.value, int | float) and not isinstance(node.value, bool):
             yield Edit(node.start, node.end, "0")
 
@@ -115,9 +93,6 @@ class _Masking:
         shown = mask(node.value)
         if shown != node.value:
             yield Edit(node.start, node.end, written(shown))
-
-    def _text_mask(self, text: str) -> str:
-        return self._redactor.text(_QUERY.sub(rf"\1{MASK}", text))
 
     def _comment(self, start: int, end: int) -> Iterator[Edit]:
         """What is commented out may be an entry with all its secrets: hidden, if it has a quote in it."""
@@ -128,10 +103,6 @@ class _Masking:
             shown = self._redactor.text(text)
         if shown != text:
             yield Edit(start, end, shown)
-
-
-def _secret(value: str) -> str:
-    return value if not value or _REFERENCE.fullmatch(value) else MASK
 
 
 def _printable(line: str) -> str:

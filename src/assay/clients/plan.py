@@ -8,14 +8,15 @@ shown, the entry is taken apart: its arguments name the server's own command, or
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from assay.clients.entries import ConfigError, Server, advice, objection, servers
-from assay.clients.guarding import Guard, Guarded, Mode, guarded, guarded_in, starts_guard
+from assay.clients.guarding import Guard, Guarded, Mode, guarded, guarded_in, program_of, starts_guard
 from assay.clients.jsonc import Edit, edited, plain, read
 
 ALREADY: Final = "it runs behind the guard already"
 NOT_BEHIND: Final = "it does not run behind the guard"
+UNCHECKED: Final = "it starts assay guard through another program, which was not checked"
 BY_HAND: Final = "its guard is started in a way of its own, and can only be taken out by hand"
 
 _NAMED: Final = 10
@@ -51,6 +52,9 @@ class Plan:
     left: tuple[Left, ...]
 
 
+IsOurs = Callable[[str, Mapping[str, Any]], bool]
+"""Whether a command, started with these variables, is this very program."""
+
 Known = Mapping[tuple[str, str], str]
 """The entries of a backup, by section and name."""
 
@@ -63,16 +67,18 @@ def wrap(
     mode: Mode | None,
     *,
     move: bool = False,
+    is_ours: IsOurs | None = None,
 ) -> Plan:
     """
     The servers called *names*, or all of them, behind the guard; *program* starts it, a JSON string.
 
     One that is behind it already is changed only if it is to have another *mode*, or, with *move*, another program.
+    Without *move* it counts as behind the guard only if *is_ours* says so of its program; None takes it by its name.
     Raises `ConfigError`, also for a name that is not there or cannot be put behind the guard.
     """
     known = _entries(backup)
     moved = program if move else None
-    return _planned(text, names, lambda server: _wrapped(server, known, moved, program, mode))
+    return _planned(text, names, lambda server: _wrapped(server, known, moved, program, mode, is_ours))
 
 
 def unwrap(text: str, backup: str | None, names: Collection[str] = ()) -> Plan:
@@ -117,15 +123,21 @@ def _suggestion(name: str, there: list[str]) -> str:
     return f"; there are {', '.join(there[:_NAMED])}{' …' if len(there) > _NAMED else ''}" if there else ""
 
 
-def _wrapped(server: Server, known: Known, moved: str | None, program: str, mode: Mode | None) -> Change | Left:
+def _wrapped(
+    server: Server, known: Known, moved: str | None, program: str, mode: Mode | None, is_ours: IsOurs | None
+) -> Change | Left:
     present = guarded_in(server.text)
     if present is not None:
+        if moved is None and is_ours is not None and not is_ours(*program_of(server.text)):
+            return Left(
+                server, f"its command {present.guard.program} is not this assay; --program PATH puts another there"
+            )
         guard = Guard(moved or present.guard.program, present.guard.options).with_mode(mode)
         if guard == present.guard:
             return Left(server, ALREADY, fine=True)
         return Change(server, guarded(_original(server, present, known).text, guard), "updated")
     if starts_guard(server.text):
-        return Left(server, ALREADY, fine=True)
+        return Left(server, ALREADY if is_ours is None else UNCHECKED, fine=True)
     why = objection(server.text)
     if why is not None:
         return Left(server, why)

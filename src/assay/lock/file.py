@@ -8,6 +8,7 @@ whoever reviews the file sees it.
 import json
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +20,7 @@ from assay.limits import DEFAULT
 from assay.lock.canonical import canonical
 from assay.lock.changes import KINDS, Kind
 from assay.lock.locked import Locked
+from assay.masking import masked_command, masked_url
 from assay.verdict import Violation
 
 FILE: Final = "assay.lock"
@@ -48,6 +50,9 @@ class LockError(Exception):
 def read(path: str | os.PathLike[str]) -> Lock:
     """What was locked in the file at *path*. Raises `LockError`; `FileNotFoundError` if there is none."""
     try:
+        # A link of a checkout may lead to a device or a pipe. To open it may never end, or take the client's messages.
+        if os.fspath(path) == FILE and not stat.S_ISREG(os.stat(path).st_mode):
+            raise LockError(f"{path}: not a regular file")
         with open(path, "rb") as file:
             content = file.read(_LONGEST + 1)
     except FileNotFoundError:
@@ -132,7 +137,10 @@ def written(lock: Lock) -> bytes:
 
 
 def _entry(locked: Locked) -> Mapping[str, Any]:
-    entry: dict[str, Any] = {"command": list(locked.command)} if locked.command else {"url": locked.url}
+    # The file is for version control, which never forgets a secret.
+    entry: dict[str, Any] = (
+        {"command": list(masked_command(locked.command))} if locked.command else {"url": masked_url(locked.url)}
+    )
     entry |= {"revision": locked.revision, "server": dict(locked.server)}
     if locked.instructions is not None:
         entry["instructions"] = locked.instructions
@@ -157,8 +165,10 @@ def _escape(found: re.Match[str]) -> str:
 
 def write(path: str | os.PathLike[str], lock: Lock) -> None:
     """Puts *lock* into the file at *path*, whole or not at all. Raises `LockError`."""
-    # A link stays one: what it leads to is written.
+    # A link stays one: what it leads to is written. One of a stranger could name any file that is not there yet.
     target = Path(os.path.realpath(path))
+    if os.path.islink(path) and not target.exists():
+        raise LockError(f"cannot write {path}: it is a link to {target}, which does not exist")
     try:
         replace_file(target, written(lock), target.stat() if target.exists() else None)
     except OSError as error:
@@ -185,7 +195,8 @@ def chosen(wish: str, *, command: tuple[str, ...] = (), url: str = "") -> Locked
         raise LockError(f"{path}: no such file; assay lock makes one") from None
     same = [name for name, locked in lock.items() if locked.is_reached_by(command, url)]
     if len(same) > 1:
-        raise LockError(f"{path}: {' and '.join(same)} are both this server; which is meant?")
+        remedy = "if only a secret tells them apart, lock each in a file of its own, and name that with --lock"
+        raise LockError(f"{path}: {' and '.join(same)} are both this server; {remedy}")
     if same:
         return lock[same[0]]
     if wish == "auto":

@@ -9,6 +9,7 @@ import orjson
 
 from assay.lock.changes import KINDS, Change, Kind, changes
 from assay.lock.shifts import ABSENT, was_is
+from assay.masking import masked_command, masked_url
 
 Definitions = Mapping[str, dict[str, Any]]
 """Definitions of one kind, by what they are known by."""
@@ -23,7 +24,7 @@ class Locked:
 
     command: tuple[str, ...] = ()
     url: str = ""
-    """How it is reached: one of the two."""
+    """How it is reached: one of the two. From a file, without what looks like a secret."""
     revision: str = ""
     """The revision that it was asked in."""
     server: Mapping[str, str] = field(default_factory=dict)
@@ -38,8 +39,12 @@ class Locked:
         return self.listed.get(kind.member, {})
 
     def is_reached_by(self, command: tuple[str, ...], url: str) -> bool:
-        """Whether this is the server of that command, or at that address."""
-        return (self.command, self.url) == (command, url)
+        """Whether this is the server of that command, or at that address; secrets in them are not compared."""
+        if (self.command, self.url) == (command, url):
+            return True
+        if len(self.command) != len(command) or bool(self.url) != bool(url):
+            return False
+        return (masked_command(self.command), masked_url(self.url)) == (masked_command(command), masked_url(url))
 
     @cached_property
     def texts(self) -> Mapping[str, Mapping[str, bytes]]:
@@ -96,7 +101,7 @@ def differences(old: Locked, new: Locked) -> list[Difference]:
 
 def _changes_of_server(old: Locked, new: Locked) -> Iterator[Change]:
     if not old.is_reached_by(new.command, new.url):
-        was, now = (" ".join(one.command) or one.url for one in (old, new))
+        was, now = (" ".join(masked_command(one.command)) or masked_url(one.url) for one in (old, new))
         yield Change("undecided", "/command" if new.command else "/url", was_is(was, now), was, now)
     yield from identity_changes(old, new.server, new.instructions)
     if old.revision != new.revision:

@@ -8,6 +8,7 @@ slip all follow from the dataclasses. Reads that one file and nothing else; know
 """
 
 from assay.settings.auth import ApiKey, Auth, Jwt
+from assay.settings.caution import load_cautiously
 from assay.settings.loading import load, load_as
 from assay.settings.places import Log
 from assay.settings.sections import JournalSettings, Settings, TelemetrySettings, TierSettings
@@ -25,4 +26,5 @@ __all__ = [
     "TierSettings",
     "load",
     "load_as",
+    "load_cautiously",
 ]

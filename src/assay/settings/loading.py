@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from assay.settings.places import Log, found_file, own_variables
+from assay.settings.places import Found, Log, found_file, own_variables
 from assay.settings.sections import Settings
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ def load(
     `SettingsError` for a slip in any of them.
 
     Without *file* it is the one that `ASSAY_CONFIG` names, else `assay.toml` in *cwd*, else `[tool.assay]` in
-    `pyproject.toml` there, else none. What is ignored on purpose gets a line to *log*.
+    `pyproject.toml` there, else none. *log* gets a line with the path of that file, and one for what is ignored on
+    purpose.
     """
     return load_as(Settings, environ, cwd, file=file, flags=flags, log=log)
 
@@ -43,10 +44,19 @@ def load_as(
     log: Log = lambda _: None,
 ) -> Section:
     """The same for sections of one's own: *kind* is a dataclass of them."""
-    found = found_file(environ, cwd, file, log)
+    return settings_of(kind, found_file(environ, cwd, file, log), environ, flags, log)
+
+
+def settings_of(
+    kind: type[Section], found: Found | None, environ: Mapping[str, str], flags: Sequence[str], log: Log
+) -> Section:
+    """The same for a file that was *found*, or for none."""
     variables = own_variables(environ)
     if found is None and not variables and not flags:
         return kind()
     from assay.settings.merging import merged  # noqa: PLC0415 - not needed where nothing is set
 
-    return merged(kind, found, variables, flags, log)
+    settings = merged(kind, found, variables, flags, log)
+    if found is not None and found.table:
+        log(f"settings from {found.path}")
+    return settings

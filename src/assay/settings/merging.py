@@ -1,6 +1,6 @@
 """What all sources make together: the later wins, and what a section objects to is told where it stands."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import chain
 from types import MappingProxyType
@@ -24,16 +24,19 @@ def merged(
 ) -> Section:
     """*kind* with all that is set; raises `SettingsError` for a slip."""
     rows = known(kind)
-    layers = chain(
-        in_table(rows, *found) if found else (),
-        in_variables(rows, variables, log),
-        in_flags(rows, flags),
+    return made(
+        kind,
+        chain(
+            in_table(rows, found.table, found.place) if found else (),
+            in_variables(rows, variables, log),
+            in_flags(rows, flags),
+        ),
     )
-    return _made(kind, {given.path: given for given in layers})
 
 
-def _made(kind: type[Section], given: Mapping[Path, Given]) -> Section:
-    """*kind* with all that was *given*. What a dataclass itself objects to is told where the value stands."""
+def made(kind: type[Section], layers: Iterable[Given]) -> Section:
+    """*kind* with all that *layers* give, the later first. What a dataclass objects to is told where it stands."""
+    given = {one.path: one for one in layers}
     try:
         return _built(kind, {path: one.value for path, one in given.items()})
     except ValueError as error:
@@ -53,11 +56,20 @@ def _refusal(kind: type[Section], values: Mapping[Path, Any]) -> str:
 
 def _built(kind: type[Section], values: Mapping[Path, Any]) -> Section:
     given: dict[str, Any] = {}
+    below = _by_name(values)
     for one in fields(kind):
-        below = {path[1:]: value for path, value in values.items() if path[:1] == (one.name,)}
-        if below or is_dataclass(one.type):
-            given[one.name] = _value(when_given(one.type), below)
+        if one.name in below or is_dataclass(one.type):
+            given[one.name] = _value(when_given(one.type), below.get(one.name, {}))
     return kind(**given)
+
+
+def _by_name(values: Mapping[Path, Any]) -> dict[str, dict[Path, Any]]:
+    """The values below each name, in one pass: a table or an array may have thousands of entries."""
+    below: dict[str, dict[Path, Any]] = {}
+    for path, value in values.items():
+        if path:
+            below.setdefault(path[0], {})[path[1:]] = value
+    return below
 
 
 def _value(kind: Any, values: Mapping[Path, Any]) -> Any:
@@ -66,12 +78,9 @@ def _value(kind: Any, values: Mapping[Path, Any]) -> Any:
         short = getattr(kind, "SHORT", None)
         whole: dict[Path, Any] = {(short,): values[()]} if short is not None and values.get(()) is not None else {}
         return _built(kind, {**whole, **{path: value for path, value in values.items() if path}})
+    below = _by_name(values)
     if is_array(kind):
-        numbers = sorted({int(path[0]) for path in values if path})
-        items = ({path[1:]: value for path, value in values.items() if path[:1] == (str(one),)} for one in numbers)
-        return tuple(_value(get_args(kind)[0], below) for below in items)
+        return tuple(_value(get_args(kind)[0], below[number]) for number in sorted(below, key=int))
     if get_origin(kind) is not Mapping:
         return values[()]
-    names = dict.fromkeys(path[0] for path in values if path)
-    each = {name: {path[1:]: value for path, value in values.items() if path[:1] == (name,)} for name in names}
-    return MappingProxyType({name: _value(get_args(kind)[1], below) for name, below in each.items()})
+    return MappingProxyType({name: _value(get_args(kind)[1], one) for name, one in below.items()})

@@ -2,13 +2,13 @@
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final, Self
 
 import httpx
 
-from assay.edges.inquiry.inquiry import InquiryError, LineError
+from assay.edges.inquiry.inquiry import CLIENT, InquiryError, LineError
 from assay.ladder import syntax
 from assay.ladder.framing import Splitter
 from assay.spec.revisions import handshake
@@ -22,13 +22,15 @@ _STRANGERS: Final = frozenset({401, 403})
 class HttpLine:
     """A server at a URL. `with` gives its session back."""
 
-    def __init__(self, url: str, limit: int) -> None:
-        """*limit* is how many bytes a message may have. Raises `InquiryError`."""
+    def __init__(self, url: str, limit: int, client: Mapping[str, str] = CLIENT) -> None:
+        """*limit* is how many bytes a message may have, *client* who we say we are. Raises `InquiryError`."""
         if not _is_usable(url):
             raise InquiryError("expected a URL that begins with http:// or https://")
         self._url = url
         self._limit = limit
-        self._client = httpx.Client(headers={"accept-encoding": "identity"})
+        self._client = httpx.Client(
+            headers={"accept-encoding": "identity", "user-agent": f"{client['name']}/{client['version']}"}
+        )
         self._session: str | None = None
         self._revision = ""
         self._frames: deque[bytes] = deque()

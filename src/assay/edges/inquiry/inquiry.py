@@ -5,12 +5,11 @@ How frames come and go is the line's business; this knows neither pipes nor HTTP
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
-from assay import __version__
 from assay.conversation import Conversation
 from assay.ladder import syntax
 from assay.lifecycle import CAPABILITIES_KEY, REVISION_KEY
@@ -29,6 +28,11 @@ _OLDER: Final = next(each for each in reversed(REVISIONS) if handshake(each))
 """The revision that is asked for where there is a handshake."""
 
 _NO_SUCH_METHOD: Final = -32601
+
+CLIENT_KEY: Final = "io.modelcontextprotocol/clientInfo"
+
+CLIENT: Final[Mapping[str, str]] = {"name": "mcp-client", "version": "1.0.0"}
+"""What we call ourselves unless told otherwise. A name of our own would tell a server when it is being reviewed."""
 
 Log = Callable[[str], None]
 
@@ -59,8 +63,11 @@ class Line(Protocol):
 class Inquiry:
     """One conversation with a server, in which we are the client."""
 
-    def __init__(self, line: Line, log: Log, limits: Limits, deadline: float) -> None:
+    def __init__(
+        self, line: Line, log: Log, limits: Limits, deadline: float, client: Mapping[str, str] = CLIENT
+    ) -> None:
         self._line = line
+        self._client = dict(client)
         self._log = log
         self._conversation = Conversation(limits=limits)
         self._deadline = deadline
@@ -82,7 +89,7 @@ class Inquiry:
     def initialize(self) -> dict[str, Any]:
         """What a server says of itself in a handshake. Raises `InquiryError`."""
         self.revision = _OLDER
-        params = {"protocolVersion": _OLDER, "capabilities": {}, "clientInfo": _OURSELVES}
+        params = {"protocolVersion": _OLDER, "capabilities": {}, "clientInfo": self._client}
         answer = self._good("initialize", params)
         if "result" not in answer:
             raise InquiryError(f"initialize was refused: {_error(answer)}")
@@ -140,7 +147,8 @@ class Inquiry:
         self._asked += 1
         ident = self._asked
         if not handshake(self.revision):
-            params = {**params, "_meta": {REVISION_KEY: self.revision, CAPABILITIES_KEY: {}}}
+            meta = {REVISION_KEY: self.revision, CLIENT_KEY: self._client, CAPABILITIES_KEY: {}}
+            params = {**params, "_meta": meta}
         message = {"jsonrpc": "2.0", "id": ident, "method": method} | ({"params": params} if params else {})
         self._say(message, limit)
         while True:
@@ -184,9 +192,6 @@ class Inquiry:
         self._line.say(back, {}, self.revision, self._deadline)
 
 
-_OURSELVES: Final = {"name": "assay-lock", "version": __version__}
-
-
 def _error(answer: dict[str, Any]) -> str:
     error = answer["error"]
     text = "".join(each if each.isprintable() else " " for each in str(error.get("message"))[:200])
@@ -214,17 +219,19 @@ def inquire(
     limits: Limits,
     timeout: float,
     *,
+    client: Mapping[str, str] = CLIENT,
     command: tuple[str, ...] = (),
     url: str = "",
 ) -> Locked:
     """
     What the server offers that *opened* leads to, within *timeout* seconds. Raises `InquiryError`.
 
+    *client* is the name and the version that we give ourselves.
     Some servers end, or say no more, when they are asked anything before a handshake: those are opened once more.
     """
     deadline = time.monotonic() + timeout
     with opened() as line:
-        inquiry = Inquiry(line, log, limits, deadline)
+        inquiry = Inquiry(line, log, limits, deadline, client)
         try:
             opening = inquiry.discover(timeout / 3)
         except LineError:
@@ -232,5 +239,5 @@ def inquire(
         else:
             return asked(inquiry, opening or inquiry.initialize(), command=command, url=url)
     with opened() as line:
-        inquiry = Inquiry(line, log, limits, deadline)
+        inquiry = Inquiry(line, log, limits, deadline, client)
         return asked(inquiry, inquiry.initialize(), command=command, url=url)

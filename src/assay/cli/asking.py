@@ -1,0 +1,15 @@
+"""Questions to a person at the terminal."""
+
+import sys
+
+
+def has_terminal() -> bool:
+    """Whether there is a terminal to ask on."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def agreed(question: str) -> bool:
+    """Ask *question*, after all that was printed before; whether the answer is yes."""
+    sys.stdout.flush()
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}

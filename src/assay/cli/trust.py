@@ -1,0 +1,152 @@
+"""``assay trust``: accept the settings of a directory that make the guard weaker."""
+
+# ruff: noqa: PLC0415  each command imports only what it needs
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from assay.settings.places import Found
+    from assay.settings.weakening import Weakening
+
+_EPILOG = """\
+assay guard and assay lock take from an assay.toml that they find in the working directory only what makes them
+stricter. After assay trust FILE the rest of that file counts, too, until the file changes.
+A file that is given with --config needs no trust.
+
+Exit status: 0 done or nothing to do, 1 the answer was no, 2 could not be done.
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register ``trust``."""
+    parser = subparsers.add_parser(
+        "trust",
+        help="accept an assay.toml that makes the guard weaker",
+        description="Shows what an assay.toml would weaken, asks, and remembers the file by its place and its hash.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    doing = parser.add_mutually_exclusive_group(required=True)
+    doing.add_argument("file", metavar="FILE", nargs="?", help="the assay.toml to accept")
+    doing.add_argument("--list", action="store_true", help="show every file that was accepted")
+    doing.add_argument("--remove", metavar="FILE", help="do not trust FILE any more")
+    parser.add_argument("--yes", action="store_true", help="do not ask; needed where there is no terminal")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Accept a file, list them all, or remove one; the exit status."""
+    if args.list:
+        return _list()
+    if args.remove is not None:
+        return _remove(args.remove)
+    return _trust(args.file, unasked=args.yes)
+
+
+def _list() -> int:
+    from assay.console.plain import plain
+    from assay.settings.trust import accepted
+
+    for path, known in sorted(accepted(os.environ).items()):
+        print(plain(f"{path}{_since(path, known)}"))
+    return 0
+
+
+def _since(path: str, known: str) -> str:
+    """What has become of a file since it was accepted."""
+    from assay.settings.trust import hash_of
+
+    try:
+        with open(path, "rb") as file:
+            return "" if hash_of(file.read()) == known else "  (changed: not trusted)"
+    except OSError as error:
+        return f"  ({error.strerror})"
+
+
+def _remove(path: str) -> int:
+    from assay.settings.trust import forget
+
+    there = forget(os.environ, path)
+    _say(f"{path}: {'no longer trusted' if there else 'was not trusted'}")
+    return 0
+
+
+def _trust(path: str, *, unasked: bool) -> int:
+    from assay.cli.asking import agreed, has_terminal
+    from assay.settings.trust import remember
+
+    found = _read(path)
+    weak = _weakenings(found)
+    if not weak:
+        _say(f"{path}: makes nothing weaker; all of it counts already")
+        return 0
+    _show(path, weak)
+    if not unasked and not has_terminal():
+        _say("nothing was trusted: there is no terminal to ask on; use --yes")
+        return 2
+    if not unasked and not agreed(f"Trust {_shown(path)} as it is now?"):
+        _say(f"{path}: not trusted")
+        return 1
+    remember(os.environ, found.path, found.content)
+    _say(f"{path}: trusted until it changes")
+    return 0
+
+
+def _read(path: str) -> Found:
+    """The file at *path*. Raises `SettingsError`."""
+    from assay.settings import SettingsError
+    from assay.settings.places import FILE, found_file
+
+    if os.path.basename(path) != FILE:
+        raise SettingsError(f"{path}: only a file called {FILE} is found in a directory; give others with --config")
+    found = found_file({}, os.path.dirname(path) or os.curdir, None, lambda _: None, shared=False)
+    if found is None:
+        raise SettingsError(f"{path}: No such file or directory")
+    return found
+
+
+def _weakenings(found: Found) -> list[Weakening]:
+    """
+    What the file can weaken, whatever else is set.
+
+    Options may refuse what is only reported by default, so the policy is compared with that, too. Exceptions are shown
+    whether or not they have ended.
+    """
+    from assay.rules import RULES
+    from assay.settings.known import known
+    from assay.settings.merging import made
+    from assay.settings.sections import Settings
+    from assay.settings.sources import in_flags, in_table
+    from assay.settings.weakening import weakenings
+
+    rows = known(Settings)
+    file = list(in_table(rows, found.table, found.place))
+    # A mistake in the file is told here, not when the guard starts.
+    made(Settings, file)
+    refused = [f"guard.policy.{rung}/*=refuse" for rung in {each.rung for each in RULES.values()}]
+    weak = {each.path: each for each in weakenings(file, (), "")}
+    for each in weakenings(file, list(in_flags(rows, refused)), ""):
+        weak.setdefault(each.path, each)
+    return list(weak.values())
+
+
+def _show(path: str, weak: list[Weakening]) -> None:
+    print(f"{_shown(path)} makes the guard weaker:")
+    for each in weak:
+        print(_shown(f"  {each}  (without it: {each.without})"))
+
+
+def _shown(text: str) -> str:
+    from assay.console.plain import plain
+
+    return plain(text)
+
+
+def _say(line: str) -> None:
+    sys.stdout.flush()
+    print(f"assay trust: {_shown(line)}", file=sys.stderr)

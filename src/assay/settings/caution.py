@@ -1,0 +1,91 @@
+"""
+Settings for commands that clients start in any directory, a stranger's included.
+
+A file that was found in the working directory may make the guard stricter. What would make it weaker counts only if
+the operator has named the file or has accepted its content (`assay.settings.trust`).
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from time import gmtime, strftime
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from assay.settings.loading import settings_of
+from assay.settings.places import Found, Log, found_file, own_variables
+from assay.settings.sections import Settings
+
+if TYPE_CHECKING:
+    from assay.settings.sources import Given
+    from assay.settings.weakening import Weakening
+
+_NAMED: Final = 8
+"""Ignored settings that the line about them names; a stranger's file may have thousands."""
+
+
+class Cautious(NamedTuple):
+    """Settings, and what of a file that was found does not count."""
+
+    settings: Settings
+    ignored: "tuple[Weakening, ...]" = ()
+
+
+def load_cautiously(
+    environ: Mapping[str, str],
+    cwd: str | os.PathLike[str],
+    *,
+    file: str | None = None,
+    flags: Sequence[str] = (),
+    log: Log = lambda _: None,
+) -> Cautious:
+    """
+    As `load`, without `pyproject.toml`, and without what a file that was found would weaken.
+
+    *log* gets a line with the path of the file, and one that names what was ignored. Raises `SettingsError`.
+    """
+    found = found_file(environ, cwd, file, log, shared=False)
+    if found is None:
+        return Cautious(settings_of(Settings, None, environ, flags, log))
+    return _weighed(environ, found, flags, log)
+
+
+def _weighed(environ: Mapping[str, str], found: Found, flags: Sequence[str], log: Log) -> Cautious:
+    from assay.settings.known import known  # noqa: PLC0415 - only a file costs it
+    from assay.settings.merging import made  # noqa: PLC0415
+    from assay.settings.sources import in_flags, in_table, in_variables  # noqa: PLC0415
+
+    rows = known(Settings)
+    file = list(in_table(rows, found.table, found.place))
+    rest = [*in_variables(rows, own_variables(environ), log), *in_flags(rows, flags)]
+    # A mistake in a line is told, whether or not the line would count.
+    settings = made(Settings, [*file, *rest])
+    if not file:
+        return Cautious(settings)
+    log(f"settings from {found.path}")
+    if found.named:
+        return Cautious(settings)
+    ignored = _ignored(environ, found, file, rest, log)
+    if not ignored:
+        return Cautious(settings)
+    from assay.settings.weakening import row_of  # noqa: PLC0415
+
+    dropped = {each.path for each in ignored}
+    return Cautious(made(Settings, [*(each for each in file if row_of(each.path) not in dropped), *rest]), ignored)
+
+
+def _ignored(
+    environ: Mapping[str, str], found: Found, file: "list[Given]", rest: "list[Given]", log: Log
+) -> "tuple[Weakening, ...]":
+    """What does not count of a file that was found; *log* gets a line about it."""
+    from shlex import quote  # noqa: PLC0415 - only a file that weakens something costs it
+
+    from assay.settings.trust import standing  # noqa: PLC0415
+    from assay.settings.weakening import weakenings  # noqa: PLC0415
+
+    weak = tuple(weakenings(file, rest, strftime("%Y-%m-%d", gmtime())))
+    state = standing(environ, found.path, found.content) if weak else "trusted"
+    if state == "trusted":
+        return ()
+    named = ", ".join(map(str, weak[:_NAMED])) + (f" and {len(weak) - _NAMED} more" if len(weak) > _NAMED else "")
+    since = "which has changed since it was trusted; " if state == "changed" else ""
+    log(f"ignored, as it weakens the guard: {named} ({since}assay trust {quote(found.path)} accepts it)")
+    return weak

@@ -1,0 +1,256 @@
+"""
+Which settings make the guard weaker than it would be without them. No I/O, no clock.
+
+Every setting has a row in `WEAKER`. A setting without a row counts as weaker whenever it changes anything, so that a
+new setting is safe before it has one.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from math import inf
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from assay.limits import Limits
+from assay.settings.known import ANY, EACH, Path, fits
+from assay.settings.merging import made
+from assay.settings.sections import Settings
+from assay.settings.sources import Given
+from assay.tiers import TIERS
+
+if TYPE_CHECKING:
+    from assay.guard.section import GuardSettings
+    from assay.policy import Policy
+
+Weaker = Callable[[Any, Any], bool]
+"""Whether the first value is weaker than the second, which is in force without it."""
+
+_SHOWN: Final = 60
+"""Characters of a value that are shown."""
+
+
+# ── ways to be weaker ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def other(value: Any, base: Any) -> bool:
+    """Any other value is weaker, since nothing tells which of the two is stricter."""
+    return bool(value != base)
+
+
+def more(value: Any, base: Any) -> bool:
+    """A higher number is weaker: a bound on what a peer may cost. False is less than true."""
+    return bool(value > base)
+
+
+def less(value: Any, base: Any) -> bool:
+    """A lower number is weaker."""
+    return bool(value < base)
+
+
+def longer(value: Any, base: Any) -> bool:
+    """A longer wait is weaker, and 0 is for ever."""
+    return (value or inf) > (base or inf)
+
+
+def added(value: Any, base: Any) -> bool:
+    """An entry that was not there is weaker: a list of what is let in."""
+    return not set(value) <= set(base)
+
+
+def removed(value: Any, base: Any) -> bool:
+    """A missing entry is weaker: a list of what is hidden."""
+    return not set(base) <= set(value)
+
+
+def _higher_tier(value: Any, base: Any) -> bool:
+    return TIERS.index(value) > TIERS.index(base)
+
+
+def _lower_tier(value: Any, base: Any) -> bool:
+    # A feature that is not listed is in all tiers, as one of the lowest is.
+    return TIERS.index(value) < TIERS.index(base or TIERS[0])
+
+
+def _audit(value: Any, base: Any) -> bool:
+    return (value, base) == ("audit", "enforce")
+
+
+def by_effect(value: Any, base: Any) -> bool:
+    """A row of the policy: what becomes of each rule is compared (`_passes_more`), not the words."""
+    raise NotImplementedError
+
+
+_OTHERWISE: Final[Mapping[Path, Weaker]] = {
+    # Both are only kept for messages about what went wrong, and cost memory: neither direction is stricter.
+    ("limits", "settled"): other,
+    ("limits", "violations"): other,
+}
+
+WEAKER: Final[Mapping[Path, Weaker]] = {
+    **{("limits", each.name): more for each in fields(Limits)},
+    **_OTHERWISE,
+    ("tiers", "tier"): _higher_tier,
+    ("tiers", "features", ANY): _lower_tier,
+    # Elsewhere, or off, the operator finds no record; fewer runs mean that older ones are removed.
+    ("journal", "directory"): other,
+    ("journal", "keep"): less,
+    ("journal", "payloads"): more,
+    ("journal", "redact"): removed,
+    ("http", "hosts"): added,
+    ("http", "origins"): added,
+    ("http", "open"): more,
+    ("http", "requests"): more,
+    ("http", "sessions"): more,
+    ("http", "sessions_each"): more,
+    ("http", "streams"): more,
+    ("http", "session_seconds"): more,
+    ("http", "header_seconds"): more,
+    ("http", "body_seconds"): more,
+    ("http", "send_seconds"): more,
+    ("http", "idle_seconds"): more,
+    ("http", "ping_seconds"): other,
+    ("http", "grace_seconds"): more,
+    ("guard", "mode"): _audit,
+    ("guard", "timeout"): longer,
+    ("guard", "frame_bytes"): more,
+    ("guard", "restart"): other,
+    ("guard", "restarts"): more,
+    ("guard", "flights"): other,
+    ("guard", "shared"): more,
+    ("guard", "children"): more,
+    ("guard", "lock"): other,
+    ("guard", "fail_open"): more,
+    ("guard", "policy", ANY): by_effect,
+    ("guard", "policy", ANY, "action"): by_effect,
+    ("guard", "policy", ANY, "repair"): by_effect,
+    ("guard", "exceptions", EACH): by_effect,
+    # A key or an issuer lets its holders in, also at an address that needs [auth] to be listened on.
+    ("auth",): other,
+    ("telemetry", "endpoint"): other,
+    ("telemetry", "service_name"): other,
+    ("telemetry", "headers", ANY): other,
+}
+"""How each setting is weaker. A row for a table covers everything below it, and is compared as a whole."""
+
+
+# ── what a file weakens ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Weakening(NamedTuple):
+    """A setting, or a table of them, that makes the guard weaker."""
+
+    path: Path
+    value: str
+    """What the file says, to be shown."""
+    without: str
+    """What is in force without it, to be shown."""
+
+    @property
+    def name(self) -> str:
+        """The key as it is written in a file."""
+        return ".".join(part if part.replace("_", "").isalnum() else json.dumps(part) for part in self.path)
+
+    def __str__(self) -> str:
+        return f"{self.name} = {self.value}"
+
+
+def row_of(path: Path) -> Path:
+    """The part of *path* that is compared as a whole: as long as the row that covers it."""
+    for length in range(1, len(path) + 1):
+        if any(len(row) == length and fits(row, path[:length]) for row in WEAKER):
+            deeper = any(len(row) > length and fits(row, path) for row in WEAKER)
+            if not deeper:
+                return path[:length]
+    return path
+
+
+def weakenings(file: Iterable[Given], rest: Sequence[Given], today: str) -> Iterator[Weakening]:
+    """
+    What *file* gives that is weaker than what *rest*, variables and options, give without it.
+
+    *today* is the day on which exceptions are looked at; "" for any day. Raises `SettingsError` for a *rest* that is
+    not complete without the file.
+    """
+    rows: dict[Path, list[Given]] = {}
+    for given in file:
+        rows.setdefault(row_of(given.path), []).append(given)
+    base = made(Settings, rest)
+    for path, of_row in rows.items():
+        # A table that is only there sets nothing.
+        if path == ("auth",) or any(given.value is not None for given in of_row):
+            alone = made(Settings, [*of_row, *rest])
+            if _is_weaker(path, alone, base, today):
+                yield Weakening(path, *_shown(path, of_row, alone, base))
+
+
+def _is_weaker(path: Path, alone: Settings, base: Settings, today: str) -> bool:
+    weaker = next((way for row, way in WEAKER.items() if len(row) == len(path) and fits(row, path)), other)
+    if weaker is by_effect:
+        return _passes_more(alone.guard, base.guard, today)
+    return weaker(_at(alone, path), _at(base, path))
+
+
+def _at(settings: Any, path: Path) -> Any:
+    for part in path:
+        settings = settings.get(part) if isinstance(settings, Mapping) else getattr(settings, part, None)
+    return settings
+
+
+# ── the policy ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_STRICTNESS: Final = {"report": 0, "quarantine": 1, "refuse": 2, "drop": 2}
+"""Actions by how much they stop. What is dropped stops as what is refused does; only the answer is missing."""
+
+
+def _passes_more(guard: "GuardSettings", base: "GuardSettings", today: str) -> bool:
+    """Whether a message that breaks some rule goes further by *guard* than by *base*."""
+    from assay.rules import RULES  # noqa: PLC0415 - only a policy needs the rules
+
+    mine, before = _policy(guard, today), _policy(base, today)
+    if mine.repairs - before.repairs:
+        return True
+    tools = {None, *(each.tool for each in (*guard.exceptions, *base.exceptions))}
+    return any(
+        _STRICTNESS[_action(mine, rule, tool)] < _STRICTNESS[_action(before, rule, tool)]
+        for rule in RULES
+        for tool in tools
+    )
+
+
+def _policy(guard: "GuardSettings", today: str) -> "Policy":
+    from assay.guard.ruling import policy  # noqa: PLC0415 - only a policy needs the rules
+    from assay.policy import Policy  # noqa: PLC0415
+
+    return policy(guard, today) or Policy()
+
+
+def _action(policy: "Policy", rule: str, tool: str | None) -> str:
+    from assay.rules import RULES  # noqa: PLC0415 - only a policy needs the rules
+    from assay.verdict import Violation  # noqa: PLC0415
+
+    return policy.decide(Violation(rule, "", "", "", "", "", RULES[rule].action), tool).action
+
+
+# ── for people ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _shown(path: Path, given: Iterable[Given], alone: Settings, base: Settings) -> tuple[str, str]:
+    """The value at *path* and the one in force without it; neither if it may be a secret."""
+    if path == ("auth",):
+        return "a table", "a table" if base.auth else "none"
+    if path[:2] == ("telemetry", "headers"):
+        return "hidden", "none"
+    if path[:2] == ("guard", "exceptions"):
+        of = {each.path[-1]: each.value for each in given}
+        return _text(f"{of.get('action', 'pass')} {of.get('rule', '')}"), "no exception"
+    if path[:2] == ("guard", "policy"):
+        ruling = alone.guard.policy[path[2]]
+        return _text(ruling.repair if path[3:] == ("repair",) else ruling.action), "the default of each rule"
+    return _text(_at(alone, path)), _text(_at(base, path))
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "none"
+    text = json.dumps(value, default=list)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

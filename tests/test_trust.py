@@ -1,0 +1,441 @@
+"""What an `assay.toml` or a `pyproject.toml` of a stranger's directory may decide, and how an operator accepts more."""
+
+import json
+import os
+import pty
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from assay.settings import Settings, SettingsError, load_cautiously
+from assay.settings.known import fits, known
+from assay.settings.places import LONGEST
+from assay.settings.state_directory import state_directory
+from assay.settings.trust import accepted, place_of, remember, standing
+from assay.settings.weakening import WEAKER, row_of
+
+SECONDS = 60
+
+SERVER = """\
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked.get("method") == "initialize":
+        result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
+    else:
+        result = {"content": [{"type": "text"}]}
+    if "id" in asked:
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"""  # noqa: E501 - a program as it is written
+"""A server whose results of `tools/call` break `protocol/result`."""
+
+SAID = "".join(
+    json.dumps({"jsonrpc": "2.0", **each}) + "\n"
+    for each in (
+        {
+            "id": 0,
+            "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {},
+                "clientInfo": {"name": "c", "version": "1"},
+            },
+        },
+        {"method": "notifications/initialized"},
+        {"id": 1, "method": "tools/call", "params": {"name": "x", "arguments": {}}},
+    )
+)
+
+HOSTILE = """\
+[guard]
+fail_open = true
+lock = "off"
+flights = "elsewhere"
+[guard.policy]
+"*" = "pass"
+[journal]
+directory = "off"
+payloads = true
+[telemetry]
+endpoint = "http://127.0.0.1:9"
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A stranger's directory."""
+    directory = tmp_path / "checkout"
+    directory.mkdir()
+    (directory / "server.py").write_text(SERVER)
+    return directory
+
+
+def environment(directory: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "OTEL_"))}
+    return {**kept, "XDG_STATE_HOME": str(directory.parent / "state"), "NO_COLOR": "1"}
+
+
+def assay(directory: Path, *arguments: str, said: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "assay", *arguments],
+        cwd=directory,
+        env=environment(directory),
+        input=said,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS,
+    )
+
+
+def guard(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """A guard in *directory* that enforces and is quiet, in front of a server that breaks a rule."""
+    command = ("--", sys.executable, "-IS", "server.py")
+    return assay(directory, "guard", "--mode", "enforce", "--quiet", *options, *command, said=SAID)
+
+
+def stopped(done: subprocess.CompletedProcess[str]) -> bool:
+    """Whether the bad result was withheld."""
+    answer = json.loads(done.stdout.splitlines()[-1])
+    assert answer["id"] == 1
+    return bool(answer["result"].get("isError"))
+
+
+def records(directory: Path) -> list[str]:
+    return [path.read_text() for path in directory.glob("runs/mcp_server/envelope_validation/2*.jsonl")]
+
+
+# ── a guard in a stranger's directory ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_guard_takes_nothing_from_a_project_file_and_says_so(checkout: Path) -> None:
+    (checkout / "pyproject.toml").write_text(HOSTILE.replace("[", "[tool.assay."))
+    done = guard(checkout)
+    assert stopped(done)
+    assert len(records(checkout)) == 1
+    assert done.stderr == (
+        "assay: pyproject.toml: [tool.assay] is not used by this command; assay.toml or --config is\n"
+    )
+
+
+def test_a_file_that_is_found_weakens_nothing_and_what_is_ignored_is_named(checkout: Path) -> None:
+    (checkout / "assay.toml").write_text(HOSTILE)
+    done = guard(checkout)
+    assert stopped(done)
+    [record] = records(checkout)
+    assert "payload" not in json.loads(record.splitlines()[-1])
+    named, ignored = done.stderr.splitlines()
+    assert named == f"assay: settings from {checkout}/assay.toml"
+    for setting in (
+        "guard.fail_open = true",
+        'guard.lock = "off"',
+        'guard.policy."*" = "pass"',
+        'journal.directory = "off"',
+        "journal.payloads = true",
+        "telemetry.endpoint",
+        "guard.flights",
+    ):
+        assert setting in ignored
+    assert ignored.endswith(f"(assay trust {checkout}/assay.toml accepts it)")
+
+
+def test_a_file_that_is_found_makes_the_guard_stricter_at_once(checkout: Path) -> None:
+    (checkout / "assay.toml").write_text('[guard]\nmode = "enforce"\n[limits]\ndepth = 64\n')
+    done = assay(checkout, "guard", "--quiet", "--", sys.executable, "-IS", "server.py", said=SAID)
+    assert stopped(done)
+    assert done.stderr == f"assay: settings from {checkout}/assay.toml\n"
+
+
+def test_a_file_that_is_given_counts_as_a_whole(checkout: Path) -> None:
+    (checkout / "assay.toml").write_text(HOSTILE)
+    done = guard(checkout, "--config", "assay.toml")
+    assert not stopped(done)
+    assert records(checkout) == []
+    assert done.stderr.startswith(f"assay: settings from {checkout}/assay.toml\n")
+    assert "ignored" not in done.stderr
+
+
+def test_a_trusted_file_counts_until_it_changes(checkout: Path) -> None:
+    (checkout / "assay.toml").write_text(HOSTILE)
+    assert assay(checkout, "trust", "assay.toml", "--yes").returncode == 0
+    done = guard(checkout)
+    assert not stopped(done)
+    assert "ignored" not in done.stderr
+    with (checkout / "assay.toml").open("a") as file:
+        file.write("# another line\n")
+    done = guard(checkout)
+    assert stopped(done)
+    assert "which has changed since it was trusted" in done.stderr
+
+
+def test_a_trusted_file_does_not_count_through_a_link_from_elsewhere(checkout: Path) -> None:
+    """Otherwise a stranger who knows the path of a trusted file could have its settings in another directory."""
+    (checkout / "assay.toml").write_text(HOSTILE)
+    assay(checkout, "trust", "assay.toml", "--yes")
+    other = checkout.parent / "other"
+    other.mkdir()
+    (other / "server.py").write_text(SERVER)
+    (other / "assay.toml").symlink_to(checkout / "assay.toml")
+    assert stopped(guard(other))
+
+
+def test_access_rules_that_do_not_count_stop_a_guard_that_listens(checkout: Path) -> None:
+    """To leave `[auth]` out would let everyone in."""
+    (checkout / "assay.toml").write_text(f'[auth.keys.ci]\nhash = "sha256:{"0" * 64}"\n')
+    done = assay(checkout, "guard", "--listen", "127.0.0.1:0", "--", "cat")
+    assert done.returncode == 2
+    assert "[auth] counts only with --config assay.toml" in done.stderr
+
+
+def test_a_link_to_a_device_is_no_file_of_settings(checkout: Path) -> None:
+    """The guard would read for ever, or read what its client says."""
+    for name, device in (("assay.toml", "/dev/zero"), ("pyproject.toml", "/dev/stdin")):
+        (checkout / name).symlink_to(device)
+        done = guard(checkout)
+        assert (done.returncode, done.stderr) == (2, f"assay: {name}: not a regular file\n")
+        (checkout / name).unlink()
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        pytest.param("# " + "x" * LONGEST, "longer than", id="long"),
+        pytest.param("a = " + "[" * 50_000, "nested too deeply", id="deep"),
+        pytest.param(".".join(["a"] * 100_000) + " = 1", "a key of more than 32 parts", id="key"),
+        pytest.param(".".join(['"a"'] * 50_000) + " = 1", "a key of more than 32 parts", id="quoted-key"),
+    ],
+)
+def test_a_file_that_would_cost_too_much_is_refused(checkout: Path, content: str, reason: str) -> None:
+    (checkout / "assay.toml").write_text(content)
+    done = guard(checkout)
+    assert done.returncode == 2
+    assert reason in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_other_commands_name_the_file_that_they_take_settings_from(checkout: Path) -> None:
+    (checkout / "pyproject.toml").write_text("[tool.assay.limits]\ndepth = 64\n")
+    (checkout / "asset.json").write_text("{}")
+    (checkout / "talk.jsonl").write_text('{"dir": "c2s", "msg": "{}"}\n')
+    for command in (("check", "--policy", "talk.jsonl"), ("validate", "asset.json"), ("replay", "talk.jsonl")):
+        assert f"settings from {checkout}/pyproject.toml" in assay(checkout, *command).stderr
+
+
+# ── what is weaker ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def ignored(directory: Path, toml: str, *flags: str, **environ: str) -> list[str]:
+    (directory / "assay.toml").write_text(toml)
+    return [each.name for each in load_cautiously(environ, directory, flags=flags).ignored]
+
+
+def test_every_setting_is_classified() -> None:
+    """A new setting needs a row in `WEAKER`: in which direction does it make the guard weaker?"""
+    for path in known(Settings):
+        assert any(fits(row, row_of(path)) for row in WEAKER), f"no row for {'.'.join(path)}"
+
+
+def test_no_row_is_left_of_a_setting_that_is_gone() -> None:
+    rows = set(map(row_of, known(Settings)))
+    features = {row for row in rows if row[:2] == ("tiers", "features")}
+    assert set(WEAKER) - {("tiers", "features", "*")} == rows - features
+
+
+@pytest.mark.parametrize(
+    ("stricter", "weaker", "name"),
+    [
+        ("[limits]\ndepth = 64", "[limits]\ndepth = 200", "limits.depth"),
+        ("[guard]\nframe_bytes = 1000", "[guard]\nframe_bytes = 100_000_000", "guard.frame_bytes"),
+        ("[guard]\ntimeout = 5", "[guard]\ntimeout = 601", "guard.timeout"),
+        ("[guard]\ntimeout = 600", "[guard]\ntimeout = 0", "guard.timeout"),
+        ("[guard]\nfail_open = false", "[guard]\nfail_open = true", "guard.fail_open"),
+        ('[guard]\nlock = "auto"', '[guard]\nlock = "other.lock"', "guard.lock"),
+        ("[guard]\nshared = false", "[guard]\nshared = true", "guard.shared"),
+        ("[journal]\nkeep = 60", "[journal]\nkeep = 1", "journal.keep"),
+        ("[journal]\npayloads = false", "[journal]\npayloads = true", "journal.payloads"),
+        ("[http]\nhosts = []", '[http]\nhosts = ["evil.example"]', "http.hosts"),
+        ("[http]\norigins = []", '[http]\norigins = ["https://evil.example"]', "http.origins"),
+        ("[http]\nsessions_each = 5", "[http]\nsessions_each = 5000", "http.sessions_each"),
+        ('[tiers]\ntier = "community"', '[tiers]\ntier = "pro"', "tiers.tier"),
+        (
+            '[guard.policy]\n"protocol/progress" = "refuse"',
+            '[guard.policy]\n"protocol/params" = "pass"',
+            'guard.policy."protocol/params"',
+        ),
+        (
+            '[guard.policy]\n"contract/input" = { action = "refuse" }',
+            '[guard.policy]\n"contract/input" = { action = "refuse", repair = true }',
+            'guard.policy."contract/input".repair',
+        ),
+        (
+            '[[guard.exceptions]]\nrule = "protocol/progress"\naction = "refuse"\nreason = "x"\nuntil = 2099-01-01',
+            '[[guard.exceptions]]\nrule = "contract/output"\ntool = "t"\nreason = "x"\nuntil = 2099-01-01',
+            "guard.exceptions.1",
+        ),
+    ],
+)
+def test_the_stricter_direction_counts_and_the_weaker_does_not(
+    tmp_path: Path, stricter: str, weaker: str, name: str
+) -> None:
+    assert ignored(tmp_path, stricter) == []
+    assert ignored(tmp_path, weaker) == [name]
+
+
+def test_a_line_is_compared_with_what_options_and_variables_say(tmp_path: Path) -> None:
+    toml = '[limits]\ndepth = 200\n[guard.policy]\n"protocol/progress" = "pass"\n'
+    assert ignored(tmp_path, toml) == ["limits.depth"]
+    assert ignored(tmp_path, toml, ASSAY_LIMITS_DEPTH="20") == []
+    # By default it is only reported; an option has asked for more, and the more specific would win over it.
+    assert ignored(tmp_path, toml, "guard.policy.*=refuse", "limits.depth=9") == ['guard.policy."protocol/progress"']
+
+
+def test_a_line_of_the_file_never_wins_over_an_option_in_another_spelling(tmp_path: Path) -> None:
+    (tmp_path / "assay.toml").write_text('[guard.policy]\n"contract/input" = { action = "pass" }\n')
+    found = load_cautiously({}, tmp_path, flags=["guard.policy.contract/input=refuse"])
+    assert found.settings.guard.policy["contract/input"].action == "refuse"
+
+
+def test_an_exception_that_has_ended_weakens_nothing(tmp_path: Path) -> None:
+    toml = '[[guard.exceptions]]\nrule = "contract/output"\nreason = "x"\nuntil = 2001-01-01\n'
+    assert ignored(tmp_path, toml) == []
+
+
+def test_only_the_first_of_many_ignored_lines_are_named(tmp_path: Path) -> None:
+    rows = '[[guard.exceptions]]\nrule = "contract/output"\nreason = "x"\nuntil = 2099-01-01\n' * 100
+    (tmp_path / "assay.toml").write_text(rows)
+    said: list[str] = []
+    load_cautiously({}, tmp_path, log=said.append)
+    assert " and 92 more (" in said[-1]
+    assert len(said) == 2
+
+
+def test_a_mistake_in_an_ignored_line_is_still_told(tmp_path: Path) -> None:
+    (tmp_path / "assay.toml").write_text('[guard]\nfail_open = "yes"\n')
+    with pytest.raises(SettingsError, match="expected true or false"):
+        load_cautiously({}, tmp_path)
+
+
+# ── the command ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_is_trusted_is_shown_first_without_secrets(checkout: Path) -> None:
+    (checkout / "assay.toml").write_text(HOSTILE + '[telemetry.headers]\nx-key = "hunter2"\n')
+    done = assay(checkout, "trust", "assay.toml", "--yes")
+    assert "  guard.fail_open = true  (without it: false)\n" in done.stdout
+    assert "  telemetry.headers.x-key" not in done.stdout
+    assert 'telemetry.headers."x-key" = hidden' in done.stdout
+    assert "hunter2" not in done.stdout + done.stderr
+
+
+def test_a_pass_that_is_weaker_only_beside_an_option_is_shown_as_well(checkout: Path) -> None:
+    (checkout / "assay.toml").write_text('[guard.policy]\n"protocol/progress" = "pass"\n')
+    assert 'guard.policy."protocol/progress" = "pass"' in assay(checkout, "trust", "assay.toml").stdout
+
+
+def test_without_a_terminal_nothing_is_trusted_unasked(checkout: Path) -> None:
+    (checkout / "assay.toml").write_text(HOSTILE)
+    done = assay(checkout, "trust", "assay.toml", said="y\n")
+    assert done.returncode == 2
+    assert "use --yes" in done.stderr
+    assert stopped(guard(checkout))
+
+
+@pytest.mark.parametrize(("answer", "status"), [(b"y\n", 0), (b"\n", 1), (b"no\n", 1)])
+def test_on_a_terminal_the_answer_decides(checkout: Path, answer: bytes, status: int) -> None:
+    (checkout / "assay.toml").write_text(HOSTILE)
+    ours, theirs = pty.openpty()
+    try:
+        os.write(ours, answer)
+        done = subprocess.run(
+            [sys.executable, "-m", "assay", "trust", "assay.toml"],
+            cwd=checkout,
+            env=environment(checkout),
+            stdin=theirs,
+            capture_output=True,
+            check=False,
+            timeout=SECONDS,
+        )
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert done.returncode == status
+    assert stopped(guard(checkout)) is bool(status)
+
+
+def test_trusted_files_are_listed_and_removed(checkout: Path) -> None:
+    (checkout / "assay.toml").write_text(HOSTILE)
+    assay(checkout, "trust", "assay.toml", "--yes")
+    assert assay(checkout, "trust", "--list").stdout == f"{checkout}/assay.toml\n"
+    (checkout / "assay.toml").write_text("")
+    assert "(changed: not trusted)" in assay(checkout, "trust", "--list").stdout
+    assert "no longer trusted" in assay(checkout, "trust", "--remove", "assay.toml").stderr
+    assert assay(checkout, "trust", "--list").stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "toml", "status", "line"),
+    [
+        ("assay.toml", "[limits]\ndepth = 9\n", 0, "makes nothing weaker"),
+        ("assay.toml", "[limits]\ndept = 9\n", 2, "unknown key"),
+        ("other.toml", HOSTILE, 2, "give others with --config"),
+    ],
+)
+def test_a_file_that_cannot_be_trusted_or_needs_no_trust_is_told(
+    checkout: Path, name: str, toml: str, status: int, line: str
+) -> None:
+    (checkout / name).write_text(toml)
+    done = assay(checkout, "trust", name, "--yes")
+    assert done.returncode == status
+    assert line in done.stderr
+
+
+# ── what is remembered ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_list_is_for_its_owner_alone(tmp_path: Path) -> None:
+    environ = {"XDG_STATE_HOME": str(tmp_path)}
+    remember(environ, str(tmp_path / "assay.toml"), b"x")
+    path = tmp_path / "assay" / "trusted.json"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert standing(environ, str(tmp_path / "assay.toml"), b"x") == "trusted"
+    path.chmod(0o666)
+    with pytest.raises(SettingsError, match="another user owns it or can write it"):
+        accepted(environ)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"format": 2, "files": {}}', '{"format": 1, "files": {"a": 1}}'])
+def test_a_damaged_list_is_told(tmp_path: Path, content: str) -> None:
+    (tmp_path / "assay").mkdir()
+    (tmp_path / "assay" / "trusted.json").write_text(content)
+    (tmp_path / "assay" / "trusted.json").chmod(0o600)
+    with pytest.raises(SettingsError, match="not a list of trusted files"):
+        accepted({"XDG_STATE_HOME": str(tmp_path)})
+
+
+def test_a_place_follows_links_of_directories_only(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "real" / "assay.toml").symlink_to("elsewhere.toml")
+    assert place_of(tmp_path / "link" / "assay.toml") == str(tmp_path.resolve() / "real" / "assay.toml")
+
+
+@pytest.mark.parametrize(
+    ("platform", "environ", "directory"),
+    [
+        ("linux", {"XDG_STATE_HOME": "/s", "HOME": "/h"}, "/s/assay"),
+        ("linux", {"XDG_STATE_HOME": "s", "HOME": "/h"}, "/h/.local/state/assay"),
+        ("linux", {"HOME": "/h"}, "/h/.local/state/assay"),
+        ("linux", {"HOME": "h"}, None),
+        ("linux", {}, None),
+        ("darwin", {"HOME": "/h"}, "/h/Library/Application Support/assay"),
+        ("win32", {"LOCALAPPDATA": "/l"}, "/l/assay"),
+    ],
+)
+def test_the_state_directory_is_where_the_platform_has_it(
+    platform: str, environ: dict[str, str], directory: str | None
+) -> None:
+    assert state_directory(environ, platform) == (None if directory is None else Path(directory))
