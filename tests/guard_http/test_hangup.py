@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import orjson
 import pytest
 from guarded import Guarded, Lines, guarded, liar, request
-from http_client import READY, SECONDS, Wire, call, command, environment, modern, started, until
+from http_client import READY, SECONDS, Service, Wire, call, command, environment, modern, started, until
 from lying_http import GUARD, guarding, listening, lying
 
 from assay.spec.revisions import LATEST
@@ -36,6 +36,11 @@ def over_pipes(one: Guarded, *, opens: bool) -> Running:
         one.open()
 
     return Running(one.process, lambda: one.ask(request(1, "ping")), lambda: one.say(*[b"1"] * 10))
+
+
+def garbage(service: Service) -> None:
+    for _ in range(10):
+        service.post(b"1")
 
 
 @contextmanager
@@ -66,7 +71,7 @@ def serve_stdio(directory: Path, *options: str) -> Iterator[Running]:
 def serve_http(directory: Path, *options: str) -> Iterator[Running]:
     with started(command("--http", "127.0.0.1:0", *options), directory, READY) as service:
         ping = request(1, "ping")
-        yield Running(service.process, lambda: service.post(ping), lambda: None)
+        yield Running(service.process, lambda: service.post(ping), lambda: garbage(service))
 
 
 @contextmanager
@@ -85,13 +90,13 @@ def stdio_to_http(directory: Path, *options: str) -> Iterator[Running]:
 @contextmanager
 def http_to_child(directory: Path, *options: str) -> Iterator[Running]:
     with listening(directory, *options, "--", *liar()) as guard:
-        yield Running(guard.process, lambda: guard.post(CALL, modern(CALL)), lambda: None)
+        yield Running(guard.process, lambda: guard.post(CALL, modern(CALL)), lambda: garbage(guard))
 
 
 @contextmanager
 def http_to_http(directory: Path, *options: str) -> Iterator[Running]:
-    with lying() as server, guarding(directory, server.url, *options) as guard:
-        yield Running(guard.process, lambda: guard.post(CALL, modern(CALL)), lambda: None)
+    with lying() as server, guarding(directory, server.url, "--mode", "enforce", *options) as guard:
+        yield Running(guard.process, lambda: guard.post(CALL, modern(CALL)), lambda: garbage(guard))
 
 
 @contextmanager
@@ -105,7 +110,8 @@ def host(directory: Path, *options: str) -> Iterator[Running]:
 
 Way = Callable[..., AbstractContextManager[Running]]
 WAYS = [serve_stdio, serve_http, stdio_to_child, stdio_to_http, http_to_child, http_to_http, host]
-OVER_PIPES = [serve_stdio, stdio_to_child, stdio_to_http]
+HEEDFUL = [serve_stdio, serve_http, stdio_to_child, stdio_to_http, http_to_http]
+"""Those that have garbage on record which belongs to no session."""
 
 
 def records(path: Path) -> list[Any]:
@@ -139,7 +145,7 @@ def test_without_a_journal_the_signal_does_nothing(tmp_path: Path, way: Way) -> 
         assert running.process.poll() is None
 
 
-@pytest.mark.parametrize("way", OVER_PIPES)
+@pytest.mark.parametrize("way", HEEDFUL)
 def test_garbage_is_counted_within_a_second_or_two_although_nothing_else_comes(tmp_path: Path, way: Way) -> None:
     journal = tmp_path / "journal"
     with way(tmp_path, "--journal", str(journal)) as running:
