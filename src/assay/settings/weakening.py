@@ -132,6 +132,8 @@ WEAKER: Final[Mapping[Path, Weaker]] = {
 }
 """How each setting is weaker. A row for a table covers everything below it, and is compared as a whole."""
 
+_OF_SECTION: Final = {name: [row for row in WEAKER if row[0] == name] for name in {row[0] for row in WEAKER}}
+
 
 # ── what a file weakens ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -156,12 +158,10 @@ class Weakening(NamedTuple):
 
 def row_of(path: Path) -> Path:
     """The part of *path* that is compared as a whole: as long as the row that covers it."""
-    for length in range(1, len(path) + 1):
-        if any(len(row) == length and fits(row, path[:length]) for row in WEAKER):
-            deeper = any(len(row) > length and fits(row, path) for row in WEAKER)
-            if not deeper:
-                return path[:length]
-    return path
+    rows = [row for row in _OF_SECTION.get(path[0], ()) if row[1:2] in (path[1:2], ())]
+    if any(len(row) >= len(path) and fits(row, path) for row in rows):
+        return path
+    return next((path[: len(row)] for row in rows if fits(row, path[: len(row)])), path)
 
 
 def weakenings(file: Iterable[Given], rest: Sequence[Given], today: str) -> Iterator[Weakening]:
