@@ -160,14 +160,18 @@ class Conversation:
         """What stands against a message that we failed to judge, and what is done about it."""
         return self._decided([objections.failure(why, self.revision)])[0]
 
-    def unjudged(self, party: Party, frame: bytes, why: str) -> Verdict:
+    def unjudged(self, party: Party, frame: bytes, why: str, heard: Verdict | None = None) -> Verdict:
         """
         The verdict on a frame that we failed to judge; *why*, in a word.
 
-        Whoever waits for an answer gets one. Where such a frame passes, so does what answers it.
+        Whoever waits for an answer gets one. Where such a frame passes, so does what answers it. *heard* is the verdict
+        on the frame if it was judged and the failure came later, before anything was sent.
         """
         wrong = self.failure(why)
-        closing, self._closing = self._closing, None
+        lost, self._closing = self._closing, None
+        closing = [] if lost is None else [lost]
+        if heard is not None:
+            closing += [each for each in map(_answered, heard.parts or (heard,)) if each is not None]
         hear = Unjudged(
             self._sides, self._most_open, wrong, closing, passes=not self._enforcing or not wrong.stops
         ).hear
@@ -652,6 +656,11 @@ def _quick_meta(exchange: Exchange, params: dict[str, Any]) -> bool:
         return False
     exchange.declared = ASKED_FOR.intersection(meta[CAPABILITIES_KEY])
     return True
+
+
+def _answered(heard: Verdict) -> Exchange | None:
+    """The exchange that an answer was about to close for whoever asked; None for any other message."""
+    return heard.exchange if heard.kind in {"result", "error"} and heard.onward is not None else None
 
 
 def _asks(value: Any) -> bool:

@@ -115,6 +115,7 @@ def _serve_stdio(settings: Settings, methods: Methods, records: Records) -> int:
         may_take_long=server.may_take_long,
         end=server.end,
         before_writing=recorder.flush,
+        failed=server.failed,
     )
     _leave_what_lasts()
     with streams, _ready_file():
