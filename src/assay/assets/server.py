@@ -268,7 +268,7 @@ class AssetServer:
     def _bare_request(self, frame: bytes, message: dict[str, Any]) -> Turn:
         method, params = message["method"], message.get("params", {})
         known = _CONTRACTS.get(method)
-        if known is not None and not known.valid_input(params):
+        if known is not None and (not known.valid_input(params) or known.has_look_alikes(params)):
             wrong, more = contract.check_bare_input(known, params, self._limits.violations)
             if wrong:
                 return _refused(frame, "request", message, tuple(wrong), more=more)
