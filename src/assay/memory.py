@@ -264,6 +264,8 @@ class Memory:
             found += self._check_result_type(exchange, result, judge)
             name = judge.result_definition(exchange.method, result, as_task=exchange.as_task)
             definition = judge.definition(name) if name is not None else definition
+        if result and (alike := definition.look_alikes(result, "/result", judge.revision, self.limits.violations)):
+            found += alike
         if not definition.is_valid(result):
             faults, more = definition.check(
                 "protocol/result", result, "/result", judge.revision, self.limits.violations

@@ -107,6 +107,10 @@ def array(frames: Sequence[bytes | None]) -> bytes | None:
     return b"[" + b",".join(present) + b"]" if present else None
 
 
+_MENDED_BY_MODELS = frozenset({"contract/input", "contract/look-alike-key"})
+"""What is wrong with the arguments of a call, and can be told to the model that made them."""
+
+
 def refusal(
     ident: bytes | None,
     violations: Sequence[Violation],
@@ -121,7 +125,7 @@ def refusal(
     Arguments that break a tool's contract are a failed result from 2025-11-25 on, so that a model can mend them itself.
     """
     first = next((each for each in violations if each.stops), violations[0])
-    if first.rule == "contract/input" and ident is not None and _has_failed_results(revision):
+    if first.rule in _MENDED_BY_MODELS and ident is not None and _has_failed_results(revision):
         lines = [f"{each.at}: expected {each.expected}, found {each.found}. {each.hint}" for each in violations]
         return _failed_result(ident, "The arguments break the tool's inputSchema.", lines, more, revision)
     error: dict[str, Any] = CanonicalError.to_jsonrpc_error(RULES[first.rule].code)

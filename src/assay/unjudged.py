@@ -4,7 +4,7 @@ Messages that we failed to judge, for a fault of our own: whoever waits for an a
 What is known of such a message may be half taken in already: its request may be open, or closed, or unknown.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -22,11 +22,11 @@ class Unjudged:
         sides: Mapping[Party, Side],
         most_open: int,
         wrong: Violation,
-        closing: Exchange | None,
+        closing: Sequence[Exchange],
         *,
         passes: bool,
     ) -> None:
-        """*closing* is a request whose answer was lost half-way; *passes* says that the frame goes on."""
+        """*closing* are requests whose answer was lost half-way; *passes* says that the frame goes on."""
         self._sides = sides
         self._most_open = most_open
         self._wrong = wrong
@@ -67,7 +67,7 @@ class Unjudged:
         if exchange is not None:
             asker.close(exchange, "answered")
             return exchange
-        return self._closing if self._closing is not None and self._closing.id == ident else None
+        return next((each for each in self._closing if each.id == ident), None)
 
     def _revision(self, party: Party) -> str:
         return self._sides[party].judge.revision

@@ -32,11 +32,11 @@ class Faulty(Conversation):
             super().hear(party, frame, facts)
         raise ZeroDivisionError("secret details")
 
-    def unjudged(self, party: Party, frame: bytes, why: str) -> Verdict:
+    def unjudged(self, party: Party, frame: bytes, why: str, heard: Verdict | None = None) -> Verdict:
         """As always, unless nothing helps."""
         if self.hopeless:
             raise RecursionError
-        return super().unjudged(party, frame, why)
+        return super().unjudged(party, frame, why, heard)
 
 
 def guarded(

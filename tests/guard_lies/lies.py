@@ -146,6 +146,15 @@ ENVELOPES = [
     answering("envelope/members", ["say", {**result("$id", HITS), "error": {"code": 1, "message": "no"}}]),
     answering("envelope/members", ["say", {"jsonrpc": "2.0", "id": "$id"}]),
     answering("envelope/members", ["say", {**result("$id", HITS), "method": "tools/call"}]),
+    answering("envelope/look-alike-key", ["say", {**result("$id", HITS), "Result": HITS}]),
+    answering("envelope/look-alike-key", ["say", {**result("$id", HITS), "id\0": 7}]),
+    answering(
+        "envelope/look-alike-key",
+        ["say", {"jsonrpc": "2.0", "id": "$id", "error": {"code": 1, "message": "no", "Message": "yes"}}],
+    ),
+    Case("envelope/look-alike-key", [[{**call(1), "Method": "ping"}]], [(1, -32600)]),
+    Case("envelope/look-alike-key", [[{**call(1), "param\u017f": {}}]], [(1, -32600)]),
+    Case("envelope/look-alike-key", [[{**notification("notifications/cancelled"), "ID": 1}]], []),
     answering("envelope/error", ["say", {"jsonrpc": "2.0", "id": "$id", "error": "it failed"}]),
     answering("envelope/error", ["say", {"jsonrpc": "2.0", "id": "$id", "error": {"code": "1", "message": "no"}}]),
     answering("envelope/result", ["result", "done"]),
@@ -161,6 +170,8 @@ SLOW: dict[str, Any] = {
 AGAIN = {**initialize(), "id": "again"}
 BARE = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "liar", "version": "1"}}
 NOTE = notification("notifications/message", {"level": "info", "data": 1})
+CALLED = {"name": "search", "arguments": {"words": "sea"}}
+UPPER = next(iter(META)).upper()
 PROGRESS = {"name": "search", "arguments": {"words": "sea"}, "_meta": {"progressToken": "p"}}
 
 
@@ -186,6 +197,27 @@ METHODS = [
     answering(
         "protocol/params",
         ["say", notification("notifications/message", {"level": "loud", "data": 1})],
+        ["good"],
+        gets="result",
+    ),
+    Case("protocol/look-alike-key", [[request(1, "tools/call", {**CALLED, "Name": "delete"})]], [(1, -32602)]),
+    Case("protocol/look-alike-key", [[request(1, "tools/call", {**CALLED, "\uff4eame": "x"})]], [(1, -32602)]),
+    Case("protocol/look-alike-key", [[request(1, "tools/call", {**CALLED, "_META": {}})]], [(1, -32602)]),
+    Case(
+        "protocol/look-alike-key",
+        [[request(1, "tools/call", {**CALLED, "_meta": {"ProgressToken": 1}})]],
+        [(1, -32602)],
+    ),
+    Case(
+        "protocol/look-alike-key",
+        [[modern(1, "tools/call", **CALLED), request(2, "tools/call", {**CALLED, "_meta": {**META, UPPER: "x"}})]],
+        [(1, "result"), (2, -32602)],
+        revision=LATEST,
+    ),
+    answering("protocol/look-alike-key", ["result", {**HITS, "IsError": True}], gets="isError"),
+    answering(
+        "protocol/look-alike-key",
+        ["say", notification("notifications/message", {"level": "info", "data": 1, "Data": 2})],
         ["good"],
         gets="result",
     ),
@@ -334,6 +366,8 @@ WIDE = {"anyOf": [{"items": {"maximum": 5}}] * 200}
 """A schema that is cheap to compile, and dear on a long list."""
 
 CONTRACTS = [
+    Case("contract/look-alike-key", [[call(1, words="sea", Words="land")]], [(1, "isError")]),
+    Case("contract/look-alike-key", [[call(1, words="sea", LIMIT=0)]], [(1, -32602)], revision="2025-06-18"),
     Case("contract/input", [[call(1, words=5)]], [(1, "isError")]),
     Case("contract/input", [[call(1, limit=0)]], [(1, -32602)], revision="2025-06-18"),
     answering("contract/output", ["result", {"content": TEXT, "structuredContent": {"hits": "3"}}], gets="isError"),

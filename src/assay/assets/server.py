@@ -160,10 +160,9 @@ class AssetServer:
         """
         message, exchange = request.value, request.exchange
         token = render.id_token(request.frame, message["id"])
-        method, params = message["method"], message.get("params", {})
-        if (params.get("name") if exchange else method) in _EXACT:
-            params = syntax.read_exactly(request.frame, message)["params"]
+        method = message["method"]
         try:
+            params = _exact_params(request)
             if exchange is None:
                 return _result(token, self._methods.bare(method, params, self._tier)), None
             revision = exchange.entry.revision
@@ -187,6 +186,24 @@ class AssetServer:
         said = self._conversation.hear(Party.SERVER, frame)
         self._unopened = self._conversation.revision is None
         return said
+
+    def failed(self, frame: bytes, error: Exception) -> Sequence[bytes]:
+        """
+        Return the answers to *frame* after *error*, an internal error: one for each request in it, nothing otherwise.
+
+        For whatever fails between hearing a frame and sending its answers. The error is logged, and no request of the
+        frame stays open.
+        """
+        from assay.guard.failure import failed  # noqa: PLC0415 - only after an internal error
+        from assay.guard.outline import outline  # noqa: PLC0415 - as above
+
+        made = failed(self._conversation, Party.CLIENT, frame, error)
+        back = made.back
+        if back is None and made.value is None:
+            found = outline(frame, b"")
+            if found.asks and found.token is not None:
+                back = render.refusal(found.token, made.violations, made.more, None)
+        return () if back is None else (back,)
 
     def end(self) -> Sequence[bytes]:
         """What is to be said when the server ends: that nothing more comes of what is listened to."""
@@ -251,7 +268,7 @@ class AssetServer:
     def _bare_request(self, frame: bytes, message: dict[str, Any]) -> Turn:
         method, params = message["method"], message.get("params", {})
         known = _CONTRACTS.get(method)
-        if known is not None and not known.valid_input(params):
+        if known is not None and (not known.valid_input(params) or known.has_look_alikes(params)):
             wrong, more = contract.check_bare_input(known, params, self._limits.violations)
             if wrong:
                 return _refused(frame, "request", message, tuple(wrong), more=more)
@@ -278,6 +295,19 @@ def _refused(
         back = render.refusal(render.id_token(frame, ident) if usable else None, wrong, more, None)
     heard = verdict(Party.CLIENT, frame, kind, value, None, None, Findings(wrong, more, None, back))
     return Turn(heard, (back,), (), _code(heard))
+
+
+def _exact_params(request: Verdict) -> Any:
+    """The params of *request*; for the tools that compare or store values, with every integer to the last digit."""
+    message = request.value
+    params = message.get("params", {})
+    tool = message["method"]
+    if request.exchange is not None:
+        # Other methods may carry a `name` of any type: only a call names a tool by it.
+        tool = params.get("name") if tool == "tools/call" else None
+    if not isinstance(tool, str) or tool not in _EXACT:
+        return params
+    return syntax.read_exactly(request.frame, message).get("params", {})
 
 
 def _code(heard: Verdict) -> str | None:

@@ -119,6 +119,7 @@ def _serve_stdio(settings: Settings, methods: Methods, records: Records) -> int:
         end=server.end,
         before_writing=recorder.flush,
         waiting=lambda: recorder.held,
+        failed=server.failed,
     )
     _leave_what_lasts()
     with streams, _ready_file():

@@ -15,6 +15,7 @@ from assay.contracts.headers import ParamHeaders, param_headers
 from assay.engine.admission import Refusal, compile_untrusted
 from assay.engine.budget import affordable
 from assay.engine.compiled import PATTERN_SIZE, Compiled
+from assay.ladder.look_alikes import Keys
 from assay.rules import violation
 from assay.spec.revisions import handshake
 from assay.verdict import Violation
@@ -28,7 +29,9 @@ class Contract:
     Until the schemas are compiled, and where judging could take too long, they say no: then a closer look is due.
     """
 
-    __slots__ = ("_schemas", "headers", "input", "name", "output", "ready", "valid_input", "valid_output")
+    __slots__ = (
+        "_keys", "_schemas", "headers", "input", "name", "names", "output", "ready", "valid_input", "valid_output"
+    )  # fmt: skip
 
     def __init__(self, name: str, input_schema: Any, output_schema: Any) -> None:
         self.name = name
@@ -36,6 +39,9 @@ class Contract:
         self.output: Compiled | None = None
         self.headers: ParamHeaders = ()
         """The headers that repeat arguments, over HTTP."""
+        self.names: frozenset[str] | None = None
+        """The arguments that the input schema names; None if it names none or takes no others: none can be mistaken."""
+        self._keys: Keys | None = None
         self.ready = False
         self._schemas = {"inputSchema": input_schema, "outputSchema": output_schema}
         self.valid_input: Callable[[Any], bool] = _nothing
@@ -53,6 +59,7 @@ class Contract:
         self.ready = True
         found = {member: _NONE if schema is _NONE else compiled(schema) for member, schema in self._schemas.items()}
         repeated = param_headers(self._schemas["inputSchema"])
+        self.names = _names(self._schemas["inputSchema"])
         self._schemas.clear()
         if isinstance(repeated, tuple):
             self.headers = repeated
@@ -63,8 +70,33 @@ class Contract:
             refused += [("inputSchema", each) for each in repeated]
         return refused
 
+    def has_look_alikes(self, arguments: dict[str, Any]) -> bool:
+        """Whether one of *arguments* is another spelling of one that the input schema names."""
+        return self.names is not None and not self._named(self.names).is_plain(arguments)
+
+    def look_alikes(self, arguments: dict[str, Any], at: str, most: int, revision: str | None) -> list[Violation]:
+        """Return a violation for each argument that is another spelling of one that the input schema names."""
+        if self.names is None:
+            return []
+        return self._named(self.names).check("contract/look-alike-key", arguments, at, most, revision)
+
+    def _named(self, names: frozenset[str]) -> Keys:
+        # Most tools are never asked for it.
+        if self._keys is None:
+            self._keys = Keys(names)
+        return self._keys
+
 
 _NONE: Any = object()
+
+
+def _names(schema: Any) -> frozenset[str] | None:
+    if not isinstance(schema, dict) or (
+        schema.get("additionalProperties") is False and "patternProperties" not in schema
+    ):
+        return None
+    named = schema.get("properties")
+    return frozenset(named) if isinstance(named, dict) and named else None
 
 
 def _validity(schema: Compiled | None) -> Callable[[Any], bool]:

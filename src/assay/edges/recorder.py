@@ -103,11 +103,25 @@ class Recorder:
             return
         failures = journal.failures
         if self._held:
-            journal.write(journal.spelt(self._held, self._transport, self._route))
-            self._held.clear()
+            held, self._held = self._held, []
+            try:
+                journal.write(journal.spelt(held, self._transport, self._route))
+            except Exception as error:
+                self._write_singly(journal, held, error)
         journal.tend()
         if self._metrics is not None and journal.failures != failures:
             self._metrics.journal_failed(journal.failures - failures)
+
+    def _write_singly(self, journal: "Journal", held: "Sequence[Note | bytes]", error: Exception) -> None:
+        """Write those of the lines that can be written, after *error* in one of them. The others are counted."""
+        from assay.guard.failure import log_once  # noqa: PLC0415 - only after an internal error
+
+        log_once(error, "a message could not be recorded")
+        for each in held:
+            try:
+                journal.write(journal.spelt([each], self._transport, self._route))
+            except Exception:
+                journal.failures += 1
 
     def message(self, verdict: Verdict, began: float, sent: int, session: str = "") -> None:
         """One message that passed, or did not, between two others; its answer is known by what it was known by."""

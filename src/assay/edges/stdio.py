@@ -38,6 +38,7 @@ class StandardStreams:
     Frames that arrive together are answered together, in one write: a system call takes about as long as a verdict.
     Before a frame of which *may_take_long* says so, what is due is written first; *end* gives what is said at the end.
     *before_writing* is also called within a second while *waiting* says that something waits, and after a signal.
+    *failed* gives the answers to a frame for which *hear* raised: an internal error does not end the process.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class StandardStreams:
         end: Callable[[], Iterable[bytes]] = lambda: (),
         before_writing: Callable[[], None] = lambda: None,
         waiting: Callable[[], int] = lambda: 0,
+        failed: Callable[[bytes, Exception], Iterable[bytes]] = lambda _, __: (),
         source: int = 0,
         sink: int = 1,
     ) -> None:
@@ -57,6 +59,7 @@ class StandardStreams:
         self._end = end
         self._before_writing = before_writing
         self._waiting = waiting
+        self._failed = failed
         self._splitter = Splitter(limit)
         self._source = source
         self._sink = sink
@@ -91,7 +94,7 @@ class StandardStreams:
             self._serving = True
             try:
                 self._loop()
-                self._due += map(write, self._end())
+                self._due += map(write, self._last_words())
                 self._flush()
             finally:
                 self._serving = False
@@ -122,11 +125,21 @@ class StandardStreams:
     def _answer(self, frame: bytes) -> None:
         if self._due and self._may_take_long(frame):
             self._flush()
-        for answer in self._hear(frame):
+        try:
+            answers = self._hear(frame)
+        except Exception as error:
+            answers = self._failed(frame, error)
+        for answer in answers:
             self._due.append(write(answer))
             self._due_bytes += len(answer)
         if self._due_bytes >= _CHUNK:
             self._flush()
+
+    def _last_words(self) -> Iterable[bytes]:
+        try:
+            return self._end()
+        except Exception as error:
+            return self._failed(b"", error)
 
     def _flush(self) -> None:
         """Writes what is due, once it is on record."""

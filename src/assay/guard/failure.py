@@ -14,20 +14,27 @@ _logged: set[tuple[str, int]] = set()
 """Where in the code there were faults: what goes wrong there goes wrong for every message of the kind."""
 
 
-def failed(conversation: Conversation, party: Party, frame: bytes, error: Exception) -> Verdict:
-    """The verdict on *frame*, which could not be judged because of *error*."""
-    _log(error)
+def failed(
+    conversation: Conversation, party: Party, frame: bytes, error: Exception, heard: Verdict | None = None
+) -> Verdict:
+    """
+    Return the verdict on *frame* after *error*, an internal error that kept it from being judged or dealt with.
+
+    *heard* is the verdict that was reached before the error, if there was one.
+    """
+    log_once(error)
     try:
-        return conversation.unjudged(party, frame, type(error).__name__)
+        return conversation.unjudged(party, frame, type(error).__name__, heard)
     except Exception as another:
         # The same fault again, most likely.
-        _log(another)
+        log_once(another)
         wrong = conversation.failure(type(error).__name__)
         onward = None if conversation.mode == "enforce" and wrong.stops else frame
         return verdict(party, frame, "unreadable", None, None, None, Findings((wrong,), 0, onward))
 
 
-def _log(error: Exception) -> None:
+def log_once(error: Exception, what: str = "a message could not be judged") -> None:
+    """Log *error* with its traceback; an error from the same line of code is logged only the first time."""
     import logging  # noqa: PLC0415 - some milliseconds that a guard without faults never needs
 
     trace = error.__traceback__
@@ -36,4 +43,4 @@ def _log(error: Exception) -> None:
     place = (trace.tb_frame.f_code.co_filename, trace.tb_lineno) if trace is not None else ("", 0)
     if place not in _logged and len(_logged) < _MOST_LOGGED:
         _logged.add(place)
-        logging.getLogger("assay.guard").error("assay: a message could not be judged", exc_info=error)
+        logging.getLogger("assay.guard").error("assay: %s", what, exc_info=error)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from assay import render
 from assay.contracts.tools import Tools
 from assay.conversation import NO_FACTS, Conversation, Facts
-from assay.guard.failure import failed
+from assay.guard.failure import failed, log_once
 from assay.guard.outline import LOOKED_AT, Outline, outline
 from assay.ladder import framing, syntax
 from assay.limits import Limits
@@ -96,23 +96,38 @@ class Guard:
 
     def hear(self, party: Party, frame: bytes, facts: Facts = NO_FACTS) -> Verdict:
         """The verdict on *frame*. Without findings it goes on as it came; otherwise `act` says what becomes of it."""
+        verdict = None
         try:
             verdict = self.conversation.hear(party, frame, facts)
-        except Exception as error:
-            # Whatever it is, it is ours, and nobody may be left waiting for it.
-            verdict = failed(self.conversation, party, frame, error)
-        if self._timeout:
-            exchange = verdict.exchange
-            if exchange is not None and exchange.contract is not None and exchange.token is None:
-                # The call of a tool or its answer, as nearly all are.
-                if exchange.state != "open":
-                    self._since.pop(exchange.id, None)
-                elif verdict.findings is None and verdict.kind == "request":
-                    self._since[exchange.id] = self._clock()
+            if self._timeout:
+                exchange = verdict.exchange
+                if exchange is not None and exchange.contract is not None and exchange.token is None:
+                    # The call of a tool or its answer, as nearly all are.
+                    if exchange.state != "open":
+                        self._since.pop(exchange.id, None)
+                    elif verdict.findings is None and verdict.kind == "request":
+                        self._since[exchange.id] = self._clock()
+                    else:
+                        self._note(verdict)
                 else:
                     self._note(verdict)
-            else:
+        except Exception as error:
+            # Whatever it is, it is ours, and nobody may be left waiting for it.
+            return self.failed(party, frame, error, verdict)
+        return verdict
+
+    def failed(self, party: Party, frame: bytes, error: Exception, heard: Verdict | None = None) -> Verdict:
+        """
+        Return the verdict on a frame after *error*, an internal error, so that every request in it gets one answer.
+
+        *heard* is the verdict on it, if it was judged. Nothing may have been sent for the frame yet.
+        """
+        verdict = failed(self.conversation, party, frame, error, heard)
+        if self._timeout:
+            try:
                 self._note(verdict)
+            except Exception as another:
+                log_once(another)
         return verdict
 
     def act(self, verdict: Verdict) -> Move:

@@ -36,18 +36,28 @@ def check_usable(contract: Contract, revision: str) -> list[Violation]:
 
 def check_input(contract: Contract, params: dict[str, Any], revision: str, most: int) -> tuple[list[Violation], int]:
     """What is wrong with the arguments of a call, and at least how much more."""
-    if contract.input is None or keeps_input(contract, params):
-        return [], 0
     arguments = params.get("arguments", _NO_ARGUMENTS)
-    return _explained("contract/input", contract.input, arguments, "/params/arguments", contract.name, revision, most)
+    found = _look_alikes(contract, arguments, "/params/arguments", most, revision)
+    if contract.input is None or keeps_input(contract, params):
+        return found, 0
+    wrong, more = _explained(
+        "contract/input", contract.input, arguments, "/params/arguments", contract.name, revision, most
+    )
+    return found + wrong, more
 
 
 def check_bare_input(contract: Contract, params: dict[str, Any], most: int) -> tuple[list[Violation], int]:
     """The same where the params of a request are the arguments of a tool (specs/001)."""
     contract.prepare()
+    found = _look_alikes(contract, params, "/params", most, None)
     if contract.input is None or contract.valid_input(params):
-        return [], 0
-    return _explained("contract/input", contract.input, params, "/params", contract.name, None, most)
+        return found, 0
+    wrong, more = _explained("contract/input", contract.input, params, "/params", contract.name, None, most)
+    return found + wrong, more
+
+
+def _look_alikes(contract: Contract, arguments: Any, at: str, most: int, revision: str | None) -> list[Violation]:
+    return contract.look_alikes(arguments, at, most, revision) if isinstance(arguments, dict) else []
 
 
 def check_output(contract: Contract, result: dict[str, Any], revision: str, most: int) -> tuple[list[Violation], int]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 from assay.engine.wording import found as found_words
+from assay.ladder.look_alikes import Keys
 from assay.limits import DEFAULT
 from assay.rules import violation
 from assay.verdict import Kind, Violation
@@ -49,6 +50,9 @@ PROFILES = {profile.name: profile for profile in (JSONRPC, MCP, STRICT)}
 
 _ABSENT: Any = object()
 
+_KEYS = Keys(("jsonrpc", "id", "method", "params", "result", "error"))
+_ERROR_KEYS = Keys(("code", "message", "data"))
+
 
 def classify(value: Any, profile: Profile = MCP, id_limit: int = DEFAULT.id_bytes) -> Kind | None:
     """The kind of a well-formed message of the common shape; None for any other, which `read` has to look at."""
@@ -61,16 +65,17 @@ def classify(value: Any, profile: Profile = MCP, id_limit: int = DEFAULT.id_byte
         return None
     method = value.get("method")
     if method is None:
-        plain = "error" not in value and type(value.get("result")) is dict and ident is not _ABSENT
-        return "result" if plain else None
-    if type(method) is not str or not method or "result" in value or "error" in value:
+        plain = type(value.get("result")) is dict and ident is not _ABSENT
+        # Nothing else is in it: what is might look like one of these.
+        return "result" if plain and len(value) == 3 else None
+    if type(method) is not str or not method:
         return None
-    if type(value.get("params", _EMPTY)) is not dict:
+    params = value.get("params", _ABSENT)
+    if params is not _ABSENT and type(params) is not dict:
+        return None
+    if len(value) != 2 + (ident is not _ABSENT) + (params is not _ABSENT):
         return None
     return "notification" if ident is _ABSENT else "request"
-
-
-_EMPTY: dict[str, Any] = {}
 
 
 def read(
@@ -117,6 +122,7 @@ def check_call(
         yield violation("envelope/message", expected="an object", found=found_words(value))
         return
     yield from _check_version(value)
+    yield from _check_keys(_KEYS, value, "")
     method = value.get("method", _ABSENT)
     if not isinstance(method, str) or not method:
         yield _member(value, "method", "a string that is not empty")
@@ -141,6 +147,7 @@ def check_answer(
         yield violation("envelope/message", expected="an object", found=found_words(value))
         return
     yield from _check_version(value)
+    yield from _check_keys(_KEYS, value, "")
     if "result" in value and "error" in value:
         yield violation("envelope/members", "/error", expected="a result or an error", found="a result and an error")
     elif "result" not in value and "error" not in value:
@@ -160,6 +167,10 @@ def _check_version(value: dict[str, Any]) -> Iterator[Violation]:
         yield _member(value, "jsonrpc", '"2.0"')
 
 
+def _check_keys(keys: Keys, value: dict[str, Any], at: str) -> Iterator[Violation]:
+    yield from keys.check("envelope/look-alike-key", value, at, DEFAULT.violations, None)
+
+
 def _check_params(value: dict[str, Any], profile: Profile) -> Iterator[Violation]:
     params = value.get("params", _ABSENT)
     if isinstance(params, dict) or (profile.array_params and isinstance(params, list)):
@@ -171,6 +182,7 @@ def _check_error(error: Any) -> Iterator[Violation]:
     if not isinstance(error, dict):
         yield violation("envelope/error", "/error", expected="an object", found=found_words(error))
         return
+    yield from _check_keys(_ERROR_KEYS, error, "/error")
     code, message = error.get("code", _ABSENT), error.get("message", _ABSENT)
     if type(code) is not int and not (type(code) is float and code.is_integer()):
         yield _part_of_error("code", code, "an integer")

@@ -10,8 +10,10 @@ from typing import Any
 
 from assay.engine.compiled import Compiled, compile_schema
 from assay.engine.fault import Faults
+from assay.ladder.look_alikes import Keys
 from assay.rules import broken, violation
 from assay.spec.methods import Method, methods, revisions_of
+from assay.spec.notation import Schema
 from assay.spec.revisions import REVISIONS, handshake
 from assay.spec.schema import ProtocolSchema, protocol_schema
 from assay.verdict import Party, Violation
@@ -39,13 +41,20 @@ class Definition:
     structure.
     """
 
-    __slots__ = ("_compile", "_errata", "_loose", "_part", "_strict", "is_valid", "name")
+    __slots__ = ("_compile", "_errata", "_loose", "_meta", "_named", "_part", "_strict", "is_valid", "keys", "name")
 
-    def __init__(self, name: str, part: str, compiler: Callable[[bool], Compiled], *, errata: bool) -> None:
+    def __init__(
+        self, name: str, part: str, compiler: Callable[[bool], Compiled], named: "Callable[[], Named]", *, errata: bool
+    ) -> None:
+        """*named* gives the members that the definition names, and those of its `_meta`."""
         self.name = name
         self._part = part
         self._errata = errata
         self._compile = compiler
+        self._named = named
+        self.keys: frozenset[str] = frozenset()
+        """The members that can be there without a second look. None before `is_valid` was first asked."""
+        self._meta: tuple[Keys, Keys] | None = None
         self._strict: Compiled | None = None
         self._loose: Compiled | None = None
         self.is_valid: Callable[[Any], bool] = self._first
@@ -53,7 +62,28 @@ class Definition:
     def _first(self, instance: Any) -> bool:
         self._strict = self._compile(True)
         self.is_valid = self._strict.is_valid
+        self.keys = self._both()[0].defined - {"_meta"}
         return self.is_valid(instance)
+
+    def _both(self) -> tuple[Keys, Keys]:
+        if self._meta is None:
+            self._meta = _keys(self._named())
+        return self._meta
+
+    def has_plain_meta(self, meta: dict[str, Any]) -> bool:
+        """Whether no member of *meta*, the `_meta` of such an object, is another spelling of a defined one."""
+        return self._both()[1].is_plain(meta)
+
+    def look_alikes(self, instance: dict[str, Any], at: str, revision: str, most: int) -> list[Violation]:
+        """Return a violation for each member that is another spelling of a defined one, here or in `_meta`."""
+        keys, of_meta = self._meta or self._both()
+        meta = instance.get("_meta")
+        if keys.is_plain(instance) and (type(meta) is not dict or of_meta.is_plain(meta)):
+            return []
+        found = keys.check("protocol/look-alike-key", instance, at, most, revision)
+        if type(meta) is dict:
+            found += of_meta.check("protocol/look-alike-key", meta, f"{at}/_meta", most, revision)
+        return found
 
     def check(self, rule: str, instance: Any, at: str, revision: str, most: int) -> tuple[list[Violation], int]:
         """What is wrong with *instance*, and at least how much more."""
@@ -101,6 +131,7 @@ class Entry:
                 method.definition,
                 "/properties/params",
                 lambda formats: _params(schema, method, formats),
+                lambda: _named(schema, *_definitions_of_params(schema, method)),
                 errata=schema.errata,
             )
             self.result = judge.definition(method.result) if method.result else None
@@ -156,7 +187,11 @@ class Judge:
         if entry.params is None:
             return [], 0
         if "params" in message:
-            return entry.params.check("protocol/params", message["params"], "/params", self.revision, most)
+            params = message["params"]
+            found, more = entry.params.check("protocol/params", params, "/params", self.revision, most)
+            if type(params) is dict and (alike := entry.params.look_alikes(params, "/params", self.revision, most)):
+                found = alike + found
+            return found, more
         if not entry.params_required:
             return [], 0
         missing = violation(
@@ -233,7 +268,35 @@ def judge(revision: str, *, errata: bool = True) -> Judge:
 
 
 def _whole(schema: ProtocolSchema, name: str) -> Definition:
-    return Definition(name, "", lambda formats: schema.validator(name, formats=formats), errata=schema.errata)
+    return Definition(
+        name,
+        "",
+        lambda formats: schema.validator(name, formats=formats),
+        lambda: _named(schema, schema.definition(name)),
+        errata=schema.errata,
+    )
+
+
+Named = tuple[frozenset[str], frozenset[str]]
+"""The members that a definition names, and those of its `_meta`."""
+
+
+def _named(schema: ProtocolSchema, *nodes: Schema) -> Named:
+    members = schema.members({"allOf": list(nodes)})
+    return frozenset(members), frozenset(schema.members({"allOf": members.get("_meta", [])}))
+
+
+@cache
+def _keys(named: Named) -> tuple[Keys, Keys]:
+    """Shared by all definitions that name the same members: most name a few."""
+    return Keys(named[0]), Keys(named[1])
+
+
+def _definitions_of_params(schema: ProtocolSchema, method: Method) -> list[Schema]:
+    names = [method.definition]
+    if schema.revision <= "2025-06-18":
+        names.append("JSONRPCRequest" if method.kind == "request" else "JSONRPCNotification")
+    return [schema.definition(name)["properties"].get("params", {}) for name in names]
 
 
 def _params(schema: ProtocolSchema, method: Method, formats: bool) -> Compiled:

@@ -16,6 +16,16 @@ ROWS: Final[tuple[Row, ...]] = (
         '{"limit":"ten"} where limit is an integer',
     ),
     (
+        "contract/look-alike-key",
+        "No argument of a call is another spelling of one that the tool's inputSchema names, unless it names both.",
+        "A server that ignores case reads it as the named one, which the schema would have judged.",
+        OURS,
+        "Spell the argument as the inputSchema does, and leave the other one out.",
+        REFUSE,
+        "INVALID_TOOL_INPUT",
+        '{"path":"notes.txt","Path":"/etc/passwd"} where the schema has path',
+    ),
+    (
         "contract/output",
         "A result has structuredContent that keeps to the tool's outputSchema, unless isError is set.",
         "The server promised it; the official SDK clients refuse the result.",

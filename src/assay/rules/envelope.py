@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from assay.rules.rule import BASIC, REFUSE, Row
+from assay.rules.rule import BASIC, OURS, REFUSE, Row
 
 ROWS: Final[tuple[Row, ...]] = (
     (
@@ -74,6 +74,16 @@ ROWS: Final[tuple[Row, ...]] = (
         REFUSE,
         "INVALID_ENVELOPE",
         '{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"no"}}',
+    ),
+    (
+        "envelope/look-alike-key",
+        "No key of a message, or of its error, is another spelling of a defined one: Method, paramſ, method\\u0000.",
+        "A parser that ignores case reads both as the same key, and the last one wins: a message with two meanings.",
+        OURS,
+        "Spell the key as the specification does, and leave the other one out.",
+        REFUSE,
+        "INVALID_ENVELOPE",
+        '{"jsonrpc":"2.0","id":1,"method":"ping","Method":"tools/call"}',
     ),
     (
         "envelope/error",

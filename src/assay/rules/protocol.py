@@ -49,6 +49,16 @@ ROWS: Final[tuple[Row, ...]] = (
         '{"jsonrpc":"2.0","id":1,"method":"tools/list"} from the server',
     ),
     (
+        "protocol/look-alike-key",
+        "No key of params, of a result or of their _meta is another spelling of one that the revision defines.",
+        "A parser that ignores case reads both as the same key, and the last one wins: a message with two meanings.",
+        OURS,
+        "Spell the key as the schema does, and leave the other one out.",
+        REFUSE,
+        "INVALID_PARAMS",
+        '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search","Name":"delete"}}',
+    ),
+    (
         "protocol/params",
         "The params are what the schema of the revision says for this method.",
         "The official SDKs refuse the message, or read something else out of it.",

@@ -81,6 +81,22 @@ class ProtocolSchema:
             self._validators[key] = compile_schema(self.closure(definition), at=at, formats=formats)
         return self._validators[key]
 
+    def members(self, node: Schema) -> dict[str, list[Schema]]:
+        """The members that *node* names for an object, in all of its branches, each with the schemas it has there."""
+        found: dict[str, list[Schema]] = {}
+        waiting, seen = [node], set[str]()
+        while waiting:
+            here = waiting.pop()
+            reference = here.get("$ref", "").removeprefix(_REFERENCE)
+            if reference and reference not in seen:
+                seen.add(reference)
+                waiting.append(self.definition(reference))
+            for keyword in ("allOf", "anyOf", "oneOf"):
+                waiting += here.get(keyword, ())
+            for name, member in here.get("properties", {}).items():
+                found.setdefault(name, []).append(member)
+        return found
+
     def _missing(self, name: str) -> str:
         elsewhere = [each for each in REVISIONS if self._facts.defines(name, position(each))]
         if elsewhere:

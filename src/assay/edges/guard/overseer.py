@@ -5,13 +5,15 @@ It knows neither pipes nor HTTP; whoever does carries out what it says. Nothing 
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from assay.contracts.tools import Tools
 from assay.conversation import NO_FACTS, Facts
 from assay.edges.recorder import Recorder
-from assay.guard.guard import Guard, Move, Settled
+from assay.guard.failure import log_once
+from assay.guard.guard import NO_MOVE, Guard, Move, Settled
 from assay.guard.terms import Terms
 from assay.side import Id
 from assay.verdict import Exchange, Party, Verdict
@@ -66,27 +68,63 @@ class Overseer:
         What becomes of *frame*, which is all that comes of this message; of one that is too long, *rest* is the end.
 
         The settled requests of the move are on record. What goes to the client may only be sent after the recorder's
-        `flush`.
+        `flush`. Never raises: an internal error is a verdict, and a move, like any other.
         """
-        now = self._recorder.clock()
-        verdict = self.guard.hear(party, frame, facts)
-        if verdict.findings is None:
-            move = passing(verdict)
-            self._record(verdict, now, len(frame))
-            self._watcher.passed(verdict, now)
-            return Heard(verdict, move)
-        move = self.guard.act(verdict)
-        if len(frame) > self.guard.conversation.limits.frame_bytes:
-            # Nothing follows: what is known of it now is all.
-            move = _both(move, self.guard.rest(party, rest + b"\n"))
+        verdict, move = None, NO_MOVE
+        try:
+            now = self._recorder.clock()
+            verdict = self.guard.hear(party, frame, facts)
+            if verdict.findings is None:
+                self._record(verdict, now, len(frame))
+                self._watcher.passed(verdict, now)
+                return Heard(verdict, passing(verdict))
+            move = self.guard.act(verdict)
+            if len(frame) > self.guard.conversation.limits.frame_bytes:
+                # Nothing follows: what is known of it now is all.
+                move = _both(move, self.guard.rest(party, rest + b"\n"))
+            self.tell(verdict, now, move)
+        except Exception as error:
+            return self.failed(party, frame, error, verdict, move.settled)
+        return Heard(verdict, move)
+
+    def tell(self, verdict: Verdict, now: float, move: Move) -> None:
+        """Record a message that came *now* and that *move* is made for, and report it to the watcher."""
         if verdict.kind != "blank":
             self._record(verdict, now, len(move.to_client or b"") + len(move.to_server or b""))
-            self._watcher.heard(verdict, now)
+            if verdict.findings is not None:
+                self._watcher.heard(verdict, now)
+            else:
+                self._watcher.passed(verdict, now)
         if move.aside is not None:
             self._watcher.aside(move.aside)
         for settled in move.settled:
             self.settle(settled)
-        return Heard(verdict, move)
+
+    def failed(
+        self,
+        party: Party,
+        frame: bytes,
+        error: Exception,
+        heard: Verdict | None = None,
+        settled: tuple[Settled, ...] = (),
+    ) -> Heard:
+        """
+        Return what to send for a frame after *error*, an internal error; nothing may have been sent for it yet.
+
+        *heard* is the verdict on the frame, if it was judged, and *settled* are the requests that it has given up.
+        """
+        verdict = self.guard.failed(party, frame, error, heard)
+        try:
+            move = self.guard.act(verdict)
+            # Most likely what failed was one of these two, and the log has the reason already.
+            with suppress(Exception):
+                self._record(verdict, self._recorder.clock(), len(move.to_client or b"") + len(move.to_server or b""))
+                self._watcher.heard(verdict, self._recorder.clock())
+        except Exception as another:
+            log_once(another)
+            back, onward = verdict.back, verdict.onward
+            move = Move(back, onward) if party is _CLIENT else Move(onward, back)
+        return Heard(verdict, move._replace(settled=move.settled + settled))
 
     def overdue(self) -> list[tuple[Settled, bytes | None]]:
         """The requests that have waited too long: what the client gets, and what the server is told."""
@@ -136,9 +174,13 @@ class Overseer:
 
     def settle(self, settled: Settled) -> None:
         """Puts on record that a request is answered here, and not by the server."""
-        now = self._recorder.clock()
-        self._record(settled.verdict, now, len(settled.answer))
-        self._watcher.heard(settled.verdict, now)
+        try:
+            now = self._recorder.clock()
+            self._record(settled.verdict, now, len(settled.answer))
+            self._watcher.heard(settled.verdict, now)
+        except Exception as error:
+            # The answer is an error already, and must be sent all the same.
+            log_once(error, "an unanswered request could not be recorded")
 
     def _record(self, verdict: Verdict, now: float, sent: int) -> None:
         if not self._recorder.idle:

@@ -263,41 +263,59 @@ class App:
         caller = self._known_caller(known, headers, ident, version) if known is not None else None
         if caller is None:
             return None
-        heard = self._heard(caller, frame)
-        return self._outcome(heard, heard.server.answers(heard.turn, heard.moment.request_id))
+        try:
+            heard = self._heard(caller, frame)
+            return self._outcome(heard, heard.server.answers(heard.turn, heard.moment.request_id))
+        except Exception as error:
+            return self._failed(caller, frame, error)
 
     def flush(self) -> None:
         """Puts what was answered at once on record."""
         self._recorder.flush()
 
     async def _message(self, caller: Caller, frame: bytes, as_json: bool, receive: Receive, send: Send) -> None:
-        heard = self._heard(caller, frame)
-        server, moment, turn = heard.server, heard.moment, heard.turn
-        if turn.said and listens(turn.verdict):
-            self._recorder.exchange(turn, (), moment, caller.headers)
-            self._recorder.flush()
+        try:
+            heard = self._heard(caller, frame)
+            outcome = await self._answered(heard)
+        except Exception as error:
+            outcome = self._failed(caller, frame, error)
+        self._recorder.flush()
+        if outcome is None:
             # It waits for nothing that we do, so it takes no place of those who do.
             self._requests.give_back(caller.principal.name)
             try:
-                await self._subscription(caller, server, turn.said, receive, send)
+                await self._subscription(caller, heard.server, heard.turn.said, receive, send)
             finally:
                 self._requests.take(caller.principal.name)
             return
-        if any(map(waits, turn.asked)):
-            answers = []
-            for request in turn.asked:
-                answer = await beside(server.answer, request, moment.request_id)
-                answers.append((server.settle(request, answer), answer[1]))
-        else:
-            answers = server.answers(turn, moment.request_id)
-        outcome = self._outcome(heard, answers)
-        self._recorder.flush()
         if outcome.status == 200 and outcome.content and not as_json:
             await self._as_stream(caller, outcome.content, outcome.headers, send)
         elif len(outcome.content) > SMALL:
             await slowly(reply(send, *outcome), self._http.send_seconds)
         else:
             await reply(send, *outcome)
+
+    async def _answered(self, heard: Heard) -> Reply | None:
+        """The answer to a message, on record; None for one that opens a stream."""
+        server, turn, moment = heard.server, heard.turn, heard.moment
+        if turn.said and listens(turn.verdict):
+            self._recorder.exchange(turn, (), moment, heard.caller.headers)
+            return None
+        if not any(map(waits, turn.asked)):
+            return self._outcome(heard, server.answers(turn, moment.request_id))
+        answers = []
+        for request in turn.asked:
+            answer = await beside(server.answer, request, moment.request_id)
+            answers.append((server.settle(request, answer), answer[1]))
+        return self._outcome(heard, answers)
+
+    def _failed(self, caller: Caller, frame: bytes, error: Exception) -> Reply:
+        """The answer to a message after *error*, an internal error: with the id of the request, if there is one."""
+        session = caller.session
+        server = session.server if session is not None else AssetServer(self._methods, limits=self._limits)
+        said = server.failed(frame, error)
+        told = said[0] if said else error_body("INTERNAL_ERROR", "the server failed; its log says why")
+        return Reply(200 if said and caller.patient else 500, told, shared(caller.headers))
 
     def _heard(self, caller: Caller, frame: bytes) -> Heard:
         """What is to be done about *frame*."""

@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from assay.assets.server import WAITING
@@ -47,7 +48,7 @@ def waits(request: Verdict) -> bool:
 
 async def beside(work: Callable[..., T], *arguments: Any) -> T:
     """
-    What *work* gives, in a thread that nobody waits for at the end.
+    What *work* gives, or raises, in a thread that nobody waits for at the end.
 
     A pool would have few threads, and hold up the exit until a backend has answered.
     """
@@ -55,9 +56,14 @@ async def beside(work: Callable[..., T], *arguments: Any) -> T:
     done: asyncio.Future[T] = loop.create_future()
 
     def run() -> None:
-        given = work(*arguments)
+        try:
+            given = work(*arguments)
+        except Exception as error:
+            settle = partial(done.set_exception, error)
+        else:
+            settle = partial(done.set_result, given)
         with suppress(RuntimeError):  # the loop is closed: nobody wants to know any more
-            loop.call_soon_threadsafe(lambda: None if done.done() else done.set_result(given))
+            loop.call_soon_threadsafe(lambda: None if done.done() else settle())
 
     threading.Thread(target=run, daemon=True).start()
     return await done

@@ -10,7 +10,8 @@ from typing import Final
 from assay.edges.guard.overseer import Overseer, Watcher, passing
 from assay.edges.pipes import FULL, Outlet
 from assay.edges.recorder import Recorder
-from assay.guard.guard import Guard, Move, Settled
+from assay.guard.failure import log_once
+from assay.guard.guard import NO_MOVE, Guard, Move, Settled
 from assay.guard.standing import Hear
 from assay.ladder.framing import Rest, Splitter
 from assay.verdict import Party, Verdict
@@ -58,20 +59,26 @@ class Crossing:
         count = 0
         for frame in splitter.feed(data):
             count += 1
+            failure = verdict = None
             if type(frame) is not Rest:
-                now = clock()
-                verdict = hear(party, frame)
-                if verdict.findings is None:
-                    if record is not None:
-                        record(verdict, now, len(frame))
-                    passed(verdict, now)
-                    good.append(frame)
-                    continue
+                try:
+                    now = clock()
+                    verdict = hear(party, frame)
+                    if verdict.findings is None:
+                        if record is not None:
+                            record(verdict, now, len(frame))
+                        passed(verdict, now)
+                        good.append(frame)
+                        continue
+                except Exception as error:
+                    failure = error
             # One after the other: what came before goes first.
             if good:
                 other.write(b"\n".join(good), b"\n")
                 good.clear()
-            if type(frame) is Rest:
+            if failure is not None:
+                self.fail(party, frame, failure, verdict, ending=b"\n")
+            elif verdict is None:
                 self._feed_rest(party, frame)
             else:
                 self._act(verdict, now, b"\n")
@@ -95,8 +102,12 @@ class Crossing:
         if type(frame) is Rest:
             self._feed_rest(party, frame)
             return
-        now = self._recorder.clock()
-        verdict = self._hear(party, frame)
+        try:
+            now = self._recorder.clock()
+            verdict = self._hear(party, frame)
+        except Exception as error:
+            self.fail(party, frame, error, ending=b"\n")
+            return
         if crowded and _asks(verdict):
             self._turn_away(verdict, now)
         else:
@@ -104,7 +115,10 @@ class Crossing:
 
     def _turn_away(self, verdict: Verdict, now: float) -> None:
         """Too much waits for the next server: what else is asked fails at once."""
-        self._tell(verdict, now, 0)
+        try:
+            self._overseer.tell(verdict, now, NO_MOVE)
+        except Exception as error:
+            log_once(error)
         if verdict.back is not None:
             self.client.reply(verdict.back)
         for each in (verdict, *verdict.parts):
@@ -118,37 +132,71 @@ class Crossing:
         """More of a line that is too long."""
         if not self._enforcing:
             (self.server if party is _CLIENT else self.client).write(rest)
-        self._carry_out(party, self._guard.rest(party, rest))
+        self._carry_out(party, self._rest(party, rest))
+
+    def _rest(self, party: Party, rest: bytes) -> Move:
+        """What comes of more of a line that is too long, on record."""
+        try:
+            move = self._guard.rest(party, rest)
+            self._settle(move)
+        except Exception as error:
+            log_once(error)
+            return NO_MOVE
+        return move
+
+    def _settle(self, move: Move) -> None:
+        """Record what *move* says beside the frames to send."""
+        if move.aside is not None:
+            self._watcher.aside(move.aside)
+        for settled in move.settled:
+            self._overseer.settle(settled)
 
     def feed_end(self, party: Party) -> None:
         """The last line of a stream, if it has no newline."""
         last = self._splitters[party].end()
         if last is not None:
-            now = self._recorder.clock()
-            self._act(self._hear(party, last), now, b"")
-        self._carry_out(party, self._guard.rest(party, b"\n"))
+            try:
+                now = self._recorder.clock()
+                verdict = self._hear(party, last)
+            except Exception as error:
+                self.fail(party, last, error)
+            else:
+                self._act(verdict, now, b"")
+        self._carry_out(party, self._rest(party, b"\n"))
 
     def _act(self, verdict: Verdict, now: float, ending: bytes) -> None:
         """Does what is to be done about one frame."""
-        if verdict.kind == "blank":
-            self._carry_out(verdict.party, self._guard.act(verdict), verdict.frame, ending)
+        move = NO_MOVE
+        try:
+            move = self._guard.act(verdict) if verdict.findings is not None else passing(verdict)
+            self._overseer.tell(verdict, now, move)
+        except Exception as error:
+            self.fail(verdict.party, verdict.frame, error, verdict, move.settled, ending=ending)
             return
-        move = self._guard.act(verdict) if verdict.findings is not None else passing(verdict)
-        self._tell(verdict, now, len(move.to_client or b"") + len(move.to_server or b""))
+        self._end(verdict, move, ending)
+
+    def fail(
+        self,
+        party: Party,
+        frame: bytes,
+        error: Exception,
+        heard: Verdict | None = None,
+        settled: tuple[Settled, ...] = (),
+        *,
+        ending: bytes = b"",
+    ) -> None:
+        """Answer, or forward, a frame after *error*, an internal error; nothing was sent for it yet."""
+        verdict, move = self._overseer.failed(party, frame, error, heard, settled)
+        self._end(verdict, move, ending)
+
+    def _end(self, verdict: Verdict, move: Move, ending: bytes) -> None:
         if len(verdict.frame) > self._limit:
             # The rest of the line follows, and brings its end.
             ending = b""
         self._carry_out(verdict.party, move, verdict.frame, ending)
 
-    def _tell(self, verdict: Verdict, now: float, sent: int) -> None:
-        if not self._recorder.idle:
-            self._recorder.message(verdict, now, sent)
-        if verdict.findings is not None:
-            self._watcher.heard(verdict, now)
-        else:
-            self._watcher.passed(verdict, now)
-
     def _carry_out(self, speaker: Party, move: Move, frame: bytes = b"", ending: bytes = b"") -> None:
+        """Sends what *move* says, all of which is on record."""
         for party, outlet, data in (
             (_SERVER, self.server, move.to_server),
             (_CLIENT, self.client, move.to_client),
@@ -161,10 +209,9 @@ class Crossing:
                 outlet.reply(data)
             else:
                 outlet.say(data)
-        if move.aside is not None:
-            self._watcher.aside(move.aside)
         for settled in move.settled:
-            self.settle(settled)
+            if settled.answer:
+                self.client.reply(settled.answer)
 
     def settle(self, settled: Settled) -> None:
         """A request that the server does not answer is answered here."""

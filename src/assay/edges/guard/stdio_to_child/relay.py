@@ -14,6 +14,7 @@ from assay.edges.guard.stdio_to_child.crossing import Crossing
 from assay.edges.guard.stdio_to_child.keeper import HANDSHAKE, Keeper, Renewal
 from assay.edges.pipes import Inlet, Loop, Outlet, Signals
 from assay.edges.recorder import Recorder
+from assay.guard.failure import log_once
 from assay.guard.guard import Guard, withdrawn
 from assay.guard.standing import Reopening, Standing
 from assay.verdict import Party, Verdict
@@ -111,10 +112,14 @@ class Relay:
             self._client_out.restore()
 
     def _settle_overdue(self) -> None:
-        for settled, told in self._guard.overdue():
-            self._crossing.settle(settled)
-            if told is not None:
-                self._keeper.input.say(told)
+        try:
+            for settled, told in self._guard.overdue():
+                self._crossing.settle(settled)
+                if told is not None:
+                    self._keeper.input.say(told)
+        except Exception as error:
+            # Each request is taken off the list before it is settled, so the next look goes on with the others.
+            log_once(error, "a late request could not be answered")
 
     # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -280,24 +285,36 @@ class Relay:
     def _record_again(self, verdict: Verdict) -> None:
         """What is no part of the client's conversation is on record as one of its own."""
         if not self._recorder.idle:
-            self._recorder.message(verdict, self._recorder.clock(), len(verdict.frame), f"restart {self.restarts}")
+            try:
+                self._recorder.message(verdict, self._recorder.clock(), len(verdict.frame), f"restart {self.restarts}")
+            except Exception as error:
+                log_once(error, "a message could not be recorded")
 
     def _from_next_server(self, data: bytes) -> None:
         """What is an answer to the handshake stays here; all else is as ever."""
         for frame in self._crossing.split(_SERVER, data):
             opening = self._opening
-            answer = opening.hear(frame) if opening is not None and not opening.refusal else None
-            if opening is None or answer is None:
-                self._crossing.feed_one(_SERVER, frame)
+            try:
+                answer = opening.hear(frame) if opening is not None and not opening.refusal else None
+                if opening is not None and answer is not None:
+                    self._reopen(opening, answer)
+                    continue
+            except Exception as error:
+                # Without an answer to the handshake the next server is given up when its time is over.
+                log_once(error, "the handshake with the next server failed")
                 continue
-            self._record_again(answer)
-            self.lost += opening.opened and answer.kind != "result"
-            if opening.opened and self._keeper.away:
-                self._opened(opening)
-            if opening.over:
-                self._opening = None
+            self._crossing.feed_one(_SERVER, frame)
         if self._opening is None:
             self._keeper.life.output.take = self._from_server
+
+    def _reopen(self, opening: Reopening, answer: Verdict) -> None:
+        """The next server has answered something of the handshake."""
+        self._record_again(answer)
+        self.lost += opening.opened and answer.kind != "result"
+        if opening.opened and self._keeper.away:
+            self._opened(opening)
+        if opening.over:
+            self._opening = None
 
     # ── bytes ────────────────────────────────────────────────────────────────────────────────────────────────────────
 

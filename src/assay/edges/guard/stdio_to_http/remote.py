@@ -22,6 +22,7 @@ from assay.edges.guard.stdio_to_http.upstream import Lost, Upstream, objection_t
 from assay.edges.hangup import is_heeded
 from assay.edges.http.safety import leads_here
 from assay.edges.pipes import Outlet
+from assay.guard.failure import log_once
 from assay.guard.guard import Move, Settled, line
 from assay.guard.outbound import is_stateless, stateless_headers
 from assay.guard.outline import outline
@@ -254,6 +255,8 @@ class Remote:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             # A fault of our own. What it held up is answered at the end.
+            if isinstance(error, Exception):
+                log_once(error, "the guard failed")
             self._log(f"assay: the guard failed: {type(error).__name__}")
 
     # ── from the client ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -271,12 +274,19 @@ class Remote:
         await self._client.quiet()
         if move.to_server is None or verdict.kind == "blank":
             return
-        if len(frame) > self._limit:
+        try:
+            await self._pass_on(verdict, move.to_server)
+        except Exception as error:
+            # Whether it has reached the server is unknown. The client gets this answer, and no second one.
+            log_once(error, "a message could not be sent to the server")
+            self._fail(_requests(verdict), Lost(f"the guard failed ({type(error).__name__})", "INTERNAL_ERROR"))
+
+    async def _pass_on(self, verdict: Verdict, frame: bytes) -> None:
+        """Sends what the client has said, unless it is too long or means something else over HTTP."""
+        if len(verdict.frame) > self._limit:
             self._too_long(verdict)
-        elif self._cancels(verdict):
-            pass
-        else:
-            await self._send(verdict, move.to_server)
+        elif not self._cancels(verdict):
+            await self._send(verdict, frame)
 
     async def _send(self, verdict: Verdict, frame: bytes) -> None:
         stateless = is_stateless(verdict.value, verdict.revision) if isinstance(verdict.value, dict) else False
@@ -310,6 +320,7 @@ class Remote:
         except Lost as lost:
             self._fail(asked.exchanges, lost)
         except Exception as error:
+            log_once(error, "the answer of the server could not be taken")
             self._fail(asked.exchanges, Lost(f"the guard could not take its answer: {type(error).__name__}"))
         finally:
             asked.on_its_way()
@@ -335,6 +346,8 @@ class Remote:
             await self._renew(gone)
         except Lost as lost:
             self._log(f"assay: the server did not take {what[:60]!r}: {lost.why}")
+        except Exception as error:
+            log_once(error, f"{what[:60]!r} could not be sent to the server")
 
     def _listen(self) -> None:
         if self._listening is not None:
@@ -375,7 +388,11 @@ class Remote:
     async def _from_server(self, frame: bytes) -> None:
         await self._client.room()
         verdict, move = self._overseer.hear(_SERVER, frame)
-        self._note_opening(verdict)
+        try:
+            self._note_opening(verdict)
+        except Exception as error:
+            # The client gets the answer; only a session that the server forgets could not be begun anew.
+            log_once(error, "the answer to initialize could not be kept")
         # What cannot be read, or is too long to be, was said over HTTP: on a line of its own it would help nobody.
         # Where its id says what it answers, something has to come of that.
         lost = verdict.kind == "unreadable" and verdict.exchange is None
@@ -433,15 +450,21 @@ class Remote:
                 self._news.clear()
                 continue
             await asyncio.sleep(patience + 0.001)
-            for settled, told in self._overseer.overdue():
-                self._settled([settled])
-                exchange = settled.verdict.exchange
-                asked = self._asked.get(exchange.id) if exchange is not None else None
-                if asked is None:
-                    continue
-                if told is not None and not asked.stateless:
-                    self._begin(self._told(told, None, "notifications/cancelled"))
-                self._cross_off(asked)
+            try:
+                self._fail_overdue()
+            except Exception as error:
+                log_once(error, "a late request could not be answered")
+
+    def _fail_overdue(self) -> None:
+        for settled, told in self._overseer.overdue():
+            self._settled([settled])
+            exchange = settled.verdict.exchange
+            asked = self._asked.get(exchange.id) if exchange is not None else None
+            if asked is None:
+                continue
+            if told is not None and not asked.stateless:
+                self._begin(self._told(told, None, "notifications/cancelled"))
+            self._cross_off(asked)
 
     async def _keep_records(self) -> None:
         """Sees to it that nothing waits for long to be written down."""

@@ -1,0 +1,31 @@
+"""A process of ours with a function in it that fails, and what its log must say of that."""
+
+from pathlib import Path
+
+import pytest
+
+HOOK = Path(__file__).with_name("faults")
+
+INTERNAL_ERROR = -32603
+
+ASKED = "assay.edges.recorder:Recorder.moment"
+RECORDED = "assay.edges.recorder:Recorder.message"
+EXCHANGED = "assay.edges.recorder:Recorder.exchange"
+SETTLED = "assay.assets.server:AssetServer.settle"
+ANSWERED = "assay.assets.server:AssetServer.answer"
+HEARD = "assay.assets.server:AssetServer.hear"
+WATCHED = "assay.guard.watch:Watch.passed,assay.guard.watch:Watch.heard"
+JUDGED = "assay.conversation:Conversation.hear"
+LISTED = "assay.journal.writer:Journal.note"
+
+
+def fault_at(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    """From now on processes that are started fail at *place* for messages with the word `fault` in them."""
+    monkeypatch.setenv("PYTHONPATH", str(HOOK))
+    monkeypatch.setenv("FAULT_AT", place)
+
+
+def assert_logged_once(log: str) -> None:
+    """The error is there with its traceback, once, although it happened more often."""
+    assert log.count("ZeroDivisionError: a secret of ours") == 1, log
+    assert log.count("Traceback (most recent call last)") == 1, log
