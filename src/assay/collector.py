@@ -10,8 +10,8 @@ def paused() -> Iterator[None]:
     """
     Run a block without passes of the collector.
 
-    JSON has no cycles, so a pass finds nothing. Reading half a million arrays took 265 ms with its passes and 60 ms
-    without them.
+    JSON has no cycles, so a pass finds nothing. Reading a million arrays and objects took 265 ms with its passes, and
+    60 ms without them.
     """
     enabled = gc.isenabled()
     gc.disable()

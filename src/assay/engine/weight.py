@@ -9,7 +9,7 @@ LARGE = 1_024
 
 
 MOST = 100_000
-"""Arrays and objects that are weighed: about 0.3 µs each. What is in them takes a tenth of that."""
+"""Arrays and objects that are weighed: an estimated 0.3 µs each, and a tenth of that for what is in them."""
 
 
 def weights(instance: Any, times: int = 1) -> dict[int, int] | None:

@@ -33,7 +33,7 @@ _FEW = 64
 # A large frame with more marks of JSON than that may turn out to be no text, and would have to be read twice.
 _FEW_MARKS = 200_000
 
-# Bytes of a frame in which a repeated key is looked for with Python: 60 ms for the worst of that size.
+# Bytes of a frame in which a repeated key is looked for with Python: some 60 ms for the worst, at 2.7 µs an object.
 _SEARCHED = 64 << 10
 
 _BOM = b"\xef\xbb\xbf"
