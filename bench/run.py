@@ -1,7 +1,8 @@
 """
 The benches: `make bench` runs all of them, `python bench/run.py verdict`, `serve`, `http` or `guard` one.
 
-`python bench/run.py serve --only bare,assay` runs some of the candidates.
+`python bench/run.py serve --only bare,assay` runs some of the candidates, `python bench/run.py worst` the messages that
+cost most, which is no comparison and runs only if it is asked for.
 
 Each compares in one run, everything interleaved, so that a slow moment of the machine hits all alike.
 """
@@ -15,8 +16,10 @@ import guard_http
 import serve
 import serve_http
 import verdict
+import worst
 
 BENCHES = ("verdict", "serve", "http", "guard")
+KNOWN = (*BENCHES, "worst")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -24,7 +27,7 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="bench/run.py", description="The cost of a verdict, of the asset server, and of the guard."
     )
-    top.add_argument("benches", nargs="*", metavar="BENCH", help=f"{' or '.join(BENCHES)}; without one, all of them")
+    top.add_argument("benches", nargs="*", metavar="BENCH", help=f"{' or '.join(KNOWN)}; without one, all but worst")
     top.add_argument("--only", metavar="NAMES", help=f"of serve, some of {','.join(serve.CANDIDATES)}")
     return top
 
@@ -33,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run what was asked for; the exit status."""
     args = parser().parse_args(arguments)
     only = args.only.split(",") if args.only else [*serve.CANDIDATES]
-    for kind, given, known in (("bench", args.benches, BENCHES), ("candidate", only, serve.CANDIDATES)):
+    for kind, given, known in (("bench", args.benches, KNOWN), ("candidate", only, serve.CANDIDATES)):
         unknown = [name for name in given if name not in known]
         if unknown:
             print(f"no such {kind}: {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
@@ -49,6 +52,8 @@ def main(arguments: Sequence[str]) -> int:
             guard.main()
             print()
             guard_http.main()
+        elif name == "worst":
+            worst.main()
         else:
             serve_http.main()
     return 0

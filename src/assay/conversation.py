@@ -5,12 +5,15 @@ No I/O, no clock, no thread, and no side of its own: the client, the server, our
 are judged by the same code.
 """
 
+import gc
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 from assay import objections, quarantine, render, repair
+from assay.collector import paused
 from assay.contracts.headers import ParamHeaders
 from assay.contracts.tools import Contract, Tools
+from assay.engine.budget import LARGE, Budget
 from assay.ladder import contract, envelope, framing, syntax
 from assay.ladder.headers import Headers, check_headers, keeps_headers
 from assay.ladder.protocol import Judge
@@ -94,8 +97,11 @@ class Conversation:
         self._lock = lock
         self._frame_bytes = limits.frame_bytes
         self._depth = limits.depth
+        self._values = limits.values
         self._id_bytes = limits.id_bytes
         self._most_open = limits.open_requests
+        self._budget = Budget(b"", limits.violations)
+        """What may still be spent on the message that is being judged."""
         self._closing: Exchange | None = None
         """A request whose answer is being judged, and is not delivered yet."""
 
@@ -121,20 +127,26 @@ class Conversation:
         """The verdict on *frame*, which *party* has said. Raises for nothing that a frame contains."""
         if len(frame) > self._frame_bytes:
             return self._unreadable(party, frame, framing.check(frame, self._frame_bytes))
+        if len(frame) > LARGE and gc.isenabled():
+            with paused():
+                return self.hear(party, frame, facts)
         if self._lines and b"\r" in frame:
             broken = framing.check_returns(frame)
             if broken is not None:
                 return self._unreadable(party, frame, broken)
-        value = _read(frame, self._depth)
-        if type(value) is dict:
-            if facts.headers is not None and not self._keeps_headers(value, facts.headers):
-                return self._message(party, frame, value, facts)
-            quick = self._quick_call if party is _CLIENT else self._quick_result
-            return quick(frame, value) or self._message(party, frame, value, facts)
-        if type(value) is Violation:
+        value = _read(frame, self._depth, self._values)
+        if type(value) is dict and (facts.headers is None or self._keeps_headers(value, facts.headers)):
+            # What a large message may cost is looked at before it is judged.
+            if len(frame) <= LARGE:
+                quick = self._quick_call if party is _CLIENT else self._quick_result
+                accepted = quick(frame, value)
+                if accepted is not None:
+                    return accepted
+        elif type(value) is Violation:
             if framing.is_blank(frame):
                 return verdict(party, frame, "blank", None, None, self.revision, Findings(()))
             return self._unreadable(party, frame, value)
+        self._budget = Budget(frame, self.limits.violations)
         if type(value) is list:
             return self._batch(party, frame, value, facts)
         return self._message(party, frame, value, facts)
@@ -277,7 +289,7 @@ class Conversation:
             result = message["result"]
             known = exchange.contract
             promised = known.output is not None
-            if message["jsonrpc"] != "2.0" or len(message) != 3 or exchange.as_task:
+            if message["jsonrpc"] != "2.0" or len(message) != 3 or exchange.as_task or not known.ready:
                 return None
         except (KeyError, TypeError, AttributeError):
             return None
@@ -377,7 +389,7 @@ class Conversation:
             unusable = contract.check_usable(known, judge.revision) if known is not None else []
             wrong = list(check_headers(message, facts.headers, judge.revision, _repeated(known)))
             found = wrong + [each for each in found if each not in wrong] + unusable
-        faults, more = judge.check_params(entry, message, self.limits.violations)
+        faults, more = judge.check_params(entry, message, self._budget)
         found += faults
         if ident in side.open or len(side.open) >= self._most_open:
             found.append(objections.no_room(side, ident, self.limits, judge.revision))
@@ -391,7 +403,7 @@ class Conversation:
         called = _tool_named(message)
         found = self._decided(found, called)
         if "params" in message and not _refused(found):
-            more += self._memory.take_params(side, exchange, message["params"], found)
+            more += self._memory.take_params(side, exchange, message["params"], found, self._budget)
             found = self._decided(found, called)
         useless = self._called(message) if any(each.action == "quarantine" for each in found) else None
         if useless is not None and self._enforcing:
@@ -446,7 +458,7 @@ class Conversation:
                 self._memory.asked(exchange, message)
         else:
             side.forget_token(exchange)
-            ident = render.id_token(frame, message["id"])
+            ident = exchange.spelling or render.id_token(frame, message["id"])
             requested = named_revision(message) or told
             back = render.refusal(ident, listed, more, exchange.revision, requested=requested)
         findings = Findings(listed, more, frame if goes_on else None, back) if found else None
@@ -464,7 +476,7 @@ class Conversation:
         if entry is None:
             found.append(self._no_such_method(judge, party, "notification", message))
         else:
-            faults, more = judge.check_params(entry, message, self.limits.violations)
+            faults, more = judge.check_params(entry, message, self._budget)
             found += faults
         if judge is side.judge and method in side.undeclared:
             found.append(objections.undeclared(self._sides, side.party, method, judge.revision))
@@ -488,7 +500,7 @@ class Conversation:
         if exchange is None or exchange.state not in {"open", "cancelled"}:
             return self._unsolicited(party, frame, message, kind, exchange)
         found: list[Violation] = []
-        more = self._memory.check_answer(exchange, message, kind, found)
+        more = self._memory.check_answer(exchange, message, kind, found, self._budget)
         found = self._decided_answer(exchange, message, found)
         if found and kind == "result" and exchange.method in quarantine.LISTS:
             found = quarantine.set_aside(exchange, message["result"], found)
@@ -624,6 +636,8 @@ class Conversation:
         allowed = self.revision == "2025-03-26" and self._profile.batches
         if not allowed or not 0 < len(values) <= self.limits.batch_entries:
             return self._no_batch(party, frame, values, allowed)
+        # The frame is gone through once more, to find how each entry is spelt.
+        self._budget.steps //= 2
         parts = tuple(
             self._message(party, spelt, value, facts, batched=True)
             for spelt, value in zip(render.entries(frame), values, strict=True)

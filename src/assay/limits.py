@@ -15,6 +15,13 @@ class Limits:
     Levels of nesting. Ordinary traffic stays below 64; JSON Schema engines overflow their stack on deep instances.
     """
 
+    values: int = 800_000
+    """
+    Values and keys of one message; an array or object counts as one more. Counted before anything is parsed: each
+    takes some 0.1 µs to read and as long to judge, and nothing else is served meanwhile. The largest message that we
+    have recorded has 7,827.
+    """
+
     id_bytes: int = 1024
     """Characters of an id or a progress token. A UUID has 36; each open request keeps its id in memory."""
 
@@ -32,6 +39,9 @@ class Limits:
 
     tools: int = 10_000
     """Tools that are remembered with their contracts; the largest server we know lists under 300."""
+
+    contract_bytes: int = 8 << 20
+    """Bytes of schemas that are remembered, of all tools of one server together. The largest list we know has 77 KB."""
 
     violations: int = 20
     """Violations listed in one verdict; the rest are counted."""

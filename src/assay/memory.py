@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from assay import objections
 from assay.contracts.tools import Tools
+from assay.engine.budget import Budget
 from assay.engine.pointers import escaped
 from assay.ladder import contract
 from assay.ladder.protocol import Definition, Judge
@@ -53,7 +54,7 @@ class Memory:
         self._quick = quick
         self._policy = policy
         self.lifecycle = Lifecycle(revision, errata=errata)
-        self.tools = Tools(limits.tools) if tools is None else tools
+        self.tools = Tools(limits.tools, limits.contract_bytes) if tools is None else tools
         self.sides = {party: Side(party, limits, self.lifecycle.judge) for party in Party}
         self._tasks = Tasks(self.sides, limits)
         self._checked: dict[str, Callable[[Side, Mapping[str, Any], Judge], Iterator[Violation]]] = {
@@ -75,7 +76,7 @@ class Memory:
 
     # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def take_params(self, side: Side, exchange: Exchange, params: dict[str, Any], found: Found) -> int:
+    def take_params(self, side: Side, exchange: Exchange, params: dict[str, Any], found: Found, budget: Budget) -> int:
         """
         Keeps what the answer to a request will need of its params, and judges them by what is known.
 
@@ -94,7 +95,7 @@ class Memory:
             if known is not None:
                 exchange.contract = known
                 found += contract.check_usable(known, exchange.revision)
-                faults, more = contract.check_input(known, params, exchange.revision, self.limits.violations)
+                faults, more = contract.check_input(known, params, exchange.revision, budget)
                 found += faults
                 return more
             if self.tools.is_aside(name):
@@ -126,7 +127,8 @@ class Memory:
         exchange.as_task = "task" in params and self._tasks.runs(exchange)
         task = params.get("taskId")
         if exchange.revision == "2025-11-25" and exchange.method.startswith("tasks/") and isinstance(task, str):
-            exchange.detail = task
+            found += self._tasks.check_asked(params)
+            exchange.detail = task if len(task) <= self.limits.id_bytes else None
         if side.party is Party.SERVER:
             found += self._check_features(exchange, params)
 
@@ -243,12 +245,14 @@ class Memory:
 
     # ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def check_answer(self, exchange: Exchange, message: dict[str, Any], kind: Kind, found: Found) -> int:
+    def check_answer(
+        self, exchange: Exchange, message: dict[str, Any], kind: Kind, found: Found, budget: Budget
+    ) -> int:
         """Judges an answer by its request. Returns at least how many violations there are beyond those found."""
         entry = exchange.entry
         judge: Judge = entry.judge
         if kind == "error":
-            faults, more = judge.check_error(message, self.limits.violations)
+            faults, more = judge.check_error(message, budget)
             found += faults
             found += self._check_code(exchange, message["error"])
             return more
@@ -264,16 +268,13 @@ class Memory:
             found += self._check_result_type(exchange, result, judge)
             name = judge.result_definition(exchange.method, result, as_task=exchange.as_task)
             definition = judge.definition(name) if name is not None else definition
-        if result and (alike := definition.look_alikes(result, "/result", judge.revision, self.limits.violations)):
+        if result and (alike := definition.look_alikes(result, "/result", judge.revision, budget.violations)):
             found += alike
-        if not definition.is_valid(result):
-            faults, more = definition.check(
-                "protocol/result", result, "/result", judge.revision, self.limits.violations
-            )
-            found += faults
-            if any(each.stops for each in self._decided(faults, exchange.tool)):
-                return more
-        return self._check_promise(exchange, result, found)
+        faults, more = definition.check("protocol/result", result, "/result", judge.revision, budget)
+        found += faults
+        if any(each.stops for each in self._decided(faults, exchange.tool)):
+            return more
+        return self._check_promise(exchange, result, found, budget)
 
     def _decided(self, faults: list[Violation], tool: str | None) -> list[Violation]:
         return faults if self._policy is None else self._policy.decided(faults, tool)
@@ -286,16 +287,17 @@ class Memory:
             return found
         return [objections.beyond(each, judge.revision) for each in found]
 
-    def _check_promise(self, exchange: Exchange, result: dict[str, Any], found: Found) -> int:
+    def _check_promise(self, exchange: Exchange, result: dict[str, Any], found: Found, budget: Budget) -> int:
         """What goes beyond the schema: the tool's contract, the payload of a task, what may be asked back."""
         if exchange.as_task:
+            found += self._tasks.check_started(result)
             return 0
         if exchange.method == "tasks/result":
-            return self._tasks.check_payload(exchange, result, found)
+            return self._tasks.check_payload(exchange, result, found, budget)
         if not handshake(exchange.revision) and result.get("resultType") == "input_required":
             found += _check_asked_back(exchange, result)
         elif exchange.contract is not None:
-            faults, more = contract.check_output(exchange.contract, result, exchange.revision, self.limits.violations)
+            faults, more = contract.check_output(exchange.contract, result, exchange.revision, budget)
             found += faults
             return more
         return 0

@@ -78,6 +78,13 @@ def answers(value: dict[str, Any]) -> bool:
     return "method" not in value or ("id" in value and ("result" in value or "error" in value))
 
 
+def versions_of(message: Any) -> list[str]:
+    """Return the revisions that a result of `server/discover` lists, the first 100; none where it lists none."""
+    result = message.get("result") if isinstance(message, dict) else None
+    listed = result.get("supportedVersions") if isinstance(result, dict) else None
+    return [each for each in listed[:100] if isinstance(each, str)] if isinstance(listed, list) else []
+
+
 def params_of(value: Any) -> dict[str, Any]:
     """
     Return the params of the message *value* if they are an object, else an empty one.

@@ -5,11 +5,12 @@ What is wrong with an entry by the official schema refuses the whole list at fir
 entry alone, if without it the list is good.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from assay import render
+from assay.contracts.tools import MOST_ASIDE
 from assay.ladder import syntax
 from assay.verdict import Exchange, Violation
 
@@ -21,6 +22,9 @@ LISTS: Final = {
 }
 """The methods that answer with a list, and the member that it is."""
 
+_TOGETHER: Final = 16
+"""Entries that are asked about together."""
+
 
 def set_aside(exchange: Exchange, result: dict[str, Any], found: Sequence[Violation]) -> list[Violation]:
     """*found*, with what only concerns entries of a list made a matter of those entries."""
@@ -29,15 +33,35 @@ def set_aside(exchange: Exchange, result: dict[str, Any], found: Sequence[Violat
     refused = [each for each in found if each.stops]
     if not refused or not isinstance(entries, list) or any(_entry(each, member) is None for each in refused):
         return list(found)
-    fits = exchange.entry.result.is_valid
-    # One by one: what is listed of many faults does not name every bad entry.
-    bad = {number for number, one in enumerate(entries) if not fits({**result, member: [one]})}
-    if not fits({**result, member: [one for number, one in enumerate(entries) if number not in bad]}):
+    bad = _bad(exchange.entry.result.is_valid, result, member)
+    if bad is None:
         return list(found)
     named = {_entry(each, member) for each in refused}
     told = [replace(each, action="quarantine") if each.stops else each for each in found]
     # An entry that is not named is set aside all the same: say so.
     return told + [replace(told[0], at=f"/result/{member}/{number}") for number in sorted(bad - named)]
+
+
+def _bad(fits: Callable[[Any], bool], result: dict[str, Any], member: str) -> set[int] | None:
+    """
+    The numbers of the entries that are wrong by themselves; None if there are too many, or something else is wrong.
+
+    Entries are asked about together, and one by one only where some of them are wrong: what is listed of many faults
+    does not name every bad entry.
+    """
+    entries = result[member]
+    # Beside the entries there may be anything, and it would be judged again with each of them.
+    plain = {key: value for key, value in result.items() if not isinstance(value, dict | list)}
+    if not fits({**result, member: []}) or not fits({**plain, member: []}):
+        return None
+    bad: set[int] = set()
+    for start in range(0, len(entries), _TOGETHER):
+        some = entries[start : start + _TOGETHER]
+        if not fits({**plain, member: some}):
+            bad.update(number for number, one in enumerate(some, start) if not fits({**plain, member: [one]}))
+        if len(bad) > MOST_ASIDE:
+            return None
+    return bad
 
 
 def entries(exchange: Exchange, found: Sequence[Violation]) -> set[int]:

@@ -24,7 +24,7 @@ def id_token(frame: bytes, ident: object) -> bytes:
     """
     if isinstance(ident, str) or (type(ident) is int and ident != 0):
         return orjson.dumps(ident)
-    spelt = _Spelling.of(frame)
+    spelt = _spelt_id(frame)
     return spelt.encode() if spelt is not None else orjson.dumps(ident)
 
 
@@ -36,7 +36,7 @@ def exact_id(frame: bytes) -> int | None:
     """The whole number that *frame* has for an id which was read as a float; None if it is none, to the last digit."""
     from decimal import Decimal, InvalidOperation  # noqa: PLC0415 - for numbers nobody uses as ids
 
-    spelt = _Spelling.of(frame)
+    spelt = _spelt_id(frame)
     if spelt is None or len(spelt) > _LONGEST_NUMBER:
         return None
     try:
@@ -49,18 +49,15 @@ def exact_id(frame: bytes) -> int | None:
     return int(exact) if exact == exact.to_integral_value() else None
 
 
-class _Spelling(str):
-    """A number as it was written."""
+def _spelt_id(frame: bytes) -> str | None:
+    """The number that is the id of the message in *frame*, as it is spelt there; None if it has no such id."""
+    from assay.ladder.spots import spots  # noqa: PLC0415 - only for ids that have more than one spelling
 
-    __slots__ = ()
-
-    @staticmethod
-    def of(frame: bytes) -> "_Spelling | None":
-        import json  # noqa: PLC0415 - only where an answer is written
-
-        value = json.loads(frame, parse_int=_Spelling, parse_float=_Spelling)
-        ident = value.get("id") if isinstance(value, dict) else None
-        return ident if isinstance(ident, _Spelling) else None
+    text = frame.decode()
+    for _, start, end in spots(text, {"id": "id"}):
+        if text[start] in "-0123456789":
+            return text[start:end]
+    return None
 
 
 def usable_id(frame: bytes, value: Any) -> str | int | None:
@@ -79,26 +76,10 @@ def shown_id(ident: object) -> str:
 
 def entries(frame: bytes) -> list[bytes]:
     """The entries of an array, each as *frame* spells it."""
-    import json  # noqa: PLC0415 - only for batches, which one revision has
+    from assay.ladder.spots import items  # noqa: PLC0415 - only for batches, which one revision has
 
-    decoder = json.JSONDecoder()
     text = frame.decode()
-    found: list[bytes] = []
-    at = text.index("[") + 1
-    while True:
-        at = _past_white_space(text, at)
-        if text[at] == "]":
-            return found
-        _, end = decoder.raw_decode(text, at)
-        found.append(text[at:end].encode())
-        at = _past_white_space(text, end)
-        at += text[at] == ","
-
-
-def _past_white_space(text: str, at: int) -> int:
-    while text[at] in " \t\r\n":
-        at += 1
-    return at
+    return [text[start:end].encode() for start, end in items(text)]
 
 
 def array(frames: Sequence[bytes | None]) -> bytes | None:

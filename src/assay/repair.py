@@ -9,17 +9,19 @@ Everything that is not mended stays as it was spelt, to the byte.
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from assay.engine.pointers import NOWHERE, from_fragment, looked_up, steps
 from assay.ladder import syntax
+from assay.ladder.spots import past_space, scan
+from assay.marks import more_than
 from assay.verdict import Verdict, Violation
-
-if TYPE_CHECKING:
-    import json
 
 ROUNDS: Final = 4
 """How often what was mended is looked at again: there may be a number as text in an object that came as text."""
+
+MOST_VALUES: Final = 10_000
+"""Values and keys of a call that is mended: in each round every one of them is stepped over: some 1 µs (estimated)."""
 
 _ARGUMENTS: Final = "/params/arguments"
 
@@ -63,6 +65,8 @@ def repaired(
 ) -> Repaired | None:
     """A call of which all was mended that was *found* to stop it, if *judge* then accepts it."""
     done: list[Violation] = []
+    if more_than(frame, MOST_VALUES):
+        return None
     for _ in range(ROUNDS):
         wrong = [each for each in found if each.stops][: wanted.most]
         mended = mend(frame, message, wrong, wanted)
@@ -160,7 +164,7 @@ def _edited(text: str, remedies: dict[str, str | None]) -> str:
         for step in above:
             here = here.setdefault(step, {})
         here[last] = remedy
-    for start, end, spelt in sorted(_edits(text, _past_space(text, 0), tree), reverse=True):
+    for start, end, spelt in sorted(_edits(text, past_space(text, 0), tree), reverse=True):
         text = text[:start] + spelt + text[end:]
     return text
 
@@ -184,30 +188,16 @@ def _edits(text: str, at: int, tree: dict[str, Any]) -> Iterator[tuple[int, int,
 
 def _members(text: str, at: int) -> Iterator[_Member]:
     """What is in the object or array that begins *at*; items are named by their number."""
-    read = _decoder().raw_decode
     keyed = text[at] == "{"
-    at = _past_space(text, at + 1)
+    at = past_space(text, at + 1)
     number = 0
     while text[at] not in "}]":
         begun, name = at, str(number)
         if keyed:
-            name, at = read(text, at)
-            at = _past_space(text, _past_space(text, at) + 1)
-        _, end = read(text, at)
+            name, at = scan(text, at)
+            at = past_space(text, past_space(text, at) + 1)
+        _, end = scan(text, at)
         yield _Member(name, begun, at, end)
-        at = _past_space(text, end)
-        at = _past_space(text, at + 1) if text[at] == "," else at
+        at = past_space(text, end)
+        at = past_space(text, at + 1) if text[at] == "," else at
         number += 1
-
-
-def _decoder() -> "json.JSONDecoder":
-    import json  # noqa: PLC0415 - only where something is mended
-
-    # Numbers may be longer than Python reads, and nobody asks for their value.
-    return json.JSONDecoder(parse_int=str, parse_float=str)
-
-
-def _past_space(text: str, at: int) -> int:
-    while at < len(text) and text[at] in " \t\r\n":
-        at += 1
-    return at

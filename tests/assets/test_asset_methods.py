@@ -8,7 +8,7 @@ import pytest
 
 from assay.assets.methods import PAGE, MethodError, Methods
 from assay.assets.sources import Catalogue
-from assay.contracts.tools import compiled
+from assay.contracts.store import compiled
 from assay.engine.compiled import Compiled
 from assay.response import ResponseEnvelope, Tiers
 from assay.spec.methods import methods as methods_of

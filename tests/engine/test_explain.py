@@ -241,7 +241,7 @@ def counted(schema: Any, value: Any) -> tuple[Walk, list[Fault]]:
     """One explanation, with the walk it took."""
     judges = Judges(schema, "", compile_schema(schema)._options)
     assert judges.root is not None
-    walk = Walk(judges, 20, STEPS, weights(value))
+    walk = Walk(judges, 20, STEPS, weights(value) or {})
     walk.into(judges.root, value, "")
     return walk, walk.listed
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from assay.contracts.assets import TOOLS
-from assay.contracts.tools import compiled
+from assay.contracts.store import compiled
 from assay.engine.compiled import Compiled
 from assay.faces.exceptions import ValidationError
 from assay.faces.registry import SchemaRegistry

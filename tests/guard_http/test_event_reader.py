@@ -1,5 +1,7 @@
 """A stream of events, read: the mirror image of how they are written, and the same however its bytes come."""
 
+from typing import Any
+
 import pytest
 
 from assay.edges.http.events import OVERHEAD, PING, Event, Reader, event, primer
@@ -106,3 +108,38 @@ def test_no_more_is_held_than_an_event_may_have() -> None:
 def test_an_event_that_is_a_little_too_long_is_not_whole() -> None:
     [found] = read(b"data: 12345\n\n", limit=4)
     assert (found.data, found.whole) == (b"12345", False)
+
+
+@pytest.mark.parametrize("line", [b"\n", b"\r", b"\r\n", b"\n\r"])
+def test_blank_lines_come_out_together(line: bytes) -> None:
+    """Ours: one by one a megabyte of them took 1.2 s, and 8 s where no line feed is among them."""
+    blank = line * 10_000
+    assert [each.raw for each in read(blank)] == [blank]
+    found = read(b"data: a\n\n" + blank + b"data: b\n\n", blank)
+    assert len(found) <= 4
+    assert [each[0] for each in told(found)] == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
+def test_of_very_many_lines_those_count_that_mean_something(end: bytes) -> None:
+    noise = (b":" + end) * 500
+    stream = (
+        noise + b"data: a" + end + b"datum: x" + end + b"id: 7" + end + noise + b"data" + end + b"event: e" + end * 2
+    )
+    assert told(read(stream)) == [(b"a\n", b"7", b"e", None)]
+    assert told(read(*(stream[at : at + 7] for at in range(0, len(stream), 7)))) == [(b"a\n", b"7", b"e", None)]
+
+
+def test_an_end_that_does_not_come_is_looked_for_once() -> None:
+    """Ours: a stream without line feeds was gone through to its end for each event."""
+    looked: list[bytes] = []
+
+    class Noting(bytearray):
+        def find(self, *asked: Any) -> int:
+            looked.append(asked[0])
+            return super().find(*asked)
+
+    reader = Reader(1 << 20)
+    reader._held = Noting()
+    assert len(list(reader.feed(b"data:x\r\r" * 1_000))) == 1_000
+    assert looked.count(b"\n\n") == looked.count(b"\n\r") == 1

@@ -114,6 +114,12 @@ FRAMES = [
     *raw("syntax/surrogate", '"\\ud800"'),
     *raw("syntax/duplicate-key", '{"a":1,"\\u0061":2}'),
     *raw("syntax/depth", "[" * 200 + "]" * 200),
+    answering(
+        "syntax/values",
+        ["raw", '{"jsonrpc":"2.0","id":$id,"result":{"content":[],"x":[' + "1," * 2_000 + "1]}}\n"],
+        options=("--set", "limits.values=1000"),
+    ),
+    Case("syntax/values", [[call(1, words=[1] * 2_000)]], [(1, -32600)], options=("--set", "limits.values=1000")),
     answering("syntax/json", ["raw", "library 0.3 starting\n"], ["good"], gets="result"),
     answering("syntax/json", ["raw", '{"jsonrpc":"2.0","id":$id,"result":{"con\n']),
     Case("syntax/json", [[b'{"jsonrpc":"2.0","id":1,"method":"ping",}']], [(1, -32700)]),
@@ -384,10 +390,10 @@ CONTRACTS = [
     ),
     Case(
         # Beyond what is compiled of one list: that waits until somebody calls it, and then it cannot be judged.
-        "contract/schema-size",
+        "contract/pattern",
         [[request(1, "tools/list")], [call(2, "odd")]],
         [(1, "result"), (2, -32602)],
-        tools=[tool(), taking({"enum": ["x" * 300_000]})],
+        tools=[tool(), taking({"pattern": "^(?=a)b", "description": "x" * 200_000})],
         listed=2,
         fate="refuse",
     ),
@@ -400,6 +406,7 @@ CONTRACTS = [
         # There, nothing is set aside.
         audited=False,
     ),
+    setting_aside("contract/schema-size", taking({"enum": ["x" * 300_000]})),
     setting_aside("contract/schema-size", taking({"properties": {str(n): {} for n in range(6000)}})),
     setting_aside("contract/schema-cost", taking(doubling(40)) | {"inputSchema": {"type": "object", **doubling(40)}}),
     setting_aside("contract/schema-cycle", tool("odd", inputSchema={"type": "object", "$ref": "#"})),

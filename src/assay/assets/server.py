@@ -18,6 +18,7 @@ from assay.assets.methods import MethodError, Methods
 from assay.assets.tools import TOOLS
 from assay.contracts.tools import Contract
 from assay.conversation import NO_FACTS, Conversation, Facts
+from assay.engine.budget import Budget
 from assay.ladder import contract, envelope, framing, syntax
 from assay.lifecycle import REVISION_KEY
 from assay.limits import DEFAULT, Limits
@@ -269,7 +270,7 @@ class AssetServer:
         method, params = message["method"], message.get("params", {})
         known = _CONTRACTS.get(method)
         if known is not None and (not known.valid_input(params) or known.has_look_alikes(params)):
-            wrong, more = contract.check_bare_input(known, params, self._limits.violations)
+            wrong, more = contract.check_bare_input(known, params, Budget(frame, self._limits.violations))
             if wrong:
                 return _refused(frame, "request", message, tuple(wrong), more=more)
         heard = verdict(Party.CLIENT, frame, "request", message, None, None)

@@ -7,18 +7,23 @@ by.
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
 from assay.contracts.headers import ParamHeaders, param_headers
-from assay.engine.admission import Refusal, compile_untrusted
+from assay.contracts.store import compiled, of_text
+from assay.engine.admission import Refusal, SchemaLimits, too_long
 from assay.engine.budget import affordable
-from assay.engine.compiled import PATTERN_SIZE, Compiled
+from assay.engine.compiled import Compiled
 from assay.ladder.look_alikes import Keys
+from assay.limits import DEFAULT
 from assay.rules import violation
 from assay.spec.revisions import handshake
 from assay.verdict import Violation
+
+MOST_ASIDE: Final = 500
+"""Entries of one list that are set aside one by one. The largest server that we know of lists under 300 tools."""
 
 
 class Contract:
@@ -30,7 +35,8 @@ class Contract:
     """
 
     __slots__ = (
-        "_keys", "_schemas", "headers", "input", "name", "names", "output", "ready", "valid_input", "valid_output"
+        "__weakref__", "_keys", "_texts", "headers", "input", "name", "names", "output", "ready", "size",
+        "valid_input", "valid_output",
     )  # fmt: skip
 
     def __init__(self, name: str, input_schema: Any, output_schema: Any) -> None:
@@ -43,7 +49,10 @@ class Contract:
         """The arguments that the input schema names; None if it names none or takes no others: none can be mistaken."""
         self._keys: Keys | None = None
         self.ready = False
-        self._schemas = {"inputSchema": input_schema, "outputSchema": output_schema}
+        # As text: a schema takes 25 times as much once it is read, and one that nobody calls is never compiled.
+        self._texts = {"inputSchema": _text(input_schema), "outputSchema": _text(output_schema)}
+        self.size = sum(len(text) for text in self._texts.values() if isinstance(text, bytes))
+        """Bytes of the text of both schemas."""
         self.valid_input: Callable[[Any], bool] = _nothing
         self.valid_output: Callable[[Any], bool] = _nothing
 
@@ -57,10 +66,13 @@ class Contract:
         if self.ready:
             return []
         self.ready = True
-        found = {member: _NONE if schema is _NONE else compiled(schema) for member, schema in self._schemas.items()}
-        repeated = param_headers(self._schemas["inputSchema"])
-        self.names = _names(self._schemas["inputSchema"])
-        self._schemas.clear()
+        found = {
+            member: of_text(text, user=self) if isinstance(text, bytes) else text
+            for member, text in self._texts.items()
+        }
+        schema = _read(found["inputSchema"], self._texts["inputSchema"])
+        repeated = param_headers(schema)
+        self.names = _names(schema)
         if isinstance(repeated, tuple):
             self.headers = repeated
         self.input, self.output = (each if isinstance(each, Compiled) else None for each in found.values())
@@ -69,6 +81,17 @@ class Contract:
         if isinstance(repeated, list):
             refused += [("inputSchema", each) for each in repeated]
         return refused
+
+    def release(self) -> None:
+        """Lets go of what was compiled: it is compiled again when it is next needed."""
+        self.ready = False
+        self.input = self.output = None
+        self.valid_input = self.valid_output = _nothing
+
+    @property
+    def patterns(self) -> int:
+        """How many regular expressions there are to compile, or fewer: those of one `patternProperties` are one."""
+        return sum(text.count(b'"pattern') for text in self._texts.values() if isinstance(text, bytes))
 
     def has_look_alikes(self, arguments: dict[str, Any]) -> bool:
         """Whether one of *arguments* is another spelling of one that the input schema names."""
@@ -99,6 +122,25 @@ def _names(schema: Any) -> frozenset[str] | None:
     return frozenset(named) if isinstance(named, dict) and named else None
 
 
+def _text(schema: Any) -> Any:
+    """*schema* as text, or why it is not kept; `_NONE` where there is none, and what cannot be written compiled."""
+    if schema is _NONE:
+        return _NONE
+    try:
+        text = orjson.dumps(schema)
+    except orjson.JSONEncodeError:
+        return compiled(schema)
+    limits = SchemaLimits()
+    return text if len(text) <= limits.size else too_long(limits)
+
+
+def _read(schema: Any, text: Any) -> Any:
+    """The schema that was compiled, or refused: then it is read again."""
+    if isinstance(schema, Compiled):
+        return schema.schema
+    return orjson.loads(text) if isinstance(text, bytes) else None
+
+
 def _validity(schema: Compiled | None) -> Callable[[Any], bool]:
     if schema is None:
         return _anything
@@ -122,14 +164,27 @@ class Tools:
     A page is known as soon as it is heard. When the last page is in, what this listing did not name is forgotten.
     """
 
-    __slots__ = ("_aside", "_forgetful", "_limit", "_listed", "_overflowing", "complete", "known")
+    __slots__ = (
+        "_aside",
+        "_bytes",
+        "_forgetful",
+        "_limit",
+        "_listed",
+        "_most_bytes",
+        "_overflowing",
+        "complete",
+        "known",
+    )
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, most_bytes: int = DEFAULT.contract_bytes) -> None:
+        """*limit* is how many tools are remembered, *most_bytes* how much text their schemas may have together."""
         self.known: dict[str, Contract] = {}
         """Contracts by tool; always the same dict."""
         self.complete = False
         """Whether all pages have been heard since the list last changed."""
         self._limit = limit
+        self._most_bytes = most_bytes
+        self._bytes = 0
         self._listed: set[str] = set()
         self._overflowing = False
         self._aside: set[str] = set()
@@ -146,13 +201,22 @@ class Tools:
             self._overflowing = False
         here: set[str] = set()
         budget = _Budget()
-        for index, tool in enumerate(page):
+        wrong = 0
+        for index, tool in enumerate(page[: self._limit + MOST_ASIDE + 1]):
             # What is no tool at all breaks the schema of the result; here it is just not learned.
             if isinstance(tool, dict) and isinstance(tool.get("name"), str):
-                yield from self._learn_one(tool, f"/result/tools/{index}", outputs, revision, here, budget)
+                for each in self._learn_one(tool, f"/result/tools/{index}", outputs, revision, here, budget):
+                    wrong += 1
+                    yield each
+            if wrong > MOST_ASIDE:
+                break
+        if wrong > MOST_ASIDE or len(page) > self._limit + MOST_ASIDE:
+            # Each is told, set aside and remembered: beyond some hundred the list is of no use to anybody.
+            self._overflowing = True
+            yield too_many_aside("/result/tools", revision)
         if last:
             for name in self.known.keys() - self._listed:
-                del self.known[name]
+                self._drop(name)
         self.complete = last and not self._overflowing
 
     def _learn_one(
@@ -174,36 +238,46 @@ class Tools:
             self._overflowing = True
             yield self._one_too_many(name, at, revision)
             return
+        output = tool.get("outputSchema", _NONE) if outputs else _NONE
+        contract = Contract(name, tool.get("inputSchema", _NONE), output)
+        self._drop(name)
+        if self._bytes + contract.size > self._most_bytes:
+            self._overflowing = True
+            yield self._too_much(name, at, revision)
+            return
         self._listed.add(name)
         self._aside.discard(name)
-        output = tool.get("outputSchema", _NONE) if outputs else _NONE
-        contract = self.known[name] = Contract(name, tool.get("inputSchema", _NONE), output)
-        if budget.allows(tool):
+        self.known[name] = contract
+        self._bytes += contract.size
+        if budget.allows(contract):
             for member, refusal in contract.prepare():
                 if concerns(refusal, revision):
                     yield refused(refusal, f"{at}/{member}", revision)
 
+    def _drop(self, name: str) -> None:
+        known = self.known.pop(name, None)
+        self._bytes -= known.size if known is not None else 0
+
     def _one_too_many(self, name: str, at: str, revision: str) -> Violation:
-        """A tool that cannot be remembered: whoever calls it could not be held to anything, so that it is set aside."""
-        found = violation(
-            "contract/unjudged",
-            at,
-            expected=f"at most {self._limit:,} tools",
-            found=f"{orjson.dumps(name[:60]).decode()} beyond them",
-            revision=revision,
-            hint="List fewer tools, or have more of them remembered: limits.tools.",
-        )
-        return replace(found, action="quarantine")
+        hint = "List fewer tools, or have more of them remembered: limits.tools."
+        return _unkept(f"at most {self._limit:,} tools", name, at, revision, hint)
+
+    def _too_much(self, name: str, at: str, revision: str) -> Violation:
+        hint = "Shorten the schemas, or have more of them remembered: limits.contract_bytes."
+        return _unkept(f"at most {self._most_bytes:,} bytes of schemas", name, at, revision, hint)
 
     def adopt(self, contracts: dict[str, Contract]) -> None:
         """Takes over what is known of all tools without their having been listed: where they are our own."""
         self.known.update(contracts)
+        self._bytes = sum(each.size for each in self.known.values())
         self._listed = set(contracts)
         self.complete = True
 
     def forget(self, page: list[Any], numbers: Collection[int]) -> None:
         """The tools of these *numbers* on a page that was just learned were not handed on: nobody is to call them."""
-        kept = {_name(tool) for number, tool in enumerate(page) if number not in numbers}
+        # Nothing behind that was learned.
+        learned = page[: self._limit + MOST_ASIDE + 1]
+        kept = {_name(tool) for number, tool in enumerate(learned) if number not in numbers}
         for number in numbers:
             name = _name(page[number])
             if name is not None and name not in kept:
@@ -211,7 +285,7 @@ class Tools:
 
     def set_aside(self, name: str) -> None:
         """Nobody is to call this tool until a list brings it back as it should be."""
-        self.known.pop(name, None)
+        self._drop(name)
         if len(self._aside) < self._limit:
             self._aside.add(name)
         else:
@@ -223,14 +297,34 @@ class Tools:
 
     def handed_down(self) -> "Tools":
         """The same, for whoever takes the place of the server: what is known stays, until that one lists its own."""
-        made = Tools(self._limit)
+        made = Tools(self._limit, self._most_bytes)
         made.known.update(self.known)
+        made._bytes = self._bytes
         made._aside, made._forgetful = set(self._aside), self._forgetful
         return made
 
     def changed(self) -> None:
         """The server says that its list has changed: what is known stays, until it is listed again."""
         self.complete = False
+
+
+def _unkept(expected: str, name: str, at: str, revision: str, hint: str) -> Violation:
+    """A tool that cannot be remembered: no call of it could be held to anything, so that it is set aside."""
+    found = f"{orjson.dumps(name[:60]).decode()} beyond them"
+    wrong = violation("contract/unjudged", at, expected=expected, found=found, revision=revision, hint=hint)
+    return replace(wrong, action="quarantine")
+
+
+def too_many_aside(at: str, revision: str) -> Violation:
+    """A list of which more entries would have to be set aside than are told one by one."""
+    return violation(
+        "contract/unjudged",
+        at,
+        expected=f"at most {MOST_ASIDE} entries that have to be set aside",
+        found="more",
+        revision=revision,
+        hint="Mend the entries that are named, and list again.",
+    )
 
 
 def _name(tool: Any) -> str | None:
@@ -265,35 +359,8 @@ class _Budget:
         self._bytes = 128 << 10
         self._patterns = 64
 
-    def allows(self, tool: dict[str, Any]) -> bool:
-        text = orjson.dumps([tool.get("inputSchema"), tool.get("outputSchema")])
-        self._bytes -= len(text)
-        self._patterns -= text.count(b'"pattern')
+    def allows(self, contract: Contract) -> bool:
+        self._bytes -= contract.size
+        if self._bytes >= 0:
+            self._patterns -= contract.patterns
         return self._bytes >= 0 and self._patterns >= 0
-
-
-# Compiled schemas by their text: a server lists the same tools to every client, and again after every change. Bounded
-# by the text they were made from, a pattern counting for what it may take at most.
-_CACHE: dict[bytes, Compiled | Refusal] = {}
-_CACHE_BYTES = 64 << 20
-_cached_bytes = 0
-
-
-def compiled(schema: Any) -> Compiled | Refusal:
-    """*schema*, admitted and compiled, or why not. The same object for the same text."""
-    global _cached_bytes  # noqa: PLW0603 - one cache, one account of what it holds
-    try:
-        text = orjson.dumps(schema)
-    except orjson.JSONEncodeError:
-        # From Python only, an integer beyond 64 bits for one: what was read from a frame can be written again.
-        return compile_untrusted(schema)
-    known = _CACHE.get(text)
-    if known is None:
-        known = compile_untrusted(schema)
-        cost = len(text) + text.count(b'"pattern') * PATTERN_SIZE
-        if _cached_bytes + cost > _CACHE_BYTES:
-            _CACHE.clear()
-            _cached_bytes = 0
-        _CACHE[text] = known
-        _cached_bytes += cost
-    return known

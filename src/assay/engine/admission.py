@@ -14,7 +14,7 @@ from assay.engine.outline import Outline, outlined
 from assay.engine.pointers import escaped
 from assay.engine.wording import found, name
 
-__all__ = ["Refusal", "SchemaLimits", "admit", "compile_untrusted"]
+__all__ = ["Refusal", "SchemaLimits", "admit", "compile_untrusted", "too_long"]
 
 
 def admit(schema: Any, limits: SchemaLimits = SchemaLimits()) -> Refusal | None:  # noqa: B008 - it is frozen
@@ -100,13 +100,13 @@ def _measured(schema: Any, limits: SchemaLimits) -> int | Refusal:
         seen += len(level)
         # Every value is at least a character, and a separator, of the document.
         if seen * 2 > limits.size:
-            return _too_long(limits)
+            return too_long(limits)
         if not level:
             break
     if level:
         return Refusal("contract/schema-size", "", f"at most {limits.levels} levels", "more")
     length = _length(schema)
-    return int(length) if length <= limits.size else _too_long(limits)
+    return int(length) if length <= limits.size else too_long(limits)
 
 
 def _inside(value: Any) -> list[Any]:
@@ -135,5 +135,6 @@ def _length_by_hand(schema: Any) -> float:
         return float("inf")
 
 
-def _too_long(limits: SchemaLimits) -> Refusal:
+def too_long(limits: SchemaLimits) -> Refusal:
+    """That a schema has more bytes than *limits* allow."""
     return Refusal("contract/schema-size", "", f"at most {limits.size:,} bytes", "more")

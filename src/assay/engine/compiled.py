@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
 
-from assay.engine.budget import affordable, is_narrow
+from assay.engine.budget import Budget, affordable, is_narrow
 from assay.engine.dialects import DRAFT_2020_12, Draft, Schema, draft_of
 from assay.engine.fault import Fault, Faults
 from assay.engine.outline import UNNAMED, joined
@@ -45,7 +45,7 @@ class Compiled:
     width: int
     """The most steps of the engine that any one value of an instance can take; 1 for schemas we trust."""
     always_affordable: bool
-    """Whether no frame of the default size can cost too much to be judged: then `affordable` need not be asked."""
+    """Whether no message that is not large can cost too much: then `Budget.affords` need not be asked."""
     effort: int
     """What admission took, in entries looked at (about 0.2 µs each): for whoever has to account for it."""
 
@@ -70,17 +70,28 @@ class Compiled:
         *at* is put in front of every pointer. Time and memory are bounded whatever the schema and the instance.
         """
         if not affordable(self, instance):
-            wanted = "a value that can be judged in bounded time"
-            return Faults((Fault(at, "cost", wanted, "one that is too large for its schema", self.at or "#"),))
+            return self.too_dear(at)
         if self.is_valid(instance):
             return Faults(())
+        return self.explained(instance, Budget(b"", most), at=at)
+
+    def too_dear(self, at: str) -> Faults:
+        """The fault of an instance that would take too long to judge, and was not looked at."""
+        wanted = "a value that can be judged in bounded time"
+        return Faults((Fault(at, "cost", wanted, "one that is too large for its schema", self.at or "#"),))
+
+    def explained(self, instance: Any, budget: Budget, *, at: str = "") -> Faults:
+        """The faults of *instance*, which is known not to fit: at least one, as good as what is left can tell."""
         # Most schemas are never broken: what explaining needs is made when it is first needed, and kept.
-        from assay.engine.explain import explained  # noqa: PLC0415 - only what is broken needs it
+        from assay.engine.explain import STEPS, explained  # noqa: PLC0415 - only what is broken needs it
         from assay.engine.judges import Judges  # noqa: PLC0415 - as above
 
         if self._judges is None:
             self._judges = Judges(self.schema, from_fragment(self.at[1:]) or "", self._options)
-        return explained(self._judges, instance, at=at, most=most, width=self.width)
+        steps = budget.questions(STEPS)
+        faults, left = explained(self._judges, instance, at=at, most=budget.violations, steps=steps, width=self.width)
+        budget.asked(steps - left)
+        return faults
 
 
 def compile_schema(schema: Schema, *, at: str = "#", formats: bool = False, backtracking: bool = False) -> Compiled:

@@ -10,7 +10,7 @@ from itertools import count
 from typing import Any, NamedTuple, TypedDict
 
 from assay import render
-from assay.contracts.tools import compiled
+from assay.contracts.store import compiled
 from assay.engine.admission import Refusal
 from assay.errors import CanonicalError
 from assay.faces import values

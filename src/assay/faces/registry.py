@@ -10,7 +10,7 @@ from os.path import basename, isfile, join
 from typing import Any, Literal, NamedTuple
 
 from assay.contracts.assets import TOOLS
-from assay.contracts.tools import compiled
+from assay.contracts.store import compiled
 from assay.engine.admission import Refusal
 from assay.engine.compiled import Compiled
 from assay.engine.fingerprint import fingerprint

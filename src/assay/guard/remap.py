@@ -7,12 +7,13 @@ that do not, and each client its own again, spelt as it spelt them; no other byt
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import orjson
 
 from assay.guard.outline import outline
+from assay.ladder.spots import Tree, spots
 
 SUBSCRIPTION_KEY: Final = "io.modelcontextprotocol/subscriptionId"
 
@@ -20,8 +21,6 @@ _MOST_LATE: Final = 1000
 """Requests that are still known once nobody waits for them, so that a late answer is judged as what it is."""
 
 Owner = TypeVar("Owner")
-
-Tree = Mapping[str, "str | Tree"]
 
 _ASKED: Final[Tree] = {"id": "id", "params": {"_meta": {"progressToken": "token"}}}
 _CANCELLED: Final[Tree] = {"params": {"requestId": "id"}}
@@ -205,18 +204,12 @@ def _exact(spelt: str) -> Any:
 
 
 # ── places in a message ──────────────────────────────────────────────────────────────────────────────────────────────
-#
-# Values are stepped over by the scanner of the standard library, which is written in C and knows where each ends.
-# Numbers are not read: Python makes no integer of more than 4,300 digits.
-
-_scan: Final = json.JSONDecoder(parse_int=len, parse_float=len, strict=False).raw_decode
-_SPACE: Final = re.compile(r"[ \t\r\n]*+")
 
 
 def _spots(frame: bytes, places: Tree) -> Iterator[tuple[str, str]]:
     """What stands at *places*, by their names, as it is spelt."""
     text = frame.decode()
-    for name, start, end in _found(text, places):
+    for name, start, end in spots(text, places):
         yield name, text[start:end]
 
 
@@ -225,40 +218,9 @@ def _respelt(frame: bytes, places: Tree, change: Callable[[str, str], str | None
     text = frame.decode()
     done: list[str] = []
     last = 0
-    for name, start, end in _found(text, places):
+    for name, start, end in spots(text, places):
         new = change(name, text[start:end])
         if new is not None:
             done += (text[last:start], new)
             last = end
     return "".join([*done, text[last:]]).encode()
-
-
-def _found(text: str, places: Tree) -> list[tuple[str, int, int]]:
-    found: list[tuple[str, int, int]] = []
-    start = _past_space(text, 0)
-    if text[start : start + 1] == "{":
-        _walk(text, start + 1, places, found)
-    return found
-
-
-def _walk(text: str, at: int, places: Tree, found: list[tuple[str, int, int]]) -> int:
-    """Notes what stands at *places* of the object that begins before *at*; where the object ends."""
-    at = _past_space(text, at)
-    while text[at] == '"':
-        key, at = _scan(text, at)
-        at = _past_space(text, _past_space(text, at) + 1)
-        place = places.get(key)
-        if isinstance(place, Mapping) and text[at] == "{":
-            end = _walk(text, at + 1, place, found)
-        else:
-            end = _scan(text, at)[1]
-            if isinstance(place, str):
-                found.append((place, at, end))
-        at = _past_space(text, end)
-        at = _past_space(text, at + 1) if text[at] == "," else at
-    return at + 1
-
-
-def _past_space(text: str, at: int) -> int:
-    match = _SPACE.match(text, at)
-    return match.end() if match is not None else at

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from assay.contracts.tools import Contract, concerns, refused
+from assay.engine.budget import Budget
 from assay.engine.compiled import Compiled
 from assay.engine.fault import Faults
 from assay.rules import broken, violation
@@ -11,11 +12,6 @@ from assay.verdict import Violation
 
 _NO_ARGUMENTS: dict[str, Any] = {}
 _UNJUDGED = {"cost": "contract/unjudged"}
-
-
-def keeps_input(contract: Contract, params: dict[str, Any]) -> bool:
-    """Whether the arguments of a call keep to the contract. Absent arguments are an empty object."""
-    return contract.valid_input(params.get("arguments", _NO_ARGUMENTS))
 
 
 def keeps_output(contract: Contract, result: dict[str, Any]) -> bool:
@@ -34,35 +30,36 @@ def check_usable(contract: Contract, revision: str) -> list[Violation]:
     ]
 
 
-def check_input(contract: Contract, params: dict[str, Any], revision: str, most: int) -> tuple[list[Violation], int]:
-    """What is wrong with the arguments of a call, and at least how much more."""
+def check_input(
+    contract: Contract, params: dict[str, Any], revision: str, budget: Budget
+) -> tuple[list[Violation], int]:
+    """What is wrong with the arguments of a call, and at least how much more. Absent ones are an empty object."""
+    contract.prepare()
     arguments = params.get("arguments", _NO_ARGUMENTS)
-    found = _look_alikes(contract, arguments, "/params/arguments", most, revision)
-    if contract.input is None or keeps_input(contract, params):
-        return found, 0
-    wrong, more = _explained(
-        "contract/input", contract.input, arguments, "/params/arguments", contract.name, revision, most
-    )
+    at = "/params/arguments"
+    found = _look_alikes(contract, arguments, at, budget, revision)
+    wrong, more = _checked("contract/input", contract.input, arguments, at, contract.name, revision, budget)
     return found + wrong, more
 
 
-def check_bare_input(contract: Contract, params: dict[str, Any], most: int) -> tuple[list[Violation], int]:
+def check_bare_input(contract: Contract, params: dict[str, Any], budget: Budget) -> tuple[list[Violation], int]:
     """The same where the params of a request are the arguments of a tool (specs/001)."""
     contract.prepare()
-    found = _look_alikes(contract, params, "/params", most, None)
-    if contract.input is None or contract.valid_input(params):
-        return found, 0
-    wrong, more = _explained("contract/input", contract.input, params, "/params", contract.name, None, most)
+    found = _look_alikes(contract, params, "/params", budget, None)
+    wrong, more = _checked("contract/input", contract.input, params, "/params", contract.name, None, budget)
     return found + wrong, more
 
 
-def _look_alikes(contract: Contract, arguments: Any, at: str, most: int, revision: str | None) -> list[Violation]:
-    return contract.look_alikes(arguments, at, most, revision) if isinstance(arguments, dict) else []
+def _look_alikes(contract: Contract, arguments: Any, at: str, budget: Budget, revision: str | None) -> list[Violation]:
+    return contract.look_alikes(arguments, at, budget.violations, revision) if isinstance(arguments, dict) else []
 
 
-def check_output(contract: Contract, result: dict[str, Any], revision: str, most: int) -> tuple[list[Violation], int]:
+def check_output(
+    contract: Contract, result: dict[str, Any], revision: str, budget: Budget
+) -> tuple[list[Violation], int]:
     """What is wrong with the structured content of a result, and at least how much more."""
-    if contract.output is None or keeps_output(contract, result):
+    contract.prepare()
+    if contract.output is None or result.get("isError") is True:
         return [], 0
     if "structuredContent" not in result:
         missing = violation(
@@ -76,13 +73,20 @@ def check_output(contract: Contract, result: dict[str, Any], revision: str, most
         return [missing], 0
     content = result["structuredContent"]
     at = "/result/structuredContent"
-    return _explained("contract/output", contract.output, content, at, contract.name, revision, most)
+    return _checked("contract/output", contract.output, content, at, contract.name, revision, budget)
 
 
-def _explained(
-    rule: str, schema: Compiled, instance: Any, at: str, tool: str, revision: str | None, most: int
+def _checked(
+    rule: str, schema: Compiled | None, instance: Any, at: str, tool: str, revision: str | None, budget: Budget
 ) -> tuple[list[Violation], int]:
-    faults = schema.faults(instance, at=at, most=most)
+    if schema is None:
+        return [], 0
+    if not budget.affords(schema, instance):
+        faults = schema.too_dear(at)
+    elif schema.is_valid(instance):
+        return [], 0
+    else:
+        faults = schema.explained(instance, budget, at=at)
     member = "inputSchema" if rule == "contract/input" else "outputSchema"
     return list(_violations(rule, faults, f"{member} of {tool[:60]}", revision)), faults.more
 

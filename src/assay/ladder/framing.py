@@ -14,6 +14,10 @@ _WHITE_SPACE = b" \t\r\n"
 _SPACES = bytes.maketrans(b"\r\n", b"  ")
 
 
+_MANY = 1_000
+"""Lines of a chunk from which on blank ones are left out at once."""
+
+
 class Rest(bytes):
     """What follows the beginning of a line that is too long, as it came, its newline included."""
 
@@ -46,6 +50,9 @@ class Splitter:
         # Whole lines, and perhaps the beginning of one, none of which can be too long: as nearly always.
         lines = chunk.split(b"\n")
         tail = lines.pop()
+        if len(lines) > _MANY and not self._passing:
+            # Each would be judged, and skipped.
+            lines = [line for line in lines if line.strip(_WHITE_SPACE)]
         if tail:
             self._pieces.append(tail)
             self._held = len(tail)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
+from assay.engine.budget import Budget
 from assay.engine.compiled import Compiled, compile_schema
 from assay.engine.fault import Faults
 from assay.ladder.look_alikes import Keys
@@ -85,24 +86,27 @@ class Definition:
             found += of_meta.check("protocol/look-alike-key", meta, f"{at}/_meta", most, revision)
         return found
 
-    def check(self, rule: str, instance: Any, at: str, revision: str, most: int) -> tuple[list[Violation], int]:
+    def check(self, rule: str, instance: Any, at: str, revision: str, budget: Budget) -> tuple[list[Violation], int]:
         """What is wrong with *instance*, and at least how much more."""
         if self.is_valid(instance) or self._strict is None:
             return [], 0
         if self._loose is None:
             self._loose = self._compile(False)
         if self._loose.is_valid(instance):
-            rule, faults = "protocol/format", self._strict.faults(instance, at=at, most=most)
+            rule, faults = "protocol/format", self._strict.explained(instance, budget, at=at)
         else:
-            faults = self._loose.faults(instance, at=at, most=most)
-        hint = self.hint(instance, revision) if rule != "protocol/format" else None
+            faults = self._loose.explained(instance, budget, at=at)
+        hint = self.hint(instance, revision, budget) if rule != "protocol/format" else None
         return list(self._violations(rule, faults, revision, hint)), faults.more
 
-    def hint(self, instance: Any, revision: str) -> str:
+    def hint(self, instance: Any, revision: str, budget: Budget) -> str:
         """Where to look it up; and if a newer revision would have it so, that one: servers often run ahead."""
         for newer in REVISIONS[REVISIONS.index(revision) + 1 :]:
             schema = protocol_schema(newer, errata=self._errata)
-            if self.name in schema.definitions and schema.validator(self.name, self._part).is_valid(instance):
+            if self.name not in schema.definitions:
+                continue
+            validator = schema.validator(self.name, self._part)
+            if budget.affords(validator, instance) and validator.is_valid(instance):
                 return f"{newer} has it so, but {revision} is what was agreed: send what that one has."
         return f"`assay schemas show {revision} {self.name}` prints what is wanted."
 
@@ -182,15 +186,15 @@ class Judge:
             return known.result
         return "InputRequiredResult" if kind == "input_required" and method in _MAY_ASK_BACK else "Result"
 
-    def check_params(self, entry: Entry, message: dict[str, Any], most: int) -> tuple[list[Violation], int]:
+    def check_params(self, entry: Entry, message: dict[str, Any], budget: Budget) -> tuple[list[Violation], int]:
         """What is wrong with the params of a request or notification."""
         if entry.params is None:
             return [], 0
         if "params" in message:
             params = message["params"]
-            found, more = entry.params.check("protocol/params", params, "/params", self.revision, most)
-            if type(params) is dict and (alike := entry.params.look_alikes(params, "/params", self.revision, most)):
-                found = alike + found
+            found, more = entry.params.check("protocol/params", params, "/params", self.revision, budget)
+            if type(params) is dict:
+                found = entry.params.look_alikes(params, "/params", self.revision, budget.violations) + found
             return found, more
         if not entry.params_required:
             return [], 0
@@ -200,16 +204,16 @@ class Judge:
             found="nothing",
             revision=self.revision,
             detail=entry.params.name,
-            hint=entry.params.hint(None, self.revision),
+            hint=entry.params.hint(None, self.revision, budget),
         )
         return [missing], 0
 
-    def check_error(self, message: dict[str, Any], most: int) -> tuple[list[Violation], int]:
+    def check_error(self, message: dict[str, Any], budget: Budget) -> tuple[list[Violation], int]:
         """What is wrong with an error whose code the specification defines."""
         name = _DEFINED_ERRORS.get(self.revision, {}).get(message["error"]["code"])
         if name is None:
             return [], 0
-        return self.definition(name).check("protocol/error", message, "", self.revision, most)
+        return self.definition(name).check("protocol/error", message, "", self.revision, budget)
 
     def check_result_type(self, method: str, result: dict[str, Any]) -> Iterator[Violation]:
         """A result type that the specification does not have, or does not have for this method."""

@@ -95,4 +95,14 @@ ROWS: Final[tuple[Row, ...]] = (
         "PARSE_ERROR",
         "129 opening brackets",
     ),
+    (
+        "syntax/values",
+        "A frame holds at most 800,000 values and keys.",
+        "Reading and judging a message takes time for each value, in which no other message is served.",
+        OURS,
+        "Page through lists, or send rows as text. The limit can be set: limits.values.",
+        REFUSE,
+        "PAYLOAD_TOO_LARGE",
+        "an array of a million numbers",
+    ),
 )

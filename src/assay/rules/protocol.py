@@ -140,7 +140,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ),
     (
         "protocol/token-size",
-        "Ids and progress tokens have at most 1,024 characters, cursors at most 65,536.",
+        "Ids, of tasks too, and progress tokens have at most 1,024 characters, cursors at most 65,536.",
         "They are kept in memory as long as the exchange lasts.",
         OURS,
         "Keep state on the side that made it, and send a short name for it. The limits can be set.",

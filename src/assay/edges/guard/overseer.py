@@ -271,4 +271,4 @@ class Oversight:
 
     def tools(self) -> Tools:
         """The tools of a server, to be shared by conversations that have no session."""
-        return Tools(self._terms.limits.tools)
+        return Tools(self._terms.limits.tools, self._terms.limits.contract_bytes)

@@ -1,5 +1,6 @@
 """Server-Sent Events: how a message is written as one, and how a stream of them is read. No I/O."""
 
+import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -56,130 +57,150 @@ class Reader:
     A stream of events, as its bytes come (the standard is WHATWG HTML, 9.2.6).
 
     All bytes come out again, in their order, as soon as the event is there that they belong to: passed on as they are,
-    they give the very stream. At most *limit* bytes, the overhead and a chunk are held.
+    they give the very stream. Blank lines that follow an event come out together. At most *limit* bytes, the overhead
+    and a chunk are held.
     """
 
-    __slots__ = (
-        "_began", "_data", "_half", "_held", "_ident", "_limit", "_line", "_long", "_mid", "_name", "_retry",
-        "_scanned",
-    )  # fmt: skip
+    __slots__ = ("_ends", "_first", "_held", "_limit", "_long", "_start")
 
     def __init__(self, limit: int) -> None:
         """*limit* is how many bytes of data an event may carry."""
         self._limit = limit
         self._held = bytearray()
-        self._line = 0
-        """Where the line begins that is being read, in what is held."""
-        self._scanned = 0
-        """Up to where there is no line end behind that."""
-        self._began = False
-        """Whether the first line, which a byte order mark may stand before, has been read."""
-        self._half = False
-        """Whether the last byte was a CR: it ends a line, and a line feed behind it belongs to it."""
-        self._mid = False
-        """Whether the beginning of the line that is being read has been given out."""
+        self._start = 0
+        """Where the event begins that is being read, in what is held."""
+        self._ends = [_NOWHERE] * len(_ENDS)
+        """Where each of `_ENDS` comes next in what is held."""
+        self._first = True
+        """Whether nothing has been given out yet: a byte order mark may stand before the first line."""
         self._long = False
-        """Whether the first piece of the event that is being read has."""
-        self._forget()
-
-    def _forget(self) -> None:
-        self._data: list[bytes] = []
-        self._ident: bytes | None = None
-        self._name = b""
-        self._retry: bytes | None = None
+        """Whether the first piece of the event that is being read has been given out."""
 
     def feed(self, chunk: bytes) -> Iterator[Event]:
         """The events that end in *chunk*."""
         if not chunk:
             return
-        if self._half and chunk.startswith(b"\n"):
-            if self._held:
-                self._line += 1
-                self._scanned = self._line
-            else:
-                yield Event(b"\n")
-                chunk = chunk[1:]
-        self._half = False
+        # The first half of an end may be the last byte. Every byte is looked at once: else a stream without one of the
+        # ends would be gone through for each event.
+        before = max(len(self._held) - 1, 0)
         self._held += chunk
-        while (found := self._line_end()) is not None:
-            end, after = found
-            line = bytes(self._held[self._line : end])
-            blank = not line and not self._mid
-            self._line = self._scanned = after
-            self._mid = False
-            if blank:
-                yield self._event()
-            elif not self._long:
-                self._take(line)
+        self._look(before)
+        while (end := self._end()) is not None:
+            yield self._event(end)
+        self._forget()
         if len(self._held) > self._limit + OVERHEAD:
             yield self._piece()
 
     @property
     def held(self) -> int:
         """Bytes that wait for the end of their event."""
-        return len(self._held)
+        return len(self._held) - self._start
 
     def rest(self) -> bytes:
         """What came behind the last blank line, and is no event: clients drop it."""
-        rest = bytes(self._held)
-        self._held.clear()
-        self._line = self._scanned = 0
+        rest = bytes(self._held[self._start :])
+        self._start = len(self._held)
+        self._forget()
         return rest
 
-    def _line_end(self) -> tuple[int, int] | None:
-        """Where the line that is being read ends, and where the next begins; None if that is not there yet."""
-        held = self._held
-        newline = held.find(b"\n", self._scanned)
-        carriage = held.find(b"\r", self._scanned, newline if newline >= 0 else len(held))
-        if carriage < 0:
-            self._scanned = len(held)
-            return None if newline < 0 else (newline, newline + 1)
-        if carriage + 1 == len(held):
-            self._half = True
-            return carriage, carriage + 1
-        return carriage, carriage + (2 if held[carriage + 1] == 0x0A else 1)
+    def _end(self) -> int | None:
+        """Where the event that is being read ends; None if that is not there yet."""
+        held, start = self._held, self._start
+        blank = _BLANK.match(held, start) if not self._long else None
+        if blank is not None:
+            return blank.end()
+        end = min(self._ends) + 2
+        while end - 2 < start:
+            number = self._ends.index(end - 2)
+            found = held.find(_ENDS[number], start)
+            self._ends[number] = found if found >= 0 else _NOWHERE
+            end = min(self._ends) + 2
+        if end > _NOWHERE:
+            return None
+        # A line feed behind a carriage return belongs to it; should it come later, it is a blank line of its own.
+        return end + 1 if held[end - 1] == 0x0D and held[end : end + 1] == b"\n" else end
 
-    def _take(self, line: bytes) -> None:
-        if not self._began:
-            self._began = True
-            line = line.removeprefix(_BOM)
-        field, _, value = line.partition(b":")
-        value = value.removeprefix(b" ")
-        if field == b"data":
-            self._data.append(value)
-        elif field == b"event":
-            self._name = value
-        elif field == b"id" and b"\0" not in value:
-            self._ident = value
-        elif field == b"retry" and value.isdigit():
-            self._retry = value
+    def _look(self, begin: int) -> None:
+        """Looks for those of `_ENDS` that were not there before *begin*."""
+        for number, place in enumerate(self._ends):
+            if place == _NOWHERE:
+                found = self._held.find(_ENDS[number], begin)
+                self._ends[number] = found if found >= 0 else _NOWHERE
 
-    def _event(self) -> Event:
-        self._began = True
-        raw = bytes(self._held[: self._line])
-        del self._held[: self._line]
-        self._line = self._scanned = 0
+    def _event(self, end: int) -> Event:
+        raw = bytes(self._held[self._start : end])
+        self._start = end
+        first, self._first = self._first, False
         if self._long:
             self._long = False
             return Event(raw, whole=False)
-        data = b"\n".join(self._data) if self._data else None
-        made = Event(raw, data, self._ident, self._name, self._retry, data is None or len(data) <= self._limit)
-        self._forget()
-        return made
+        return self._made(raw.removeprefix(_BOM) if first else raw, raw)
+
+    def _made(self, text: bytes, raw: bytes, *, whole: bool = True) -> Event:
+        """The event that *text* spells, all of *raw* but a byte order mark."""
+        lines = _fields(text)
+        data: list[bytes] = []
+        ident, name, retry = None, b"", None
+        for line in lines:
+            field, _, value = line.partition(b":")
+            value = value.removeprefix(b" ")
+            if field == b"data":
+                data.append(value)
+            elif field == b"event":
+                name = value
+            elif field == b"id" and b"\0" not in value:
+                ident = value
+            elif field == b"retry" and value.isdigit():
+                retry = value
+        joined = b"\n".join(data) if data else None
+        if joined is not None and not whole:
+            joined = joined[: self._limit + 1]
+        whole = whole and (joined is None or len(joined) <= self._limit)
+        return Event(raw, joined, ident, name, retry, whole)
+
+    def _forget(self) -> None:
+        """Lets go of what was given out, once for all events of a chunk."""
+        start = self._start
+        if start:
+            del self._held[:start]
+            self._ends = [place if place == _NOWHERE else place - start for place in self._ends]
+            self._start = 0
 
     def _piece(self) -> Event:
-        """What is held of an event that is too long."""
-        raw = bytes(self._held)
-        begun = raw[self._line :]
-        self._mid = self._mid or bool(begun)
-        self._held.clear()
-        self._line = self._scanned = 0
+        """What is held of an event that is too long, but for the end of a line: the next one may be blank."""
+        whole_line = self._held.endswith((b"\r", b"\n"))
+        self._start = len(self._held.rstrip(b"\r\n"))
+        raw = bytes(self._held[: self._start])
+        del self._held[: self._start]
+        self._start = 0
+        first, self._first = self._first, False
         if self._long:
             return Event(raw, whole=False)
         self._long = True
-        if begun.startswith(b"data:"):
-            self._data.append(begun[5:].removeprefix(b" "))
-        data = b"\n".join(self._data)[: self._limit + 1] if self._data else None
-        made = Event(raw, data, self._ident, self._name, self._retry, whole=False)
-        self._forget()
-        return made
+        text = raw.removeprefix(_BOM) if first else raw
+        if not whole_line:
+            # Of a line that goes on only data can be told.
+            last = max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
+            text = text if text.startswith(b"data:", last) else text[:last]
+        return self._made(text, raw, whole=False)
+
+
+_ENDS: Final = (b"\n\n", b"\n\r", b"\r\r")
+"""A line end and another one, whichever they are: there a blank line ends, and with it an event."""
+
+_NOWHERE: Final = 1 << 62
+
+_BLANK: Final = re.compile(rb"[\r\n]++")
+
+_MANY: Final = 64
+"""Lines from which on it pays to look for the fields that mean something first."""
+
+_FIELD: Final = re.compile(rb"^(?:data|event|id|retry)(?::[^\n]*+)?$", re.MULTILINE)
+
+
+def _fields(text: bytes) -> list[bytes]:
+    """The lines of an event; of very many only those that mean something."""
+    if b"\r" in text:
+        text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    lines = text.split(b"\n", _MANY)
+    return lines if len(lines) <= _MANY else _FIELD.findall(text)

@@ -8,9 +8,9 @@ from typing import Any, Final, Self
 
 import httpx
 
+from assay.edges.http.events import Reader
 from assay.edges.inquiry.inquiry import CLIENT, InquiryError, LineError
 from assay.ladder import syntax
-from assay.ladder.framing import Splitter
 from assay.spec.revisions import handshake
 
 _GOODBYE: Final = 2.0
@@ -108,16 +108,11 @@ class HttpLine:
 
     def _events(self, response: httpx.Response, deadline: float) -> Iterator[bytes]:
         """The data of each event of a stream."""
-        splitter = Splitter(self._limit)
-        data: list[bytes] = []
+        reader = Reader(self._limit)
         for chunk in self._chunks(response, deadline):
-            for line in splitter.feed(chunk):
-                field, _, value = line.rstrip(b"\r").partition(b":")
-                if field == b"data":
-                    data.append(value.removeprefix(b" "))
-                elif not field and not value and data:
-                    yield b"\n".join(data)
-                    data.clear()
+            for event in reader.feed(chunk):
+                if event.data:
+                    yield event.data
 
 
 def _is_usable(url: str) -> bool:

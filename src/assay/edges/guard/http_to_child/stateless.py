@@ -19,7 +19,7 @@ from assay.edges.guard.http_to_child.share import Share, UnavailableError
 from assay.edges.guard.overseer import Overseer, Oversight
 from assay.errors import CanonicalError
 from assay.guard.guard import Settled, cancelled
-from assay.message import params_of
+from assay.message import params_of, versions_of
 from assay.spec.revisions import LATEST
 from assay.verdict import Party, Verdict
 
@@ -103,7 +103,8 @@ class Asking:
                 self.post.answer(raw[1], self.ident)
         elif is_answer(verdict):
             if verdict.method == "server/discover" and verdict.kind == "result" and verdict.findings is None:
-                self._stateless.spoken = frozenset(verdict.value["result"]["supportedVersions"][:100])
+                # A revision that has no such method leaves its result unjudged, so that it may say anything.
+                self._stateless.spoken = frozenset(versions_of(verdict.value)) or self._stateless.spoken
             self.post.answer(move.to_client, self.ident)
         else:
             self._say(self.post, move.to_client)

@@ -294,7 +294,7 @@ class Errand:
         for frame in turn.back:
             proxy.say(self._request, turn.talk, frame)
         if turn.speaks is not None:
-            proxy.spoken = frozenset(turn.speaks[:100])
+            proxy.spoken = frozenset(turn.speaks)
             turn.speaks = None
         turn.asked.clear()
         turn.back.clear()

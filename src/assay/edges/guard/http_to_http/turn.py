@@ -18,6 +18,7 @@ from assay.edges.http.statuses import status_of
 from assay.errors import CanonicalError
 from assay.guard.guard import Move
 from assay.ladder import syntax
+from assay.message import versions_of
 from assay.rules import RULES
 from assay.side import Id
 from assay.verdict import Exchange, Party, Verdict
@@ -246,7 +247,8 @@ class Turn:
         """A message of the server's."""
         verdict, move = self.talk.overseer.hear(_SERVER, frame)
         if verdict.method == "server/discover" and verdict.kind == "result" and verdict.findings is None:
-            self.speaks = verdict.value["result"]["supportedVersions"]
+            # A revision that has no such method leaves its result unjudged, so that it may say anything.
+            self.speaks = versions_of(verdict.value) or None
         for part in verdict.parts or (verdict,):
             if part.kind == "request" and part.onward is not None and part.exchange is not None:
                 self.asked.append(part.exchange.id)

@@ -1,0 +1,78 @@
+"""
+Compiled schemas of the whole process, within one bound. No I/O, no clock.
+
+A server lists the same tools to every client, and again after every change: schemas of the same text are one. Those
+that were not asked for longest are dropped first, and compiled again when they are needed.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+from weakref import WeakSet
+
+import orjson
+
+from assay.engine.admission import Refusal, compile_untrusted
+from assay.engine.compiled import PATTERN_SIZE, Compiled
+
+HELD: Final = 128 << 20
+"""Bytes that all compiled schemas together may take, as far as their text tells."""
+
+_PER_BYTE: Final = 25
+"""Bytes that a schema takes for each byte of its text, once it is read and compiled: 6 MB for 240 kB."""
+
+_MOST_PATTERNS: Final = 32
+"""Patterns that count: together those of one schema take no more (`SchemaLimits.patterns`)."""
+
+_SCHEMAS: dict[bytes, Compiled | Refusal] = {}
+"""By their text, the one that was asked for longest ago first."""
+
+_USERS: dict[bytes, "WeakSet[Any]"] = {}
+"""Who holds a compiled schema, by its text, and has to let go of it."""
+
+_held = 0
+
+
+def compiled(schema: Any) -> Compiled | Refusal:
+    """*schema*, admitted and compiled, or why not. The same object for the same text."""
+    try:
+        text = orjson.dumps(schema)
+    except orjson.JSONEncodeError:
+        # From Python only, an integer beyond 64 bits for one: what was read from a frame can be written again.
+        return compile_untrusted(schema)
+    return of_text(text, schema)
+
+
+def of_text(text: bytes, schema: Any = None, user: Any = None) -> Compiled | Refusal:
+    """
+    The schema that *text* spells, admitted and compiled; *schema* is the same, if it has been read already.
+
+    *user* has a method `release`, which is called when the schema is dropped.
+    """
+    global _held  # noqa: PLW0603 - one store, one account of what it holds
+    known = _SCHEMAS.pop(text, None)
+    if known is None:
+        known = compile_untrusted(orjson.loads(text) if schema is None else schema)
+        _held += weight(text)
+    _SCHEMAS[text] = known
+    if user is not None:
+        users = _USERS.get(text)
+        if users is None:
+            users = _USERS[text] = WeakSet()
+        users.add(user)
+    while _held > HELD and len(_SCHEMAS) > 1:
+        _drop(next(iter(_SCHEMAS)))
+    return known
+
+
+def weight(text: bytes) -> int:
+    """The bytes that a schema may take once it is compiled."""
+    return len(text) * _PER_BYTE + min(text.count(b'"pattern'), _MOST_PATTERNS) * PATTERN_SIZE
+
+
+def _drop(text: bytes) -> None:
+    global _held  # noqa: PLW0603 - as above
+    del _SCHEMAS[text]
+    _held -= weight(text)
+    release: Callable[[], None]
+    for release in [user.release for user in _USERS.pop(text, ())]:
+        release()
