@@ -14,11 +14,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from random import Random
-from typing import Any
 
 HERE = Path(__file__).parent
 KEPT = HERE.parents[1] / ".cache" / "fuzz"
@@ -106,17 +104,8 @@ def guided(name: str, seconds: float) -> int:
         "-max_len=65536",
         "-verbosity=0",
     ]
-    command = [sys.executable, __file__, "--guided", name, *options, str(corpus), str(HERE / "seeds" / name)]
+    command = [sys.executable, str(HERE / "guided.py"), name, *options, str(corpus), str(HERE / "seeds" / name)]
     return subprocess.run(command, check=False).returncode
-
-
-def _be_guided(name: str, options: list[str]) -> None:
-    atheris: Any = import_module("atheris")
-    with atheris.instrument_imports(include=["assay"]):
-        import assay.conversation
-        import assay.edges.http.events  # noqa: F401 - to be instrumented
-    atheris.Setup([name, *options], targets()[name])
-    atheris.Fuzz()
 
 
 def main(seconds: float, names: list[str]) -> int:
@@ -132,6 +121,4 @@ def main(seconds: float, names: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--guided":
-        _be_guided(sys.argv[2], sys.argv[3:])
     sys.exit(main(float(sys.argv[1]), sys.argv[2:] or list(targets())))
