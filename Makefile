@@ -22,7 +22,12 @@ COMPAT := compat/pyproject.toml compat/assay_mcp_compat.pth $(wildcard compat/sr
 NPM := $(shell node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' 2>/dev/null && command -v npm)
 PACKAGES := $(if $(NPM),$(NODE_MODULES:=/.done))
 
-.PHONY: run test conformance set-up installed bench docs clean
+# Seconds for each target of `make fuzz`, and frames in all of `make soak`.
+TIME ?= 180
+FRAMES ?= 1000000
+FUZZ := .venvs/fuzz
+
+.PHONY: run test conformance set-up installed bench fuzz soak docs clean
 .DEFAULT_GOAL := run
 
 $(BIN)/python:
@@ -105,6 +110,19 @@ conformance: $(VENV)/.test $(SDK)/.done $(PACKAGES)  ## what the official confor
 
 bench: $(BENCH)/.done  ## the cost of a verdict, and of the asset server, beside their peers
 	$(BENCH)/bin/python bench/run.py
+
+# Atheris has no build for some systems and Python versions; without it the seeds are changed at random.
+$(FUZZ)/.done: pyproject.toml | $(BIN)/python
+	$(PYTHON) -m venv --without-pip $(FUZZ)
+	$(PIP) --python $(FUZZ)/bin/python install -e '.[test]'
+	-$(PIP) --python $(FUZZ)/bin/python install --only-binary :all: atheris 2>/dev/null
+	@touch $@
+
+fuzz: $(FUZZ)/.done  ## fuzz the parsers and the judge, TIME seconds for each target; what fails goes to .cache/fuzz
+	$(FUZZ)/bin/python tests/fuzz/fuzzing.py $(TIME)
+
+soak: $(VENV)/.test  ## FRAMES changed messages against the asset server and every guard, as real processes
+	$(BIN)/python tests/fuzz/soak.py $(FRAMES)
 
 docs: $(VENV)/.run  ## regenerate the generated pages
 	$(BIN)/python -m assay.cli.pages docs

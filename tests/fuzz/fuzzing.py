@@ -1,0 +1,124 @@
+"""
+Fuzzes one target after the other: with atheris where it is installed, which is guided by coverage, and else by changing
+the seeds at random.
+
+    python tests/fuzz/fuzzing.py SECONDS [TARGET ...]
+
+Inputs that atheris finds worth keeping go to `.cache/fuzz/TARGET`. One that fails is written to
+`.cache/fuzz/failed-TARGET-…`: once it is understood it becomes a file in `tests/fuzz/seeds/TARGET`, which `make test`
+runs from then on.
+"""
+
+import hashlib
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from random import Random
+
+HERE = Path(__file__).parent
+KEPT = HERE.parents[1] / ".cache" / "fuzz"
+
+from mutations import frame, seeds  # noqa: E402 - beside this file
+from targets import Target, targets  # noqa: E402 - as above
+
+
+def seeds_of(name: str) -> list[bytes]:
+    """The inputs that are kept for a target, in the order of their names."""
+    return [path.read_bytes() for path in sorted((HERE / "seeds" / name).iterdir())]
+
+
+def inputs(name: str, random: Random) -> Iterator[bytes]:
+    """Changed seeds, without an end."""
+    kept = seeds_of(name)
+    messages = seeds()
+    number = 0
+    while True:
+        number += 1
+        if name in {"syntax", "conversation"} and random.random() < 0.7:
+            lines = [frame(random, messages, f"r-{number}-{each}") for each in range(random.randint(1, 4))]
+            yield lines[0] if name == "syntax" else b"\n".join(random.choice([b"", b"<"]) + each for each in lines)
+        else:
+            yield changed_bytes(random, random.choice(kept), kept)
+
+
+def changed_bytes(random: Random, data: bytes, others: list[bytes]) -> bytes:
+    """*data* with a few bytes changed, taken out, put in, or taken from another."""
+    made = bytearray(data)
+    for _ in range(random.randint(1, 4)):
+        at = random.randint(0, len(made))
+        other = random.choice(others)
+        start = random.randint(0, len(other))
+        piece = random.choice(
+            [
+                b"",
+                bytes([random.randrange(256)]),
+                b"\r",
+                b"\n",
+                b"\r\n",
+                b":",
+                b" ",
+                b'"',
+                b"\\u0000",
+                other[start : start + 20],
+            ]
+        )
+        made[at : at + random.choice([0, 0, 1, 5])] = piece
+    return bytes(made)
+
+
+def failing(name: str, target: Target, data: bytes) -> bool:
+    """Whether *data* fails; then it is kept."""
+    try:
+        target(data)
+    except Exception as error:
+        KEPT.mkdir(parents=True, exist_ok=True)
+        path = KEPT / f"failed-{name}-{hashlib.sha256(data).hexdigest()[:12]}"
+        path.write_bytes(data)
+        print(f"{name}: {type(error).__name__}: {error}: {path}", flush=True)
+        return True
+    return False
+
+
+def at_random(name: str, seconds: float, random: Random, most: int = 1 << 60) -> tuple[int, int]:
+    """Runs *name* for so many *seconds*, or *most* inputs; how many ran, and how many failed."""
+    target, end = targets()[name], time.monotonic() + seconds
+    ran = failed = 0
+    for data in inputs(name, random):
+        if ran >= most or time.monotonic() >= end or failed >= 10:
+            break
+        ran += 1
+        failed += failing(name, target, data)
+    return ran, failed
+
+
+def guided(name: str, seconds: float) -> int:
+    """Has atheris run *name*, in a process of its own: it never comes back. Its exit status."""
+    corpus = KEPT / name
+    corpus.mkdir(parents=True, exist_ok=True)
+    options = [
+        f"-max_total_time={int(seconds)}",
+        f"-artifact_prefix={KEPT}/failed-{name}-",
+        "-max_len=65536",
+        "-verbosity=0",
+    ]
+    command = [sys.executable, str(HERE / "guided.py"), name, *options, str(corpus), str(HERE / "seeds" / name)]
+    return subprocess.run(command, check=False).returncode
+
+
+def main(seconds: float, names: list[str]) -> int:
+    """Every target for so many *seconds*; the exit status."""
+    if find_spec("atheris") is None:
+        failures = 0
+        for name in names:
+            ran, failed = at_random(name, seconds, Random())
+            print(f"{name}: {ran:,} inputs, {failed} failed (without atheris: at random)", flush=True)
+            failures += failed
+        return int(failures > 0)
+    return max(guided(name, seconds) for name in names)
+
+
+if __name__ == "__main__":
+    sys.exit(main(float(sys.argv[1]), sys.argv[2:] or list(targets())))

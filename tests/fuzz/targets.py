@@ -1,0 +1,196 @@
+"""
+What is fuzzed: plain functions from bytes, each of which raises if something does not hold. No process, no socket.
+
+Whatever calls them may be atheris, our own loop or a test; see `fuzzing.py`.
+"""
+
+import json
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final
+
+import jiter
+import orjson
+
+from assay.conversation import Conversation, Facts
+from assay.edges.http.asking import Accepts, headers_of, is_json, media_type
+from assay.edges.http.events import Reader, event
+from assay.guard.guard import Guard
+from assay.ladder import syntax
+from assay.ladder.headers import check_headers, keeps_headers
+from assay.limits import DEFAULT
+from assay.spec.revisions import LATEST, REVISIONS
+from assay.verdict import Party, Violation
+
+Target = Callable[[bytes], None]
+
+
+def fuzz_syntax(data: bytes) -> None:
+    """What is accepted reads the same to three parsers, and is the same when it is written and read again."""
+    value = syntax.read(data)
+    if isinstance(value, Violation):
+        return
+    assert _same(orjson.loads(data), value)
+    assert _same(jiter.from_json(data, catch_duplicate_keys=True, allow_inf_nan=False), value)
+    assert _same(json.loads(data, object_pairs_hook=_unique), value)
+    assert _same(syntax.read(syntax.write(value)), value)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two values are equal; numbers as doubles, since that is how some parsers read long ones."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if isinstance(one, int | float) and isinstance(other, int | float) and not isinstance(one, bool):
+        return not isinstance(other, bool) and float(one) == float(other)
+    return type(one) is type(other) and bool(one == other)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    assert len(found) == len(pairs), "a repeated key was accepted"
+    return found
+
+
+def fuzz_events(data: bytes) -> None:
+    """
+    Events are the same however the stream is cut, nothing of it is lost, and what is written is one event again.
+
+    The first two bytes say how long the pieces are, and how long an event may be.
+    """
+    if len(data) < 2:
+        return
+    size, limit, stream = 1 + data[0], 16 + data[1], data[2:]
+    pieces, rest = _events([stream[at : at + size] for at in range(0, len(stream), size)], limit)
+    whole, whole_rest = _events([stream], 1 << 20)
+    large, large_rest = _events([stream[at : at + size] for at in range(0, len(stream), size)], 1 << 20)
+    assert b"".join(each.raw for each in pieces) + rest == stream
+    assert b"".join(each.raw for each in whole) + whole_rest == stream
+    assert large_rest == whole_rest
+    assert [_told(each) for each in large if _told(each)] == [_told(each) for each in whole if _told(each)]
+    for each in whole:
+        if each.data is not None and b"\n" not in each.data and b"\r" not in each.data and each.whole:
+            [again], none = _events([event(each.data)], 1 << 20)
+            assert (again.data, none) == (each.data, b"")
+
+
+def _events(chunks: list[bytes], limit: int) -> tuple[list[Any], bytes]:
+    reader = Reader(limit)
+    found = [each for chunk in chunks for each in reader.feed(chunk)]
+    return found, reader.rest()
+
+
+def _told(each: Any) -> tuple[Any, ...] | None:
+    """What an event says; None for blank lines, which may be one or two by the place where the stream is cut."""
+    said = each.data, each.ident, each.name, each.retry
+    return said if any(part is not None and part != b"" for part in said) else None
+
+
+def fuzz_headers(data: bytes) -> None:
+    """No head of a request raises, and what the quick look at headers accepts the thorough one does, too."""
+    head, _, body = data.partition(b"\n\n")
+    pairs = [
+        (name.strip().lower(), value.strip()) for name, _, value in (line.partition(b":") for line in head.split(b"\n"))
+    ]
+    headers = headers_of({"headers": pairs})
+    is_json(headers)
+    media_type(headers.get(b"content-type", b""))
+    Accepts().read(headers.get(b"accept"))
+    message = syntax.read(body)
+    if not isinstance(message, dict) or not isinstance(message.get("method"), str):
+        return
+    for revision in REVISIONS:
+        found = list(check_headers(message, headers, revision, ()))
+        assert not keeps_headers(message, headers, revision, ()) or not found
+        Conversation(revision=revision).hear(Party.CLIENT, body, Facts("http", revision, headers))
+
+
+OPENED: Final = [
+    (Party.CLIENT, {"jsonrpc": "2.0", "id": "l", "method": "tools/list", "params": {}}),
+    (
+        Party.SERVER,
+        {
+            "jsonrpc": "2.0",
+            "id": "l",
+            "result": {
+                "tools": [
+                    {
+                        "name": "search",
+                        "inputSchema": {"type": "object", "properties": {"words": {"type": "string"}}},
+                        "outputSchema": {"type": "object", "properties": {"hits": {"type": "integer"}}},
+                    }
+                ]
+            },
+        },
+    ),
+]
+
+
+def fuzz_conversation(data: bytes) -> None:
+    """
+    Lines are said by the one side and the other. Audit changes no byte, and enforce answers every refused request once.
+
+    A line that begins with `<` is the server's, any other the client's. The length of all decides the revision.
+    """
+    revision = ("2025-03-26", "2025-11-25", LATEST)[len(data) % 3]
+    audit, enforce = (_guard(mode, revision) for mode in ("audit", "enforce"))
+    for line in data.split(b"\n"):
+        party = Party.SERVER if line.startswith(b"<") else Party.CLIENT
+        frame = line.removeprefix(b"<")
+        _audited(audit, party, frame)
+        _enforced(enforce, party, frame)
+
+
+def _guard(mode: Any, revision: str) -> Guard:
+    guard = Guard(mode=mode, limits=DEFAULT, timeout=60.0, clock=lambda: 0.0, revision=revision)
+    # A fault in the judge would be a verdict like any other; here it is to be seen.
+    guard.failed = _unexpected  # type: ignore[method-assign, assignment]  # on purpose
+    for party, message in OPENED:
+        guard.hear(party, orjson.dumps(message))
+    return guard
+
+
+def _unexpected(*told: Any) -> Any:
+    raise next(each for each in told if isinstance(each, Exception))
+
+
+def _audited(guard: Guard, party: Party, frame: bytes) -> None:
+    verdict = guard.hear(party, frame)
+    if verdict.findings is not None:
+        move = guard.act(verdict)
+        assert (move.to_server if party is Party.CLIENT else move.to_client) == frame
+        assert (move.to_client if party is Party.CLIENT else move.to_server) is None
+
+
+def _enforced(guard: Guard, party: Party, frame: bytes) -> None:
+    verdict = guard.hear(party, frame)
+    if verdict.findings is None:
+        return
+    move = guard.act(verdict)
+    back = move.to_client if party is Party.CLIENT else move.to_server
+    for part in verdict.parts or (verdict,):
+        if part.kind == "request" and part.onward is None and _is_clear(part.value):
+            assert back is not None, "a refused request has no answer"
+            found = json.loads(back)
+            ids = [each.get("id") for each in (found if isinstance(found, list) else [found])]
+            assert part.value["id"] in ids, "the answer to a refused request has another id"
+    if back is not None:
+        assert not isinstance(syntax.read(back), Violation)
+
+
+def _is_clear(message: Any) -> bool:
+    """Whether *message* is a request beyond doubt, however wrong it is."""
+    ident, method = message.get("id"), message.get("method")
+    return isinstance(ident, str) and isinstance(method, str) and not {"result", "error"} & message.keys()
+
+
+@cache
+def targets() -> dict[str, Target]:
+    """Every target by its name."""
+    return {
+        "syntax": fuzz_syntax,
+        "events": fuzz_events,
+        "headers": fuzz_headers,
+        "conversation": fuzz_conversation,
+    }
