@@ -13,9 +13,16 @@ import jiter
 import orjson
 
 from assay.conversation import Conversation, Facts
-from assay.edges.http.asking import Accepts, headers_of, is_json, media_type
+from assay.edges.guard.http_to_http.forwarding import Forwarding, read_upstream_head
+from assay.edges.guard.http_to_http.talks import Talk, Who
+from assay.edges.guard.http_to_http.turn import Turn
+from assay.edges.guard.overseer import Oversight
 from assay.edges.http.events import Reader, event
+from assay.edges.http.heads import RequestHead, read_head, visible
+from assay.edges.recorder import Recorder, Records
 from assay.guard.guard import Guard
+from assay.guard.terms import Terms
+from assay.guard.watch import Watch
 from assay.ladder import syntax
 from assay.ladder.headers import check_headers, keeps_headers
 from assay.limits import DEFAULT
@@ -88,15 +95,17 @@ def _told(each: Any) -> tuple[Any, ...] | None:
 
 
 def fuzz_headers(data: bytes) -> None:
-    """No head of a request raises, and what the quick look at headers accepts the thorough one does, too."""
-    head, _, body = data.partition(b"\n\n")
-    pairs = [
-        (name.strip().lower(), value.strip()) for name, _, value in (line.partition(b":") for line in head.split(b"\n"))
-    ]
-    headers = headers_of({"headers": pairs})
-    is_json(headers)
-    media_type(headers.get(b"content-type", b""))
-    Accepts().read(headers.get(b"accept"))
+    """
+    No head raises; what a server is sent for one says what was read of it, once; the quick look at headers accepts
+    nothing that the thorough one refuses.
+    """
+    lines, _, body = data.partition(b"\n\n")
+    pairs = [(name.strip().lower(), value) for name, _, value in (line.partition(b":") for line in lines.split(b"\n"))]
+    head = read_head("POST", pairs)
+    if not isinstance(head, RequestHead):
+        return
+    _check_sent(head)
+    headers = head.headers
     message = syntax.read(body)
     if not isinstance(message, dict) or not isinstance(message.get("method"), str):
         return
@@ -104,6 +113,75 @@ def fuzz_headers(data: bytes) -> None:
         found = list(check_headers(message, headers, revision, ()))
         assert not keeps_headers(message, headers, revision, ()) or not found
         Conversation(revision=revision).hear(Party.CLIENT, body, Facts("http", revision, headers))
+
+
+def _check_sent(head: RequestHead) -> None:
+    for enforcing in (True, False):
+        sent = Forwarding(enforcing).headers(head)
+        names = [name for name, _ in sent]
+        for name in (b"mcp-session-id", b"mcp-protocol-version", b"authorization", b"content-type", b"mcp-method"):
+            assert names.count(name) <= 1
+        given = dict(sent)
+        assert given.get(b"mcp-session-id") == head.session
+        assert given[b"content-type"] == b"application/json"
+        assert not {b"connection", b"content-encoding", b"host", b"transfer-encoding"} & set(names)
+        assert not enforcing or all(b"\n" not in value and b"\r" not in value for _, value in sent)
+
+
+CALL: Final = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"search","arguments":{"words":"sea"}}}'
+
+
+def fuzz_answers(data: bytes) -> None:
+    """
+    Whatever a server answers, under enforce every line that a client gets is one that the guard writes.
+
+    The first line is the head of the answer: its status, and one header. The rest is its body.
+    """
+    first, _, body = data.partition(b"\n")
+    status, _, header = first.partition(b" ")
+    name, _, value = header.partition(b":")
+    pairs = [(b"content-type", b"text/event-stream"), (name.strip().lower(), value)]
+    head = read_upstream_head(int(status) if status.isdigit() and len(status) == 3 else 200, pairs)
+    for _, each in Forwarding(enforcing=True).answer(head, pairs, lambda value: value):
+        assert not set(each) & set(b"\r\n\0")
+    _check_stream(body)
+    turn = _turn()
+    told = turn.refused(body, 400) if head.status >= 400 else turn.body(body, 200)
+    assert not told.content or not isinstance(syntax.read(told.content), Violation)
+    assert not turn.due
+
+
+def _check_stream(body: bytes) -> None:
+    turn = _turn()
+    sent = b"".join(map(turn.event, Reader(1 << 16).feed(body)))
+    for line in sent.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"):
+        field, _, value = line.partition(b": ")
+        if field == b"data" and value:
+            found = syntax.read(value)
+            assert isinstance(found, dict | list), line
+            assert isinstance(found, list) or found.get("jsonrpc") == "2.0", line
+        elif field == b"id":
+            assert visible(value), line
+        elif field == b"retry":
+            assert value.isdigit(), line
+        else:
+            assert line in {b"", b":", b"event: message", b"data: "}, line
+
+
+def _turn() -> Turn:
+    """One call of a client in a session, under enforce."""
+    oversight = Oversight(Terms("enforce", DEFAULT, 60.0), Recorder("http", "/mcp", Records(None)), _watch())
+    overseer = oversight.begin(revision="2025-11-25")
+    for party, message in OPENED:
+        overseer.hear(party, orjson.dumps(message))
+    turn = Turn(Talk(overseer, Who("a", b""), b"s", 0.0), patient=True, enforcing=True)
+    turn.hear(CALL, Facts("http"))
+    assert turn.to_server == CALL
+    return turn
+
+
+def _watch() -> Watch:
+    return Watch(lambda _: None, lambda _: None, enforcing=True)
 
 
 OPENED: Final = [
@@ -192,5 +270,6 @@ def targets() -> dict[str, Target]:
         "syntax": fuzz_syntax,
         "events": fuzz_events,
         "headers": fuzz_headers,
+        "answers": fuzz_answers,
         "conversation": fuzz_conversation,
     }

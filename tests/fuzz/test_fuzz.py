@@ -9,7 +9,7 @@ from mutations import frame, seeds
 from soak import TARGETS, soak
 from targets import targets
 
-INPUTS = {"syntax": 3000, "events": 3000, "headers": 1000, "conversation": 500}
+INPUTS = {"syntax": 3000, "events": 3000, "headers": 1000, "answers": 500, "conversation": 500}
 """How many for each target: about a second."""
 
 
@@ -32,10 +32,6 @@ def test_the_same_seed_gives_the_same_frames() -> None:
     assert made[0] == made[1]
 
 
-NOT_YET = {"hc-audit", "hh-audit"}
-"""Under audit these two still fail for some messages, over HTTP with a status of 500; `make soak` shows them."""
-
-
-@pytest.mark.parametrize("name", [each for each in TARGETS if each not in NOT_YET])
+@pytest.mark.parametrize("name", TARGETS)
 def test_no_changed_message_ends_a_process_or_stays_without_an_answer(name: str) -> None:
     soak(name, 1000 if name.startswith(("serve-stdio", "sc")) else 200, 1, seeds())

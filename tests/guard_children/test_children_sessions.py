@@ -369,7 +369,7 @@ def test_a_child_that_ends_fails_what_is_open_once_and_its_session_is_gone(
     (flight,) = flights.iterdir()
     kept = flight.read_text()
     assert kept.count("initialize") == 2, "its own handshake, and nobody else's"
-    assert "oh no" in service.log.whole()
+    assert "[python] oh no" in service.log.whole()
 
 
 def test_a_child_that_dies_before_it_is_opened_makes_the_next_wait(tmp_path: Path) -> None:

@@ -178,7 +178,7 @@ def test_when_the_child_ends_everybody_is_told_and_another_one_starts(tmp_path: 
         good = call(1, "search", {"words": "sea"}, LATEST)
         until(lambda: asked(service, good).answer().status == 200)
     assert len(list(flights.iterdir())) == 1
-    assert "oh no" in service.log.whole()
+    assert "[python] oh no" in service.log.whole()
 
 
 @pytest.mark.parametrize("options", [(), ("--stderr-in-errors",)], ids=["default", "allowed"])

@@ -586,5 +586,5 @@ def test_a_target_that_is_none_is_status_2(tmp_path: Path, url: str) -> None:
 def test_a_server_at_a_url_is_told_without_what_may_be_a_secret(tmp_path: Path) -> None:
     done = assay(tmp_path, "lock", "--target", "http://me:hunter2@127.0.0.1:1/mcp?key=hunter2")
     assert done.returncode == 2
-    assert "http://127.0.0.1:1/mcp: " in done.stderr
+    assert "http://[redacted]@127.0.0.1:1/mcp?key=[redacted]: " in done.stderr
     assert "hunter2" not in done.stderr

@@ -105,10 +105,10 @@ class Forwarding(NamedTuple):
             return False
         if not self.enforcing:
             return True
-        if head.is_stateless and name.startswith(_JUDGED):
-            return True
-        listed = name in _FORWARDED or name in self.names or is_credential(name)
-        return listed and PRINTABLE.fullmatch(value) is not None
+        if PRINTABLE.fullmatch(value) is None:
+            return False
+        judged = head.is_stateless and name.startswith(_JUDGED)
+        return judged or name in _FORWARDED or name in self.names or is_credential(name)
 
     def answer(self, head: "UpstreamHead", pairs: Pairs, ours: Callable[[bytes], bytes]) -> list[tuple[bytes, bytes]]:
         """
