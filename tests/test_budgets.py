@@ -4,12 +4,13 @@ import gc
 import json
 import subprocess
 import sys
+import weakref
 from typing import Any
 
 import orjson
 import pytest
 
-from assay import Party, marks, quarantine, render
+from assay import Conversation, Party, marks, quarantine, render
 from assay.contracts import store
 from assay.contracts.tools import MOST_ASIDE, Contract, Tools
 from assay.engine import compiled as engine
@@ -360,3 +361,33 @@ def test_the_payload_of_an_unknown_task_is_a_result_that_some_task_has(payload: 
     talk = Talk().opened(server=TASKS).listed(PROMISING)
     good(talk.client(request(1, "tasks/result", {"taskId": "of another session"})))
     assert rules(talk.server(result(1, payload))) == expected
+
+
+# ── after a conversation ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _with_a_tool() -> Conversation:
+    """A conversation that knows one tool."""
+    conversation = Conversation(revision="2025-11-25")
+    conversation.hear(Party.CLIENT, b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
+    tools = b'[{"name":"t","inputSchema":{"type":"object"}}]'
+    conversation.hear(Party.SERVER, b'{"jsonrpc":"2.0","id":1,"result":{"tools":%b}}' % tools)
+    return conversation
+
+
+@pytest.mark.parametrize("how", ["dropped", "released"])
+def test_contracts_are_freed_with_their_conversation_and_not_when_the_collector_comes_by(how: str) -> None:
+    """10,000 of them take 40 MB, and a busy guard ends many sessions between two passes of the collector."""
+    gc.collect()
+    gc.disable()
+    try:
+        conversation: Conversation | None = _with_a_tool()
+        assert conversation is not None
+        contract = weakref.ref(conversation.tools.known["t"])
+        if how == "released":
+            conversation.release()
+        else:
+            conversation = None
+        assert contract() is None
+    finally:
+        gc.enable()

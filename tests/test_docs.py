@@ -18,6 +18,7 @@ from assay.cli.main import parser
 from assay.engine.limits import SchemaLimits
 from assay.limits import Limits
 from assay.rules import RULES
+from assay.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -323,3 +324,14 @@ def test_every_limit_is_documented_with_its_default(limits: type[Limits] | type[
     page = text("limits.md")
     for field in fields(limits):
         assert f"| `{field.name}` | {field.default:,} |" in page
+
+
+SETTING = re.compile(r"^\| `(\w+)\.(\w+)` \| ([\d,.]+) \|", re.MULTILINE)
+
+
+def test_limits_on_the_page_of_security_are_those_in_force() -> None:
+    settings = Settings()
+    rows = SETTING.findall(text("security.md"))
+    assert len(rows) > 20
+    for section, name, default in rows:
+        assert default == f"{getattr(getattr(settings, section), name):,}", f"{section}.{name}"

@@ -193,6 +193,11 @@ class Conversation:
         spelt = zip(render.entries(frame), value, strict=True)
         return self._of_parts(party, frame, value, tuple(hear(party, *each) for each in spelt))
 
+    def release(self) -> None:
+        """Let go of the tools, because nothing more is said here: their contracts take most of what is kept."""
+        self._tools = self._memory.tools = Tools(self.limits.tools, self.limits.contract_bytes)
+        self._contracts = self._tools.known
+
     def end(self, party: Party, why: str = "", data: Mapping[str, Any] | None = None) -> list[Verdict]:
         """
         *party* says no more: each request that it still owes an answer to fails, once.

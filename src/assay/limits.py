@@ -15,7 +15,7 @@ class Limits:
     Levels of nesting. Ordinary traffic stays below 64; JSON Schema engines overflow their stack on deep instances.
     """
 
-    values: int = 800_000
+    values: int = 500_000
     """
     Values and keys of one message; an array or object counts as one more. Counted before anything is parsed: each
     takes some 0.1 µs to read and as long to judge, and nothing else is served meanwhile. The largest message that we
@@ -37,7 +37,7 @@ class Limits:
     settled: int = 512
     """Answered and abandoned ids that are remembered, to tell a second answer from an answer to nothing."""
 
-    tools: int = 10_000
+    tools: int = 5_000
     """Tools that are remembered with their contracts; the largest server we know lists under 300."""
 
     contract_bytes: int = 8 << 20

@@ -57,21 +57,6 @@ class Memory:
         self.tools = Tools(limits.tools, limits.contract_bytes) if tools is None else tools
         self.sides = {party: Side(party, limits, self.lifecycle.judge) for party in Party}
         self._tasks = Tasks(self.sides, limits)
-        self._checked: dict[str, Callable[[Side, Mapping[str, Any], Judge], Iterator[Violation]]] = {
-            "notifications/cancelled": self._check_cancel,
-            "notifications/progress": self._check_progress,
-        }
-        self._noted: dict[str, Callable[[Side, Mapping[str, Any], Judge], Exchange | None]] = {
-            "notifications/initialized": self._initialized,
-            "notifications/cancelled": self._cancelled,
-            "notifications/progress": self._progress,
-            "notifications/tools/list_changed": self._tools_changed,
-        }
-        self._answered: dict[str, Callable[[Exchange, dict[str, Any], Found], None]] = {
-            "initialize": self._negotiated,
-            "server/discover": self._discovered,
-            "tools/list": self._tools_listed,
-        }
         self._settle()
 
     # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -173,8 +158,8 @@ class Memory:
 
     def check_note(self, side: Side, method: str, params: Mapping[str, Any], judge: Judge) -> list[Violation]:
         """What is wrong with a notification by what was said before."""
-        check = self._checked.get(method)
-        return list(check(side, params, judge)) if check else []
+        check = _CHECKED.get(method)
+        return list(check(self, side, params, judge)) if check else []
 
     def _check_cancel(self, side: Side, params: Mapping[str, Any], judge: Judge) -> Iterator[Violation]:
         """
@@ -210,8 +195,8 @@ class Memory:
 
     def noted(self, side: Side, method: str, params: Mapping[str, Any], judge: Judge) -> Exchange | None:
         """A notification has passed; the exchange that it concerns, if any."""
-        effect = self._noted.get(method)
-        return effect(side, params, judge) if effect else None
+        effect = _NOTED.get(method)
+        return effect(self, side, params, judge) if effect else None
 
     def _initialized(self, *_: Any) -> None:
         self.lifecycle.initialized()
@@ -324,9 +309,9 @@ class Memory:
             return
         if exchange.method == "tasks/result":
             self._tasks.fetched(exchange)
-        effect = self._answered.get(exchange.method)
+        effect = _ANSWERED.get(exchange.method)
         if effect is not None and exchange.asker is Party.CLIENT:
-            effect(exchange, result, found)
+            effect(self, exchange, result, found)
 
     def refused(self) -> None:
         """The handshake has failed; another one may follow."""
@@ -379,6 +364,25 @@ class Memory:
             settled = self.lifecycle.phase in {"operating", "stateless"}
             if self._quick and settled and "tools/call" not in side.undeclared:
                 side.call = judge.calls[party, "request"].get("tools/call")
+
+
+# Functions, not bound methods: those would keep a conversation, and the tools it knows, in a cycle after its end.
+_CHECKED: Final[Mapping[str, Callable[[Memory, Side, Mapping[str, Any], Judge], Iterator[Violation]]]] = {
+    "notifications/cancelled": Memory._check_cancel,
+    "notifications/progress": Memory._check_progress,
+}
+_NOTED: Final[Mapping[str, Callable[[Memory, Side, Mapping[str, Any], Judge], Exchange | None]]] = {
+    "notifications/initialized": Memory._initialized,
+    "notifications/cancelled": Memory._cancelled,
+    "notifications/progress": Memory._progress,
+    "notifications/tools/list_changed": Memory._tools_changed,
+}
+_ANSWERED: Final[Mapping[str, Callable[[Memory, Exchange, dict[str, Any], Found], None]]] = {
+    "initialize": Memory._negotiated,
+    "server/discover": Memory._discovered,
+    "tools/list": Memory._tools_listed,
+}
+"""What is checked or remembered of a notification or an answer, by its method."""
 
 
 def _check_asked_back(exchange: Exchange, result: dict[str, Any]) -> list[Violation]:

@@ -8,7 +8,7 @@ LARGE = 1_024
 """Values inside a value from which on it counts as large; below that a question costs about what any does."""
 
 
-MOST = 100_000
+MOST = 30_000
 """Arrays and objects that are weighed: an estimated 0.3 µs each, and a tenth of that for what is in them."""
 
 

@@ -97,7 +97,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ),
     (
         "syntax/values",
-        "A frame holds at most 800,000 values and keys.",
+        "A frame holds at most 500,000 values and keys.",
         "Reading and judging a message takes time for each value, in which no other message is served.",
         OURS,
         "Page through lists, or send rows as text. The limit can be set: limits.values.",

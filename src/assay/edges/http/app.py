@@ -10,15 +10,13 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Any, Final, NamedTuple
 
-import orjson
-
 from assay import render
 from assay.assets.methods import Methods
 from assay.assets.server import AssetServer, Settled, Turn, is_mcp
 from assay.auth import Gate, Principal
 from assay.conversation import Facts
 from assay.edges.http import body
-from assay.edges.http.asking import ENDPOINT, UNNAMED, Accepts, Headers, headers_of, names_revision
+from assay.edges.http.asking import ENDPOINT, UNNAMED, Accepts, Headers, headers_of, names_revision, peeked
 from assay.edges.http.door import METADATA, Door
 from assay.edges.http.events import event, primer
 from assay.edges.http.heads import SESSION, VERSION, Refusal, RequestHead, check_accept, read_head, refuse_head
@@ -360,10 +358,7 @@ class App:
         """The revision that a message without a session counts as opened in; None for one that opens, or is bare."""
         if version is not None and version in REVISIONS and not handshake(version):
             return version
-        try:
-            message = orjson.loads(frame)
-        except ValueError:
-            return version if version in REVISIONS else None
+        message = peeked(frame)
         if isinstance(message, list):
             return version if version in REVISIONS else UNNAMED
         if not isinstance(message, dict):

@@ -4,8 +4,13 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+import orjson
+
+from assay import marks
+from assay.collector import paused
 from assay.edges.http.replies import Pairs
 from assay.lifecycle import REVISION_KEY
+from assay.limits import DEFAULT
 
 ENDPOINT: Final = "/mcp"
 
@@ -84,6 +89,21 @@ class Accepts:
 def _takes(wanted: Mapping[bytes, bool], *kinds: bytes) -> bool:
     """Whether a client wants the first of *kinds*; the most exact of what it says of it counts (RFC 9110, 12.5.1)."""
     return next((wanted[each] for each in (*kinds, b"*/*") if each in wanted), False)
+
+
+def peeked(frame: bytes) -> Any:
+    """
+    Return the message in *frame* for a look at it before it is judged; None if it is not JSON.
+
+    One with more values than a message may have is not read either: the judge refuses it.
+    """
+    if not frame or marks.more_than(frame, DEFAULT.values):
+        return None
+    try:
+        with paused():
+            return orjson.loads(frame)
+    except orjson.JSONDecodeError:
+        return None
 
 
 def names_revision(message: dict[str, Any]) -> bool:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from hashlib import sha256
 from time import monotonic
 from typing import Any, Final
 
@@ -26,7 +27,7 @@ from assay.edges.guard.http_to_child.pipe import Owner, Pipe
 from assay.edges.guard.http_to_child.share import Client, SessionShare, Share, SharedWire
 from assay.edges.guard.http_to_child.stateless import Asking, Stateless, status
 from assay.edges.guard.overseer import Overseer, Oversight
-from assay.edges.http.asking import UNNAMED, names_revision
+from assay.edges.http.asking import UNNAMED, names_revision, peeked
 from assay.edges.http.heads import SESSION
 from assay.edges.http.quotas import Full, Quota
 from assay.edges.http.replies import CLOSE, Pairs, Receive, Send, not_allowed, refuse, reply, shared
@@ -123,12 +124,23 @@ class Children:
             await self._in_session(request, ident, told, receive, send)
         elif request.method != "POST":
             await not_allowed(send, "POST", shared(request.headers))
-        elif _is_stateless(told, request.frame) and (self._oversight.enforcing or not _opens(request.frame)):
+        else:
+            await self._unknown(request, told, receive, send)
+
+    async def _unknown(self, request: Request, told: str | None, receive: Receive, send: Send) -> None:
+        """A message without a session: one that opens a session, or one of the era that has none."""
+        message = peeked(request.frame)
+        opens = isinstance(message, dict) and message.get("method") == "initialize"
+        stateless = _is_stateless(told, message) and (self._oversight.enforcing or not opens)
+        params = params_of(message) if opens and self._is_shared else {}
+        # It may be large, and the answer may take long.
+        del message
+        if stateless:
             await self._without_session(request, told, receive, send)
-        elif _opens(request.frame):
+        elif opens:
             # Also if the header names the era without handshake, under audit: a handshake in the child that all share
             # would settle its era for everybody else.
-            await self._open(request, receive, send)
+            await self._open(request, params, receive, send)
         else:
             await refuse(
                 send, "INVALID_ENVELOPE", "there is no session; begin with initialize", shared(request.headers)
@@ -156,9 +168,9 @@ class Children:
 
     # ── sessions ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _open(self, request: Request, receive: Receive, send: Send) -> None:
+    async def _open(self, request: Request, params: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """`initialize`: a session, and a child for it."""
-        share = self._share_for(request) if self._is_shared else None
+        share = self._share_for(request, params) if self._is_shared else None
         full = self._quota.full(request.principal) if share is None or not share.is_running else None
         if full is not None:
             await full.refuse(send, [CLOSE, *shared(request.headers)])
@@ -322,12 +334,11 @@ class Children:
         # It has a place of its own: however many sessions there are, requests without one are answered.
         return Share(self._spawn, begin, self._recorder.flush, self._clock, broke)
 
-    def _share_for(self, request: Request) -> SessionShare:
+    def _share_for(self, request: Request, params: Mapping[str, Any]) -> SessionShare:
         """The child of all sessions that this principal opens in this way; no other principal shares it."""
-        params = params_of(orjson.loads(request.frame))
         told = (params.get("protocolVersion"), params.get("capabilities")) if params else ()
         try:
-            key = request.principal, orjson.dumps(told, option=orjson.OPT_SORT_KEYS)
+            key = request.principal, sha256(orjson.dumps(told, option=orjson.OPT_SORT_KEYS)).digest()
         except orjson.JSONEncodeError:
             # It is nested too deep, and will be refused.
             key = request.principal, b""
@@ -441,23 +452,11 @@ async def _tell(request: Request, told: Whole, send: Send) -> None:
     await reply(send, told.status, told.content, [*headers, CLOSE] if told.status == 413 else headers)
 
 
-def _is_stateless(version: str | None, frame: bytes) -> bool:
+def _is_stateless(version: str | None, message: Any) -> bool:
     """Whether a message without a session is of the era that has none; what cannot be read is taken for that."""
     if version is not None:
         return version not in REVISIONS or not handshake(version)
-    message = _loaded(frame)
     return message is None or (isinstance(message, dict) and names_revision(message))
-
-
-def _opens(frame: bytes) -> bool:
-    message = _loaded(frame)
-    return isinstance(message, dict) and message.get("method") == "initialize"
-
-
-def _loaded(frame: bytes) -> Any:
-    with suppress(orjson.JSONDecodeError):
-        return orjson.loads(frame)
-    return None
 
 
 def _to_stderr(data: bytes) -> None:

@@ -387,6 +387,8 @@ class Talk:
         if not self.ended:
             self.server_ended(reason)
         self.wire.leave()
+        # Session, wire and conversation know each other: until the collector comes by, none of them is freed.
+        self.overseer.guard.conversation.release()
 
     def stop(self) -> None:
         """Ends what has no end of its own."""

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 import orjson
 
 from assay import render
+from assay.collector import paused
 from assay.edges.child import StartError
 from assay.edges.guard.http_to_child.backoff import Backoff
 from assay.edges.guard.http_to_child.mistakes import FAILED, Subject, contained, lost, subjects, tell
@@ -128,7 +129,8 @@ class Share:
         """Sends any message of *client*, as far as it is the child's business, and its own."""
         if len(self._principals) < 2:
             self._principals.add(client.principal)
-        value = orjson.loads(frame)
+        with paused():
+            value = orjson.loads(frame)
         if isinstance(value, list):
             for entry in render.entries(frame):
                 self.say(client, entry)

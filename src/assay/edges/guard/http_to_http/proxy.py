@@ -12,8 +12,6 @@ from hashlib import sha256
 from time import monotonic
 from typing import Any, Final
 
-import orjson
-
 from assay.conversation import Facts
 from assay.edges.guard.front.guarded import Request
 from assay.edges.guard.http_to_http.errand import Errand
@@ -23,7 +21,7 @@ from assay.edges.guard.http_to_http.target import NoAnswerError, Target
 from assay.edges.guard.http_to_http.turn import Told, Turn
 from assay.edges.guard.overseer import Oversight
 from assay.edges.guard.stdio_to_http.upstream import shown_url
-from assay.edges.http.asking import ENDPOINT, UNNAMED, names_revision
+from assay.edges.http.asking import ENDPOINT, UNNAMED, names_revision, peeked
 from assay.edges.http.heads import LAST_EVENT, RequestHead, shown_name
 from assay.edges.http.replies import CLOSE, Pairs, Receive, Send, not_allowed, refuse, reply, shared
 from assay.edges.http.section import Http
@@ -208,7 +206,7 @@ class Proxy:
 
     def _talk(self, request: Request, who: Who) -> Talk:
         ident, version = request.head.session, request.head.revision
-        message = _loaded(request.frame) if ident is None or self.talks.awaits else None
+        message = peeked(request.frame) if ident is None or self.talks.awaits else None
         # `true` is 1 to Python, and no id to anybody.
         if isinstance(message, dict) and "method" not in message and type(message.get("id")) in (str, int):
             asker = self.talks.asker(who, ident, message["id"])
@@ -307,13 +305,6 @@ def _who(request: Request, pairs: Pairs) -> Who:
     """Who asks, by what goes to the server; the name of a header counts, since a server may know but one of them."""
     shown = [b"%b: %b" % pair for pair in pairs if is_credential(pair[0])]
     return Who(request.principal, sha256(b"\n".join(shown)).digest() if shown else b"")
-
-
-def _loaded(frame: bytes) -> Any:
-    try:
-        return orjson.loads(frame) if frame else None
-    except ValueError:
-        return None
 
 
 def _revision(version: str | None, message: Any) -> str | None:

@@ -26,6 +26,8 @@ IDLE_CONNECTIONS: Final = 100
 _OF_ANSWERS: Final = frozenset({b"content-length", b"date"})
 """Headers of an answer that are written anew, whatever the mode."""
 
+_NOTHING: Final = httpx.ByteStream(b"")
+
 _UNPACKED: Final = (b"accept-encoding", b"identity")
 """What is compressed cannot be judged."""
 
@@ -107,6 +109,9 @@ class Target:
             yield Answered(read_upstream_head(response.status_code, every), shown, _chunks(response))
         finally:
             await response.aclose()
+            # The library keeps an answer, its request and that one's body in a cycle: they would stay until the
+            # collector comes by, which goes by the number of objects, not by their size.
+            response.stream = request.stream = _NOTHING
 
     def with_own(self, pairs: Pairs) -> list[tuple[bytes, bytes]]:
         """These headers, with those of the operator in place of any that have the same name."""
