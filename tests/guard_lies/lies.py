@@ -413,7 +413,7 @@ CONTRACTS = [
     setting_aside("contract/pattern", taking({"pattern": "^(?=a)b"})),
     Case(
         "contract/unjudged",
-        [[call(1, value=[1] * 500_000)]],
+        [[call(1, value=[1] * 490_000)]],
         [(1, -32602)],
         tools=[tool(inputSchema={"type": "object", "properties": {"value": WIDE}})],
     ),
