@@ -8,8 +8,11 @@ LARGE = 1_024
 """Values inside a value from which on it counts as large; below that a question costs about what any does."""
 
 
-MOST = 30_000
-"""Arrays and objects that are weighed: an estimated 0.3 µs each, and a tenth of that for what is in them."""
+MOST = 65_000
+"""Arrays and objects that are weighed: about 1 µs each, and a tenth of that for each value in them."""
+
+VALUES = 500_000
+"""Values in them."""
 
 
 def weights(instance: Any, times: int = 1) -> dict[int, int] | None:
@@ -19,7 +22,7 @@ def weights(instance: Any, times: int = 1) -> dict[int, int] | None:
     Each counts *times*, and so many fewer make a value large.
 
     One pass, in time and memory linear in the arrays and objects there are; what is not in the answer is small. None
-    if there are more than `MOST` of them, or eight times as many values in them.
+    if there are more than `MOST` of them, or more than `VALUES` in them.
     """
     if not isinstance(instance, _CONTAINERS):
         return {}
@@ -30,7 +33,7 @@ def weights(instance: Any, times: int = 1) -> dict[int, int] | None:
     for number, one in enumerate(containers):  # which grows meanwhile
         inside = list(one.values()) if isinstance(one, dict) else one
         seen += len(inside)
-        if seen > 8 * MOST or len(containers) > MOST:
+        if seen > VALUES or len(containers) > MOST:
             return None
         nested = [inner for inner in inside if isinstance(inner, _CONTAINERS)]
         sizes.append(len(inside))
