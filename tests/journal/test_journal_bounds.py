@@ -18,6 +18,9 @@ from assay.edges.recorder import Recorder, Records
 from assay.journal import Journal, files, repeats
 from assay.journal.pages import Pages
 from assay.journal.reading import entries
+from assay.journal.record import _payload
+from assay.journal.redaction import Redactor
+from assay.limits import Limits
 from assay.verdict import Party, Verdict
 
 SECONDS = 60
@@ -424,3 +427,23 @@ def test_a_process_that_is_killed_loses_at_most_a_count(tmp_path: Path) -> None:
             assert process.stdout.readline()
         process.send_signal(signal.SIGKILL)
     assert counts(tmp_path / "journal")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("frame", "omitted"),
+    [
+        pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"ping"}', False, id="small"),
+        pytest.param(
+            b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":[' + b"1," * 60_000 + b"1]}}", True, id="many"
+        ),
+        pytest.param(
+            b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"' + b"," * 60_000 + b'"}}', False, id="text"
+        ),
+        pytest.param(b" " * (5 << 20) + b"{", True, id="long"),
+    ],
+)
+def test_a_payload_that_would_take_long_to_look_through_is_left_out(frame: bytes, omitted: bool) -> None:
+    """Every value is looked at for secrets: a million took a second, in which nobody was served."""
+    verdict = Conversation(revision="2025-11-25", limits=Limits(frame_bytes=16 << 20)).hear(Party.CLIENT, frame)
+    written = _payload(verdict, Redactor())
+    assert ("omitted" in written, "frame" in written) == (omitted, not omitted)

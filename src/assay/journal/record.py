@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import orjson
 
+from assay import marks
 from assay.errors import CanonicalError
 from assay.journal.moment import Moment
 from assay.rules import RULES
@@ -204,8 +205,15 @@ def _id(verdict: Verdict) -> orjson.Fragment:
     return orjson.Fragment(id_text(exchange.id if exchange is not None and answers else None))
 
 
+PAYLOAD_BYTES: Final = 4 << 20
+PAYLOAD_VALUES: Final = 50_000
+"""What of a frame is written at most: every value is looked at for secrets, and nothing else is served meanwhile."""
+
+
 def _payload(verdict: Verdict, redactor: "Redactor") -> dict[str, Any]:
-    """The frame, without its secrets: as text, or as base64 where it is none."""
+    """The frame, without its secrets: as text, or as base64 where it is none. One that is too large is left out."""
+    if len(verdict.frame) > PAYLOAD_BYTES or marks.more_than(verdict.frame, PAYLOAD_VALUES):
+        return {"omitted": True}
     try:
         text = verdict.frame.decode()
     except UnicodeDecodeError:
