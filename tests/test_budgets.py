@@ -11,6 +11,7 @@ import orjson
 import pytest
 
 from assay import Conversation, Party, marks, quarantine, render
+from assay.console.verdicts import title
 from assay.contracts import store
 from assay.contracts.tools import MOST_ASIDE, Contract, Tools
 from assay.engine import compiled as engine
@@ -263,7 +264,7 @@ def test_a_schema_that_is_too_long_is_not_kept() -> None:
     known = Tools(1_000)
     [found] = known.learn([padded("t", 300_000)], first=True, last=True, outputs=True, revision="2025-11-25")
     assert (found.rule, found.action) == ("contract/schema-size", "quarantine")
-    assert known.known["t"].size == 0
+    assert known.known["t"].size == 4 * len("t")
 
 
 def test_tools_are_remembered_by_their_weight() -> None:
@@ -391,3 +392,47 @@ def test_contracts_are_freed_with_their_conversation_and_not_when_the_collector_
         assert contract() is None
     finally:
         gc.enable()
+
+
+# ── what all conversations keep together ─────────────────────────────────────────────────────────────────────────────
+
+
+def test_equal_schemas_are_kept_once_for_all_conversations() -> None:
+    gc.collect()
+    before = store._waiting
+    schema = {"type": "object", "description": "d" * 1000}
+    contracts = [Contract("t", schema, schema) for _ in range(100)]
+    assert 1000 < store._waiting - before < 1100
+    contracts.clear()
+    gc.collect()
+    assert store._waiting == before
+
+
+def test_there_is_one_bound_for_the_schemas_of_all_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it ten thousand sessions could keep 80 GB."""
+    gc.collect()
+    monkeypatch.setattr(store, "WAITING", store._waiting + 1500)
+    first = Contract("a", {"description": "a" * 1000}, {"type": "object"})
+    assert first.prepare() == []
+    second = Contract("b", {"description": "b" * 1000}, {"type": "object"})
+    assert [(member, refusal.rule) for member, refusal in second.prepare()] == [("inputSchema", "contract/schema-size")]
+
+
+def test_names_of_tools_count_as_well() -> None:
+    """Ours: 25 pages of tools with names of a megabyte held 338 MB."""
+    tools = Tools(100, 10_000)
+    page = [{"name": letter * 1000, "inputSchema": {"type": "object"}} for letter in "abcdefgh"]
+    wrong = list(tools.learn(page, first=True, last=True, outputs=True, revision="2025-11-25"))
+    assert len(tools.known) == 2
+    assert {each.rule for each in wrong} == {"contract/unjudged"}
+    tools.set_aside("x" * 2000)
+    assert tools.is_aside("x" * 2000)
+    assert tools.is_aside("anything that is not known")
+
+
+def test_a_long_method_is_cut_before_anything_looks_at_it() -> None:
+    """Ours: looking for secrets in a method of 15 MB took seconds, and the line hid the findings behind it."""
+    verdict = Conversation(revision="2025-11-25").hear(
+        Party.CLIENT, orjson.dumps({"jsonrpc": "2.0", "id": 1, "method": "token=a " * 1000})
+    )
+    assert len(title(verdict)) < 200

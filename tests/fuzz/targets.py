@@ -174,7 +174,7 @@ def _turn() -> Turn:
     overseer = oversight.begin(revision="2025-11-25")
     for party, message in OPENED:
         overseer.hear(party, orjson.dumps(message))
-    turn = Turn(Talk(overseer, Who("a", b""), b"s", 0.0), patient=True, enforcing=True)
+    turn = Turn(Talk(overseer, Who("a", b""), b"s", 0.0, lambda _: None), patient=True, enforcing=True)
     turn.hear(CALL, Facts("http"))
     assert turn.to_server == CALL
     return turn

@@ -5,6 +5,7 @@ who do not trust each other. Each test is an attack that fails.
 
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,13 @@ from http_client import BOTH, Answer, Service, call, frame_of, initialize, moder
 from lying_http import REVISION, SESSION, Liar, Peer, Received, good, guarding, lying, result
 
 from assay.auth.keys import new_key, written_hash
+from assay.edges.guard.http_to_http.talks import REMEMBERED_BY_ALL, Stream, Talks, Who
+from assay.edges.guard.overseer import Oversight
+from assay.edges.http.section import Http
+from assay.edges.recorder import Recorder, Records
+from assay.guard.terms import Terms
+from assay.guard.watch import Watch
+from assay.limits import DEFAULT
 from assay.spec.revisions import LATEST
 
 CALL = call(7, "search", {"words": "sea"})
@@ -465,3 +473,50 @@ def test_a_preflight_echoes_names_and_nothing_else(enforcing: Where) -> None:
     answer = sent_raw(guard, "OPTIONS", [friend, (asked, b"mcp-method"), (asked, b"x-a")])
     assert (answer.status, answer.header("access-control-allow-headers")) == (204, "mcp-method, x-a")
     assert sent_raw(guard, "OPTIONS", [friend, (asked, b"a(b)\xff")]).status == 400
+
+
+def test_a_name_with_underscores_does_not_stand_beside_a_header_of_the_operator(tmp_path: Path) -> None:
+    """To servers behind WSGI both are one header."""
+    with lying() as liar, guarding(tmp_path, liar.url, "--header", "X-Tenant: operator") as guard:
+        message = request(1, "tools/list", {}, LATEST)
+        guard.post(message, {**modern(message), "X_Tenant": "evil", "x_other": "mine"})
+        received = liar.next()
+        assert [value for name, value in received.pairs if "tenant" in name] == ["operator"]
+        assert received.header("x_other") == "mine"
+
+
+def test_only_so_many_documents_are_asked_for_at_once(tmp_path: Path) -> None:
+    """Nobody has shown who it is yet."""
+
+    def waits(_: Received, peer: Peer) -> None:
+        peer.wait()
+        peer.json({"resource": "a"})
+
+    with lying(waits) as liar, guarding(tmp_path, liar.url) as guard, ExitStack() as stack:
+        path = "/.well-known/oauth-protected-resource"
+        for _ in range(16):
+            stack.enter_context(guard.open()).say("GET", path)
+        for _ in range(16):
+            liar.next()
+        assert guard.ask("GET", path).status == 503
+        liar.released.set()
+
+
+def test_one_bound_for_the_events_of_all_sessions() -> None:
+    """Ours: a hundred sessions with long ids of events held 83 MB."""
+    recorder = Recorder("http", "/mcp", Records(None))
+    watch = Watch(lambda _: None, lambda _: None, enforcing=True)
+    talks = Talks(Oversight(Terms("enforce", DEFAULT, 60.0), recorder, watch), Http(), lambda: 0.0)
+    made = []
+    for number in range(80):
+        talk = talks.opening(Who("a", b""))
+        talks.keep(talk, b"session-%d" % number)
+        for event in range(20):
+            talk.remember(b"%d" % event, b"data", b"x" * 60_000, Stream())
+        made.append(talk)
+    held = sum(each.remembered for each in made)
+    assert held <= REMEMBERED_BY_ALL
+    assert made[0].remembered == 0, "the one used longest ago"
+    assert made[-1].known(b"19", b"data") is not None
+    talks.drop(made[-1])
+    assert made[-1].remembered == 0

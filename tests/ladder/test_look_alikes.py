@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from assay.conversation import Conversation
-from assay.ladder.look_alikes import Keys, folded
+from assay.ladder.look_alikes import _FOREIGN, Keys, folded
 from assay.spec.methods import methods
 from assay.spec.revisions import LATEST, REVISIONS, handshake
 from assay.verdict import Party, Verdict
@@ -163,3 +163,31 @@ def test_every_method_names_its_own_members(revision: str) -> None:
     assert "protocol/look-alike-key" not in rules(unknown)
     note = notification("notifications/cancelled", {"requestId": 1, "RequestId": 2})
     assert "protocol/look-alike-key" in rules(_say(conversation, note))
+
+
+# ── what looking costs, and what else a reader may do ────────────────────────────────────────────────────────────────
+
+
+def test_the_quick_look_leaves_out_no_character_that_folds_to_ascii() -> None:
+    every = map(chr, (*range(0x80, 0xD800), *range(0xE000, 0x110000)))
+    assert [each for each in every if _FOREIGN.search(each) is not None and folded(each).isascii()] == []
+
+
+@pytest.mark.parametrize("key", ["method\0x", "method\0", "\0method", "me\0thod", "ıd", "İd", "ID\0x"])
+def test_what_some_reader_takes_for_a_defined_key_is_one(key: str) -> None:
+    """To readers of C a NUL ends a key; to Java the Turkish letters are an i."""
+    assert not Keys({"method", "id"}).is_plain({key: 1})
+
+
+def test_only_so_many_keys_are_folded() -> None:
+    """Ours: a message of 5 MB with other letters in its keys took a second."""
+    keys = Keys({"method"})
+    assert keys.is_plain({f"ключ{n}": 1 for n in range(30_000)})
+    assert keys.is_plain({f"ﬃ{n}": 1 for n in range(20_000)})
+    assert not keys.is_plain({f"ﬃ{n}": 1 for n in range(20_001)})
+
+
+def test_a_long_key_is_not_folded() -> None:
+    """Ours: normalising a long run of marks takes a time that grows with its square."""
+    keys = Keys({"p" * 4000, "method"})
+    assert keys.is_plain({"\u0345" * 8000 + "\u0334" * 8000: 1})

@@ -43,7 +43,8 @@ def _title(verdict: Verdict) -> str:
         return f"never answered: {_asked(verdict)}"
     if verdict.kind in {"blank", "unreadable", "batch"}:
         return {"blank": "(blank line)", "unreadable": "(no message)", "batch": "a batch"}[verdict.kind]
-    method = verdict.method or "?"
+    # A peer's own words: a long one would take seconds to look through, and hide all that stands behind it.
+    method = (verdict.method or "?")[:100]
     tool = f" {verdict.tool[:40]}" if verdict.tool else ""
     ident = f" #{shown_id(verdict.value['id'])}" if "id" in verdict.value else ""
     if verdict.kind in {"request", "notification"}:

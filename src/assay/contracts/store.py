@@ -31,6 +31,39 @@ _USERS: dict[bytes, "WeakSet[Any]"] = {}
 
 _held = 0
 
+WAITING: Final = 256 << 20
+"""Bytes that the texts of all schemas together may take, of all servers and sessions. Equal ones are kept once."""
+
+_TEXTS: dict[bytes, list[Any]] = {}
+"""Each text that somebody keeps, with the number of those who do."""
+
+_waiting = 0
+
+
+def hold(text: bytes) -> bytes | None:
+    """Return *text*, or an equal one that is kept already; None if there is no room for it. `let_go` ends that."""
+    global _waiting  # noqa: PLW0603 - one store, one account of what it holds
+    known = _TEXTS.get(text)
+    if known is None:
+        if _waiting + len(text) > WAITING:
+            return None
+        _waiting += len(text)
+        known = _TEXTS[text] = [text, 0]
+    known[1] += 1
+    kept: bytes = known[0]
+    return kept
+
+
+def let_go(text: bytes) -> None:
+    """One of those who keep *text* does no more."""
+    global _waiting  # noqa: PLW0603 - as above
+    known = _TEXTS.get(text)
+    if known is not None:
+        known[1] -= 1
+        if known[1] == 0:
+            del _TEXTS[text]
+            _waiting -= len(text)
+
 
 def compiled(schema: Any) -> Compiled | Refusal:
     """*schema*, admitted and compiled, or why not. The same object for the same text."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 import orjson
 
 from assay.contracts.headers import ParamHeaders, param_headers
-from assay.contracts.store import compiled, of_text
+from assay.contracts.store import compiled, hold, let_go, of_text
 from assay.engine.admission import Refusal, SchemaLimits, too_long
 from assay.engine.budget import affordable
 from assay.engine.compiled import Compiled
@@ -24,6 +24,9 @@ from assay.verdict import Violation
 
 MOST_ASIDE: Final = 500
 """Entries of one list that are set aside one by one. The largest server that we know of lists under 300 tools."""
+
+_LONGEST_ASIDE: Final = 1024
+"""Characters of a name that is remembered as set aside; the specification asks for 128 at most."""
 
 
 class Contract:
@@ -51,8 +54,8 @@ class Contract:
         self.ready = False
         # As text: a schema takes 25 times as much once it is read, and one that nobody calls is never compiled.
         self._texts = {"inputSchema": _text(input_schema), "outputSchema": _text(output_schema)}
-        self.size = sum(len(text) for text in self._texts.values() if isinstance(text, bytes))
-        """Bytes of the text of both schemas."""
+        self.size = 4 * len(name) + sum(len(text) for text in self._texts.values() if isinstance(text, bytes))
+        """Bytes of its name and of the text of both schemas, at most."""
         self.valid_input: Callable[[Any], bool] = _nothing
         self.valid_output: Callable[[Any], bool] = _nothing
 
@@ -81,6 +84,12 @@ class Contract:
         if isinstance(repeated, list):
             refused += [("inputSchema", each) for each in repeated]
         return refused
+
+    def __del__(self) -> None:
+        # Counted by hand: bytes cannot be referred to weakly.
+        for text in getattr(self, "_texts", {}).values():
+            if isinstance(text, bytes):
+                let_go(text)
 
     def release(self) -> None:
         """Lets go of what was compiled: it is compiled again when it is next needed."""
@@ -131,7 +140,10 @@ def _text(schema: Any) -> Any:
     except orjson.JSONEncodeError:
         return compiled(schema)
     limits = SchemaLimits()
-    return text if len(text) <= limits.size else too_long(limits)
+    if len(text) > limits.size:
+        return too_long(limits)
+    kept = hold(text)
+    return kept if kept is not None else Refusal("contract/schema-size", "", "room for one more schema", "none")
 
 
 def _read(schema: Any, text: Any) -> Any:
@@ -286,7 +298,7 @@ class Tools:
     def set_aside(self, name: str) -> None:
         """Nobody is to call this tool until a list brings it back as it should be."""
         self._drop(name)
-        if len(self._aside) < self._limit:
+        if len(self._aside) < self._limit and len(name) <= _LONGEST_ASIDE:
             self._aside.add(name)
         else:
             self._forgetful = True

@@ -70,6 +70,8 @@ class Talk:
         self.wire = wire
         self._posts: dict[Id, deque[Post]] = {}
         self._tokens: dict[Id, Post] = {}
+        self._streaming: dict[Post, int] = {}
+        """Those of the posts that take a stream, in their order, with how many answers each waits for."""
         self._listeners: list[Stream] = []
         self._streams: OrderedDict[int, Stream] = OrderedDict()
         self._kept: deque[tuple[bytes, Id | None]] = deque()
@@ -137,10 +139,13 @@ class Talk:
             # The bad ones of a batch.
             for entry in render.entries(heard.move.to_client):
                 post.answer(entry)
+        if post.as_stream and due:
+            self._streaming[post] = len(due)
         for each, ident in due:
             self._posts.setdefault(ident, deque()).append(post)
             if each.exchange is not None and each.exchange.token is not None:
                 self._tokens[each.exchange.token] = post
+                post.tokens.append(each.exchange.token)
         if self.session is not None and due:
             self.session.open_streams.add(post.end)
         return post
@@ -165,7 +170,16 @@ class Talk:
         post = posts.popleft()
         if not posts:
             del self._posts[ident]
-        self._tokens = {token: each for token, each in self._tokens.items() if each is not post or post.due - {ident}}
+        left = self._streaming.get(post, 0) - 1
+        if left > 0:
+            self._streaming[post] = left
+        else:
+            self._streaming.pop(post, None)
+        if not post.due or post.due == {ident}:
+            # Nothing else is due there: a batch has up to a thousand, so each of its answers must cost little.
+            for token in post.tokens:
+                if self._tokens.get(token) is post:
+                    del self._tokens[token]
         return post
 
     def _answer(self, frame: bytes, ident: Any) -> None:
@@ -291,12 +305,10 @@ class Talk:
         post = self._tokens.get(token) if isinstance(token, str | int) else None
         if post is not None and post.as_stream:
             return post
-        posts = list(dict.fromkeys(post for each in self._posts.values() for post in each if post.as_stream))
-        if len(posts) == 1:
-            return posts[0]
-        if self._listeners:
-            return self._listeners[-1]
-        return posts[-1] if posts else None
+        last = next(reversed(self._streaming), None)
+        if len(self._streaming) == 1:
+            return last
+        return self._listeners[-1] if self._listeners else last
 
     def _keep(self, frame: bytes, asked: Id | None) -> None:
         """Keeps a message until somebody listens. A request that is dropped is answered, or the server would wait."""
@@ -420,6 +432,8 @@ class Talk:
                 post.answer(lost(ident, reason), ident)
             self._finish(post)
         self._posts.clear()
+        self._streaming.clear()
+        self._tokens.clear()
 
 
 def refusal(heard: Heard, *, patient: bool) -> Whole | None:

@@ -209,6 +209,8 @@ class Post(Stream):
         self._only_answers = True
         self.due: set[Hashable] = set()
         """The requests that are not answered yet."""
+        self.tokens: list[Any] = []
+        """The progress tokens of its requests."""
         self.cancelled: set[Hashable] = set()
         """Those of them that need not be answered."""
 

@@ -16,6 +16,7 @@ from assay.edges.guard.http_to_http.forwarding import UpstreamHead
 from assay.edges.guard.http_to_http.target import Answered, NoAnswerError, Target
 from assay.edges.http.asking import address_of, headers_of
 from assay.edges.http.door import METADATA, Door
+from assay.edges.http.quotas import Full
 from assay.edges.http.replies import JSON, Pairs, Receive, Route, Send, reads, refuse, shared
 
 _ISSUERS: Final = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
@@ -25,6 +26,9 @@ _MOST: Final = 256 << 10
 """Bytes of a document; they have one or two thousand."""
 
 _SECONDS: Final = 15.0
+
+_AT_ONCE: Final = 16
+"""Documents of one server that are asked for at once: nobody has shown who it is yet."""
 
 _POINTER: Final = re.compile(rb'(resource_metadata\s*=\s*)"([^"]*)"', re.IGNORECASE)
 
@@ -102,6 +106,16 @@ class Discovery:
         return document
 
     async def _pass(self, path: str, own: str, ours: Pairs, send: Send) -> None:
+        if self._target.documents >= _AT_ONCE:
+            await Full(503, "too many requests at once").refuse(send, ours)
+            return
+        self._target.documents += 1
+        try:
+            await self._passed(path, own, ours, send)
+        finally:
+            self._target.documents -= 1
+
+    async def _passed(self, path: str, own: str, ours: Pairs, send: Send) -> None:
         try:
             pairs = self._target.with_own([(b"accept", b"application/json")])
             async with asyncio.timeout(_SECONDS), self._target.ask("GET", pairs, path=path) as answered:

@@ -29,6 +29,9 @@ LONGEST_ID: Final = 1024
 REMEMBERED_BYTES: Final = 64 << 10
 """Of what was sent in place of an event, to be remembered; nearly all are errors of a kilobyte."""
 
+REMEMBERED_BY_ALL: Final = 64 << 20
+"""Bytes of events that are remembered, of all sessions together: those used longest ago are forgotten first."""
+
 CLIENTS: Final = 1000
 """Clients without sessions, told apart by their authorization, whose tools are remembered; the last ones that asked."""
 
@@ -78,9 +81,15 @@ class Stream:
 class Talk:
     """One conversation."""
 
-    __slots__ = ("_known", "broken", "client", "hands", "ident", "origin", "overseer", "renewed", "used", "who")
+    __slots__ = (
+        "_count", "_known", "broken", "client", "hands", "ident", "origin", "overseer", "remembered", "renewed",
+        "used", "who",
+    )  # fmt: skip
 
-    def __init__(self, overseer: Overseer, who: Who, ident: bytes | None, now: float) -> None:
+    def __init__(
+        self, overseer: Overseer, who: Who, ident: bytes | None, now: float, count: Callable[[int], None]
+    ) -> None:
+        """*count* is told how many bytes more, or fewer, are remembered of its events."""
         self.overseer = overseer
         self.who = who
         self.ident = ident
@@ -96,11 +105,14 @@ class Talk:
         """The conversation of the session, where this is one of somebody of whom that is not known yet."""
         self.client: _Client | None = None
         """What this request shares with others that have no session either."""
+        self.remembered = 0
+        """Bytes that are remembered of its events."""
+        self._count = count
         self._known: OrderedDict[bytes, Known] = OrderedDict()
 
     def joined(self, who: Who, now: float) -> "Talk":
         """The same conversation, for somebody who may prove to be of it, and only listens until then."""
-        made = Talk(self.overseer, who, self.ident, now)
+        made = Talk(self.overseer, who, self.ident, now, lambda _: None)
         made._known = self._known
         made.origin = self
         return made
@@ -131,9 +143,28 @@ class Talk:
         if before is not None and before.digest is not None:
             # The same id with something else: what came first is what a client may have seen.
             return
+        if self.origin is not None:
+            # What belongs to the session is remembered, and counted, there.
+            self.origin._remember(ident, known)
+            return
+        more = _weight(ident, known)
+        if before is not None:
+            more -= _weight(ident, before)
         self._known[ident] = known
         if len(self._known) > REMEMBERED:
-            self._known.popitem(last=False)
+            more -= _weight(*self._known.popitem(last=False))
+        self.remembered += more
+        self._count(more)
+
+    def forget_events(self) -> None:
+        """Remember none of its events any longer."""
+        self._known.clear()
+        freed, self.remembered = self.remembered, 0
+        self._count(-freed)
+
+
+def _weight(ident: bytes, known: Known) -> int:
+    return 300 + len(ident) + len(known.sent or b"")
 
 
 def _digest(data: bytes) -> bytes:
@@ -171,6 +202,7 @@ class Talks:
         self._unproved: WeakValueDictionary[tuple[Who, str], _Client] = WeakValueDictionary()
         """Those whom the server has not let in yet, while they ask: anybody can make up a token."""
         self._asked: OrderedDict[tuple[str, bytes, Id], Talk] = OrderedDict()
+        self._remembered = 0
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -199,7 +231,7 @@ class Talks:
 
     def opening(self, who: Who) -> Talk:
         """A conversation that is about to open with `initialize`."""
-        return Talk(self._oversight.begin(), who, None, self._clock())
+        return Talk(self._oversight.begin(), who, None, self._clock(), self._count)
 
     def adopted(self, ident: bytes, who: Who, revision: str, *, listens: bool = False) -> Talk:
         """
@@ -217,7 +249,7 @@ class Talks:
         tools = known.tools if known is not None else None
         opened = known.revision if known is not None else None
         overseer = self._oversight.begin(session=ident.decode("latin-1"), revision=opened or revision, tools=tools)
-        talk = Talk(overseer, who, ident, self._clock())
+        talk = Talk(overseer, who, ident, self._clock(), self._count)
         talk.origin = origin
         return talk
 
@@ -257,6 +289,7 @@ class Talks:
             return
         del self._sessions[talk.ident, talk.who]
         self._unname(talk, talk.ident)
+        talk.forget_events()
         left = self._each[talk.who.principal] - 1
         if left:
             self._each[talk.who.principal] = left
@@ -307,7 +340,7 @@ class Talks:
             overseer = client.spare.pop()
         else:
             overseer = self._oversight.begin(revision=revision, tools=client.tools, lock=client.lock)
-        talk = Talk(overseer, who, None, 0.0)
+        talk = Talk(overseer, who, None, 0.0, self._count)
         talk.client = client
         return talk
 
@@ -342,6 +375,15 @@ class Talks:
         if client is None:
             client = self._unproved[key] = _Client(self._oversight.tools(), self._oversight.inspection())
         return client
+
+    def _count(self, more: int) -> None:
+        """Bound what is remembered of events, of all sessions together."""
+        self._remembered += more
+        if more > 0 and self._remembered > REMEMBERED_BY_ALL:
+            for talk in list(self._sessions.values()):
+                talk.forget_events()
+                if self._remembered <= REMEMBERED_BY_ALL // 2:
+                    return
 
     # ── what servers ask ─────────────────────────────────────────────────────────────────────────────────────────────
 

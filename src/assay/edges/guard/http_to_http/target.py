@@ -56,7 +56,7 @@ class Answered(NamedTuple):
 class Target:
     """One server."""
 
-    __slots__ = ("_client", "_own", "_replaced", "_url", "has_query", "origin", "path")
+    __slots__ = ("_client", "_own", "_replaced", "_url", "documents", "has_query", "origin", "path")
 
     def __init__(self, url: str, headers: Pairs = ()) -> None:
         """
@@ -69,8 +69,10 @@ class Target:
         self.path = self._url.path
         self.has_query = bool(self._url.query)
         """Whether the operator's URL has a query: then no client may add to it."""
+        self.documents = 0
+        """How many documents beside the endpoint are being asked for."""
         self._own = list(headers)
-        self._replaced = {name for name, _ in headers}
+        self._replaced = {name.replace(b"_", b"-") for name, _ in headers}
         self._client = httpx.AsyncClient(
             # A proxy of the environment is for hosts elsewhere.
             trust_env=not leads_here(self._url.host),
@@ -114,8 +116,12 @@ class Target:
             response.stream = request.stream = _NOTHING
 
     def with_own(self, pairs: Pairs) -> list[tuple[bytes, bytes]]:
-        """These headers, with those of the operator in place of any that have the same name."""
-        return [*(pair for pair in pairs if pair[0] not in self._replaced), *self._own]
+        """
+        These headers, with those of the operator in place of any that have the same name.
+
+        To servers behind CGI or WSGI a name with underscores is the same as one with hyphens.
+        """
+        return [*(pair for pair in pairs if pair[0].replace(b"_", b"-") not in self._replaced), *self._own]
 
     async def close(self) -> None:
         """Ends every connection."""
