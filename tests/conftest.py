@@ -16,3 +16,17 @@ def shared() -> Path:
     if not path.is_dir():
         pytest.skip(f"no reference data at {path} (set ASSAY_SHARED)")
     return path
+
+
+SLOW = (
+    *("test_lies_over_http", "test_children_conformance", "test_lock_command", "test_real_servers"),
+    *("test_remote_peers", "test_remote_failures", "test_children_sessions", "test_messages", "test_lies"),
+    *("test_docs", "test_quick_look", "test_official_clients", "test_proxy_clients", "test_children_stateless"),
+)
+"""Files that take longest, longest first."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start the longest files first: a file runs on one worker, and the last one must not run alone."""
+    rank = {name: number for number, name in enumerate(SLOW)}
+    items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
