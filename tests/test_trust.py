@@ -224,6 +224,63 @@ def test_other_commands_name_the_file_that_they_take_settings_from(checkout: Pat
         assert f"settings from {checkout}/pyproject.toml" in assay(checkout, *command).stderr
 
 
+@pytest.mark.parametrize("link", ["runs", "runs/mcp_server", "runs/mcp_server/envelope_validation"])
+def test_the_journal_does_not_follow_a_link_of_the_directory(checkout: Path, link: str) -> None:
+    victim = linked(checkout, link)
+    done = guard(checkout)
+    assert f"assay: no journal: {link} is a link to elsewhere; give --journal DIR\n" in done.stderr
+    assert done.returncode == 0
+    assert stopped(done)
+    assert sorted(path.name for path in victim.iterdir()) == OLD
+
+
+@pytest.mark.parametrize("link", ["runs", "runs/mcp_server", "runs/mcp_server/flights"])
+def test_the_last_messages_of_a_session_do_not_follow_a_link_of_the_directory(checkout: Path, link: str) -> None:
+    victim = linked(checkout, link)
+    # A server that ends first leaves a file of the last messages.
+    done = assay(checkout, "guard", "--quiet", "--", sys.executable, "-c", "input()", said=SAID)
+    wanted = f"assay: no flight recorder: {link} is a link to elsewhere; give --set guard.flights=DIR\n"
+    assert wanted in done.stderr
+    assert sorted(path.name for path in victim.iterdir()) == OLD
+
+
+@pytest.mark.parametrize(
+    "options", [("--journal", "runs"), ("--set", "journal.directory=runs"), ("--config", "mine.toml")]
+)
+def test_a_journal_that_was_asked_for_may_be_behind_a_link(checkout: Path, options: tuple[str, ...]) -> None:
+    victim = linked(checkout, "runs")
+    (checkout / "mine.toml").write_text('[journal]\ndirectory = "runs"\n')
+    done = guard(checkout, *options)
+    assert "no journal" not in done.stderr
+    assert len(list(victim.glob("2*.jsonl"))) > 1
+
+
+def test_the_usual_place_counts_behind_a_link_if_the_operator_names_it(checkout: Path) -> None:
+    linked(checkout, "runs")
+    usual = "[journal]\ndirectory = 'runs/mcp_server/envelope_validation'\n"
+    (checkout / "assay.toml").write_text(usual)
+    assert "assay: no journal: runs is a link" in guard(checkout).stderr
+    (checkout / "assay.toml").write_text(usual + "payloads = true\n")
+    assert assay(checkout, "trust", "assay.toml", "--yes").returncode == 0
+    assert "no journal" not in guard(checkout).stderr
+    assert len(records(checkout)) == 1
+
+
+OLD = ["20200101T000000Z-00000000.jsonl", "flight-20200101T000000Z-1.jsonl"]
+
+
+def linked(checkout: Path, link: str) -> Path:
+    """A directory with files of somebody else, to which *link* leads."""
+    victim = checkout.parent / "victim"
+    victim.mkdir()
+    for name in OLD:
+        (victim / name).write_text("{}\n")
+    place = checkout / link
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to(victim)
+    return victim
+
+
 # ── what is weaker ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -282,6 +339,26 @@ def test_the_stricter_direction_counts_and_the_weaker_does_not(
 ) -> None:
     assert ignored(tmp_path, stricter) == []
     assert ignored(tmp_path, weaker) == [name]
+
+
+def test_settings_that_bound_each_other_are_judged_together(tmp_path: Path) -> None:
+    small = "[journal]\nbytes = 5000\ntotal_bytes = 8000\n"
+    assert ignored(tmp_path, small) == ["journal.bytes", "journal.total_bytes"]
+    assert load_cautiously({}, tmp_path).settings == Settings()
+    usual = 1 << 30
+    assert ignored(tmp_path, f"[journal]\nbytes = 5000\ntotal_bytes = {usual}\n") == ["journal.bytes"]
+    assert ignored(tmp_path, small, "journal.bytes=6000") == ["journal.total_bytes"]
+    assert ignored(tmp_path, small, "journal.bytes=6000", "journal.total_bytes=7000") == []
+
+
+def test_settings_that_bound_each_other_can_be_trusted(checkout: Path) -> None:
+    (checkout / "assay.toml").write_text("[journal]\nbytes = 5000\ntotal_bytes = 8000\n")
+    assert "ignored, as it weakens the guard: journal.bytes = 5000" in guard(checkout).stderr
+    done = assay(checkout, "trust", "assay.toml", "--yes")
+    assert (done.returncode, done.stdout.count("  journal.")) == (0, 2)
+    assert guard(checkout).stderr.count("assay: ") == 1
+    # An option that needs a line of the file.
+    assert guard(checkout, "--set", "journal.total_bytes=9000").returncode == 0
 
 
 def test_a_line_is_compared_with_what_options_and_variables_say(tmp_path: Path) -> None:

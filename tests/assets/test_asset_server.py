@@ -22,7 +22,7 @@ from catalogues import variables, written
 from assay.assets.methods import Methods
 from assay.assets.server import AssetServer
 from assay.assets.sources import Catalogue
-from assay.conversation import Conversation
+from assay.conversation import Conversation, Facts
 from assay.limits import Limits
 from assay.response import ResponseEnvelope, Tiers
 from assay.response.enveloper import REQUEST_IDS
@@ -91,6 +91,30 @@ def test_bad_input_gets_one_clear_answer_and_the_next_line_is_served(
 @pytest.mark.parametrize("frame", [b"", b"  \r", b'{"jsonrpc":"2.0","method":"list_schemas"}'])
 def test_blank_lines_and_notifications_are_not_answered(server: AssetServer, frame: bytes) -> None:
     assert list(server.respond(frame)) == []
+
+
+@pytest.mark.parametrize("garbage", [b"}", b"[]", b"5", b'{"jsonrpc":"2.0","id":true,"method":"list_schemas"}'])
+@pytest.mark.parametrize("revision", [None, "2025-11-25"])
+def test_garbage_is_answered_only_so_often_in_a_row(methods: Methods, garbage: bytes, revision: str | None) -> None:
+    server = opened(methods, revision) if revision else AssetServer(methods)
+    assert [len(server.respond(garbage)) for _ in range(20)] == [1] * 16 + [0] * 4
+    good = request(7, "ping" if revision else "list_schemas")
+    assert said(server, good)[0]["id"] == 7
+    assert len(server.respond(garbage)) == 1
+
+
+def test_what_has_an_id_is_answered_amid_garbage(methods: Methods) -> None:
+    server = AssetServer(methods, limits=Limits(garbage_answers=1, frame_bytes=200))
+    assert [len(server.respond(b"}")) for _ in range(2)] == [1, 0]
+    for _ in range(3):
+        assert said(server, b'{"id":1,"method":"list_schemas"}')[0]["id"] == 1
+        assert said(server, b"x" * 300)[0]["result"] == TOO_LARGE
+    assert list(server.respond(b"}")) == []
+
+
+def test_garbage_over_http_is_always_answered(methods: Methods) -> None:
+    server = AssetServer(methods, limits=Limits(garbage_answers=1))
+    assert [len(server.hear(b"}", Facts("http")).said) for _ in range(3)] == [1, 1, 1]
 
 
 # ── opening an MCP conversation ──────────────────────────────────────────────────────────────────────────────────────

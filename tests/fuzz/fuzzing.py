@@ -10,6 +10,7 @@ runs from then on.
 """
 
 import hashlib
+import re
 import subprocess
 import sys
 import time
@@ -110,15 +111,35 @@ def guided(name: str, seconds: float) -> int:
 
 def main(seconds: float, names: list[str]) -> int:
     """Every target for so many *seconds*; the exit status."""
-    if find_spec("atheris") is None:
-        failures = 0
-        for name in names:
-            ran, failed = at_random(name, seconds, Random())
-            print(f"{name}: {ran:,} inputs, {failed} failed (without atheris: at random)", flush=True)
-            failures += failed
-        return int(failures > 0)
-    return max(guided(name, seconds) for name in names)
+    fails = _fails_at_random if find_spec("atheris") is None else _fails_guided
+    failed = sum([fails(name, seconds) for name in names])
+    print(f"{failed} of {len(names)} targets failed" if failed else "no failures")
+    return int(failed > 0)
+
+
+def _fails_at_random(name: str, seconds: float) -> bool:
+    ran, failed = at_random(name, seconds, Random())
+    print(f"{name}: {ran:,} inputs, {failed} failed (without atheris: at random)", flush=True)
+    return failed > 0
+
+
+def _fails_guided(name: str, seconds: float) -> bool:
+    print(f"{name}: for {seconds:g} s", flush=True)
+    return guided(name, seconds) != 0
+
+
+def run(arguments: list[str]) -> int:
+    """The same for words of a command line. What is wrong with those is one line, and the exit status 2."""
+    time_given, names = (arguments[0] if arguments else ""), arguments[1:] or list(targets())
+    unknown = [name for name in names if name not in targets()]
+    if not re.fullmatch(r"\d+(\.\d+)?", time_given) or float(time_given) <= 0:
+        print(f"fuzz: TIME is a number of seconds above 0, found {time_given!r}", file=sys.stderr)
+        return 2
+    if unknown:
+        print(f"fuzz: {unknown[0]!r} is no target; there are {', '.join(targets())}", file=sys.stderr)
+        return 2
+    return main(float(time_given), names)
 
 
 if __name__ == "__main__":
-    sys.exit(main(float(sys.argv[1]), sys.argv[2:] or list(targets())))
+    sys.exit(run(sys.argv[1:]))

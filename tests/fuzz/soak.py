@@ -251,7 +251,14 @@ def _is_stream(answer: Any) -> bool:
 
 # ── what is spoken to ────────────────────────────────────────────────────────────────────────────────────────────────
 
-GUARDS = ("sc", "sh", "hc", "hh")
+GUARDS = {
+    "sc": "a client over STDIO, a server in a child process",
+    "sh": "a client over STDIO, a server at a URL",
+    "hc": "clients over HTTP, servers in child processes",
+    "hh": "clients over HTTP, a server at a URL",
+}
+"""Guards by who speaks to them, and whom they speak to."""
+
 TARGETS = ("serve-stdio", "serve-http", *(f"{guard}-{mode}" for guard in GUARDS for mode in ("enforce", "audit")))
 
 
@@ -309,8 +316,17 @@ def soak(name: str, count: int, seed: int, messages: Sequence[Any]) -> None:
         one.run(Random(f"{name} {seed}"), messages, count)
 
 
+def described(name: str) -> str:
+    """What is spoken to, for people."""
+    if name.startswith("serve-"):
+        return f"{name}: assay serve over {name.removeprefix('serve-').upper()}"
+    guard, _, mode = name.partition("-")
+    return f"{name}: assay guard --mode {mode}, {GUARDS[guard]}"
+
+
 def main(count: int, names: Sequence[str]) -> int:
     """Runs *count* frames in all; the exit status."""
+    print("\n".join(map(described, names)), flush=True)
     messages = all_messages()
     share = max(1, count // len(names))
     failed = 0
@@ -323,11 +339,25 @@ def main(count: int, names: Sequence[str]) -> int:
                 soak(name, part, done, messages)
                 done += part
         except WrongError as wrong:
-            failed = 1
+            failed += 1
             print(f"{name}: after {done:,}: {str(wrong)[:6000]}", flush=True)
         print(f"{name}: {done:,} frames in {time.monotonic() - began:.0f} s", flush=True)
-    return failed
+    print(f"{failed} of {len(names)} targets failed" if failed else "no failures")
+    return int(failed > 0)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """The same for words of a command line. What is wrong with those is one line, and the exit status 2."""
+    count, names = (arguments[0] if arguments else ""), arguments[1:] or TARGETS
+    unknown = [name for name in names if name not in TARGETS]
+    if not count.isdecimal() or int(count) < 1:
+        print(f"soak: FRAMES is a whole number of 1 or more, found {count!r}", file=sys.stderr)
+        return 2
+    if unknown:
+        print(f"soak: {unknown[0]!r} is no target; there are {', '.join(TARGETS)}", file=sys.stderr)
+        return 2
+    return main(int(count), names)
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), sys.argv[2:] or TARGETS))
+    sys.exit(run(sys.argv[1:]))

@@ -1,9 +1,12 @@
 """A short run of everything that `make fuzz` and `make soak` run for long, the same each time; and every kept seed."""
 
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
+import fuzzing
 import pytest
+import soak as soaking
 from fuzzing import at_random, seeds_of
 from mutations import frame, seeds
 from soak import TARGETS, soak
@@ -35,3 +38,37 @@ def test_the_same_seed_gives_the_same_frames() -> None:
 @pytest.mark.parametrize("name", TARGETS)
 def test_no_changed_message_ends_a_process_or_stays_without_an_answer(name: str) -> None:
     soak(name, 1000 if name.startswith(("serve-stdio", "sc")) else 200, 1, seeds())
+
+
+@pytest.mark.parametrize(
+    ("run", "arguments", "told"),
+    [
+        (soaking.run, ["abc"], "soak: FRAMES is a whole number of 1 or more, found 'abc'\n"),
+        (soaking.run, ["0"], "soak: FRAMES is a whole number of 1 or more, found '0'\n"),
+        (soaking.run, [], "soak: FRAMES is a whole number of 1 or more, found ''\n"),
+        (soaking.run, ["1", "xx"], "soak: 'xx' is no target; there are serve-stdio, "),
+        (fuzzing.run, ["abc"], "fuzz: TIME is a number of seconds above 0, found 'abc'\n"),
+        (fuzzing.run, ["1", "xx"], "fuzz: 'xx' is no target; there are syntax"),
+    ],
+)
+def test_a_slip_on_the_command_line_is_one_line(
+    run: Callable[[list[str]], int], arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(arguments) == 2
+    found = capsys.readouterr()
+    assert found.err.startswith(told)
+    assert (found.err.count("\n"), found.out) == (1, "")
+
+
+def test_a_soak_says_what_is_spoken_to_and_whether_anything_failed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert soaking.run(["20", "sc-enforce"]) == 0
+    first, *_, last = capsys.readouterr().out.splitlines()
+    told = "sc-enforce: assay guard --mode enforce, a client over STDIO, a server in a child process"
+    assert (first, last) == (told, "no failures")
+
+
+def test_failures_of_a_soak_are_counted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    # Nothing answers in no time.
+    monkeypatch.setattr(soaking, "SECONDS", 0)
+    assert soaking.run(["2", "serve-stdio", "sc-audit"]) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "2 of 2 targets failed"

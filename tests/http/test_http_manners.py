@@ -321,6 +321,43 @@ def test_a_head_that_is_too_long_is_431(service: Service, lines: list[bytes]) ->
         assert wire.rest() == b""
 
 
+@pytest.mark.parametrize("cut", [0, 50_000], ids=["in-one-piece", "begun-behind-a-body"])
+def test_a_head_of_more_than_64_kib_is_too_long_however_it_comes(service: Service, cut: int) -> None:
+    headers = {"host": "localhost", **JSON, "content-length": str(len(ASKED))}
+    long = head("POST", "/mcp", {**headers, "x": "x" * (64 << 10)})
+    with service.open() as wire:
+        wire.send(head("POST", "/mcp", headers) + ASKED + long[:cut])
+        assert good(wire.answer())
+        wire.send(long[cut:] + ASKED)
+        found = wire.answer()
+        assert (found.status, found.header("connection")) == (431, "close")
+        assert wire.rest() == b""
+    assert good(service.post(ASKED, x="x" * 65_000))
+
+
+ODD = {
+    "underscores": {"Mcp_Session_Id": "a"},
+    "an-underscore": {"mcp-session_id": "a"},
+    "underscored-type": {"content_type": "text/plain"},
+    "two-words": {"last-event-id": "a b"},
+    "two-methods": {"mcp-method": "ping pong"},
+    "token": {"authorization": b"Bearer \xe4"},
+}
+
+
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+def test_a_header_that_can_be_read_in_two_ways_is_refused(service: Service, odd: dict[str, Any]) -> None:
+    with service.open() as wire:
+        wire.say("POST", "/mcp", ASKED, {**JSON, **odd})
+        assert wire.answer().status == 400
+
+
+def test_an_underscore_in_a_header_that_nobody_decides_by_is_fine(service: Service) -> None:
+    with service.open() as wire:
+        wire.say("POST", "/mcp", ASKED, {**JSON, "x_forwarded_for": "a"})
+        assert good(wire.answer())
+
+
 def test_an_address_that_is_too_long_is_refused(service: Service) -> None:
     with service.open() as wire:
         wire.send(b"GET /" + b"x" * 100_000)

@@ -104,6 +104,7 @@ class AssetServer:
         self._tier = tier or methods.tier
         self._conversation = Conversation(limits=limits, revision=revision)
         self._unopened = revision is None
+        self._garbage = 0
         # Our own tools need not be listed to be known: calls are held to their contracts from the first one on.
         self._conversation.tools.adopt(_CONTRACTS)
 
@@ -254,17 +255,36 @@ class AssetServer:
         if isinstance(value, Violation):
             if framing.is_blank(frame):
                 return Turn(verdict(Party.CLIENT, frame, "blank", None, None, None, Findings(())))
-            return _refused(frame, "unreadable", None, (value,))
+            return self._unreadable(_refused(frame, "unreadable", None, (value,)), transport)
         if isinstance(value, dict) and is_mcp(value):
+            self._garbage = 0
             return None
         kind = envelope.classify(value, envelope.MCP, self._limits.id_bytes)
         if kind not in ("request", "notification"):
             faults = tuple(envelope.check_call(value, _BARE, id_limit=self._limits.id_bytes))
             if faults:
-                return _refused(frame, "unreadable", value, faults[: self._limits.violations])
+                refused = _refused(frame, "unreadable", value, faults[: self._limits.violations])
+                return refused if _usable_id(value) else self._unreadable(refused, transport)
+        self._garbage = 0
         if "id" not in value:
             return Turn(verdict(Party.CLIENT, frame, "notification", value, None, None))
         return self._bare_request(frame, value)
+
+    def _unreadable(self, turn: Turn, transport: str) -> Turn:
+        """
+        What comes of a frame that belongs to no request: over standard streams the answers stop after so many in a row.
+
+        Over HTTP each request is answered. So is each frame that is too long, which has an answer of its own.
+        """
+        if transport == "http":
+            return turn
+        self._garbage += 1
+        if self._garbage <= self._limits.garbage_answers:
+            return turn
+        heard = turn.verdict
+        findings = Findings(heard.violations, heard.more)
+        silent = verdict(Party.CLIENT, heard.frame, heard.kind, heard.value, None, None, findings)
+        return Turn(silent, (), (), turn.code)
 
     def _bare_request(self, frame: bytes, message: dict[str, Any]) -> Turn:
         method, params = message["method"], message.get("params", {})
@@ -291,11 +311,16 @@ def _refused(
 ) -> Turn:
     """A frame that the bare door does not take."""
     if back is None:
-        ident = value.get("id") if isinstance(value, dict) else None
-        usable = isinstance(ident, str | int | float) and not isinstance(ident, bool)
-        back = render.refusal(render.id_token(frame, ident) if usable else None, wrong, more, None)
+        token = render.id_token(frame, value["id"]) if _usable_id(value) else None
+        back = render.refusal(token, wrong, more, None)
     heard = verdict(Party.CLIENT, frame, kind, value, None, None, Findings(wrong, more, None, back))
     return Turn(heard, (back,), (), _code(heard))
+
+
+def _usable_id(value: Any) -> bool:
+    """Whether *value* has an id that an answer on the bare door can carry."""
+    ident = value.get("id") if isinstance(value, dict) else None
+    return isinstance(ident, str | int | float) and not isinstance(ident, bool)
 
 
 def _exact_params(request: Verdict) -> Any:

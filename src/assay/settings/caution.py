@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from time import gmtime, strftime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from assay.settings.loading import settings_of
 from assay.settings.places import Found, Log, found_file, own_variables
 from assay.settings.sections import Settings
 
 if TYPE_CHECKING:
+    from assay.settings.known import Path
     from assay.settings.sources import Given
     from assay.settings.weakening import Weakening
 
@@ -27,6 +27,8 @@ class Cautious(NamedTuple):
 
     settings: Settings
     ignored: "tuple[Weakening, ...]" = ()
+    given: "frozenset[Path]" = frozenset()
+    """What the operator has set: by a variable, an option, or a file that was named or is trusted."""
 
 
 def load_cautiously(
@@ -43,48 +45,57 @@ def load_cautiously(
     *log* gets a line with the path of the file, and one that names what was ignored. Raises `SettingsError`.
     """
     found = found_file(environ, cwd, file, log, shared=False)
-    if found is None:
-        return Cautious(settings_of(Settings, None, environ, flags, log))
+    if found is None and not flags and not own_variables(environ):
+        return Cautious(Settings())
     return _weighed(environ, found, flags, log)
 
 
-def _weighed(environ: Mapping[str, str], found: Found, flags: Sequence[str], log: Log) -> Cautious:
+def _weighed(environ: Mapping[str, str], found: Found | None, flags: Sequence[str], log: Log) -> Cautious:
     from assay.settings.known import known  # noqa: PLC0415 - only a file costs it
     from assay.settings.merging import made  # noqa: PLC0415
     from assay.settings.sources import in_flags, in_table, in_variables  # noqa: PLC0415
 
     rows = known(Settings)
-    file = list(in_table(rows, found.table, found.place))
+    file = list(in_table(rows, found.table, found.place)) if found is not None else []
     rest = [*in_variables(rows, own_variables(environ), log), *in_flags(rows, flags)]
     # A mistake in a line is told, whether or not the line would count.
     settings = made(Settings, [*file, *rest])
-    if not file:
-        return Cautious(settings)
+    own = frozenset(each.path for each in rest)
+    if found is None or not file:
+        return Cautious(settings, (), own)
     log(f"settings from {found.path}")
-    if found.named:
-        return Cautious(settings)
-    ignored = _ignored(environ, found, file, rest, log)
-    if not ignored:
-        return Cautious(settings)
+    ignored = None if found.named else _ignored(environ, found, file, rest, log)
+    if ignored is None:
+        return Cautious(settings, (), own.union(each.path for each in file))
     from assay.settings.weakening import row_of  # noqa: PLC0415
 
     dropped = {each.path for each in ignored}
-    return Cautious(made(Settings, [*(each for each in file if row_of(each.path) not in dropped), *rest]), ignored)
+    kept = [each for each in file if row_of(each.path) not in dropped]
+    return Cautious(made(Settings, [*kept, *rest]) if ignored else settings, ignored, own)
 
 
 def _ignored(
     environ: Mapping[str, str], found: Found, file: "list[Given]", rest: "list[Given]", log: Log
-) -> "tuple[Weakening, ...]":
-    """What does not count of a file that was found; *log* gets a line about it."""
+) -> "tuple[Weakening, ...] | None":
+    """What does not count of a file that was found, which *log* gets a line about; None if the file is trusted."""
     from shlex import quote  # noqa: PLC0415 - only a file that weakens something costs it
 
+    from assay.settings.slips import SettingsError  # noqa: PLC0415
     from assay.settings.trust import standing  # noqa: PLC0415
     from assay.settings.weakening import weakenings  # noqa: PLC0415
 
-    weak = tuple(weakenings(file, rest, strftime("%Y-%m-%d", gmtime())))
-    state = standing(environ, found.path, found.content) if weak else "trusted"
-    if state == "trusted":
+    try:
+        weak = tuple(weakenings(file, rest, strftime("%Y-%m-%d", gmtime())))
+    except SettingsError:
+        # Variables and options that are complete with the file only: it must be one that counts as a whole.
+        if standing(environ, found.path, found.content) == "trusted":
+            return None
+        raise
+    if not weak:
         return ()
+    state = standing(environ, found.path, found.content)
+    if state == "trusted":
+        return None
     named = ", ".join(map(str, weak[:_NAMED])) + (f" and {len(weak) - _NAMED} more" if len(weak) > _NAMED else "")
     since = "which has changed since it was trusted; " if state == "changed" else ""
     log(f"ignored, as it weakens the guard: {named} ({since}assay trust {quote(found.path)} accepts it)")

@@ -56,11 +56,12 @@ class JournalSettings:
         if not self.directory:
             raise ValueError("a journal needs a directory; off is for none")
         if self.keep < 1:
-            raise ValueError("at least 1 run is kept")
+            raise ValueError(f"at least 1 run is kept, found {self.keep}")
         if self.bytes < 4096:
-            raise ValueError("a file of a journal has at least 4096 bytes")
+            raise ValueError(f"a file of a journal has at least 4096 bytes, found {self.bytes}")
         if self.total_bytes < self.bytes:
-            raise ValueError("total_bytes is at least as many as bytes, which one file may have")
+            found = f"found {self.total_bytes} where bytes is {self.bytes}"
+            raise ValueError(f"total_bytes is at least as many as bytes, which one file may have; {found}")
         if self.redact:
             from assay.journal.redaction import Redactor  # noqa: PLC0415 - most have no patterns of their own
 

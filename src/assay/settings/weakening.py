@@ -144,6 +144,9 @@ WEAKER: Final[Mapping[Path, Weaker]] = {
 }
 """How each setting is weaker. A row for a table covers everything below it, and is compared as a whole."""
 
+_TOGETHER: Final = (frozenset({("journal", "bytes"), ("journal", "total_bytes")}),)
+"""Settings that bound each other: one is judged beside the others of the same file, as it may not stand alone."""
+
 _OF_SECTION: Final = {name: [row for row in WEAKER if row[0] == name] for name in {row[0] for row in WEAKER}}
 
 
@@ -190,9 +193,16 @@ def weakenings(file: Iterable[Given], rest: Sequence[Given], today: str) -> Iter
     for path, of_row in rows.items():
         # A table that is only there sets nothing.
         if path == ("auth",) or any(given.value is not None for given in of_row):
-            alone = made(Settings, [*of_row, *rest])
+            alone = made(Settings, [*of_row, *_beside(path, rows), *rest])
             if _is_weaker(path, alone, base, today):
                 yield Weakening(path, *_shown(path, of_row, alone, base))
+
+
+def _beside(path: Path, rows: Mapping[Path, list[Given]]) -> Iterator[Given]:
+    """What else the file gives without which the setting at *path* may not stand."""
+    for group in _TOGETHER:
+        if path in group:
+            yield from (given for other_path in group - {path} for given in rows.get(other_path, ()))
 
 
 def _is_weaker(path: Path, alone: Settings, base: Settings, today: str) -> bool:

@@ -19,7 +19,16 @@ from assay.edges.http import body
 from assay.edges.http.asking import ENDPOINT, UNNAMED, Accepts, Headers, headers_of, names_revision, peeked
 from assay.edges.http.door import METADATA, Door
 from assay.edges.http.events import event, primer
-from assay.edges.http.heads import SESSION, VERSION, Refusal, RequestHead, check_accept, read_head, refuse_head
+from assay.edges.http.heads import (
+    SESSION,
+    VERSION,
+    Refusal,
+    RequestHead,
+    check_accept,
+    may_be_odd,
+    read_head,
+    refuse_head,
+)
 from assay.edges.http.probes import probes
 from assay.edges.http.quotas import Full, Quota
 from assay.edges.http.replies import (
@@ -251,6 +260,7 @@ class App:
             and (version is None or version in REVISIONS)
             and headers.get(b"connection") in _PLAIN_CONNECTIONS
             and b"content-encoding" not in headers
+            and not may_be_odd(headers, version)
             and self._accepts.read(headers.get(b"accept"))[0]
         )
         if not plain or self.stopping or self._requests.held >= self._http.requests or may_take_long(frame, headers):

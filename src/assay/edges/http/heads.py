@@ -114,6 +114,21 @@ def read_head(method: str, given: Pairs) -> RequestHead | Refusal:
     return head._replace(session=None, last_event=None) if head.is_stateless else head
 
 
+def may_be_odd(headers: Headers, revision: str | None) -> bool:
+    """
+    A quick look at headers none of which came twice: False only if `read_head` refuses none of their names and values.
+
+    A session id is not looked at: one that is odd is no session's.
+    """
+    if b"_" in b"".join(headers) or LAST_EVENT in headers:
+        return True
+    # Where there is no handshake, each message is held to this header anyway.
+    if b"mcp-method" in headers and (revision is None or handshake(revision)):
+        return True
+    token = headers.get(b"authorization")
+    return token is not None and PRINTABLE.fullmatch(token) is None
+
+
 def check_accept(head: RequestHead) -> Refusal | None:
     """Why no answer of ours would be acceptable to the client; None if one is."""
     if head.method == "DELETE" or head.as_stream or (head.as_json and head.method == "POST"):

@@ -10,6 +10,7 @@ import logging
 import socket
 from collections.abc import Callable
 from functools import partial
+from itertools import chain
 from typing import Any, ClassVar, Final, Protocol
 
 import httptools
@@ -40,6 +41,10 @@ _TOO_SLOW: Final = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\nconten
 _LAST: Final = b"connection: close\r\ncontent-length: %d\r\n\r\n"
 _ENDPOINT: Final = ENDPOINT.encode()
 _OFFERS: Final = frozenset({b"connection", b"upgrade", b"http2-settings"})
+
+
+class _HeadTooLargeError(Exception):
+    """Makes the parser stop."""
 
 
 class Served(Protocol):
@@ -135,6 +140,8 @@ class Connection(HttpToolsProtocol):
     """When the head of a request began to arrive, while it is arriving."""
     loose_bytes = 0
     """Bytes since the last that were part of a body or ended a head."""
+    largest_piece = 0
+    """Bytes of the largest piece of what came."""
     body_since = 0.0
     """When the head of the last request was whole."""
     body_bytes = 0
@@ -172,22 +179,27 @@ class Connection(HttpToolsProtocol):
         if self.head_since is None and self._answered():
             self.head_since = self.loop.time()
         self.loose_bytes += len(data)
+        self.largest_piece = max(self.largest_piece, len(data))
         self.idle_since = None
         self._unset_keepalive_if_required()
         self._parse(data)
         if self.begun is not None and not self.transport.is_closing():
             self._begin_after_all()
         if self.loose_bytes > HEAD_BYTES and not self.transport.is_closing():
-            if self._answered():
-                self.transport.write(_TOO_LARGE)
-                self.transport.close()
-            else:
-                self.transport.abort()
+            self._refuse_head()
         elif self.cycle is not None and self.cycle.more_body and not self.cycle.response_complete:
             self.body_bytes += len(data)
             self.bodies.hold(self, self.body_bytes)
         else:
             self.bodies.release(self)
+
+    def _refuse_head(self) -> None:
+        """The head of a request is too long: nothing more is read."""
+        if self._answered():
+            self.transport.write(_TOO_LARGE)
+            self.transport.close()
+        else:
+            self.transport.abort()
 
     def _parse(self, data: bytes) -> None:
         try:
@@ -195,7 +207,9 @@ class Connection(HttpToolsProtocol):
         except httptools.HttpParserUpgrade as offer:
             self._decline(data[offer.args[0] :])
         except httptools.HttpParserError:
-            self.send_400_response("Invalid HTTP request received.")
+            # A head that is too long is refused already.
+            if not self.transport.is_closing():
+                self.send_400_response("Invalid HTTP request received.")
 
     def _decline(self, rest: bytes) -> None:
         """
@@ -273,6 +287,10 @@ class Connection(HttpToolsProtocol):
         """The head of a request is there."""
         if self.parser.should_upgrade():
             return
+        # What began behind a body, in one piece with it, is not in `loose_bytes`.
+        if self.loose_bytes + self.largest_piece > HEAD_BYTES and self._head_bytes() > HEAD_BYTES:
+            self._refuse_head()
+            raise _HeadTooLargeError
         if self._could_be_answered_at_once():
             self.head_since = None
             self.loose_bytes = 0
@@ -281,6 +299,10 @@ class Connection(HttpToolsProtocol):
             self.headers = []
             return
         self._begin()
+
+    def _head_bytes(self) -> int:
+        """Of the head that is there."""
+        return len(self.url) + 4 * len(self.headers) + sum(map(len, chain.from_iterable(self.headers)))
 
     def _could_be_answered_at_once(self) -> bool:
         return (
