@@ -32,13 +32,17 @@ _ESCAPED: Final = re.compile(r"\\(?:u00[2-7]|/)")
 
 def spots(text: str, places: Tree) -> list[Spot]:
     """What stands at *places* in *text*, a JSON value without repeated keys, in its order."""
+    if len(text) >= _LONG:
+        with paused():
+            return _spots(text, places if _ESCAPED.search(text) is not None else _present(text, places))
+    return _spots(text, places)
+
+
+def _spots(text: str, places: Tree) -> list[Spot]:
     found: list[Spot] = []
     start = past_space(text, 0)
-    if len(text) >= _LONG and _ESCAPED.search(text) is None:
-        places = _present(text, places)
     if places and text[start : start + 1] == "{":
-        with paused():
-            _walk(text, start + 1, places, found, _leaves(places))
+        _walk(text, start + 1, places, found, _leaves(places))
     return found
 
 

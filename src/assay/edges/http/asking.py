@@ -7,7 +7,7 @@ from typing import Any, Final
 import orjson
 
 from assay import marks
-from assay.collector import paused
+from assay.collector import loaded
 from assay.edges.http.replies import Pairs
 from assay.lifecycle import REVISION_KEY
 from assay.limits import DEFAULT
@@ -100,8 +100,7 @@ def peeked(frame: bytes) -> Any:
     if not frame or marks.more_than(frame, DEFAULT.values):
         return None
     try:
-        with paused():
-            return orjson.loads(frame)
+        return loaded(frame)
     except orjson.JSONDecodeError:
         return None
 

@@ -78,7 +78,7 @@ class RequestHead(NamedTuple):
     @property
     def is_stateless(self) -> bool:
         """Whether the header names a revision that has neither handshake nor sessions."""
-        return self.revision in REVISIONS and self.revision is not None and not handshake(self.revision)
+        return _is_stateless(self.revision)
 
 
 _accepts: Final = Accepts()
@@ -98,20 +98,17 @@ def read_head(method: str, given: Pairs) -> RequestHead | Refusal:
         wrong = _wrong_body(headers)
     if wrong is not None:
         return wrong
-    version = headers.get(VERSION)
-    as_json, as_stream = _accepts.read(headers.get(b"accept"))
-    head = RequestHead(
-        method,
-        headers,
-        pairs,
-        headers.get(SESSION),
-        None if version is None else version.decode("ascii"),
-        headers.get(LAST_EVENT),
-        as_json,
-        as_stream,
-    )
-    # A revision without sessions gives a session id no meaning, so nothing may act on one or forward it.
-    return head._replace(session=None, last_event=None) if head.is_stateless else head
+    given_version = headers.get(VERSION)
+    version = None if given_version is None else given_version.decode("ascii")
+    session, last = headers.get(SESSION), headers.get(LAST_EVENT)
+    if _is_stateless(version):
+        # A revision without sessions gives a session id no meaning, so nothing may act on one or forward it.
+        session = last = None
+    return RequestHead(method, headers, pairs, session, version, last, *_accepts.read(headers.get(b"accept")))
+
+
+def _is_stateless(revision: str | None) -> bool:
+    return revision is not None and revision in REVISIONS and not handshake(revision)
 
 
 def may_be_odd(headers: Headers, revision: str | None) -> bool:
@@ -182,7 +179,7 @@ def _odd(name: bytes, detail: str) -> Refusal:
 
 
 def _wrong_names(headers: Headers) -> Refusal | None:
-    for name in headers:
+    for name in headers if b"_" in b"".join(headers) else ():
         if b"_" in name and is_protected(name.replace(b"_", b"-")):
             # Servers behind CGI, WSGI and some proxies read Mcp_Session_Id as Mcp-Session-Id.
             return Refusal(400, f"the header {shown_name(name)} is spelt with an underscore; use a hyphen")

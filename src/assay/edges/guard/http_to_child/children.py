@@ -129,6 +129,9 @@ class Children:
 
     async def _unknown(self, request: Request, told: str | None, receive: Receive, send: Send) -> None:
         """A message without a session: one that opens a session, or one of the era that has none."""
+        if self._oversight.enforcing and request.head.is_stateless:
+            await self._without_session(request, told, receive, send)
+            return
         message = peeked(request.frame)
         opens = isinstance(message, dict) and message.get("method") == "initialize"
         stateless = _is_stateless(told, message) and (self._oversight.enforcing or not opens)

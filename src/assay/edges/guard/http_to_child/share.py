@@ -8,10 +8,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
-import orjson
-
 from assay import render
-from assay.collector import paused
+from assay.collector import loaded
 from assay.edges.child import StartError
 from assay.edges.guard.http_to_child.backoff import Backoff
 from assay.edges.guard.http_to_child.mistakes import FAILED, Subject, contained, lost, subjects, tell
@@ -129,8 +127,7 @@ class Share:
         """Sends any message of *client*, as far as it is the child's business, and its own."""
         if len(self._principals) < 2:
             self._principals.add(client.principal)
-        with paused():
-            value = orjson.loads(frame)
+        value = loaded(frame)
         if isinstance(value, list):
             for entry in render.entries(frame):
                 self.say(client, entry)
