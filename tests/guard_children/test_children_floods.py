@@ -8,7 +8,7 @@ import pytest
 from http_client import SECONDS
 
 from assay.edges.guard import stint
-from assay.edges.guard.http_to_child.pipe import SLICE, Line, Pipe
+from assay.edges.guard.http_to_child.pipe import ERRORS_CHUNK, SLICE, Line, Pipe
 
 MANY = 20_000
 
@@ -38,10 +38,10 @@ class Listener:
         self.over.set()
 
 
-def started(listener: Listener, program: str) -> Listener:
+def started(listener: Listener, program: str, errors: Callable[[bytes], None] = lambda _: None) -> Listener:
     """*listener*, to whom a Python *program* speaks from now on."""
     command = [sys.executable, "-c", f"import sys; {program}"]
-    listener.pipe = Pipe(command, listener, limit=1 << 20, errors=lambda _: None)
+    listener.pipe = Pipe(command, listener, limit=1 << 20, errors=errors)
     return listener
 
 
@@ -108,3 +108,26 @@ def test_blank_lines_are_left_out_before_anybody_handles_them() -> None:
 
     listener = asyncio.run(run())
     assert listener.lines == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("rest", ["", "; sys.stdin.read()"], ids=["at-its-end", "while-it-runs"])
+def test_stderr_is_taken_in_small_pieces_and_whole(rest: str) -> None:
+    pieces: list[bytes] = []
+
+    async def run() -> None:
+        whole = asyncio.Event()
+
+        def errors(data: bytes) -> None:
+            pieces.append(data)
+            if sum(map(len, pieces)) == 2 * MANY:
+                whole.set()
+
+        listener = started(Listener(), f"sys.stderr.write('x\\n' * {MANY}); sys.stderr.flush(){rest}", errors)
+        assert listener.pipe is not None
+        async with asyncio.timeout(SECONDS):
+            await whole.wait()
+            await listener.pipe.end()
+
+    asyncio.run(run())
+    assert b"".join(pieces) == b"x\n" * MANY
+    assert max(map(len, pieces)) <= ERRORS_CHUNK

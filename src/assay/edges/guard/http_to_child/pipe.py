@@ -20,6 +20,9 @@ from assay.guard.outline import LOOKED_AT
 from assay.ladder.framing import Rest, Splitter, is_blank
 
 CHUNK: Final = 64 << 10
+ERRORS_CHUNK: Final = 4 << 10
+"""Bytes of stderr that are taken at once: each of their lines is written anew, and they may be thousands."""
+
 _MOST_READS: Final = 64
 """Chunks that are still taken from a stream whose end nobody waits for."""
 
@@ -223,7 +226,7 @@ class Pipe:
             self._owner.heard(lines)
 
     def _read_errors(self) -> None:
-        data = _taken(self._child.stderr)
+        data = _taken(self._child.stderr, ERRORS_CHUNK)
         if data is None:
             return
         if data:
@@ -285,11 +288,12 @@ class Pipe:
             self._tell([Line(self._long, self._rest)])
         elif last is not None and not is_blank(last):
             self._tell([Line(last)])
-        for _ in range(_MOST_READS):
-            if not (data := _taken(self._child.stderr)):
+        for _ in range(_MOST_READS * CHUNK // ERRORS_CHUNK):
+            if not (data := _taken(self._child.stderr, ERRORS_CHUNK)):
                 break
             self._child.tail.add(data)
             self._errors(data)
+            await asyncio.sleep(0)
         self._errors(b"")
 
     async def _until(self, holds: Callable[[], bool], seconds: float | None) -> bool:
@@ -324,10 +328,10 @@ class Pipe:
             self._loop.call_later(_LOOK, self._look)
 
 
-def _taken(descriptor: int) -> bytes | None:
-    """What has come; empty at the end, None if nothing has."""
+def _taken(descriptor: int, size: int = CHUNK) -> bytes | None:
+    """What has come, *size* bytes of it at most; empty at the end, None if nothing has."""
     try:
-        return os.read(descriptor, CHUNK)
+        return os.read(descriptor, size)
     except BlockingIOError:
         return None
     except OSError:
