@@ -1,12 +1,13 @@
 """How much is kept of guarded conversations for the case that they break: bounded for all of them together."""
 
+import json
 import tracemalloc
 from pathlib import Path
 
 from guarded import call, frame_of, initialize
 
 from assay.conversation import Conversation
-from assay.guard.flight import TOTAL_BYTES
+from assay.guard.flight import TOTAL_BYTES, WRITTEN_BYTES
 from assay.guard.watch import KEPT, KEPT_BYTES, Watch
 from assay.verdict import Party
 
@@ -77,3 +78,21 @@ def test_long_names_of_tools_are_not_kept() -> None:
         assert tracemalloc.get_traced_memory()[0] < 32 << 20
     finally:
         tracemalloc.stop()
+
+
+def test_a_file_of_last_messages_has_a_bounded_size_and_short_ones_stay_whole(tmp_path: Path) -> None:
+    """To look for secrets in all that is kept would take so long that other clients notice."""
+    watch = Watch(nobody, nobody, enforcing=False)
+    conversation = Conversation()
+    watch.passed(conversation.hear(Party.CLIENT, frame_of(initialize())), 0.0)
+    for ident in range(KEPT - 1):
+        watch.heard(conversation.hear(Party.CLIENT, frame_of(call(ident, words=LONG if ident % 2 else "short"))), 1.0)
+    path = watch.flight(str(tmp_path))
+    assert path is not None
+    rows = [json.loads(line) for line in Path(path).read_text().splitlines()]
+    assert len(rows) == KEPT
+    assert sum(len(row["msg"]) for row in rows) <= WRITTEN_BYTES + KEPT
+    cut = [row for row in rows if row.get("cut")]
+    assert len(cut) == (KEPT - 1) // 2
+    assert min(len(row["msg"]) for row in cut) > WRITTEN_BYTES // KEPT
+    assert all(json.loads(row["msg"]) for row in rows if row not in cut)

@@ -21,6 +21,12 @@ KEPT: Final = 50
 KEPT_BYTES: Final = 64 << 10
 """Messages that a flight recorder keeps, and bytes of each: some 3 MB at most."""
 
+WRITTEN_BYTES: Final = 256 << 10
+"""
+Bytes of all messages that go into one file. To look for secrets in 3 MB takes a third of a second, for which everybody
+else who uses the guard would have to wait.
+"""
+
 TOTAL_BYTES: Final = 64 << 20
 """Bytes that all conversations of a guard keep together. Those that were silent longest are forgotten first."""
 
@@ -131,12 +137,26 @@ class Flight:
         redactor = Redactor(redact)
         kept = [*(each for each in self._opening if each not in self.kept), *self.kept]
         asked = {(party, ident) for party, _, kind, ident, _, _ in kept if kind == "request"}
-        for party, frame, kind, ident, _, _ in kept:
-            if kind in _ANSWERS and ident is not None and (party.other, ident) not in asked:
-                # Its request is no longer here, and without that it would seem to answer nothing.
-                continue
-            row: dict[str, Any] = {"dir": "c2s" if party is Party.CLIENT else "s2c", **_payload(frame, redactor)}
-            yield orjson.dumps({**row, "cut": True} if len(frame) > KEPT_BYTES else row) + b"\n"
+        # Without its request, which is no longer here, an answer would seem to answer nothing.
+        kept = [
+            each for each in kept if each[2] not in _ANSWERS or each[3] is None or (each[0].other, each[3]) in asked
+        ]
+        longest = _longest([len(frame) for _, frame, *_ in kept])
+        for party, frame, *_ in kept:
+            payload = _payload(frame[: longest + 1], redactor)
+            row: dict[str, Any] = {"dir": "c2s" if party is Party.CLIENT else "s2c", **payload}
+            yield orjson.dumps({**row, "cut": True} if len(frame) > longest else row) + b"\n"
+
+
+def _longest(sizes: list[int]) -> int:
+    """Bytes after which messages of these *sizes* are cut, so that all fit into a file: short ones stay whole."""
+    room = WRITTEN_BYTES
+    for number, size in enumerate(sorted(sizes)):
+        share = room // (len(sizes) - number)
+        if size > share:
+            return min(share, KEPT_BYTES)
+        room -= size
+    return KEPT_BYTES
 
 
 def _created(name: str) -> tuple[str, int]:

@@ -8,18 +8,26 @@ import asyncio
 import os
 import signal
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Final, NamedTuple, Protocol
 
 from assay.edges.child import CLOSED, TERMINATED, Child, why
 from assay.edges.guard.http_to_child.mistakes import contained
+from assay.edges.guard.stint import Stint
 from assay.guard.outline import LOOKED_AT
-from assay.ladder.framing import Rest, Splitter
+from assay.ladder.framing import Rest, Splitter, is_blank
 
 CHUNK: Final = 64 << 10
+ERRORS_CHUNK: Final = 4 << 10
+"""Bytes of stderr that are taken at once: each of their lines is written anew, and they may be thousands."""
+
 _MOST_READS: Final = 64
 """Chunks that are still taken from a stream whose end nobody waits for."""
+
+SLICE: Final = 32
+"""Lines that are handed on together; after each such slice it is seen whether others are to have a turn."""
 
 SPARE: Final = 1 << 20
 """Bytes that may wait for a child to read them, beside one message of the longest."""
@@ -44,7 +52,7 @@ class Owner(Protocol):
     """Whoever a child speaks to."""
 
     def heard(self, lines: Sequence[Line]) -> None:
-        """What came at once."""
+        """Some lines that came one after the other, none of them blank."""
 
     def ended(self, reason: str, last_words: list[str]) -> None:
         """It says no more, and hears no more."""
@@ -75,6 +83,10 @@ class Pipe:
         self._out: deque[memoryview] = deque()
         self._waiting = 0
         self._held = False
+        self._left: Iterator[Line] = iter(())
+        self._busy = False
+        """Whether lines are left that the owner has not heard yet. Meanwhile nothing is read, so they stay few."""
+        self._draining = False
         self._writable = True
         self._eof = self._exited = self._deaf = False
         self._news = asyncio.Event()
@@ -139,14 +151,23 @@ class Pipe:
         """Takes nothing more from it, until `go_on`: then it waits, and not our memory fills."""
         if not self._held and not self._eof:
             self._held = True
-            self._loop.remove_reader(self._child.stdout)
+            self._attend()
 
     def go_on(self) -> None:
         """Takes again what it says."""
         if self._held:
             self._held = False
-            if not self._eof:
-                self._loop.add_reader(self._child.stdout, self._read)
+            self._attend()
+
+    def _attend(self) -> None:
+        """Listens to what it says, or stops listening, whichever is right by now."""
+        if self._eof:
+            # Nobody listens any more, and the descriptor may be somebody else's by now.
+            return
+        if self._held or self._busy or self._draining:
+            self._loop.remove_reader(self._child.stdout)
+        else:
+            self._loop.add_reader(self._child.stdout, self._read)
 
     def _read(self) -> None:
         data = _taken(self._child.stdout)
@@ -160,19 +181,44 @@ class Pipe:
             self._news.set()
 
     def _feed(self, data: bytes) -> None:
-        lines: list[Line] = []
+        self._left = self._lines(data)
+        if not self._handed_on():
+            self._busy = True
+            self._attend()
+            self._loop.call_soon(self._go_through)
+
+    def _go_through(self) -> None:
+        """Goes on with the lines that are left."""
+        if not self._handed_on():
+            self._loop.call_soon(self._go_through)
+            return
+        self._busy = False
+        self._attend()
+        self._news.set()
+
+    def _handed_on(self) -> bool:
+        """Hands on lines until none is left, or others are to have a turn; whether none is left."""
+        stint = Stint()
+        while lines := list(islice(self._left, SLICE)):
+            self._tell(lines)
+            if len(lines) < SLICE:
+                break
+            if stint.is_over:
+                return False
+        return True
+
+    def _lines(self, data: bytes) -> Iterator[Line]:
+        """The lines that *data* completes. Blank ones mean nothing over HTTP, and are left out."""
         for each in self._splitter.feed(data):
             if type(each) is Rest:
                 self._rest = (self._rest + each)[-LOOKED_AT:]
                 if each.endswith(b"\n") and self._long is not None:
-                    lines.append(Line(self._long, self._rest[:-1]))
-                    self._long = None
+                    long, self._long = self._long, None
+                    yield Line(long, self._rest[:-1])
             elif len(each) > self._limit:
                 self._long, self._rest = each, b""
-            else:
-                lines.append(Line(each))
-        if lines:
-            self._tell(lines)
+            elif not is_blank(each):
+                yield Line(each)
 
     def _tell(self, lines: Sequence[Line]) -> None:
         # The child did nothing wrong, and others may depend on it: our own mistake must not end it.
@@ -180,7 +226,7 @@ class Pipe:
             self._owner.heard(lines)
 
     def _read_errors(self) -> None:
-        data = _taken(self._child.stderr)
+        data = _taken(self._child.stderr, ERRORS_CHUNK)
         if data is None:
             return
         if data:
@@ -212,7 +258,7 @@ class Pipe:
         await self._until(lambda: self._exited, LAST_WORDS)
         await self._until(lambda: self._eof, LAST_WORDS)
         with contained("the last words of a server could not be taken"):
-            self._drain()
+            await self._drain()
         with contained("the end of a server could not be dealt with"):
             self._owner.ended(self._reason(), self._child.tail.lines())
         await self._wind_up(at_once=False)
@@ -226,23 +272,28 @@ class Pipe:
             return why(status)
         return "it closed its output" if self._eof else "it closed its input"
 
-    def _drain(self) -> None:
+    async def _drain(self) -> None:
         """Takes what it had said by now, also a last line without an end."""
+        self._draining = True
+        self._attend()
+        await self._until(lambda: not self._busy, None)
         for _ in range(_MOST_READS):
             if self._eof or not (data := _taken(self._child.stdout)):
                 break
             self._feed(data)
+            await self._until(lambda: not self._busy, None)
         self._eof = True
         last = self._splitter.end()
         if self._long is not None:
             self._tell([Line(self._long, self._rest)])
-        elif last is not None:
+        elif last is not None and not is_blank(last):
             self._tell([Line(last)])
-        for _ in range(_MOST_READS):
-            if not (data := _taken(self._child.stderr)):
+        for _ in range(_MOST_READS * CHUNK // ERRORS_CHUNK):
+            if not (data := _taken(self._child.stderr, ERRORS_CHUNK)):
                 break
             self._child.tail.add(data)
             self._errors(data)
+            await asyncio.sleep(0)
         self._errors(b"")
 
     async def _until(self, holds: Callable[[], bool], seconds: float | None) -> bool:
@@ -277,10 +328,10 @@ class Pipe:
             self._loop.call_later(_LOOK, self._look)
 
 
-def _taken(descriptor: int) -> bytes | None:
-    """What has come; empty at the end, None if nothing has."""
+def _taken(descriptor: int, size: int = CHUNK) -> bytes | None:
+    """What has come, *size* bytes of it at most; empty at the end, None if nothing has."""
     try:
-        return os.read(descriptor, CHUNK)
+        return os.read(descriptor, size)
     except BlockingIOError:
         return None
     except OSError:

@@ -16,6 +16,7 @@ from assay.edges.guard.http_to_http.oauth import challenge
 from assay.edges.guard.http_to_http.refusals import MOST_BYTES, SECONDS
 from assay.edges.guard.http_to_http.target import Answered, BrokenError, NoAnswerError
 from assay.edges.guard.http_to_http.turn import Told, Turn
+from assay.edges.guard.stint import Stint
 from assay.edges.http.events import Reader, event
 from assay.edges.http.replies import CLOSE, JSON, SMALL, STREAM, Pairs, Send, error_body, refuse, shared
 from assay.errors import CanonicalError
@@ -269,10 +270,7 @@ class Errand:
         broken = ""
         try:
             async for chunk in self._chunks(answered):
-                judged = b"".join(map(turn.event, reader.feed(chunk)))
-                self._hold(reader.held)
-                self._go_on()
-                await self._more(judged)
+                await self._judge(reader, chunk)
         except NoAnswerError as error:
             self._note_break(error)
             broken = str(error)
@@ -285,6 +283,29 @@ class Errand:
             self._break_off(broken)
         else:
             await self._end()
+
+    async def _judge(self, reader: Reader, chunk: bytes) -> None:
+        """
+        Judges the events that end in *chunk*, and hands on what comes of them.
+
+        A chunk can hold thousands of tiny ones. So that nobody else has to wait for all of them, there are pauses.
+        """
+        judged: list[bytes] = []
+        stint = Stint()
+        for each in reader.feed(chunk):
+            judged.append(self._turn.event(each))
+            if stint.is_over:
+                await self._hand_on(reader, judged)
+                await asyncio.sleep(0)
+                judged = []
+                stint = Stint()
+        await self._hand_on(reader, judged)
+
+    async def _hand_on(self, reader: Reader, judged: list[bytes]) -> None:
+        """Gives the client what was *judged*; more of the chunk may still be in *reader*."""
+        self._hold(reader.held)
+        self._go_on()
+        await self._more(b"".join(judged))
 
     def _go_on(self) -> None:
         """What the server has asked is remembered, and it is told what it has to be told."""

@@ -5,12 +5,13 @@ It knows neither the client nor what a message is worth; whoever is given what c
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing
 from typing import Any, Final
 
 from assay.edges.guard.failing import first_line, plain
 from assay.edges.guard.stdio_to_http.upstream import Lost, Pairs, Reply, Upstream
+from assay.edges.guard.stint import Stint
 from assay.edges.http.events import Event, Reader
 from assay.guard.outbound import VERSION, header_text
 from assay.ladder import framing, syntax
@@ -239,10 +240,7 @@ class Dialogue:
         try:
             async with asyncio.timeout(None) as patience, aclosing(reply.chunks()) as chunks:
                 async for chunk in chunks:
-                    for event in reader.feed(chunk):
-                        mark.take(event)
-                        if event.data and event.is_message:
-                            await self._take(event.data)
+                    await self._each(reader.feed(chunk), mark)
                     if asked is not None and patience.when() is None and not self._waits(asked):
                         patience.reschedule(loop.time() + LINGER)
         except TimeoutError:
@@ -250,6 +248,17 @@ class Dialogue:
         except Lost:
             if asked is None or self._waits(asked):
                 raise
+
+    async def _each(self, events: Iterator[Event], mark: _Mark) -> None:
+        """Takes *events*, of which one chunk can bring thousands, with pauses: the client is heard all the while."""
+        stint = Stint()
+        for event in events:
+            mark.take(event)
+            if event.data and event.is_message:
+                await self._take(event.data)
+            if stint.is_over:
+                await asyncio.sleep(0)
+                stint = Stint()
 
     async def _resume(self, asked: Asked, mark: _Mark, why: Lost) -> None:
         """Asks for the rest of a stream that broke off, until it has brought the answer."""

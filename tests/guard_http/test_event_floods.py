@@ -1,0 +1,123 @@
+"""A server that streams thousands of tiny events at once: others have a turn before all of them are handled."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import httpx
+import pytest
+from http_client import SECONDS, call, frame_of, modern
+
+from assay.edges.guard import stint
+from assay.edges.guard.front.guarded import Request
+from assay.edges.guard.http_to_http.forwarding import read_upstream_head
+from assay.edges.guard.http_to_http.proxy import Proxy
+from assay.edges.guard.http_to_http.target import Answered, Target
+from assay.edges.guard.overseer import Oversight
+from assay.edges.guard.stdio_to_http.dialogue import Dialogue
+from assay.edges.guard.stdio_to_http.upstream import Reply, Upstream
+from assay.edges.http.heads import RequestHead, read_head
+from assay.edges.recorder import Recorder, Records
+from assay.guard.guard import Mode
+from assay.guard.terms import Terms
+from assay.guard.watch import Watch
+from assay.limits import DEFAULT
+from assay.spec.revisions import LATEST
+
+TINY = b"data:1\n\n" * 1000
+KIND = "text/event-stream"
+
+
+async def at_once(data: bytes, meanwhile: Callable[[], None]) -> AsyncIterator[bytes]:
+    """A stream that comes in one piece; *meanwhile* is what somebody else wants to do."""
+    asyncio.get_running_loop().call_soon(meanwhile)
+    yield data
+
+
+def _bytes(value: str | bytes) -> bytes:
+    return value if isinstance(value, bytes) else value.encode()
+
+
+class Flooding(Target):
+    """A server that answers with one stream."""
+
+    def __init__(self, stream: AsyncIterator[bytes]) -> None:
+        super().__init__("http://localhost/mcp")
+        self._stream = stream
+
+    @asynccontextmanager
+    async def ask(self, *_: Any) -> AsyncIterator[Answered]:
+        """The stream, whatever is asked."""
+        pairs = [(b"content-type", KIND.encode())]
+        yield Answered(read_upstream_head(200, pairs), pairs, self._stream)
+
+
+@pytest.mark.parametrize("mode", ["audit", "enforce"])
+def test_other_clients_have_a_turn_amid_the_events_of_one_chunk(monkeypatch: pytest.MonkeyPatch, mode: Mode) -> None:
+    monkeypatch.setattr(stint, "SECONDS", 0.0)
+    asked = call(1, "search", {"words": "x"}, LATEST)
+    last = b'{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"LAST"}}'
+    pairs = [(name.encode(), _bytes(value)) for name, value in modern(asked).items()]
+    head = read_head("POST", pairs)
+    assert isinstance(head, RequestHead)
+    sent: list[bytes] = []
+    seen: list[bool] = []
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message.get("body", b""))
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.Event().wait()
+        return {}
+
+    async def run() -> None:
+        stream = at_once(TINY + b"data:" + last + b"\n\n", lambda: seen.append(b"LAST" in b"".join(sent)))
+        watch = Watch(lambda _: None, lambda _: None, enforcing=mode == "enforce")
+        recorder = Recorder("http", "/mcp", Records(None), holding=True)
+        proxy = Proxy(Oversight(Terms(mode, DEFAULT, 60.0), recorder, watch), Flooding(stream))
+        async with asyncio.timeout(SECONDS):
+            await proxy.answer(Request(head, b"", frame_of(asked), "anonymous"), receive, send)
+
+    asyncio.run(run())
+    assert seen == [False]
+    assert b"".join(sent).endswith(last + (b"\r\n\r\n" if mode == "enforce" else b"\n\n"))
+    assert b"".join(sent).startswith(TINY) is (mode == "audit")
+
+
+class Upstreaming:
+    """A server that says something unasked, on one stream."""
+
+    def __init__(self, stream: AsyncIterator[bytes]) -> None:
+        self._stream = stream
+
+    @asynccontextmanager
+    async def get(self, _: Any) -> AsyncIterator[Reply]:
+        """The stream."""
+        yield Reply(httpx.Response(200, headers={"content-type": KIND}, content=self._stream))
+
+
+def test_a_client_over_stdio_is_heard_amid_the_events_of_one_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stint, "SECONDS", 0.0)
+    taken: list[bytes] = []
+    seen: list[int] = []
+
+    async def run() -> None:
+        whole = asyncio.Event()
+
+        async def take(data: bytes) -> None:
+            taken.append(data)
+            if data == b"2":
+                whole.set()
+
+        upstream = Upstreaming(at_once(TINY + b"data:2\n\n", lambda: seen.append(len(taken))))
+        dialogue = Dialogue(cast("Upstream", upstream), take, lambda _: False, limit=1000)
+        listening = asyncio.ensure_future(dialogue.listen())
+        async with asyncio.timeout(SECONDS):
+            await whole.wait()
+        listening.cancel()
+        await asyncio.wait({listening})
+
+    asyncio.run(run())
+    assert taken == [b"1"] * 1000 + [b"2"]
+    assert seen[0] < len(taken)
