@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from assay.contracts.look_alikes import _FOREIGN, Keys, folded
 from assay.conversation import Conversation
-from assay.ladder.look_alikes import _FOREIGN, Keys, folded
 from assay.spec.methods import methods
 from assay.spec.revisions import LATEST, REVISIONS, handshake
 from assay.verdict import Party, Verdict

@@ -12,11 +12,11 @@ from typing import Any, Final
 import orjson
 
 from assay.contracts.headers import ParamHeaders, param_headers
+from assay.contracts.look_alikes import Keys
 from assay.contracts.store import compiled, hold, let_go, of_text
 from assay.engine.admission import Refusal, SchemaLimits, too_long
 from assay.engine.budget import affordable
 from assay.engine.compiled import Compiled
-from assay.ladder.look_alikes import Keys
 from assay.limits import DEFAULT
 from assay.rules import violation
 from assay.spec.revisions import handshake

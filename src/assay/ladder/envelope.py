@@ -7,8 +7,8 @@ The third rung: a JSON value into a JSON-RPC message, by the profile in force. N
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
+from assay.contracts.look_alikes import Keys
 from assay.engine.wording import found as found_words
-from assay.ladder.look_alikes import Keys
 from assay.limits import DEFAULT
 from assay.rules import violation
 from assay.verdict import Kind, Violation

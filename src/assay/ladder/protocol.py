@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
+from assay.contracts.look_alikes import Keys
 from assay.engine.budget import Budget
 from assay.engine.compiled import Compiled, compile_schema
 from assay.engine.fault import Faults
-from assay.ladder.look_alikes import Keys
 from assay.rules import broken, violation
 from assay.spec.methods import Method, methods, revisions_of
 from assay.spec.notation import Schema
