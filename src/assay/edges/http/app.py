@@ -22,11 +22,9 @@ from assay.edges.http.events import event, primer
 from assay.edges.http.heads import (
     SESSION,
     VERSION,
-    Refusal,
     RequestHead,
     check_accept,
     may_be_odd,
-    read_head,
     refuse_head,
 )
 from assay.edges.http.probes import probes
@@ -168,11 +166,8 @@ class App:
         if method == "OPTIONS":
             await self._door.preflight(headers_of(scope), send)
             return
-        head = read_head(method, scope["headers"])
-        if isinstance(head, Refusal):
-            headers = headers_of(scope)
-            if await self._door.passes(headers, send):
-                await refuse_head(head, headers, send)
+        head = await self._door.head(scope, send)
+        if head is None:
             return
         principal = await self._door.admitted(scope, head.headers, send)
         if principal is None:

@@ -10,6 +10,7 @@ import orjson
 
 from assay.auth import Denied, Gate, Principal
 from assay.edges.http.asking import ENDPOINT, Headers, address_of, headers_of
+from assay.edges.http.heads import RequestHead, read_head, refuse_head
 from assay.edges.http.replies import Send, reads, refuse, reply, shared
 from assay.edges.http.safety import Safety
 
@@ -56,6 +57,16 @@ class Door:
         code = "FORBIDDEN" if found.status == 403 else "UNAUTHENTICATED"
         told = [(b"www-authenticate", challenge), *shared(headers)]
         await refuse(send, code, found.reason, told, status=found.status)
+        return None
+
+    async def head(self, scope: dict[str, Any], send: Send) -> RequestHead | None:
+        """Return the head of a request; None if it can be read in two ways, which has been answered."""
+        head = read_head(scope["method"], scope["headers"])
+        if isinstance(head, RequestHead):
+            return head
+        headers = headers_of(scope)
+        if await self.passes(headers, send):
+            await refuse_head(head, headers, send)
         return None
 
     async def passes(self, headers: Headers, send: Send) -> bool:

@@ -12,7 +12,7 @@ from assay.edges.guard.front.guarded import Backend, Request, failure
 from assay.edges.http import body
 from assay.edges.http.asking import headers_of
 from assay.edges.http.door import METADATA, Door
-from assay.edges.http.heads import Refusal, check_accept, read_head, refuse_head
+from assay.edges.http.heads import check_accept, refuse_head
 from assay.edges.http.probes import probes
 from assay.edges.http.quotas import Full, Quota
 from assay.edges.http.replies import CLOSE, Pairs, Receive, Reply, Route, Send, not_allowed, refuse, reply, shared
@@ -144,11 +144,8 @@ class Front:
         if method == "OPTIONS":
             await self._door.preflight(headers_of(scope), send)
             return
-        head = read_head(method, scope["headers"])
-        if isinstance(head, Refusal):
-            headers = headers_of(scope)
-            if await self._door.passes(headers, send):
-                await refuse_head(head, headers, send)
+        head = await self._door.head(scope, send)
+        if head is None:
             return
         principal = await self._door.admitted(scope, head.headers, send, path)
         if principal is None:
