@@ -52,6 +52,14 @@ def test_not_everything_can_be_done_about_every_rule(rule: str, words: tuple[str
     assert fitting(rule) == words
 
 
+@pytest.mark.parametrize("rule", [rule for rule in RULES if RULES[rule].strict])
+def test_what_is_done_under_a_strict_policy_fits_and_is_more_than_the_default(rule: str) -> None:
+    row = RULES[rule]
+    assert row.severest == row.strict
+    assert row.action == "report"
+    assert {word for word, action in ACTIONS.items() if action == row.strict} <= set(fitting(rule))
+
+
 def test_a_pattern_means_one_rule_or_a_rung_or_all() -> None:
     assert meant("contract/input") == ["contract/input"]
     assert meant("*") == list(RULES)

@@ -64,7 +64,7 @@ def fitting(rule: str) -> tuple[str, ...]:
         return ("pass",)
     passed = rule not in _NEVER_PASSED and row.rung not in _WITHOUT_MEANING
     dropped = rule in _DROPPED or row.rung in _WITHOUT_MEANING
-    wanted = {"pass": passed, "refuse": True, "quarantine": row.action == "quarantine", "drop": dropped}
+    wanted = {"pass": passed, "refuse": True, "quarantine": row.severest == "quarantine", "drop": dropped}
     return tuple(word for word, fits in wanted.items() if fits)
 
 
@@ -94,7 +94,8 @@ class Policy:
     What is done about each rule.
 
     The more specific wins: an exception for the tool, an exception, the rule itself, its rung, all rules; then what
-    lets pass whatever cannot be judged. A pattern means those of its rules that the action fits.
+    lets pass whatever cannot be judged; then the strict column of the table. A pattern means those of its rules that
+    the action fits.
     """
 
     __slots__ = ("_actions", "_exceptions", "repairs")
@@ -106,9 +107,12 @@ class Policy:
         exceptions: Sequence[Excepted] = (),
         repairs: Iterable[str] = (),
         fail_open: bool = False,
+        strict: bool = False,
     ) -> None:
         given = dict(actions or {})
-        self._actions: dict[str, Action] = dict.fromkeys(UNJUDGED, "report") if fail_open else {}
+        self._actions: dict[str, Action] = {rule: row.severest for rule, row in RULES.items()} if strict else {}
+        if fail_open:
+            self._actions |= dict.fromkeys(UNJUDGED, "report")
         for pattern in sorted(given, key=_precision):
             self._actions |= dict.fromkeys(_fitted(pattern, given[pattern]), ACTIONS[given[pattern]])
         self._exceptions: dict[tuple[str, str | None], Excepted] = {}

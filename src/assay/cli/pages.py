@@ -54,6 +54,7 @@ def _rule(rule: Rule) -> list[str]:
         f"{rule.why}",
         "",
         f"- By default: **{rule.action}**, as an error {error['code']} “{error['message']}”, HTTP {status}.",
+        *([f"- With `guard.strict`: **{rule.strict}**."] if rule.strict else []),
         f"- A policy may say: {', '.join(fitting(rule.id))}.",
         f"- Source: {rule.source.replace('{revision}', '(the revision in use)')}.",
         f"- Breaks it: `{rule.example}`",

@@ -100,6 +100,8 @@ def _explanation(rule: Rule) -> list[str]:
         ("what to do", rule.fix),
         ("by default", f"{rule.action}; as an error {error['code']} “{error['message']}”, HTTP {status}"),
     ]
+    if rule.strict:
+        parts.append(("strict", f"{rule.strict}, where guard.strict is set"))
     lines = [style.paint(rule.id, "bold"), ""]
     for name, text in parts:
         first, *rest = style.wrapped(text, 12)

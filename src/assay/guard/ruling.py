@@ -14,13 +14,14 @@ SOON: Final = 14
 def policy(settings: GuardSettings, today: str) -> Policy | None:
     """The policy of *settings* on a day such as ``2026-12-31``; None if all is as the table of rules says."""
     exceptions = [each for each in settings.exceptions if (each.until or "") >= today]
-    if not settings.policy and not exceptions and not settings.fail_open:
+    if not (settings.policy or exceptions or settings.fail_open or settings.strict):
         return None
     return Policy(
         {rule: ruling.action for rule, ruling in settings.policy.items() if ruling.action is not None},
         exceptions=[Excepted(each.rule, each.tool, each.action, each.reason) for each in exceptions],
         repairs=[rule for rule, ruling in settings.policy.items() if ruling.repair],
         fail_open=settings.fail_open,
+        strict=settings.strict,
     )
 
 

@@ -104,6 +104,12 @@ class GuardSettings:
     working directory if that has this server.
     """
 
+    strict: bool = False
+    """
+    Whether what others can live with is stopped too, under ``enforce``: defects that a specification tells the receiver
+    how to read, and tools of which the guard can judge only a part. Without it these are only reported.
+    """
+
     fail_open: bool = False
     """Whether what the guard cannot judge passes, under ``enforce``, and is only reported."""
 

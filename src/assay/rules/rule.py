@@ -21,6 +21,13 @@ class Rule(NamedTuple):
     """The canonical error that refuses it."""
     example: str
     """A frame, or the part of a conversation, that breaks it."""
+    strict: Action | None = None
+    """What is done about it under a strict policy, where that is more than `action`."""
+
+    @property
+    def severest(self) -> Action:
+        """What is done about it under a strict policy."""
+        return self.strict or self.action
 
     @property
     def rung(self) -> str:
@@ -43,5 +50,5 @@ REFUSE: Final = "refuse"
 QUARANTINE: Final = "quarantine"
 REPORT: Final = "report"
 
-Row = tuple[str, str, str, str, str, Action, str, str]
+Row = tuple[str, str, str, str, str, Action, str, str] | tuple[str, str, str, str, str, Action, str, str, Action]
 """A rule as the tables have it: the fields of `Rule`, in that order."""

@@ -131,6 +131,7 @@ WEAKER: Final[Mapping[Path, Weaker]] = {
     ("guard", "environment"): added,
     ("guard", "stderr_in_errors"): more,
     ("guard", "lock"): other,
+    ("guard", "strict"): less,
     ("guard", "fail_open"): more,
     ("guard", "policy", ANY): by_effect,
     ("guard", "policy", ANY, "action"): by_effect,
