@@ -380,6 +380,7 @@ class Conversation:
         *,
         mending: bool = True,
     ) -> Verdict:
+        self._memory.catch_up()
         side = self._sides[party]
         method = message["method"]
         judge, early = self._memory.lifecycle.place_request(party, message, facts.revision)
@@ -470,6 +471,7 @@ class Conversation:
         return verdict(side.party, frame, "request", message, exchange, exchange.revision, findings)
 
     def _notification(self, party: Party, frame: bytes, message: dict[str, Any], facts: Facts) -> Verdict:
+        self._memory.catch_up()
         side = self._sides[party]
         method = message["method"]
         judge, early = self._memory.lifecycle.place_notification(method)
@@ -664,7 +666,7 @@ class Conversation:
         return verdict(party, frame, "batch", values, None, self.revision, refused.findings)
 
     def _no_such_method(self, judge: Judge, party: Party, kind: Kind, message: dict[str, Any]) -> Violation:
-        return objections.no_such_method(judge, party, kind, message, self._memory.has_extensions(message))
+        return objections.no_such_method(judge, party, kind, message, self._memory.rule_beyond(judge, party, message))
 
     def _decided(self, found: list[Violation], tool: str | None = None) -> list[Violation]:
         """*found*, each with what the policy says of it."""

@@ -57,6 +57,8 @@ class Memory:
         self.tools = Tools(limits.tools, limits.contract_bytes) if tools is None else tools
         self.sides = {party: Side(party, limits, self.lifecycle.judge) for party in Party}
         self._tasks = Tasks(self.sides, limits)
+        self._goes_beyond = False
+        """Whether a request without handshake has declared an extension: what the server then sends may be of it."""
         self._settle()
 
     # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -102,6 +104,7 @@ class Memory:
         declared = meta.get(CAPABILITIES_KEY)
         if isinstance(declared, dict) and not handshake(exchange.revision):
             exchange.declared = ASKED_FOR.intersection(declared)
+            self._goes_beyond = self._goes_beyond or bool(exchange.declared & _EXTENSIONS)
 
     def _take_details(self, side: Side, exchange: Exchange, params: dict[str, Any], found: Found) -> None:
         cursor = params.get("cursor")
@@ -146,6 +149,30 @@ class Memory:
         ):
             # A client that asks server/discover may still be refused and fall back to initialize.
             self.lifecycle.stateless(exchange.entry.judge)
+            self._settle()
+
+    def rule_beyond(self, judge: Judge, party: Party, message: dict[str, Any]) -> str | None:
+        """
+        The rule that a method breaks which may be that of an extension; None if it cannot be.
+
+        It may be if an extension was declared, and also where we did not hear what was declared: over HTTP a handshake
+        may have been elsewhere, and `server/discover` is optional.
+        """
+        if self.has_extensions(message):
+            return "protocol/extension"
+        heard = self.sides[Party.SERVER].capabilities is not None or self.tools.declared is not None
+        if handshake(judge.revision):
+            return None if heard or self.lifecycle.phase != "operating" else "protocol/unheard-extension"
+        if self._goes_beyond:
+            return "protocol/extension"
+        # A server without handshake has no requests, of whatever extension.
+        return None if heard or (party is Party.SERVER and "id" in message) else "protocol/unheard-extension"
+
+    def catch_up(self) -> None:
+        """Takes over what the server has declared in another conversation about the same tools."""
+        server = self.sides[Party.SERVER]
+        if server.capabilities is not self.tools.declared and self.lifecycle.phase == "stateless":
+            server.capabilities = self.tools.declared
             self._settle()
 
     def has_extensions(self, message: dict[str, Any]) -> bool:
@@ -281,7 +308,7 @@ class Memory:
             return self._tasks.check_payload(exchange, result, found, budget)
         if not handshake(exchange.revision) and result.get("resultType") == "input_required":
             found += _check_asked_back(exchange, result)
-        elif exchange.contract is not None:
+        elif exchange.contract is not None and _is_final(exchange, result):
             faults, more = contract.check_output(exchange.contract, result, exchange.revision, budget)
             found += faults
             return more
@@ -340,7 +367,7 @@ class Memory:
     def _discovered(self, exchange: Exchange, result: dict[str, Any], _: Found) -> None:
         if self.lifecycle.phase in {"new", "stateless"}:
             self.lifecycle.stateless(exchange.entry.judge)
-            self.sides[Party.SERVER].capabilities = _object(result.get("capabilities"))
+            self.sides[Party.SERVER].capabilities = self.tools.declared = _object(result.get("capabilities"))
             self._settle()
 
     def _tools_listed(self, exchange: Exchange, result: dict[str, Any], found: Found) -> None:
@@ -396,6 +423,11 @@ def _check_asked_back(exchange: Exchange, result: dict[str, Any]) -> list[Violat
             at = f"/result/inputRequests/{escaped(key)}"
             wrong.append(objections.lacks(at, Party.CLIENT, path, exchange.revision))
     return wrong
+
+
+def _is_final(exchange: Exchange, result: dict[str, Any]) -> bool:
+    """Whether *result* is that of the call itself: one of a type that an extension defines is only on the way to it."""
+    return handshake(exchange.revision) or result.get("resultType", "complete") == "complete"
 
 
 def _token(value: Any) -> Id | None:
