@@ -63,6 +63,8 @@ class Conversation:
 
     *policy* says what is done about broken rules, where that is not what the table of rules says. With *lines* frames
     go on as lines of a stream, and must be one line to everybody.
+
+    An unknown *mode*, *profile* or *revision* is a `ValueError`.
     """
 
     def __init__(
@@ -123,8 +125,19 @@ class Conversation:
         """What *party* has asked and waits for, oldest first."""
         return tuple(self._sides[party].open.values())
 
-    def hear(self, party: Party, frame: bytes, facts: Facts = NO_FACTS) -> Verdict:
-        """The verdict on *frame*, which *party* has said. Raises for nothing that a frame contains."""
+    def __repr__(self) -> str:
+        waiting = sum(len(side.open) for side in self._sides.values())
+        asked = f"{waiting} open request{'' if waiting == 1 else 's'}"
+        return f"<Conversation: {self.mode}, {self.revision or 'no revision yet'}, {asked}>"
+
+    def hear(self, party: Party, frame: framing.Text, facts: Facts = NO_FACTS) -> Verdict:
+        """
+        The verdict on *frame*, text or bytes, which *party* has said.
+
+        Raises for nothing that a frame contains; `TypeError` for what is neither text nor bytes.
+        """
+        if type(frame) is not bytes:
+            frame = framing.as_frame(frame)
         if len(frame) > self._frame_bytes:
             return self._unreadable(party, frame, framing.check(frame, self._frame_bytes))
         if len(frame) > LARGE and gc.isenabled():

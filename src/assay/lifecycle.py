@@ -37,7 +37,7 @@ class Lifecycle:
         self._errata = errata
         self._asked_for = _LATEST_HANDSHAKE
         self.phase: Phase = "new"
-        self.judge = self._judge_of(revision or _LATEST_HANDSHAKE)
+        self.judge = self._judge_of(_LATEST_HANDSHAKE if revision is None else revision)
         if revision is not None:
             self.phase = "operating" if handshake(revision) else "stateless"
 

@@ -417,3 +417,20 @@ def test_an_override_decides_which_methods_there_are(tmp_path: Any) -> None:
     assert code_of(judged(PING)) == -32601
     assert judged(search.replace(b'"id":1,', b"")) is None
     assert router.heard == [search]
+
+
+def test_an_override_of_generic_messages_lets_every_method_through_that_fits(tmp_path: Any) -> None:
+    own = tmp_path / "own.json"
+    call = {"type": "object", "properties": {"params": {"required": ["q"]}}}
+    own.write_bytes(orjson.dumps({"$defs": {"JSONRPCRequest": call, "JSONRPCNotification": call}}))
+    router = Echo()
+    judged = ValidationMiddleware(SchemaValidator(schema_override_uri=own), router)
+    search = b'{"jsonrpc":"2.0","id":1,"method":"acme/search","params":{"q":1}}'
+    for method in (b"acme/search", b"tools/call"):
+        asked = search.replace(b"acme/search", method)
+        assert judged(asked) == b'{"jsonrpc":"2.0","id":1,"result":{}}'
+        assert judged(asked.decode()) == b'{"jsonrpc":"2.0","id":1,"result":{}}'
+        assert code_of(judged(asked.replace(b'"q"', b'"p"'))) == -32602
+        router.heard.clear()
+        assert judged(asked.replace(b'"id":1,', b"")) is None
+        assert len(router.heard) == 1
