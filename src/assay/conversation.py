@@ -462,6 +462,7 @@ class Conversation:
         told: str | None,
     ) -> Verdict:
         """A request goes on unless it is refused and refusals are enforced."""
+        found = self._memory.lifecycle.once(found) if found else found
         goes_on = not self._enforcing or not _refused(found)
         listed, more = self._listed(found, more)
         back = None
@@ -482,7 +483,7 @@ class Conversation:
     def _notification(self, party: Party, frame: bytes, message: dict[str, Any], facts: Facts) -> Verdict:
         side = self._sides[party]
         method = message["method"]
-        judge, early = self._memory.lifecycle.place_notification(method)
+        judge, early = self._memory.lifecycle.place_notification(party, method)
         found = list(early)
         if facts.headers is not None:
             found += check_headers(message, facts.headers, judge.revision)
@@ -496,6 +497,8 @@ class Conversation:
         if judge is side.judge and method in side.undeclared:
             found.append(objections.undeclared(self._sides, side.party, method, judge.revision))
         found = self._decided(found)
+        if early:
+            found = self._memory.lifecycle.once(found)
         if not self._enforcing or not _refused(found):
             found += self._decided(self._memory.check_note(side, method, message.get("params", {}), judge))
         side.garbage = 0

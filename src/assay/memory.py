@@ -201,9 +201,10 @@ class Memory:
         effect = _NOTED.get(method)
         return effect(self, side, params, judge) if effect else None
 
-    def _initialized(self, *_: Any) -> None:
-        self.lifecycle.initialized()
-        self._settle()
+    def _initialized(self, side: Side, *_: Any) -> None:
+        if side.party is Party.CLIENT:
+            self.lifecycle.initialized()
+            self._settle()
 
     def _tools_changed(self, *_: Any) -> None:
         self.tools.changed()
