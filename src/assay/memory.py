@@ -202,7 +202,7 @@ class Memory:
         exchange = asker.open.get(ident)
         if asker is not side and exchange is not None and exchange.method != "subscriptions/listen":
             yield objections.cancels_other(exchange, judge.revision)
-        elif exchange is None and ident not in asker.settled:
+        elif exchange is None and ident not in asker.settled and not asker.irregular.may_have(ident):
             yield objections.cancels_nothing("the id of an open request of its own", judge.revision)
         elif exchange is not None and exchange.method == "initialize":
             yield objections.cancels_nothing("another request than initialize", judge.revision)
@@ -214,6 +214,9 @@ class Memory:
             return
         last = tokens.get(token)
         if token not in tokens:
+            if self.sides[side.party.other].irregular.unknown:
+                # It may be that of a request which could not be read.
+                return
             yield objections.no_progress(
                 "/params/progressToken", "the token of an open request", "another", judge.revision
             )
@@ -225,9 +228,10 @@ class Memory:
         effect = _NOTED.get(method)
         return effect(self, side, params, judge) if effect else None
 
-    def _initialized(self, *_: Any) -> None:
-        self.lifecycle.initialized()
-        self._settle()
+    def _initialized(self, side: Side, *_: Any) -> None:
+        if side.party is Party.CLIENT:
+            self.lifecycle.initialized()
+            self._settle()
 
     def _tools_changed(self, *_: Any) -> None:
         self.tools.changed()
@@ -350,6 +354,8 @@ class Memory:
         """Another server is there: what only the one before knew is forgotten."""
         server = self.sides[Party.SERVER]
         server.open.clear()
+        for each in self.sides.values():
+            each.irregular.clear()
         # An answer to a request that was cancelled may still pass, but not to a server that has never made it.
         server.settled.clear()
         server.tokens.clear()

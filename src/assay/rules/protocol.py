@@ -171,7 +171,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ),
     (
         "protocol/before-initialized",
-        "Until the client has said notifications/initialized, requests other than ping wait.",
+        "notifications/initialized follows the initialize result; until then requests other than ping wait.",
         "The other side may not be ready for them.",
         LIFECYCLE,
         "Wait for the initialize result, send notifications/initialized, then go on.",
