@@ -9,7 +9,7 @@ import gc
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
-from assay import objections, quarantine, render, repair
+from assay import absent, objections, quarantine, render, repair
 from assay.collector import paused
 from assay.contracts.headers import ParamHeaders
 from assay.contracts.tools import Contract, Tools
@@ -508,7 +508,8 @@ class Conversation:
         more = self._memory.check_answer(exchange, message, kind, found, self._budget)
         found = self._decided_answer(exchange, message, found)
         if found and kind == "result" and exchange.method in quarantine.LISTS:
-            found = quarantine.set_aside(exchange, message["result"], found)
+            read = absent.filled(exchange, exchange.entry.result, message["result"])
+            found = quarantine.set_aside(exchange, read, found)
         if self._lock is not None and kind == "result":
             found += self._decided_answer(exchange, message, self._lock.check(exchange, message["result"]))
         self._closing = exchange

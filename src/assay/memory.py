@@ -8,7 +8,7 @@ violation, added to the list that the caller hands in.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from assay import objections
+from assay import absent, objections
 from assay.contracts.tools import Tools
 from assay.engine.budget import Budget
 from assay.engine.pointers import escaped
@@ -253,9 +253,11 @@ class Memory:
             found += self._check_result_type(exchange, result, judge)
             name = judge.result_definition(exchange.method, result, as_task=exchange.as_task)
             definition = judge.definition(name) if name is not None else definition
+            found += absent.check(exchange, definition, result)
         if result and (alike := definition.look_alikes(result, "/result", judge.revision, budget.violations)):
             found += alike
-        faults, more = definition.check("protocol/result", result, "/result", judge.revision, budget)
+        read = absent.filled(exchange, definition, result)
+        faults, more = definition.check("protocol/result", read, "/result", judge.revision, budget)
         found += faults
         if any(each.stops for each in self._decided(faults, exchange.tool)):
             return more

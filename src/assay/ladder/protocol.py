@@ -71,6 +71,10 @@ class Definition:
             self._meta = _keys(self._named())
         return self._meta
 
+    def defines(self, name: str) -> bool:
+        """Return whether an object of this definition has a member *name*."""
+        return name in self._both()[0].defined
+
     def has_plain_meta(self, meta: dict[str, Any]) -> bool:
         """Whether no member of *meta*, the `_meta` of such an object, is another spelling of a defined one."""
         return self._both()[1].is_plain(meta)

@@ -4,6 +4,7 @@ from typing import Final
 
 from assay.rules.rule import (
     BASIC,
+    CACHING,
     CANCELLATION,
     HTTP,
     LIFECYCLE,
@@ -227,6 +228,28 @@ ROWS: Final[tuple[Row, ...]] = (
         REFUSE,
         "UPSTREAM_INVALID",
         '{"resultType":"partial"} in 2026-07-28',
+    ),
+    (
+        "protocol/result-type-missing",
+        "A result of 2026-07-28 has a resultType.",
+        "A client reads the result as complete, as it reads those of older revisions; a newer client may not.",
+        BASIC,
+        'Add "resultType": "complete" to the result.',
+        REPORT,
+        "UPSTREAM_INVALID",
+        '{"jsonrpc":"2.0","id":1,"result":{"content":[]}} to tools/call in 2026-07-28',
+        REFUSE,
+    ),
+    (
+        "protocol/cache-hints",
+        "A list, a resource or the answer to server/discover has a ttlMs of at least 0 and a cacheScope (2026-07-28).",
+        "A client reads an absent or negative ttlMs as 0, and cannot keep the result.",
+        CACHING,
+        'Add "ttlMs": 0 and "cacheScope": "private", or what fits.',
+        REPORT,
+        "UPSTREAM_INVALID",
+        '{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[]}} to tools/list in 2026-07-28',
+        REFUSE,
     ),
     (
         "protocol/progress",

@@ -43,6 +43,7 @@ SCHEMA = "MCP {revision}, schema"
 TOOLS = "MCP {revision}, server/tools"
 CANCELLATION = "MCP {revision}, basic/utilities/cancellation"
 PROGRESS = "MCP {revision}, basic/utilities/progress"
+CACHING = "MCP {revision}, server/utilities/caching"
 HTTP = "MCP {revision}, basic/transports/streamable-http"
 OURS = "ours"
 
