@@ -8,7 +8,7 @@ violation, added to the list that the caller hands in.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from assay import absent, objections
+from assay import absent, objections, reserved_codes
 from assay.contracts.tools import Tools
 from assay.engine.budget import Budget
 from assay.engine.pointers import escaped
@@ -240,6 +240,7 @@ class Memory:
             faults, more = judge.check_error(message, budget)
             found += faults
             found += self._check_code(exchange, message["error"])
+            found += reserved_codes.check(exchange, message["error"])
             return more
         result = message["result"]
         if entry.result is None:

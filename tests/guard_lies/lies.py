@@ -320,6 +320,11 @@ def stateless(rule: str, *actions: Any, gets: Outcome = "result", **more: Any) -
 
 
 STATELESS = [
+    stateless(
+        "protocol/error-code",
+        ["say", {"jsonrpc": "2.0", "id": "$id", "error": {"code": -32042, "message": "go"}}],
+        gets=-32042,
+    ),
     stateless("protocol/result-type-missing", ["result", HITS]),
     Case(
         "protocol/cache-hints",

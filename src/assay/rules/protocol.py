@@ -13,7 +13,6 @@ from assay.rules.rule import (
     REFUSE,
     REPORT,
     SCHEMA,
-    TOOLS,
     VERSIONING,
     Row,
 )
@@ -211,10 +210,10 @@ ROWS: Final[tuple[Row, ...]] = (
     ),
     (
         "protocol/error-code",
-        "A call of an unknown tool is answered with -32602.",
-        "-32601 says that the server does not know tools/call at all.",
-        TOOLS,
-        "Answer with -32602 (invalid params) and name the tool.",
+        "An error has the code that the specification gives it: -32602 for an unknown tool, and none that is reserved.",
+        "Clients act on the code: -32601 says that the server does not know tools/call at all.",
+        BASIC,
+        "Answer with -32602 (invalid params) for an unknown tool, and name it.",
         REPORT,
         "UPSTREAM_INVALID",
         '{"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"Unknown tool"}} to tools/call',
