@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 from assay import absent, objections, quarantine, render, repair
+from assay.asking_back import declared_in
 from assay.collector import paused
 from assay.contracts.headers import ParamHeaders
 from assay.contracts.tools import Contract, Tools
@@ -19,7 +20,7 @@ from assay.ladder.headers import Headers, check_headers, keeps_headers
 from assay.ladder.protocol import Judge
 from assay.lifecycle import CAPABILITIES_KEY, REVISION_KEY, named_revision
 from assay.limits import DEFAULT, Limits
-from assay.memory import ASKED_FOR, Memory
+from assay.memory import Memory
 from assay.policy import Policy
 from assay.side import Id, Side
 from assay.unjudged import Unjudged, loosely_read
@@ -693,7 +694,7 @@ def _quick_meta(exchange: Exchange, params: dict[str, Any]) -> bool:
         or not known.has_plain_meta(meta)
     ):
         return False
-    exchange.declared = ASKED_FOR.intersection(meta[CAPABILITIES_KEY])
+    exchange.declared = declared_in(meta[CAPABILITIES_KEY])
     return True
 
 

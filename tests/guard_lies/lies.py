@@ -326,6 +326,7 @@ STATELESS = [
         gets=-32042,
     ),
     stateless("protocol/result-type-missing", ["result", HITS]),
+    stateless("protocol/input-required", ["result", {"resultType": "input_required"}], gets="isError"),
     Case(
         "protocol/cache-hints",
         [[modern(1, "prompts/list")]],

@@ -395,7 +395,7 @@ def _asked_with_everything(case: Case) -> Conversation:
 def test_a_request_may_be_answered_by_asking_back(case: Case, data: st.DataObject) -> None:
     """MCP 2026-07-28, basic: InputRequiredResult, for these three methods, by what the client has declared."""
     node = part_of(case.schema, "InputRequiredResult")
-    value = data.draw(fitting(case.schema, node)) | {"resultType": "input_required"}
+    value = {"requestState": ""} | data.draw(fitting(case.schema, node)) | {"resultType": "input_required"}
     spoken = frame(result(1, value))
     assert_passed(_asked_with_everything(case).hear(SERVER, spoken), spoken)
 
