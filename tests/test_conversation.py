@@ -568,6 +568,14 @@ def test_what_is_neither_text_nor_bytes_is_a_type_error_that_says_what_is_taken(
         Conversation().hear(Party.CLIENT, frame)
 
 
+def test_a_frame_may_have_16_mib_unless_told_otherwise() -> None:
+    """As through the guard: pictures and files in Base64 take some."""
+    frame = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+    assert Conversation(revision="2025-11-25").hear(Party.CLIENT, frame.ljust(16 << 20)).accepted
+    verdict = Conversation(revision="2025-11-25").hear(Party.CLIENT, frame.ljust((16 << 20) + 1))
+    assert [each.rule for each in verdict.violations] == ["framing/size"]
+
+
 def test_a_conversation_shows_where_it_stands() -> None:
     conversation = Conversation(mode="audit")
     assert repr(conversation) == "<Conversation: audit, no revision yet, 0 open requests>"
