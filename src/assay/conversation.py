@@ -365,9 +365,9 @@ class Conversation:
         revision = self.revision
         error_id = revision is not None and revision < "2025-11-25"
         kind, faults = envelope.read(value, self._profile, id_limit=self.limits.id_bytes, error_id=error_id)
-        if revision is None and kind == "error" and value.get("id", "") is None:
-            # JSON-RPC answers unreadable input with a null id, and before a revision is agreed nothing else is in
-            # force.
+        if (revision is None or error_id) and kind == "error" and value.get("id", "") is None:
+            # JSON-RPC answers unreadable input with a null id. Before a revision is agreed nothing else is in force,
+            # and up to 2025-06-18 there is no other way to say it: `_unread` reports it then.
             faults = tuple(each for each in faults if each.rule != "envelope/id")
         ident = value.get("id") if isinstance(value, dict) else None
         if not faults and isinstance(ident, float):
@@ -511,8 +511,7 @@ class Conversation:
     def _answer(self, party: Party, frame: bytes, message: dict[str, Any], kind: Kind, ident: Id | None) -> Verdict:
         self._sides[party].garbage = 0
         if ident is None:
-            # An error without an id: something could not be read. Nobody can say what it answers.
-            return verdict(party, frame, kind, message, None, self.revision)
+            return self._unread(party, frame, message)
         asker = self._sides[party.other]
         exchange = asker.open.get(ident) or asker.settled.get(ident)
         if exchange is None or exchange.state not in {"open", "cancelled"}:
@@ -540,6 +539,14 @@ class Conversation:
         findings = Findings(listed, more, onward) if found else None
         self._closing = None
         return verdict(party, frame, kind, message, exchange, exchange.revision, findings)
+
+    def _unread(self, party: Party, frame: bytes, message: dict[str, Any]) -> Verdict:
+        """An error without an id: something could not be read. It goes on, although no request is known for it."""
+        revision = self.revision
+        found = self._decided([objections.null_id(revision)]) if revision is not None and "id" in message else []
+        goes_on = not self._enforcing or not _refused(found)
+        findings = Findings(tuple(found), 0, frame if goes_on else None) if found else None
+        return verdict(party, frame, "error", message, None, revision, findings)
 
     def _decided_answer(self, exchange: Exchange, message: dict[str, Any], found: list[Violation]) -> list[Violation]:
         if self._policy is None or exchange.method != "tools/list":

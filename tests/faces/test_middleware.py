@@ -431,3 +431,11 @@ def test_an_override_of_generic_messages_lets_every_method_through_that_fits(tmp
         router.heard.clear()
         assert judged(asked.replace(b'"id":1,', b"")) is None
         assert len(router.heard) == 1
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_an_error_with_the_id_null_passes_where_json_rpc_has_no_other_way(revision: str) -> None:
+    router = Echo()
+    judged = ValidationMiddleware(SchemaValidator(revision=revision), router)
+    judged(b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}')
+    assert bool(router.heard) is (revision < "2025-11-25")
