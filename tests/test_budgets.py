@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import weakref
+from itertools import count
 from typing import Any
 
 import orjson
@@ -204,9 +205,13 @@ class Asked:
         return bool(self.is_valid(value))
 
 
+_NUMBERS = count()
+
+
 def listed(talk: Talk, tools: list[Any], **more: Any) -> Any:
-    good(talk.client(request(1, "tools/list")))
-    return talk.server(result(1, {"tools": tools, **more}))
+    ident = f"list {next(_NUMBERS)}"
+    good(talk.client(request(ident, "tools/list")))
+    return talk.server(result(ident, {"tools": tools, **more}))
 
 
 def test_a_list_of_very_many_bad_entries_fails_as_a_whole() -> None:

@@ -44,7 +44,7 @@ def test_an_id_that_is_open_cannot_be_used_again() -> None:
     good(talk.client(request(1, "tools/list")))
     assert rules(talk.client(request(1, "prompts/list"))) == ["protocol/id-in-use"]
     good(talk.server(result(1, {"tools": []})))
-    good(talk.client(request(1, "prompts/list")))
+    good(talk.client(request(2, "prompts/list")))
 
 
 @pytest.mark.parametrize("ident", ["1", 2, "", -1])

@@ -8,7 +8,7 @@ violation, added to the list that the caller hands in.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from assay import objections
+from assay import objections, reuse
 from assay.contracts.tools import Tools
 from assay.engine.budget import Budget
 from assay.engine.pointers import escaped
@@ -97,6 +97,8 @@ class Memory:
             if isinstance(token, str) and len(token) > self.limits.id_bytes:
                 found.append(objections.too_long("/params/_meta/progressToken", token, self.limits.id_bytes))
                 return
+            if token in side.tokens:
+                found += reuse.check_token(side, token, exchange.revision)
             exchange.token = token
             side.tokens[token] = None
         declared = meta.get(CAPABILITIES_KEY)
@@ -137,6 +139,7 @@ class Memory:
             if self.lifecycle.phase not in {"new", "stateless"}:
                 return
             self.lifecycle.initialize(message)
+            reuse.begin_session(self.sides[Party.CLIENT])
             self.sides[Party.CLIENT].capabilities = _object(_object(message.get("params")).get("capabilities"))
             self._settle()
         elif (
@@ -181,9 +184,10 @@ class Memory:
             yield objections.cancels_nothing("another request than initialize", judge.revision)
 
     def _check_progress(self, side: Side, params: Mapping[str, Any], judge: Judge) -> Iterator[Violation]:
-        tokens = self.sides[side.party.other].tokens
+        asker = self.sides[side.party.other]
+        tokens = asker.tokens
         token, progress = _token(params.get("progressToken")), params.get("progress")
-        if token is None or not isinstance(progress, int | float):
+        if token is None or token in asker.shared or not isinstance(progress, int | float):
             return
         last = tokens.get(token)
         if token not in tokens:

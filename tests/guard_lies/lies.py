@@ -268,6 +268,19 @@ METHODS = [
         [("a", -32600), ("a", "result"), ("b", "result")],
         on=SLOW,
     ),
+    Case("protocol/id-reused", [[call(1)], [request(1, "ping")]], [(1, "result"), (1, "result")]),
+    Case(
+        "protocol/progress-token",
+        [
+            [
+                request("a", "tools/call", {**PROGRESS, "name": "slow"}),
+                request("b", "tools/call", {**PROGRESS, "name": "slow"}),
+                notification("notifications/roots/list_changed"),
+            ]
+        ],
+        [("a", "result"), ("b", "result")],
+        on=SLOW,
+    ),
     Case(
         "protocol/too-many-open",
         [[call("a", "slow"), call("b", "slow"), call("c"), notification("notifications/roots/list_changed")]],
