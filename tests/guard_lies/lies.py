@@ -73,7 +73,8 @@ def modern(ident: Any, method: str, **params: Any) -> dict[str, Any]:
 # ── lies of the server, in place of an answer ────────────────────────────────────────────────────────────────────────
 
 TEXT = [{"type": "text", "text": "x"}]
-HITS = {"content": TEXT, "structuredContent": {"hits": 1}}
+STRUCTURED = {"structuredContent": {"hits": 1}}
+HITS = {"content": TEXT, **STRUCTURED}
 
 
 def answering(rule: str, *actions: Any, gets: Outcome = -32010, **more: Any) -> Case:
@@ -251,6 +252,11 @@ METHODS = [
         [[request(1, "resources/read", {"uri": "readme.md"})]],
         [(1, "result")],
         on={"resources/read": [["result", {"contents": []}]]},
+    ),
+    answering(
+        "protocol/base64",
+        ["result", {"content": [{"type": "image", "data": "iVBORw0KGgo", "mimeType": "image/png"}], **STRUCTURED}],
+        gets="result",
     ),
     answering("protocol/unsolicited", ["say", result("nobody", HITS)], ["good"], gets="result"),
     answering("protocol/unsolicited", ["raw", '{"jsonrpc":"2.0","id":"1","result":{}}\n'], ["good"], gets="result"),

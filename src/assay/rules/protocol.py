@@ -99,6 +99,17 @@ ROWS: Final[tuple[Row, ...]] = (
         '{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"readme.md"}}',
     ),
     (
+        "protocol/base64",
+        "The data of images and audio, and the blob of a resource, are Base64 with padding and without line breaks.",
+        "A client that cannot decode it shows nothing, and a model that gets it refuses the whole conversation.",
+        f"{SCHEMA}; RFC 4648, 4",
+        "Encode the bytes as standard Base64: no data: URI, no line breaks, + and / rather than - and _.",
+        REPORT,
+        "UPSTREAM_INVALID",
+        '{"type":"image","data":"data:image/png;base64,iVBORw0KGgo=","mimeType":"image/png"} in a result',
+        REFUSE,
+    ),
+    (
         "protocol/unsolicited",
         "An answer carries the id of a request that is open.",
         "Nobody waits for it; a client that takes it for the answer to something else is misled.",
