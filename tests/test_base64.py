@@ -81,14 +81,14 @@ READ: tuple[str, dict[str, Any]] = ("resources/read", {"uri": "file:///a.bin"})
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("make", [image, audio, embedded])
 @pytest.mark.parametrize("asked", [CALL, PROMPT], ids=["call", "prompt"])
-def test_content_of_a_result_that_is_not_base64_is_reported(revision: str, make: Any, asked: Any) -> None:
+def test_content_of_a_result_that_is_not_base64_is_reported(revision: str, make: Any, asked: tuple[str, Any]) -> None:
     """schema: `data` and `blob` have the format `byte`, "base64-encoded"."""
     if make is audio and revision == "2024-11-05":
         return
     for data, expected in ((GOOD, []), (BAD, ["protocol/base64"])):
         item = make(data)
         value = {"content": [item]} if asked is CALL else {"messages": [{"role": "user", "content": item}]}
-        verdict = heard_result(revision, *asked, value)
+        verdict = heard_result(revision, asked[0], asked[1], value)
         assert rules(verdict) == expected
         assert verdict.onward is verdict.frame
 

@@ -331,7 +331,12 @@ def test_what_is_kept_of_many_large_schemas_is_bounded() -> None:
 # ── tasks ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 TASKS = ALL_SERVER | {"tasks": {"requests": {"tools": {"call": {}}}}}
-PROMISING = {"name": "t", "inputSchema": ANY, "outputSchema": ANY | {"required": ["hits"]}}
+PROMISING = {
+    "name": "t",
+    "inputSchema": ANY,
+    "outputSchema": ANY | {"required": ["hits"]},
+    "execution": {"taskSupport": "optional"},
+}
 
 
 def task(ident: str) -> dict[str, Any]:
@@ -359,9 +364,16 @@ def test_the_payload_of_a_task_of_long_ago_is_held_to_its_contract() -> None:
     assert rules(talk.server(result("r", {"content": [], "structuredContent": {}}))) == ["contract/output"]
 
 
+RELATED = {"io.modelcontextprotocol/related-task": {"taskId": "of another session"}}
+
+
 @pytest.mark.parametrize(
     ("payload", "expected"),
-    [({"content": []}, []), ({"anything": 1}, ["protocol/result"]), ({"content": 5}, ["protocol/result"])],
+    [
+        ({"content": [], "_meta": RELATED}, []),
+        ({"anything": 1}, ["protocol/result"]),
+        ({"content": 5}, ["protocol/result"]),
+    ],
 )
 def test_the_payload_of_an_unknown_task_is_a_result_that_some_task_has(payload: Any, expected: list[str]) -> None:
     talk = Talk().opened(server=TASKS).listed(PROMISING)

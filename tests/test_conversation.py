@@ -512,7 +512,8 @@ def test_the_progress_of_a_task_goes_on_until_its_result_is_fetched() -> None:
     good(talk.server(result(1, {"task": task})))
     good(talk.server(progress(7, 1)))
     good(talk.client(request(2, "tasks/result", {"taskId": "t"})))
-    good(talk.server(result(2, TEXT)))
+    related = {"io.modelcontextprotocol/related-task": {"taskId": "t"}}
+    good(talk.server(result(2, {**TEXT, "_meta": related})))
     assert rules(talk.server(progress(7, 2))) == ["protocol/progress"]
 
 

@@ -176,6 +176,9 @@ SLOW: dict[str, Any] = {
 }
 AGAIN = {**initialize(), "id": "again"}
 BARE = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "liar", "version": "1"}}
+RUNS: dict[str, Any] = {"requests": {"tools": {"call": {}}}}
+TASKING = {**BARE, "capabilities": {"tools": {}, "tasks": RUNS}}
+REF = {"type": "ref/prompt", "name": "a"}
 NOTE = notification("notifications/message", {"level": "info", "data": 1})
 CALLED = {"name": "search", "arguments": {"words": "sea"}}
 UPPER = next(iter(META)).upper()
@@ -326,6 +329,30 @@ METHODS = [
         revision=LATEST,
     ),
     answering("protocol/error-code", ["say", UNKNOWN], gets=-32601),
+    Case(
+        "protocol/error-code",
+        [[request(1, "prompts/list")]],
+        [(1, -32601)],
+        on={"prompts/list": [["say", {**UNKNOWN, "error": {"code": -32601, "message": "Method not found"}}]]},
+    ),
+    Case(
+        "protocol/completion-values",
+        [[request(1, "completion/complete", {"ref": REF, "argument": {"name": "a", "value": ""}})]],
+        [(1, "result")],
+        on={"completion/complete": [["result", {"completion": {"values": ["x"] * 101}}]]},
+    ),
+    Case(
+        "protocol/root",
+        [[call(1)], [result("s", {"roots": [{"uri": "https://example.com/project"}]})]],
+        [(1, "result")],
+        on={"tools/call": [["say", request("s", "roots/list")], ["good"]]},
+    ),
+    Case(
+        "protocol/related-task",
+        [[request(1, "tasks/result", {"taskId": "t"})]],
+        [(1, "result")],
+        on={"initialize": [["result", TASKING]], "tasks/result": [["result", {"content": TEXT}]]},
+    ),
     answering("protocol/unanswered", ["log", "no more\n"], ["exit", 5], gets=-32011, survives=False),
 ]
 
@@ -397,6 +424,13 @@ CONTRACTS = [
     Case("contract/input", [[call(1, limit=0)]], [(1, -32602)], revision="2025-06-18"),
     answering("contract/output", ["result", {"content": TEXT, "structuredContent": {"hits": "3"}}], gets="isError"),
     answering("contract/output", ["result", {"content": TEXT}], gets="isError"),
+    Case(
+        "contract/task-support",
+        [[call(1)]],
+        [(1, "result")],
+        on={"initialize": [["result", TASKING]]},
+        tools=[tool(execution={"taskSupport": "required"})],
+    ),
     Case("contract/unknown-tool", [[call(1, "serach")]], [(1, "result")]),
     setting_aside("contract/duplicate-tool", tool(), listed=2),
     setting_aside("contract/schema", taking({"type": "strnig"})),
