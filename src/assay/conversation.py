@@ -18,8 +18,9 @@ from assay.engine.budget import LARGE, Budget
 from assay.ladder import contract, envelope, framing, syntax
 from assay.ladder.headers import Headers, check_headers, keeps_headers
 from assay.ladder.protocol import Judge
-from assay.lifecycle import CAPABILITIES_KEY, REVISION_KEY, named_revision
+from assay.lifecycle import CAPABILITIES_KEY, LEVEL_KEY, REVISION_KEY, named_revision
 from assay.limits import DEFAULT, Limits
+from assay.log_levels import RANKS
 from assay.memory import Memory
 from assay.policy import Policy
 from assay.side import Id, Side
@@ -695,6 +696,8 @@ def _quick_meta(exchange: Exchange, params: dict[str, Any]) -> bool:
     ):
         return False
     exchange.declared = declared_in(meta[CAPABILITIES_KEY])
+    if LEVEL_KEY in meta:
+        exchange.level = RANKS[meta[LEVEL_KEY]]
     return True
 
 

@@ -19,12 +19,12 @@ from assay.edges.guard.http_to_child.share import Share, UnavailableError
 from assay.edges.guard.overseer import Overseer, Oversight
 from assay.errors import CanonicalError
 from assay.guard.guard import Settled, cancelled
+from assay.lifecycle import LEVEL_KEY
 from assay.message import params_of, versions_of
 from assay.spec.revisions import LATEST
 from assay.verdict import Party, Verdict
 
 LISTENS: Final = "subscriptions/listen"
-_LEVEL_KEY: Final = "io.modelcontextprotocol/logLevel"
 
 _MOST_SPARE: Final = 64
 """Conversations that are kept for the next request, some 10 kB each."""
@@ -228,7 +228,8 @@ class Stateless:
         asking.clean = verdict.findings is None
         asking.listens = verdict.method == LISTENS
         meta = params_of(verdict.value).get("_meta")
-        asking.wants_logs = isinstance(meta, dict) and _LEVEL_KEY in meta
+        # What a server logs is never said on a subscription.
+        asking.wants_logs = isinstance(meta, dict) and LEVEL_KEY in meta and not asking.listens
 
     def _narrowed(self, verdict: Verdict, content: bytes) -> bytes:
         """
