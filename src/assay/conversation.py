@@ -405,6 +405,7 @@ class Conversation:
         if batched and method == "initialize":
             found.append(objections.batched_initialize(judge.revision))
         exchange = Exchange.of(entry, ident)
+        exchange.alone = facts.transport == "http" and entry.stateless
         if type(ident) is int and (ident is not message["id"] or ident == 0):
             exchange.spelling = render.id_token(frame, message["id"])
         called = _tool_named(message)

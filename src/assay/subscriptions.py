@@ -115,13 +115,16 @@ class Subscriptions:
             return
         known = self._known.get(ident)
         if known is None:
-            if self._complete:
+            if self._complete or any(each.exchange.alone for each in self._open()):
                 yield _wrong(_AT, "the id of a subscription", "that of no request to listen", revision)
         elif known.exchange.state == "answered":
             yield _wrong(_AT, "the id of an open subscription", "that of one that was ended", revision)
         elif known.exchange.state == "open":
             # What was cancelled or given up may cross with its notifications.
             yield from _check_open(known, method, params, revision)
+
+    def _open(self) -> Iterator[_Subscription]:
+        return (each for each in self._known.values() if each.exchange.state == "open")
 
     def noted(self, method: str, params: Mapping[str, Any]) -> None:
         """A notification has passed."""
@@ -144,8 +147,9 @@ def _check_open(known: _Subscription, method: str, params: Mapping[str, Any], re
 
 def _check_acknowledged(known: _Subscription, params: Mapping[str, Any], revision: str) -> Iterator[Violation]:
     """What is acknowledged is a part of what was asked for. Kinds of extensions are not ours to judge."""
-    agreed = params.get("notifications")
-    for kind in _KINDS.values() if isinstance(agreed, dict) else ():
+    told = params.get("notifications")
+    agreed: Mapping[str, Any] = told if isinstance(told, dict) else {}
+    for kind in _KINDS.values():
         value = agreed.get(kind)
         more = [each for each in value if not known.wants(kind, each)] if isinstance(value, list) else []
         if more or (value is True and not known.wants(kind)):

@@ -134,7 +134,7 @@ def scene(case: Case, params: dict[str, Any] | None) -> Conversation:
             meta = META | {LEVEL_KEY: "debug"}
             said(conversation, CLIENT, request("logging", "tools/list", {"_meta": meta}))
         case name, {"_meta": {"io.modelcontextprotocol/subscriptionId": _}} if name in JUDGED:
-            subscribed(conversation, case, params)
+            subscribed(conversation, case, params or {})
         case "notifications/progress", {"progressToken": token}:
             said(conversation, case.sender.other, ask(case.revision, "progressing", token))
     return conversation

@@ -29,7 +29,8 @@ class Pages:
     def ask(self, cursor: str | None = None) -> int:
         """Ask for a page."""
         self.count += 1
-        good(self.talk.client(asks(self.count, self.method, **({} if cursor is None else {"cursor": cursor}))))
+        params: dict[str, Any] = {} if cursor is None else {"cursor": cursor}
+        good(self.talk.client(asks(self.count, self.method, **params)))
         return self.count
 
     def answer(self, ident: int, scope: Any, then: str | None = None) -> Any:

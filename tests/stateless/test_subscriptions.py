@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from stateless_talk import asks
 
+from assay.conversation import Facts
 from assay.policy import Policy
 from assay.spec.revisions import REVISIONS, handshake
 from assay.verdict import Party, Verdict
-from talk import Talk, error, good, notification, result, rules
+from talk import Talk, error, frame_of, good, notification, result, rules
 
 KEY = "io.modelcontextprotocol/subscriptionId"
 AT = "/params/_meta/io.modelcontextprotocol~1subscriptionId"
@@ -135,6 +136,15 @@ def test_a_subscription_that_was_opened_elsewhere_is_not_known() -> None:
     assert reported(talk.server(told("notifications/tools/list_changed", 1))) == "/method"
 
 
+def test_over_http_a_stream_has_one_subscription() -> None:
+    talk = Talk(revision="2026-07-28")
+    listen = frame_of(asks(1, "subscriptions/listen", notifications={"toolsListChanged": True}))
+    good(talk.conversation.hear(Party.CLIENT, listen, Facts("http", "2026-07-28")))
+    good(talk.server(acknowledged(1)))
+    assert reported(talk.server(told("notifications/tools/list_changed", 7))) == AT
+    good(talk.server(told("notifications/tools/list_changed", 1)))
+
+
 def test_the_id_of_a_subscription_is_a_number_however_it_is_spelt() -> None:
     talk = listening(toolsListChanged=True)
     good(talk.server(told("notifications/tools/list_changed", 1.0)))
@@ -192,11 +202,13 @@ def test_more_than_was_asked_for_cannot_be_acknowledged(more: dict[str, Any]) ->
 
 
 def test_kinds_of_extensions_are_not_judged() -> None:
-    declared = {"io.modelcontextprotocol/clientCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}}
+    declared: dict[str, Any] = {
+        "io.modelcontextprotocol/clientCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+    }
     talk = Talk()
     wanted = {"taskIds": ["t"]}
     good(talk.client(asks(1, "server/discover", declared)))
-    capabilities = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+    capabilities: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
     found = {"supportedVersions": ["2026-07-28"], "capabilities": capabilities, "ttlMs": 0, "cacheScope": "public"}
     good(talk.server(result(1, {"resultType": "complete", **found})))
     good(talk.client(asks(2, "subscriptions/listen", declared, notifications=wanted)))
