@@ -45,6 +45,9 @@ def check(client: Side, params: Mapping[str, Any], revision: str, *, whole: bool
     rank = RANKS.get(params.get("level")) if isinstance(params.get("level"), str) else None
     if rank is None or len(client.open) > _MOST or not (whole or client.open):
         return
+    if client.irregular.count or client.irregular.unknown:
+        # A request that was refused and forwarded all the same may have asked for it.
+        return
     levels = [each.level for each in _at_work(client) if each.level is not None]
     if not any(level <= rank for level in levels):
         yield _unwanted(LEVELS[rank], min(levels, default=None), revision)

@@ -48,6 +48,8 @@ class Memory:
         self.sides = {party: Side(party, limits, self.lifecycle.judge) for party in Party}
         self._tasks = Tasks(self.sides, limits)
         self._stateless = Stateless(self.sides[Party.CLIENT], whole=revision is None)
+        self._goes_beyond = False
+        """Whether a request without handshake has declared an extension: what the server then sends may be of it."""
         self._settle()
 
     # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -93,6 +95,7 @@ class Memory:
         declared = meta.get(CAPABILITIES_KEY)
         if isinstance(declared, dict) and not handshake(exchange.revision):
             exchange.declared = asking_back.declared_in(declared)
+            self._goes_beyond = self._goes_beyond or bool(exchange.declared & _EXTENSIONS)
 
     def _take_details(self, side: Side, exchange: Exchange, params: dict[str, Any], found: Found) -> None:
         cursor = params.get("cursor")
@@ -140,6 +143,30 @@ class Memory:
             self.lifecycle.stateless(exchange.entry.judge)
             self._settle()
 
+    def rule_beyond(self, judge: Judge, party: Party, message: dict[str, Any]) -> str | None:
+        """
+        The rule that a method breaks which may be that of an extension; None if it cannot be.
+
+        It may be if an extension was declared, and also where we did not hear what was declared: over HTTP a handshake
+        may have been elsewhere, and `server/discover` is optional.
+        """
+        if self.has_extensions(message):
+            return "protocol/extension"
+        heard = self.sides[Party.SERVER].capabilities is not None or self.tools.declared is not None
+        if handshake(judge.revision):
+            return None if heard or self.lifecycle.phase != "operating" else "protocol/unheard-extension"
+        if self._goes_beyond:
+            return "protocol/extension"
+        # A server without handshake has no requests, of whatever extension.
+        return None if heard or (party is Party.SERVER and "id" in message) else "protocol/unheard-extension"
+
+    def catch_up(self) -> None:
+        """Takes over what the server has declared in another conversation about the same tools."""
+        server = self.sides[Party.SERVER]
+        if server.capabilities is not self.tools.declared and self.lifecycle.phase == "stateless":
+            server.capabilities = self.tools.declared
+            self._settle()
+
     def has_extensions(self, message: dict[str, Any]) -> bool:
         """Whether either side has declared that it goes beyond the specification."""
         declared = [side.capabilities for side in self.sides.values()]
@@ -168,7 +195,7 @@ class Memory:
         exchange = asker.open.get(ident)
         if asker is not side and exchange is not None and exchange.method != "subscriptions/listen":
             yield objections.cancels_other(exchange, judge.revision)
-        elif exchange is None and ident not in asker.settled:
+        elif exchange is None and ident not in asker.settled and not asker.irregular.may_have(ident):
             yield objections.cancels_nothing("the id of an open request of its own", judge.revision)
         elif exchange is not None and exchange.method == "initialize":
             yield objections.cancels_nothing("another request than initialize", judge.revision)
@@ -180,6 +207,9 @@ class Memory:
             return
         last = tokens.get(token)
         if token not in tokens:
+            if self.sides[side.party.other].irregular.unknown:
+                # It may be that of a request which could not be read.
+                return
             yield objections.no_progress(
                 "/params/progressToken", "the token of an open request", "another", judge.revision
             )
@@ -192,9 +222,10 @@ class Memory:
         effect = _NOTED.get(method)
         return effect(self, side, params, judge) if effect else None
 
-    def _initialized(self, *_: Any) -> None:
-        self.lifecycle.initialized()
-        self._settle()
+    def _initialized(self, side: Side, *_: Any) -> None:
+        if side.party is Party.CLIENT:
+            self.lifecycle.initialized()
+            self._settle()
 
     def _tools_changed(self, *_: Any) -> None:
         self.tools.changed()
@@ -279,7 +310,7 @@ class Memory:
             return self._tasks.check_payload(exchange, result, found, budget)
         if not handshake(exchange.revision) and result.get("resultType") == "input_required":
             found += asking_back.check(exchange, result)
-        elif exchange.contract is not None:
+        elif exchange.contract is not None and _is_final(exchange, result):
             faults, more = contract.check_output(exchange.contract, result, exchange.revision, budget)
             found += faults
             return more
@@ -322,6 +353,8 @@ class Memory:
         """Another server is there: what only the one before knew is forgotten."""
         server = self.sides[Party.SERVER]
         server.open.clear()
+        for each in self.sides.values():
+            each.irregular.clear()
         # An answer to a request that was cancelled may still pass, but not to a server that has never made it.
         server.settled.clear()
         server.tokens.clear()
@@ -340,7 +373,7 @@ class Memory:
     def _discovered(self, exchange: Exchange, result: dict[str, Any], _: Found) -> None:
         if self.lifecycle.phase in {"new", "stateless"}:
             self.lifecycle.stateless(exchange.entry.judge)
-            self.sides[Party.SERVER].capabilities = _object(result.get("capabilities"))
+            self.sides[Party.SERVER].capabilities = self.tools.declared = _object(result.get("capabilities"))
             self._settle()
 
     def _tools_listed(self, exchange: Exchange, result: dict[str, Any], found: Found) -> None:
@@ -383,6 +416,11 @@ _ANSWERED: Final[Mapping[str, Callable[[Memory, Exchange, dict[str, Any], Found]
     "tools/list": Memory._tools_listed,
 }
 """What is checked or remembered of a notification or an answer, by its method."""
+
+
+def _is_final(exchange: Exchange, result: dict[str, Any]) -> bool:
+    """Whether *result* is that of the call itself: one of a type that an extension defines is only on the way to it."""
+    return handshake(exchange.revision) or result.get("resultType", "complete") == "complete"
 
 
 def _token(value: Any) -> Id | None:

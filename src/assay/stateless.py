@@ -49,7 +49,7 @@ class Stateless:
             return []
         if method == "notifications/message":
             return list(log_levels.check(self._client, params, revision, whole=self._whole))
-        return list(self._subscriptions.check(method, params, revision)) if method in JUDGED else []
+        return list(self._subscriptions.check(self._client, method, params, revision)) if method in JUDGED else []
 
     def noted(self, method: str, params: Mapping[str, Any]) -> None:
         """A notification has passed."""

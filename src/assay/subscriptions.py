@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 from assay.lifecycle import SUBSCRIPTION_KEY
 from assay.rules import violation
+from assay.side import Side
 from assay.verdict import Exchange, Violation
 
 LISTEN: Final = "subscriptions/listen"
@@ -107,15 +108,16 @@ class Subscriptions:
         gone = self._known.pop(ident, None)
         self._characters -= gone.characters if gone is not None else 0
 
-    def check(self, method: str, params: Mapping[str, Any], revision: str) -> Iterator[Violation]:
-        """Yield what is wrong with one of the notifications that are `JUDGED`."""
+    def check(self, client: Side, method: str, params: Mapping[str, Any], revision: str) -> Iterator[Violation]:
+        """Yield what is wrong with one of the notifications that are `JUDGED`, which is sent to *client*."""
         ident = _ident(params)
         if ident is None:
             yield _wrong(_AT, "the id of the subscription", "nothing", revision)
             return
         known = self._known.get(ident)
         if known is None:
-            if self._complete or any(each.exchange.alone for each in self._open()):
+            complete = self._complete or any(each.exchange.alone for each in self._open())
+            if complete and not client.irregular.may_have(ident):
                 yield _wrong(_AT, "the id of a subscription", "that of no request to listen", revision)
         elif known.exchange.state == "answered":
             yield _wrong(_AT, "the id of an open subscription", "that of one that was ended", revision)

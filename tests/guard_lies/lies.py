@@ -195,6 +195,7 @@ METHODS = [
     answering("protocol/method", ["say", request("s", "client/nope")], ["good"], gets="result"),
     answering("protocol/method", ["say", notification("notifications/nope")], ["good"], gets="result"),
     Case("protocol/extension", [[request(1, "acme/search")]], [(1, "result")], capabilities=OWN),
+    Case("protocol/unheard-extension", [[modern(1, "acme/search")]], [(1, "result")], revision=LATEST),
     answering("protocol/direction", ["say", request("s", "tools/list")], ["good"], gets="result"),
     answering("protocol/direction", ["say", INITIALIZED], ["good"], gets="result"),
     Case("protocol/direction", [[request(1, "roots/list")]], [(1, -32601)]),

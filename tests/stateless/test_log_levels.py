@@ -120,6 +120,15 @@ def test_a_request_that_passes_although_it_is_wrong_may_ask_for_log_messages() -
     good(talk.server(log("debug")))
 
 
+@pytest.mark.parametrize("head", [{"jsonrpc": "2.0"}, {"jsonrpc": "2"}])
+def test_a_refused_request_that_passes_may_have_asked_for_log_messages(head: dict[str, Any]) -> None:
+    """Its id is in use, or it is no good JSON-RPC; the server may answer it all the same."""
+    talk = Talk(mode="audit")
+    good(talk.client(calls(1)))
+    assert talk.client({**calls(1, {LEVEL_KEY: "debug"}), **head}).violations
+    good(talk.server(log("debug")))
+
+
 def test_a_request_that_was_not_judged_may_have_asked_for_anything() -> None:
     talk = Talk(mode="audit")
     good(talk.client(asks(1, "tools/list")))

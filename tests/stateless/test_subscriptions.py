@@ -224,6 +224,13 @@ def test_a_broken_request_to_listen_that_passes_may_have_asked_for_anything() ->
     good(talk.server(told(UPDATED, 1, uri="file:///a")))
 
 
+def test_a_malformed_request_to_listen_that_passes_is_not_known() -> None:
+    talk = Talk(mode="audit")
+    assert talk.client({**asks(1, "subscriptions/listen", notifications={}), "jsonrpc": "2"}).violations
+    good(talk.client(asks(2, "tools/list")))
+    good(talk.server(told("notifications/tools/list_changed", 1)))
+
+
 def test_what_is_remembered_of_subscriptions_is_bounded() -> None:
     talk = Talk()
     for ident in range(1001):

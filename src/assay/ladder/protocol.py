@@ -169,6 +169,10 @@ class Judge:
         # Of the name only as much is kept as is needed to recognise it: it is the peer's, and may be a megabyte.
         return Entry(party, name[:100], self, None, self._schema)
 
+    def knows(self, method: str) -> bool:
+        """Whether this revision has *method*, for whichever party and kind."""
+        return method in methods(self.revision)
+
     def definition(self, name: str) -> Definition:
         """What judges a value by the definition *name*."""
         if name not in self._cache:

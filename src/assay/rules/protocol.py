@@ -42,6 +42,17 @@ ROWS: Final[tuple[Row, ...]] = (
         '{"jsonrpc":"2.0","id":1,"method":"acme/search"} from a client that declared experimental.acme',
     ),
     (
+        "protocol/unheard-extension",
+        "A method outside the specification belongs to an extension, where it is not known what was declared.",
+        "It may have been declared elsewhere: in another session, or in a server/discover that is not repeated.",
+        VERSIONING,
+        "Nothing, if the method is meant. Who does not know it answers -32601.",
+        REPORT,
+        "METHOD_NOT_FOUND",
+        '{"jsonrpc":"2.0","id":1,"method":"acme/search"} in 2026-07-28, before any server/discover',
+        REFUSE,
+    ),
+    (
         "protocol/direction",
         "The method may be sent by this party.",
         "Requests and notifications have a direction; the other side has no handler for it.",
@@ -163,7 +174,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ),
     (
         "protocol/before-initialized",
-        "Until the client has said notifications/initialized, requests other than ping wait.",
+        "notifications/initialized follows the initialize result; until then requests other than ping wait.",
         "The other side may not be ready for them.",
         LIFECYCLE,
         "Wait for the initialize result, send notifications/initialized, then go on.",
