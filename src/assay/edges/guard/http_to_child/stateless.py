@@ -102,7 +102,7 @@ class Asking:
             if raw is not None:
                 self.post.answer(raw[1], self.ident)
         elif is_answer(verdict):
-            if verdict.method == "server/discover" and verdict.kind == "result" and verdict.findings is None:
+            if verdict.method == "server/discover" and verdict.kind == "result" and verdict.accepted:
                 # A revision that has no such method leaves its result unjudged, so that it may say anything.
                 self._stateless.spoken = frozenset(versions_of(verdict.value)) or self._stateless.spoken
             self.post.answer(move.to_client, self.ident)
