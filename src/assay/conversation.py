@@ -18,8 +18,9 @@ from assay.engine.budget import LARGE, Budget
 from assay.ladder import contract, envelope, framing, syntax
 from assay.ladder.headers import Headers, check_headers, keeps_headers
 from assay.ladder.protocol import Judge
-from assay.lifecycle import CAPABILITIES_KEY, REVISION_KEY, named_revision
+from assay.lifecycle import CAPABILITIES_KEY, LEVEL_KEY, REVISION_KEY, named_revision
 from assay.limits import DEFAULT, Limits
+from assay.log_levels import RANKS
 from assay.memory import Memory
 from assay.policy import Policy
 from assay.side import Id, Side
@@ -428,6 +429,7 @@ class Conversation:
         if batched and method == "initialize":
             found.append(objections.batched_initialize(judge.revision))
         exchange = Exchange.of(entry, ident)
+        exchange.alone = facts.transport == "http" and entry.stateless
         if type(ident) is int and (ident is not message["id"] or ident == 0):
             exchange.spelling = render.id_token(frame, message["id"])
         called = _tool_named(message)
@@ -777,6 +779,8 @@ def _quick_meta(exchange: Exchange, params: dict[str, Any]) -> bool:
     ):
         return False
     exchange.declared = declared_in(meta[CAPABILITIES_KEY])
+    if LEVEL_KEY in meta:
+        exchange.level = RANKS[meta[LEVEL_KEY]]
     return True
 
 

@@ -42,7 +42,8 @@ _DROPPED: Final = frozenset(
         "protocol/unsolicited", "protocol/answered-twice", "protocol/method", "protocol/extension",
         "protocol/unheard-extension",
         "protocol/direction", "protocol/params", "protocol/look-alike-key", "protocol/format", "protocol/capability",
-        "protocol/before-initialize", "protocol/before-initialized", "protocol/progress",
+        "protocol/before-initialize", "protocol/before-initialized", "protocol/progress", "protocol/log",
+        "protocol/subscription",
         "protocol/cancel", "protocol/cancel-other", "protocol/header-missing", "protocol/header-mismatch",
         "protocol/header-encoding", "guard/failure",
     }

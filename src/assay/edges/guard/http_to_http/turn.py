@@ -246,7 +246,7 @@ class Turn:
     def _heard(self, frame: bytes) -> Move:
         """A message of the server's."""
         verdict, move = self.talk.overseer.hear(_SERVER, frame)
-        if verdict.method == "server/discover" and verdict.kind == "result" and verdict.findings is None:
+        if verdict.method == "server/discover" and verdict.kind == "result" and verdict.accepted:
             # A revision that has no such method leaves its result unjudged, so that it may say anything.
             self.speaks = versions_of(verdict.value) or None
         for part in verdict.parts or (verdict,):
