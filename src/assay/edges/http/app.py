@@ -16,7 +16,7 @@ from assay.assets.server import AssetServer, Settled, Turn, is_mcp
 from assay.auth import Gate, Principal
 from assay.conversation import Facts
 from assay.edges.http import body
-from assay.edges.http.asking import ENDPOINT, UNNAMED, Accepts, Headers, headers_of, names_revision, peeked
+from assay.edges.http.asking import ENDPOINT, UNNAMED, Accepts, Headers, headers_of, names_revision, path_of, peeked
 from assay.edges.http.door import METADATA, Door
 from assay.edges.http.events import event, primer
 from assay.edges.http.heads import (
@@ -48,7 +48,7 @@ from assay.edges.http.replies import (
 from assay.edges.http.safety import Safety
 from assay.edges.http.section import Http
 from assay.edges.http.sessions import Session, Sessions
-from assay.edges.http.statuses import is_patient, status_of
+from assay.edges.http.statuses import is_ignored, is_patient, status_of
 from assay.edges.http.streams import Streams
 from assay.edges.http.waiting import beside, listens, may_take_long, waits
 from assay.edges.recorder import Recorder
@@ -127,7 +127,7 @@ class App:
         """One HTTP request."""
         if scope["type"] != "http":
             raise RuntimeError(f"no {scope['type']} here")
-        route = self._routes.get(scope["path"])
+        route = self._routes.get(path_of(scope))
         if route is None:
             await refuse(send, "METHOD_NOT_FOUND", f"there is nothing here; MCP is at {ENDPOINT}")
             return
@@ -350,6 +350,8 @@ class App:
             headers += self._settled(heard, code)
         if verdict.kind == "blank":
             return Reply(400, error_body("PARSE_ERROR", "there is no message in the body"), headers)
+        if not frames and is_ignored(verdict):
+            return Reply(202, b"", headers)
         if code is not None and not frames:
             # Never 404, which in a session says that it is gone.
             return Reply(400, render.refusal(None, verdict.violations, verdict.more, verdict.revision), headers)

@@ -129,7 +129,7 @@ class Children:
 
     async def _unknown(self, request: Request, told: str | None, receive: Receive, send: Send) -> None:
         """A message without a session: one that opens a session, or one of the era that has none."""
-        if self._oversight.enforcing and request.head.is_stateless:
+        if request.head.is_stateless:
             await self._without_session(request, told, receive, send)
             return
         message = peeked(request.frame)
@@ -141,8 +141,7 @@ class Children:
         if stateless:
             await self._without_session(request, told, receive, send)
         elif opens:
-            # Also if the header names the era without handshake, under audit: a handshake in the child that all share
-            # would settle its era for everybody else.
+            # Under audit also with an unknown revision in the header: the child of a session may know it.
             await self._open(request, params, receive, send)
         else:
             await refuse(

@@ -17,7 +17,7 @@ from assay.edges.guard.http_to_child.outflow import SLOW, SLOW_BYTES, Post, Stre
 from assay.edges.guard.overseer import Heard, Overseer
 from assay.edges.http.replies import error_body
 from assay.edges.http.sessions import Session
-from assay.edges.http.statuses import status_of
+from assay.edges.http.statuses import is_ignored, status_of
 from assay.guard.guard import cancelled, may_be_cancelled
 from assay.guard.outline import outline
 from assay.message import params_of
@@ -444,6 +444,8 @@ def refusal(heard: Heard, *, patient: bool) -> Whole | None:
     unreadable = verdict.value is None
     if move.to_server is not None and not unreadable:
         return None
+    if move.to_client is None and is_ignored(verdict):
+        return Whole(202)
     code = code_of(verdict)
     if move.to_client is None or unreadable:
         # Also under audit: what is no JSON cannot be one line for the server.
