@@ -27,6 +27,7 @@ from assay.edges.http.heads import (
     may_be_odd,
     refuse_head,
 )
+from assay.edges.http.idleness import Idleness
 from assay.edges.http.probes import probes
 from assay.edges.http.quotas import Full, Quota
 from assay.edges.http.replies import (
@@ -109,7 +110,7 @@ class App:
         self._limits = limits
         self._http = http or Http()
         self._door = Door(safety or Safety(), gate, Principal("anonymous", methods.tier))
-        self.sessions: Sessions[AssetServer] = Sessions(self._http, clock)
+        self.sessions: Sessions[AssetServer] = Sessions(self._http, clock, idleness=_idleness)
         self.streams = Streams(self._http, gated=gate is not None)
         each = self._http.requests_each if gate is not None else None
         self._requests = Quota("requests", self._http.requests, each=each)
@@ -310,6 +311,8 @@ class App:
         for request in turn.asked:
             answer = await beside(server.answer, request, moment.request_id)
             answers.append((server.settle(request, answer), answer[1]))
+        if heard.caller.session is not None:
+            self.sessions.touch(heard.caller.session)
         return self._outcome(heard, answers)
 
     def _failed(self, caller: Caller, frame: bytes, error: Exception) -> Reply:
@@ -462,6 +465,10 @@ class App:
             return
         self.sessions.drop(caller.session)
         await reply(send, 200, headers=shared(headers))
+
+
+def _idleness(session: Session[AssetServer]) -> Idleness:
+    return session.idleness if session.server.idle else Idleness.BUSY
 
 
 def _primed(session: Session[AssetServer]) -> bool:

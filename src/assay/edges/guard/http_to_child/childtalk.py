@@ -15,6 +15,7 @@ from assay.conversation import Facts
 from assay.edges.guard.http_to_child.mistakes import FAILED, Subject, contained, lost, subjects, tell
 from assay.edges.guard.http_to_child.outflow import SLOW, SLOW_BYTES, Post, Stream
 from assay.edges.guard.overseer import Heard, Overseer
+from assay.edges.http.idleness import Idleness
 from assay.edges.http.replies import error_body
 from assay.edges.http.sessions import Session
 from assay.edges.http.statuses import is_ignored, status_of
@@ -86,6 +87,15 @@ class Talk:
     def principal(self) -> str:
         """Whose session it is."""
         return self.session.principal if self.session is not None else ""
+
+    @property
+    def idleness(self) -> Idleness:
+        """How little would be lost with it."""
+        if self._posts:
+            return Idleness.BUSY
+        if self.overseer.guard.conversation.open_requests(Party.SERVER):
+            return Idleness.ASKED
+        return Idleness.LISTENS if self._listeners else Idleness.IDLE
 
     @property
     def wants_logs(self) -> bool:
