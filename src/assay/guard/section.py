@@ -83,7 +83,7 @@ class GuardSettings:
     """
 
     children_each: int = 16
-    """Of these, how many one principal may have, where ``[auth]`` tells principals apart; one more ends one of its own."""
+    """Of these, how many one principal may have, where ``[auth]`` tells principals apart; one more ends its own."""
 
     environment: tuple[str, ...] = ()
     """
