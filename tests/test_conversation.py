@@ -1,10 +1,12 @@
 """What is concluded of what two parties say to each other."""
 
+from array import array
 from typing import Any
 
 import orjson
 import pytest
 
+from assay.conversation import Conversation
 from assay.limits import Limits
 from assay.spec.revisions import REVISIONS, handshake
 from assay.verdict import Party
@@ -518,7 +520,7 @@ def test_the_progress_of_a_task_goes_on_until_its_result_is_fetched() -> None:
 
 def test_the_strict_profile_judges_notifications_and_has_no_batches() -> None:
     talk = Talk(profile="strict", revision="2025-03-26")
-    assert rules(talk.client(notification("nope/nope"))) == ["protocol/method"]
+    assert rules(talk.client(notification("nope/nope"))) == ["protocol/unheard-extension"]
     assert rules(talk.client([request("a", "ping", {})])) == ["envelope/batch"]
 
 
@@ -534,12 +536,44 @@ def test_a_broken_answer_with_another_spelling_of_the_id_fails_its_request() -> 
     assert replacement(verdict)["id"] == 5
 
 
-@pytest.mark.parametrize(
-    "options", [{"mode": "foo"}, {"profile": "jsonrpc"}, {"limits": None}, {"revision": "2025-01-01"}]
-)
+@pytest.mark.parametrize("options", [{"mode": "foo"}, {"profile": "jsonrpc"}, {"limits": None}])
 def test_options_that_are_none_are_refused_at_once(options: dict[str, Any]) -> None:
-    with pytest.raises((ValueError, KeyError, AttributeError)):
+    with pytest.raises((ValueError, AttributeError)):
         Talk(**options)
+
+
+@pytest.mark.parametrize("revision", ["2025-01-01", "latest", "", 2025])
+def test_an_unknown_revision_is_a_value_error_that_names_the_known_ones(revision: Any) -> None:
+    with pytest.raises(ValueError, match=r"there is no revision .*; there are 2024-11-05, .*2026-07-28"):
+        Conversation(revision=revision)
+
+
+@pytest.mark.parametrize("kind", [str, bytes, bytearray, memoryview])
+def test_a_frame_may_be_text_or_bytes(kind: Any) -> None:
+    spelt = '{"jsonrpc":"2.0","id":"ä","method":"tools/list"}'
+    verdict = Conversation(revision="2025-11-25").hear(Party.CLIENT, spelt if kind is str else kind(spelt.encode()))
+    assert verdict.accepted
+    assert (verdict.frame, verdict.onward) == (spelt.encode(), spelt.encode())
+
+
+@pytest.mark.parametrize("mode", ["enforce", "audit"])
+def test_half_a_surrogate_pair_in_text_is_a_finding_and_no_exception(mode: Any) -> None:
+    verdict = Conversation(mode=mode, revision="2025-11-25").hear(Party.CLIENT, '{"a":"\ud800"}')
+    assert [each.rule for each in verdict.violations] == ["syntax/utf8"]
+
+
+@pytest.mark.parametrize("frame", [None, 5, {"jsonrpc": "2.0"}, ["a"], array("b", b"{}")])
+def test_what_is_neither_text_nor_bytes_is_a_type_error_that_says_what_is_taken(frame: Any) -> None:
+    with pytest.raises(TypeError, match=f"str or bytes .*not {type(frame).__name__}"):
+        Conversation().hear(Party.CLIENT, frame)
+
+
+def test_a_conversation_shows_where_it_stands() -> None:
+    conversation = Conversation(mode="audit")
+    assert repr(conversation) == "<Conversation: audit, no revision yet, 0 open requests>"
+    conversation = Conversation(revision="2025-11-25")
+    conversation.hear(Party.CLIENT, '{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
+    assert repr(conversation) == "<Conversation: enforce, 2025-11-25, 1 open request>"
 
 
 @pytest.mark.parametrize("limits", [{"depth": 255}, {"depth": 0}, {"frame_bytes": -1}])

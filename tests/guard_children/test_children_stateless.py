@@ -338,7 +338,8 @@ REFUSED: dict[str, tuple[Any, dict[str, str | bytes], int, int | None]] = {
         request(1, "tools/list", {"_meta": meta("2025-11-25")}), {"mcp-protocol-version": LATEST}, 400, -32020,
     ),
     "unknown-header": (NO_META, {"mcp-protocol-version": "2031-01-01"}, 400, -32022),
-    "unknown-method": (request(1, "acme/search", {}), {}, 404, -32601),
+    "unknown-method": (request(1, "acme/search", {}), {}, 400, -32602),
+    "removed-method": (request(1, "ping", {}), {}, 404, -32601),
     "with-a-session": (NO_META, {"mcp-session-id": "some"}, 400, -32602),
     "no-json": (b"{", {}, 400, -32700),
     "no-json-rpc": ({"id": 1, "method": "tools/list", "params": {}}, {}, 400, -32600),
@@ -381,11 +382,11 @@ def _is_refused(service: Service, name: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["audit", "enforce"])
-def test_an_unknown_method_and_revision_reach_the_child_under_audit_only(tmp_path: Path, mode: str) -> None:
+def test_a_removed_method_and_an_unknown_revision_reach_the_child_under_audit_only(tmp_path: Path, mode: str) -> None:
     received = tmp_path / "received"
     later = request(1, "tools/list", {"_meta": meta("2031-01-01")})
     with hosting(tmp_path, "--mode", mode, received=str(received)) as service:
-        statuses = [asked(service, each).answer().status for each in (request(1, "nope/nope", {}, LATEST), later)]
+        statuses = [asked(service, each).answer().status for each in (request(1, "ping", {}, LATEST), later)]
         assert statuses == ([200, 200] if mode == "audit" else [404, 400])
         assert received.exists() == (mode == "audit")
 

@@ -367,7 +367,7 @@ def test_a_bad_request_never_reaches_the_server(enforcing: Where) -> None:
     assert (answer.status, answer.error()["code"]) == (200, -32601)
     assert guard.post(b"{", headers).status == 400
     assert guard.post(b"", headers).status == 400
-    answer = ask(guard, request(3, "nope/nope", {}, LATEST))
+    answer = ask(guard, request(3, "ping", {}, LATEST))
     assert (answer.status, answer.json()["id"]) == (404, 3)
     mismatched = modern(CALL, mcp_name="another")
     assert ask(guard, CALL, mismatched).error()["code"] == -32020

@@ -50,12 +50,27 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Judge the files; the exit status."""
+    wrong = None if args.revision is None else _no_revision(args.revision)
+    if wrong is not None:
+        print(f"assay check: {wrong}", file=sys.stderr)
+        return 2
     worst = 0
     policy = _policy(args) if args.policy else None
     for index, name in enumerate(args.files):
         _progress(index, len(args.files), name)
         worst = max(worst, _check(args, name, policy))
     return worst
+
+
+def _no_revision(name: str) -> str | None:
+    """Return why there is no revision *name*; None if there is one."""
+    from assay.spec.revisions import position
+
+    try:
+        position(name)
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 def _policy(args: argparse.Namespace) -> Policy | None:
@@ -85,7 +100,7 @@ def _check(args: argparse.Namespace, name: str, policy: Policy | None) -> int:
                 stopped = outcome(each.verdict) in {"refused", "aside"}
                 if stopped or (args.fail_on == "report" and each.verdict.violations):
                     status = 1
-    except (OSError, TranscriptError, KeyError) as error:
+    except (OSError, TranscriptError) as error:
         reason = error.strerror if isinstance(error, OSError) else error.args[0]
         from assay.console.plain import plain
 
