@@ -78,12 +78,12 @@ class GuardSettings:
 
     children: int = 64
     """
-    Child processes for sessions at once, where clients come over HTTP. A server takes some 50 MB; one more session gets
-    503. Requests without a session have one child beside these.
+    Child processes for sessions at once, where clients come over HTTP. A server takes some 50 MB; one more session ends
+    the one that was idle longest. Requests without a session have one child beside these.
     """
 
     children_each: int = 16
-    """Of these, how many one principal may have, where ``[auth]`` tells principals apart; one more session gets 429."""
+    """Of these, how many one principal may have, where ``[auth]`` tells principals apart; one more ends its own."""
 
     environment: tuple[str, ...] = ()
     """

@@ -204,7 +204,7 @@ class Watch:
             tally.repaired += each.action == "repair"
             if each.reason is not None:
                 tally.excused[each.rule, each.reason] += 1
-        tally.stopped += self._enforcing and not verdict.accepted
+        tally.stopped += _is_stopped(verdict, enforcing=self._enforcing)
         tally.shown += 1
         if tally.shown <= MOST_SHOWN:
             redactor = tally.secrets.redactor
@@ -228,7 +228,7 @@ class Watch:
         tally = self._tally
         tally.asides.end()
         tally.log.end()
-        stopped = f", {tally.stopped} stopped" if self._enforcing else ""
+        stopped = f", {tally.stopped} stopped" if self._enforcing or tally.stopped else ""
         stopped += f", {tally.repaired} repaired" if tally.repaired else ""
         said = f"{_counted(tally.client, 'message')} from the client, {tally.server:,} from the server"
         yield f"assay: {said}, {_counted(self.findings, 'finding')}{stopped}"
@@ -254,11 +254,16 @@ class Watch:
         self._tally.slowest = sorted([*self._tally.slowest, (seconds, what)], reverse=True)[:SLOWEST]
 
 
+def _is_stopped(verdict: Verdict, *, enforcing: bool) -> bool:
+    """Whether a message went no further: some do not under audit either, where the guard is the HTTP server."""
+    return not verdict.accepted and (enforcing or verdict.onward is None)
+
+
 def _fate(verdict: Verdict, *, enforcing: bool) -> str:
     """What became of a message, in a word or two; nothing for one that never came."""
     if verdict.kind == "missing":
         return ""
-    if enforcing and not verdict.accepted:
+    if _is_stopped(verdict, enforcing=enforcing):
         return "stopped: "
     done = {each.action for each in verdict.violations} if enforcing else set()
     if "repair" in done:

@@ -192,7 +192,7 @@ class Stateless:
     def hear(self, request: Request, version: str | None, *, as_json: bool, as_stream: bool) -> "Asking | Whole":
         """What comes of one message: an answer at once, or what the child says to it."""
         asking = Asking(self._spare.pop() if self._spare else self.begin(), self, request.principal)
-        facts = Facts("http", version, request.headers)
+        facts = Facts("http", version, request.headers, served=True)
         heard = asking.overseer.hear(Party.CLIENT, request.frame, facts)
         told = refusal(heard, patient=False)
         if told is not None:
@@ -200,7 +200,9 @@ class Stateless:
         due = list(requests(heard.verdict))
         frame = heard.move.to_server or b""
         if not due:
-            self._note(request, asking, heard.verdict, frame)
+            if heard.verdict.kind == "notification":
+                self._note(request, asking, heard.verdict, frame)
+            # Anything else answers something; but in this era no server asks its clients.
             return Whole(202)
         self._fill(asking, heard.verdict, due[0][1], as_json=as_json, as_stream=as_stream)
         self.open[asking] = None

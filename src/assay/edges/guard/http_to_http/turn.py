@@ -14,7 +14,7 @@ from assay.edges.guard.http_to_http.talks import LONGEST_ID, REMEMBERED, Stream,
 from assay.edges.http.events import PING, Event, event
 from assay.edges.http.heads import visible
 from assay.edges.http.replies import error_body
-from assay.edges.http.statuses import status_of
+from assay.edges.http.statuses import is_ignored, status_of
 from assay.errors import CanonicalError
 from assay.guard.guard import Move
 from assay.ladder import syntax
@@ -113,6 +113,8 @@ class Turn:
     def _refused(self, verdict: Verdict, answer: bytes | None) -> Told:
         if verdict.kind == "blank":
             return Told(400, error_body("PARSE_ERROR", "there is no message in the body"))
+        if answer is None and is_ignored(verdict):
+            return Told(202, b"")
         if answer is None:
             # A notification, or an answer. Never 404, which in a session says that it is gone.
             return Told(400, _refusal(verdict))
