@@ -552,7 +552,7 @@ def test_the_progress_of_a_task_goes_on_until_its_result_is_fetched() -> None:
 
 def test_the_strict_profile_judges_notifications_and_has_no_batches() -> None:
     talk = Talk(profile="strict", revision="2025-03-26")
-    assert rules(talk.client(notification("nope/nope"))) == ["protocol/method"]
+    assert rules(talk.client(notification("nope/nope"))) == ["protocol/unheard-extension"]
     assert rules(talk.client([request("a", "ping", {})])) == ["envelope/batch"]
 
 

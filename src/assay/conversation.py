@@ -9,7 +9,8 @@ import gc
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
-from assay import objections, quarantine, render, repair
+from assay import absent, irregular, objections, quarantine, render, repair
+from assay.asking_back import declared_in
 from assay.collector import paused
 from assay.contracts.headers import ParamHeaders
 from assay.contracts.tools import Contract, Tools
@@ -19,7 +20,7 @@ from assay.ladder.headers import Headers, check_headers, keeps_headers
 from assay.ladder.protocol import Judge
 from assay.lifecycle import CAPABILITIES_KEY, REVISION_KEY, named_revision
 from assay.limits import DEFAULT, Limits
-from assay.memory import ASKED_FOR, Memory
+from assay.memory import Memory
 from assay.policy import Policy
 from assay.side import Id, Side
 from assay.unjudged import Unjudged, loosely_read
@@ -139,14 +140,14 @@ class Conversation:
         if type(frame) is not bytes:
             frame = framing.as_frame(frame)
         if len(frame) > self._frame_bytes:
-            return self._unreadable(party, frame, framing.check(frame, self._frame_bytes))
+            return self._garbled(party, frame, framing.check(frame, self._frame_bytes))
         if len(frame) > LARGE and gc.isenabled():
             with paused():
                 return self.hear(party, frame, facts)
         if self._lines and b"\r" in frame:
             broken = framing.check_returns(frame)
             if broken is not None:
-                return self._unreadable(party, frame, broken)
+                return self._garbled(party, frame, broken)
         value = _read(frame, self._depth, self._values)
         if type(value) is dict and (facts.headers is None or self._keeps_headers(value, facts.headers)):
             # What a large message may cost is looked at before it is judged.
@@ -158,7 +159,7 @@ class Conversation:
         elif type(value) is Violation:
             if framing.is_blank(frame):
                 return verdict(party, frame, "blank", None, None, self.revision, Findings(()))
-            return self._unreadable(party, frame, value)
+            return self._garbled(party, frame, value)
         self._budget = Budget(frame, self.limits.violations)
         if type(value) is list:
             return self._batch(party, frame, value, facts)
@@ -218,9 +219,11 @@ class Conversation:
         What it has asked itself is forgotten, because nobody is left to read the answers. *why*, and *data*, are told
         to whoever waits.
         """
+        asker = self._sides[party.other]
         self._sides[party].open.clear()
         self._sides[party].tokens.clear()
-        asker = self._sides[party.other]
+        self._sides[party].irregular.clear()
+        asker.irregular.clear()
         return [
             self._abandoned(asker, each, "answered", "UPSTREAM_FAILURE", why, data)
             for each in list(asker.open.values())
@@ -374,13 +377,17 @@ class Conversation:
             # 1.0 is 1; a number that only rounds to an integer is no id.
             ident = render.exact_id(frame)
             faults = () if ident is not None else (objections.no_whole_number(self._profile, revision),)
+        if faults and not self._enforcing and kind in {"result", "error"}:
+            ident, faults = self._excused(party, frame, value, ident, faults)
         if faults:
             return self._malformed(party, frame, kind, value, faults)
         if kind == "request":
             return self._request(party, frame, value, facts, batched, cast("Id", ident))
         if kind == "notification":
             return self._notification(party, frame, value, facts)
-        return self._answer(party, frame, value, kind, ident)
+        heard = self._answer(party, frame, value, kind, ident)
+        irregular.spell(heard)
+        return heard
 
     def _request(
         self,
@@ -393,6 +400,7 @@ class Conversation:
         *,
         mending: bool = True,
     ) -> Verdict:
+        self._memory.catch_up()
         side = self._sides[party]
         method = message["method"]
         judge, early = self._memory.lifecycle.place_request(party, message, facts.revision)
@@ -423,6 +431,8 @@ class Conversation:
         if "params" in message and not _refused(found):
             more += self._memory.take_params(side, exchange, message["params"], found, self._budget)
             found = self._decided(found, called)
+        elif not self._enforcing and _refused(found):
+            irregular.take_request(self._memory, side, exchange, message, found)
         useless = self._called(message) if any(each.action == "quarantine" for each in found) else None
         if useless is not None and self._enforcing:
             # The tool's schemas were compiled for this call only, and cannot be judged by.
@@ -467,13 +477,16 @@ class Conversation:
         told: str | None,
     ) -> Verdict:
         """A request goes on unless it is refused and refusals are enforced."""
+        found = self._memory.lifecycle.once(found) if found else found
         goes_on = not self._enforcing or not _refused(found)
         listed, more = self._listed(found, more)
         back = None
         if goes_on:
-            # Where nothing is enforced a party can ask more than we remember: then the answers are not known either.
+            # Where nothing is enforced an id may be in use already, or there are more requests than we remember.
             if len(side.open) < self._most_open and side.open.setdefault(exchange.id, exchange) is exchange:
                 self._memory.asked(exchange, message)
+            else:
+                side.irregular.add(exchange)
         else:
             side.forget_token(exchange)
             ident = exchange.spelling or render.id_token(frame, message["id"])
@@ -483,9 +496,10 @@ class Conversation:
         return verdict(side.party, frame, "request", message, exchange, exchange.revision, findings)
 
     def _notification(self, party: Party, frame: bytes, message: dict[str, Any], facts: Facts) -> Verdict:
+        self._memory.catch_up()
         side = self._sides[party]
         method = message["method"]
-        judge, early = self._memory.lifecycle.place_notification(method)
+        judge, early = self._memory.lifecycle.place_notification(party, method)
         found = list(early)
         if facts.headers is not None:
             found += check_headers(message, facts.headers, judge.revision)
@@ -499,6 +513,8 @@ class Conversation:
         if judge is side.judge and method in side.undeclared:
             found.append(objections.undeclared(self._sides, side.party, method, judge.revision))
         found = self._decided(found)
+        if early:
+            found = self._memory.lifecycle.once(found)
         if not self._enforcing or not _refused(found):
             found += self._decided(self._memory.check_note(side, method, message.get("params", {}), judge))
         side.garbage = 0
@@ -513,6 +529,8 @@ class Conversation:
         if ident is None:
             return self._unread(party, frame, message)
         asker = self._sides[party.other]
+        if ident in asker.irregular.requests:
+            irregular.promote(self._memory, asker, ident, lambda each: self._fits(each, message, kind))
         exchange = asker.open.get(ident) or asker.settled.get(ident)
         if exchange is None or exchange.state not in {"open", "cancelled"}:
             return self._unsolicited(party, frame, message, kind, exchange)
@@ -520,7 +538,8 @@ class Conversation:
         more = self._memory.check_answer(exchange, message, kind, found, self._budget)
         found = self._decided_answer(exchange, message, found)
         if found and kind == "result" and exchange.method in quarantine.LISTS:
-            found = quarantine.set_aside(exchange, message["result"], found)
+            read = absent.filled(exchange, exchange.entry.result, message["result"])
+            found = quarantine.set_aside(exchange, read, found)
         if self._lock is not None and kind == "result":
             found += self._decided_answer(exchange, message, self._lock.check(exchange, message["result"]))
         self._closing = exchange
@@ -540,10 +559,31 @@ class Conversation:
         self._closing = None
         return verdict(party, frame, kind, message, exchange, exchange.revision, findings)
 
+    def _fits(self, exchange: Exchange, message: dict[str, Any], kind: Kind) -> bool:
+        """Whether nothing is wrong with *message* as the answer to *exchange*."""
+        found: list[Violation] = []
+        return not self._memory.check_answer(exchange, message, kind, found, Budget(b"", 1)) and not found
+
+    def _excused(
+        self, party: Party, frame: bytes, value: dict[str, Any], ident: Any, faults: tuple[Violation, ...]
+    ) -> tuple[Any, tuple[Violation, ...]]:
+        """The id and the faults of an answer, where its id is wrong only because that of the request was."""
+        forwarded = self._sides[party.other].irregular
+        known = irregular.key(frame, value, self._id_bytes)
+        if "id" in value and known in forwarded.requests:
+            ident = known
+        elif "error" not in value or value.get("id") is not None or not forwarded.answers_unreadable():
+            return ident, faults
+        return ident, tuple(each for each in faults if each.rule != "envelope/id")
+
     def _unread(self, party: Party, frame: bytes, message: dict[str, Any]) -> Verdict:
         """An error without an id: something could not be read. It goes on, although no request is known for it."""
         revision = self.revision
-        found = self._decided([objections.null_id(revision)]) if revision is not None and "id" in message else []
+        # From 2025-11-25 on a null id is a fault of the envelope, and only gets here where it is excused.
+        odd = "id" in message and revision is not None and revision < "2025-11-25"
+        if odd and not self._enforcing:
+            odd = not self._sides[party.other].irregular.answers_unreadable()
+        found = self._decided([objections.null_id(str(revision))]) if odd else []
         goes_on = not self._enforcing or not _refused(found)
         findings = Findings(tuple(found), 0, frame if goes_on else None) if found else None
         return verdict(party, frame, "error", message, None, revision, findings)
@@ -585,6 +625,12 @@ class Conversation:
 
     # ── what is no message, or comes at the wrong time ───────────────────────────────────────────────────────────────
 
+    def _garbled(self, party: Party, frame: bytes, why: Violation | None) -> Verdict:
+        """A frame that is too long, or no JSON."""
+        if not self._enforcing and why is not None:
+            irregular.take_unreadable(self._memory, party, frame, why.rule)
+        return self._unreadable(party, frame, why)
+
     def _unreadable(self, party: Party, frame: bytes, why: Violation | None) -> Verdict:
         """
         A frame that cannot be read. A client is told, within bounds; a server is not: what it prints by mistake is no
@@ -611,7 +657,12 @@ class Conversation:
             exchange = asker.open.get(ident) if ident is not None else None
             if exchange is not None:
                 asker.close(exchange, "answered")
-                onward = self._failed(frame, value, exchange, faults, 0)
+                if self._enforcing:
+                    onward = self._failed(frame, value, exchange, faults, 0)
+                else:
+                    irregular.take_answer(self._memory, exchange, value)
+        elif not self._enforcing:
+            irregular.take_malformed(self._memory, party, frame, value, faults)
         elif ident is not None:
             back = render.refusal(render.id_token(frame, value["id"]), listed, more, self.revision)
         elif kind != "notification":
@@ -622,7 +673,9 @@ class Conversation:
     def _unsolicited(
         self, party: Party, frame: bytes, message: dict[str, Any], kind: Kind, exchange: Exchange | None
     ) -> Verdict:
-        """An answer that nobody waits for: never delivered."""
+        """An answer that nobody waits for: never delivered, unless it may answer a request that we could not read."""
+        if not self._enforcing and self._sides[party.other].irregular.answers_unknown():
+            return verdict(party, frame, kind, message, None, self.revision)
         wrong = self._decided([objections.unsolicited(message["id"], exchange, self.revision)])
         findings = Findings(tuple(wrong), 0, None if self._enforcing else frame)
         return verdict(party, frame, kind, message, exchange, self.revision, findings)
@@ -659,6 +712,9 @@ class Conversation:
         others.
         """
         allowed = self.revision == "2025-03-26" and self._profile.batches
+        if not self._enforcing and not allowed and _answers(values):
+            # Whoever sent a batch is answered with one.
+            allowed = self._sides[party.other].irregular.answers_batch()
         if not allowed or not 0 < len(values) <= self.limits.batch_entries:
             return self._no_batch(party, frame, values, allowed)
         # The frame is gone through once more, to find how each entry is spelt.
@@ -680,11 +736,13 @@ class Conversation:
 
     def _no_batch(self, party: Party, frame: bytes, values: list[Any], allowed: bool) -> Verdict:
         wrong = objections.no_batch(len(values), self.limits, self.revision, allowed=allowed)
+        if not self._enforcing:
+            irregular.take_batch(self._memory, party, render.entries(frame), values, self.limits.batch_entries)
         refused = self._unreadable(party, frame, wrong)
         return verdict(party, frame, "batch", values, None, self.revision, refused.findings)
 
     def _no_such_method(self, judge: Judge, party: Party, kind: Kind, message: dict[str, Any]) -> Violation:
-        return objections.no_such_method(judge, party, kind, message, self._memory.has_extensions(message))
+        return objections.no_such_method(judge, party, kind, message, self._memory.rule_beyond(judge, party, message))
 
     def _decided(self, found: list[Violation], tool: str | None = None) -> list[Violation]:
         """*found*, each with what the policy says of it."""
@@ -712,7 +770,7 @@ def _quick_meta(exchange: Exchange, params: dict[str, Any]) -> bool:
         or not known.has_plain_meta(meta)
     ):
         return False
-    exchange.declared = ASKED_FOR.intersection(meta[CAPABILITIES_KEY])
+    exchange.declared = declared_in(meta[CAPABILITIES_KEY])
     return True
 
 
@@ -729,6 +787,11 @@ def _asks(value: Any) -> bool:
         and "result" not in value
         and "error" not in value
     )
+
+
+def _answers(values: list[Any]) -> bool:
+    """Whether a batch holds nothing but answers."""
+    return all(isinstance(each, dict) and "method" not in each for each in values)
 
 
 def _tool_named(message: dict[str, Any]) -> str | None:

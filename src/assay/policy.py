@@ -40,8 +40,9 @@ _NEVER_PASSED: Final = frozenset(
 _DROPPED: Final = frozenset(
     {
         "protocol/unsolicited", "protocol/answered-twice", "protocol/method", "protocol/extension",
+        "protocol/unheard-extension",
         "protocol/direction", "protocol/params", "protocol/look-alike-key", "protocol/format", "protocol/capability",
-        "protocol/before-initialize", "protocol/progress",
+        "protocol/before-initialize", "protocol/before-initialized", "protocol/progress",
         "protocol/cancel", "protocol/cancel-other", "protocol/header-missing", "protocol/header-mismatch",
         "protocol/header-encoding", "guard/failure",
     }

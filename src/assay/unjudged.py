@@ -59,6 +59,8 @@ class Unjudged:
         elif exchange is None and len(side.open) < self._most_open:
             exchange = side.open[ident] = Exchange.of(side.judge.stranger(side.party, method), ident)
             exchange.spelling = token
+        elif exchange is None:
+            side.irregular.unknown += 1
         return exchange
 
     def _answered(self, asker: Side, ident: Id) -> Exchange | None:

@@ -205,6 +205,7 @@ METHODS = [
     answering("protocol/method", ["say", request("s", "client/nope")], ["good"], gets="result"),
     answering("protocol/method", ["say", notification("notifications/nope")], ["good"], gets="result"),
     Case("protocol/extension", [[request(1, "acme/search")]], [(1, "result")], capabilities=OWN),
+    Case("protocol/unheard-extension", [[modern(1, "acme/search")]], [(1, "result")], revision=LATEST),
     answering("protocol/direction", ["say", request("s", "tools/list")], ["good"], gets="result"),
     answering("protocol/direction", ["say", INITIALIZED], ["good"], gets="result"),
     Case("protocol/direction", [[request(1, "roots/list")]], [(1, -32601)]),
@@ -318,6 +319,32 @@ METHODS = [
     ),
     answering("protocol/error-code", ["say", UNKNOWN], gets=-32601),
     answering("protocol/unanswered", ["log", "no more\n"], ["exit", 5], gets=-32011, survives=False),
+]
+
+# ── lies without a handshake ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def stateless(rule: str, *actions: Any, gets: Outcome = "result", **more: Any) -> Case:
+    """The server of 2026-07-28 does this in place of an answer to a call."""
+    calls = [[modern(1, "tools/call", **CALLED)]]
+    return Case(rule, calls, [(1, gets)], on={"tools/call": list(actions)}, revision=LATEST, **more)
+
+
+STATELESS = [
+    stateless(
+        "protocol/error-code",
+        ["say", {"jsonrpc": "2.0", "id": "$id", "error": {"code": -32042, "message": "go"}}],
+        gets=-32042,
+    ),
+    stateless("protocol/result-type-missing", ["result", HITS]),
+    stateless("protocol/input-required", ["result", {"resultType": "input_required"}], gets="isError"),
+    Case(
+        "protocol/cache-hints",
+        [[modern(1, "prompts/list")]],
+        [(1, "result")],
+        on={"prompts/list": [["result", {"prompts": [], "resultType": "complete"}]]},
+        revision=LATEST,
+    ),
 ]
 
 LIFECYCLE = [
@@ -463,7 +490,7 @@ LOCKED = [
     ),
 ]
 
-CASES = [*FRAMES, *ENVELOPES, *METHODS, *LIFECYCLE, *CONTRACTS, *LOCKED]
+CASES = [*FRAMES, *ENVELOPES, *METHODS, *STATELESS, *LIFECYCLE, *CONTRACTS, *LOCKED]
 
 _HTTP_ONLY = "there are headers over HTTP only: tests/ladder/test_headers.py, tests/http/test_http_stateless.py"
 ELSEWHERE = {
