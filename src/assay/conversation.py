@@ -769,7 +769,7 @@ class Conversation:
 
     def _decided(self, found: list[Violation], tool: str | None = None) -> list[Violation]:
         """*found*, each with what the policy says of it."""
-        return found if self._policy is None else self._policy.decided(found, tool)
+        return found if self._policy is None or not found else self._policy.decided(found, tool)
 
     def _listed(self, found: Sequence[Violation], more: int) -> tuple[tuple[Violation, ...], int]:
         most = self.limits.violations
