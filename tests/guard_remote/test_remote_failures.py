@@ -73,7 +73,7 @@ def barred(status: int) -> Script:
 def reason_of(answer: Any) -> str:
     """Why a request got no answer, or was refused by a status."""
     data = answer["error"]["data"]
-    return data["detail"] if "detail" in data else data["violations"][0]["found"]
+    return str(data["detail"] if "detail" in data else data["violations"][0]["found"])
 
 
 FAILURES: list[tuple[str, Script, int, str]] = [
