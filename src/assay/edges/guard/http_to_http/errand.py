@@ -6,7 +6,7 @@ turn that it belongs to.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Final
 from assay.edges.guard.front.guarded import Request
 from assay.edges.guard.http_to_http.forwarding import UpstreamHead
 from assay.edges.guard.http_to_http.hearing import Hearing
-from assay.edges.guard.http_to_http.oauth import challenge
+from assay.edges.guard.http_to_http.oauth import challenges_for
 from assay.edges.guard.http_to_http.target import Answered, BrokenError, NoAnswerError
 from assay.edges.guard.http_to_http.turn import Told, Turn
 from assay.edges.guard.refusals import MOST_BYTES, SECONDS
 from assay.edges.guard.stint import Stint
+from assay.edges.http.door import METADATA
 from assay.edges.http.events import Reader, event
 from assay.edges.http.replies import CLOSE, JSON, SMALL, STREAM, Pairs, Send, error_body, refuse, shared
 from assay.errors import CanonicalError
@@ -157,17 +158,22 @@ class Errand:
             await self._unread(answered, f"its answer has HTTP status {status}")
 
     def _as_ours(self, answered: Answered) -> Answered:
-        """The answer with a challenge that leads to us, if it has one."""
-        if not answered.head.challenges:
+        """The answer with challenges that lead to us, if it has any, or should have one."""
+        if not answered.head.challenges and answered.head.status != 401:
             return answered
-        pairs = [
-            (name, self._challenge(value) if name == b"www-authenticate" else value) for name, value in answered.pairs
-        ]
-        return answered._replace(pairs=pairs)
+        others = [pair for pair in answered.pairs if pair[0] != b"www-authenticate"]
+        given = [value for name, value in answered.pairs if name == b"www-authenticate"]
+        led = self._challenges(given, answered.head.status)
+        return answered._replace(pairs=[*others, *((b"www-authenticate", each) for each in led)])
 
-    def _challenge(self, value: bytes) -> bytes:
+    def _challenges(self, values: Iterable[bytes], status: int) -> list[bytes]:
+        """Each `WWW-Authenticate` that the client gets for those of the server."""
+        if self._proxy.gated:
+            # Who the client is, the guard has seen for itself: what the server asks for is none of its business.
+            status = 0
         address = f"http://{self._request.headers.get(b'host', b'localhost').decode('latin-1')}"
-        return challenge(value, self._proxy.target.origin, address, self._proxy.endpoint)
+        ours = f"{address}{METADATA}{self._proxy.endpoint}"
+        return challenges_for(values, status, self._proxy.target, ours)
 
     async def _refused(self, answered: Answered) -> None:
         """A 4xx: its status, and what its body says as an error of JSON-RPC."""
@@ -362,7 +368,8 @@ class Errand:
     def _headers(self, answered: Answered, kind: tuple[bytes, bytes] | None = None) -> list[tuple[bytes, bytes]]:
         """The headers of the answer: under enforce those that we write ourselves, else those of the server."""
         if self._oversight.enforcing:
-            written = self._proxy.forwarding.answer(answered.head, answered.pairs, self._challenge)
+            challenges = self._challenges(answered.head.challenges, answered.head.status)
+            written = self._proxy.forwarding.answer(answered.head, answered.pairs, challenges)
             return [*written, kind] if kind is not None else written
         named = any(name == b"content-type" for name, _ in answered.pairs)
         return [*answered.pairs, kind] if kind is not None and not named else list(answered.pairs)
