@@ -214,20 +214,42 @@ POINTER = 'resource_metadata="http://g/m"'
         (['Basic realm="b"', 'DPoP algs="ES256"'], ['Basic realm="b"', f'DPoP {POINTER}, algs="ES256"']),
         (['Basic realm="b"'], ['Basic realm="b"']),
         (["Bearerish"], ["Bearerish"]),
-        (['Bearer resource_metadata="https://b.example/m"'], ['Bearer resource_metadata="https://b.example/m"']),
-        (['Bearer resource_metadata="https://a.example/m?n=1#o"'], [f"Bearer {POINTER}"]),
     ],
 )
 def test_a_client_that_is_not_let_in_is_led_to_metadata(given: list[str], led: list[str]) -> None:
     """Unless the server asks for something else than a token."""
     target = Target("https://a.example/mcp")
     values = [each.encode() for each in given]
-    assert challenges_for(values, 403, Target("https://a.example/mcp"), "http://g/m") == [
-        each.encode() for each in (led if "a.example" in str(given) else given)
-    ]
     assert challenges_for(values, 401, target, "http://g/m") == [each.encode() for each in led]
-    assert target.challenged == ("b.example" not in str(given))
-    assert target.metadata == ("/m?n=1" if "a.example" in str(given) else None)
+    assert (target.challenged, target.metadata) == (True, None)
+    target = Target("https://a.example/mcp")
+    assert challenges_for(values, 403, target, "http://g/m") == values
+    assert (target.challenged, target.metadata) == (False, None)
+
+
+@pytest.mark.parametrize(
+    ("named", "led", "remembered"),
+    [
+        pytest.param("https://a.example/n?o=1#p", "http://g/m", "/n?o=1", id="at-the-server"),
+        pytest.param("https://a.example", "http://g/m", "/", id="at-its-root"),
+        pytest.param("https://a.example/" + "n" * 3000, "http://g/m", None, id="too-long"),
+        pytest.param("https://G/n", "https://g/m", "/n", id="at-an-address-that-is-the-guard's"),
+        pytest.param("https://b.example/n", "https://b.example/n", None, id="elsewhere"),
+        pytest.param("https://g@b.example/n", "https://g@b.example/n", None, id="elsewhere-in-disguise"),
+        pytest.param("ftp://g/n", "ftp://g/n", None, id="no-http"),
+        pytest.param("https://[/n", "https://[/n", None, id="no-url"),
+    ],
+)
+@pytest.mark.parametrize("status", [401, 403])
+def test_what_a_challenge_names_is_remembered_if_it_is_the_servers(
+    named: str, led: str, remembered: str | None, status: int
+) -> None:
+    target = Target("https://a.example/mcp")
+    values = [f'Bearer resource_metadata="{named}", scope="a"'.encode()]
+    expected = [f'Bearer resource_metadata="{led}", scope="a"'.encode()]
+    assert challenges_for(values, status, target, "http://g/m") == expected
+    assert target.metadata == remembered
+    assert target.challenged == (status == 401 and led.endswith("://g/m"))
 
 
 def metadata_at(place: str | None, *, named: bool) -> Any:

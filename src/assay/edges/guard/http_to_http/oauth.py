@@ -70,7 +70,7 @@ def challenges_for(values: Iterable[bytes], status: int, target: Target, ours: s
         return led
     named = [found[2] for each in led for found in _POINTER.finditer(each)]
     # Where its metadata are elsewhere, they are not ours to replace.
-    target.challenged = all(each == ours.encode() for each in named)
+    target.challenged = all(each.endswith(ours.partition(":")[2].encode()) for each in named)
     return led if named else _with_pointer(led, b'resource_metadata="%b"' % ours.encode())
 
 
@@ -79,14 +79,29 @@ def challenge(value: bytes, target: Target, ours: str) -> bytes:
 
     def replaced(found: re.Match[bytes]) -> bytes:
         url = found[2].decode("latin-1")
-        if not is_inside(url, target.origin):
+        led = _led(url, target.origin, ours)
+        if led is None:
             return found[0]
         if len(url) <= _LONGEST:
             split = urlsplit(url)
             target.metadata = (split.path or "/") + (f"?{split.query}" if split.query else "")
-        return found[1] + b'"%b"' % ours.encode()
+        return found[1] + b'"%b"' % led.encode()
 
     return _POINTER.sub(replaced, value)
+
+
+def _led(url: str, origin: str, ours: str) -> str | None:
+    """Where the metadata at *url* of the server at *origin* are here; None if they are not the server's."""
+    if is_inside(url, origin):
+        return ours
+    here = urlsplit(ours)
+    try:
+        split = urlsplit(url)
+    except ValueError:
+        return None
+    # The server calls the guard's address its own. What is in front of the guard may have another scheme.
+    known = split.scheme in ("http", "https") and split.netloc.lower() == here.netloc.lower()
+    return here._replace(scheme=split.scheme).geturl() if known else None
 
 
 def _with_pointer(values: list[bytes], pointer: bytes) -> list[bytes]:
