@@ -646,9 +646,10 @@ class Conversation:
         self, party: Party, frame: bytes, message: dict[str, Any], kind: Kind, exchange: Exchange | None
     ) -> Verdict:
         """An answer that nobody waits for: never delivered, unless it may answer a request that we could not read."""
-        if not self._enforcing and self._sides[party.other].irregular.answers_unknown():
+        asker = self._sides[party.other]
+        if not self._enforcing and asker.irregular.answers_unknown():
             return verdict(party, frame, kind, message, None, self.revision)
-        wrong = self._decided([objections.unsolicited(message["id"], exchange, self.revision)])
+        wrong = self._decided([objections.unsolicited(message["id"], exchange, asker, self.revision)])
         findings = Findings(tuple(wrong), 0, None if self._enforcing else frame)
         return verdict(party, frame, kind, message, exchange, self.revision, findings)
 

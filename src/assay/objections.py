@@ -4,6 +4,7 @@ What stands against a message by what was said before: an id in use, a capabilit
 Each function words one violation; whether it applies is for the conversation to see. No state of its own.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from assay.side import Id, Side, missing_capability
 from assay.spec.methods import revisions_of
 from assay.verdict import Exchange, Kind, Party, Violation
 
+_WHOLE: Final = re.compile(r"-?[0-9]{1,18}")
 _LATE: Final = "Answer sooner, or tell progress: the request was given up, and its error delivered, before this came."
 
 
@@ -83,16 +85,27 @@ def no_whole_number(profile: Profile, revision: str | None) -> Violation:
     )
 
 
-def unsolicited(ident: Any, exchange: Exchange | None, revision: str | None) -> Violation:
+def unsolicited(ident: Any, exchange: Exchange | None, asker: Side, revision: str | None) -> Violation:
     """An answer that nobody waits for; *exchange* is the request that it comes too late for, if there was one."""
+    alike = _other_type(ident, asker) if exchange is None else None
     return violation(
         "protocol/unsolicited" if exchange is None else "protocol/answered-twice",
         "/id",
         expected="the id of an open request",
         found=shown_id(ident) if exchange is None else f"that of a request already {exchange.state}",
         revision=revision,
-        hint=_LATE if exchange is not None and exchange.state == "timed-out" else None,
+        hint=alike or (_LATE if exchange is not None and exchange.state == "timed-out" else None),
     )
+
+
+def _other_type(ident: Any, asker: Side) -> str | None:
+    """What to do where the id is that of an open request, but for its type."""
+    other: Id | None = str(ident) if type(ident) is int else None
+    if type(ident) is str and _WHOLE.fullmatch(ident):
+        other = int(ident)
+    if other not in asker.open:
+        return None
+    return f"Echo the request's id as it came: {shown_id(other)}, not {shown_id(ident)}."
 
 
 def cancels_other(exchange: Exchange, revision: str) -> Violation:
@@ -106,9 +119,10 @@ def cancels_other(exchange: Exchange, revision: str) -> Violation:
     )
 
 
-def cancels_nothing(expected: str, revision: str) -> Violation:
+def cancels_nothing(expected: str, ident: Id, revision: str) -> Violation:
     """A request that cannot be cancelled."""
-    return violation("protocol/cancel", "/params/requestId", expected=expected, found="none", revision=revision)
+    found = shown_id(ident)
+    return violation("protocol/cancel", "/params/requestId", expected=expected, found=found, revision=revision)
 
 
 def no_progress(at: str, expected: str, found: str, revision: str) -> Violation:

@@ -103,7 +103,7 @@ ROWS: Final[tuple[Row, ...]] = (
         "An answer carries the id of a request that is open.",
         "Nobody waits for it; a client that takes it for the answer to something else is misled.",
         BASIC,
-        'Echo the id as it came, with its type: 1 and "1" are two ids.',
+        'Echo the request\'s id as it came, with its type: 1 and "1" are two ids.',
         REFUSE,
         "INVALID_ENVELOPE",
         '{"jsonrpc":"2.0","id":99,"result":{}} when nothing was asked',
