@@ -96,7 +96,9 @@ def first_wrong(record: Record) -> str:
     first: dict[str, Any] = next(each for each in error["violations"] if isinstance(each, dict))
     more = len(listed) - 1 + (error["more"] if isinstance(error.get("more"), int) else 0)
     rest = f" (and {more} more)" if more else ""
-    return f"{rule} at {at or 'the message'}: expected {first.get('expected')}, found {first.get('found')}{rest}"
+    entry = first.get("entry")
+    about = f" ({entry.get('kind')} {entry.get('name')})" if isinstance(entry, dict) else ""
+    return f"{rule} at {at or 'the message'}{about}: expected {first.get('expected')}, found {first.get('found')}{rest}"
 
 
 class Totals:
