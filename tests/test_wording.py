@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from assay.console.verdicts import title
 from assay.engine.broken import is_broken
 from assay.spec.revisions import REVISIONS
-from assay.verdict import Verdict
+from assay.verdict import Party, Verdict
 from talk import SEARCH, Talk, call, error, notification, request, result
 
 META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
@@ -78,7 +79,7 @@ def test_a_request_with_a_bad_id_is_to_be_numbered() -> None:
         (result(None, {}), "/id: expected a string or an integer, found null [envelope/id]"),
         (
             {"jsonrpc": "2.0", "result": {}},
-            "the message: expected id, a string or an integer, found nothing [envelope/id]",
+            "the message: expected the member id, a string or an integer, found nothing [envelope/id]",
         ),
         (error(1.5, -32603), "/id: expected a string or an integer, found 1.5 [envelope/id]"),
     ],
@@ -158,7 +159,7 @@ def test_a_pattern_of_another_standard_is_not_called_broken(pattern: str) -> Non
 
 # ── hints ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-MEND = "Mend the argument that is named; tools/list has the schema."
+MEND = "Correct the named argument; tools/list has the schema."
 
 
 @pytest.mark.parametrize(
@@ -217,3 +218,45 @@ def test_what_is_cancelled_or_told_of_in_vain_is_shown() -> None:
     assert told(talk.server(notification("notifications/progress", {"progressToken": "t", "progress": 1})))[0] == (
         '/params/progressToken: expected the token of an open request, found "t" [protocol/progress]'
     )
+
+
+# ── what a message is called ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        (request(1, "tools/call", {"name": "search", "arguments": 5}), "tools/call search #1"),
+        ({"id": 1, "method": "tools/call", "params": {"name": "search"}}, "tools/call search #1"),
+        (request(1, "prompts/get", {"name": "weekly", "arguments": 5}), "prompts/get weekly #1"),
+        (request(1, "resources/read", {"uri": "notes.txt"}), "resources/read notes.txt #1"),
+        (request(1, "tools/call", {"name": 5}), "tools/call #1"),
+        (request(1, "tools/call", [5]), "tools/call #1"),
+        (request(1, 5), "request #1"),  # type: ignore[arg-type]  # what a client may send
+        (result(9, {}), "result #9"),
+        (error(None, -32600), "error #null"),
+    ],
+)
+def test_a_refused_message_is_called_by_what_it_asks_for(message: dict[str, Any], text: str) -> None:
+    assert title(Talk().opened().client(message)) == text
+
+
+def test_an_answer_that_never_comes_names_the_tool() -> None:
+    talk = Talk().opened().listed(SEARCH)
+    talk.client(call(1, "search", {"words": "a"}))
+    assert [title(each) for each in talk.conversation.end(Party.SERVER)] == ["never answered: tools/call search #1"]
+
+
+@pytest.mark.parametrize(
+    ("tools", "text"),
+    [
+        ([], "a listed tool, but the list is empty"),
+        (["a"], "a listed tool: a"),
+        (["a", "b"], "a listed tool: a or b"),
+        (["a", "b", "c", "d"], "one of 4 listed tools"),
+        (["find_books"], "a listed tool, such as find_books"),
+    ],
+)
+def test_a_call_of_an_unknown_tool_is_told_which_there_are(tools: list[str], text: str) -> None:
+    talk = Talk().opened().listed(*({"name": each, "inputSchema": {"type": "object"}} for each in tools))
+    assert talk.client(call(1, "find_book", {})).violations[0].expected == text

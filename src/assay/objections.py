@@ -5,7 +5,7 @@ Each function words one violation; whether it applies is for the conversation to
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from assay.ladder.envelope import Profile
@@ -18,6 +18,9 @@ from assay.spec.methods import revisions_of
 from assay.verdict import Exchange, Kind, Party, Violation
 
 _WHOLE: Final = re.compile(r"-?[0-9]{1,18}")
+_MOST_LISTED: Final = 3
+"""Tools that are listed for a client that names another one."""
+
 _LATE: Final = "Answer sooner, or tell progress: the request was given up, and its error delivered, before this came."
 
 
@@ -73,7 +76,7 @@ def no_batch(entries: int, limits: Limits, revision: str | None, *, allowed: boo
     return violation(
         "envelope/batch",
         expected=f"1 to {limits.batch_entries:,} messages" if allowed else "one message, not a batch",
-        found=f"an array of {entries:,} {'item' if entries == 1 else 'items'}",
+        found=f"an array of {entries:,} {'item' if entries == 1 else 'items'}" if entries else "an empty array",
         revision=revision,
     )
 
@@ -175,10 +178,19 @@ def unknown_tool(name: str, known: Iterable[str], revision: str) -> Violation:
     return violation(
         "contract/unknown-tool",
         "/params/name",
-        expected=f"a listed tool, such as {near[0]}" if near else f"one of {len(listed)} listed tools",
+        expected=f"a listed tool, such as {near[0]}" if near else _one_of(listed),
         found=f'"{name[:60]}"',
         revision=revision,
     )
+
+
+def _one_of(tools: Sequence[str]) -> str:
+    """The tools that there are, where a few words can say it."""
+    if not tools:
+        return "a listed tool, but the list is empty"
+    if len(tools) > _MOST_LISTED:
+        return f"one of {len(tools):,} listed tools"
+    return f"a listed tool: {' or '.join(each[:60] for each in tools)}"
 
 
 def set_aside(tool: str, revision: str) -> Violation:
@@ -186,8 +198,8 @@ def set_aside(tool: str, revision: str) -> Violation:
     return violation(
         "contract/set-aside",
         "/params/name",
-        expected="a tool of the list as it was handed on",
-        found=f'"{tool[:60]}", which was set aside',
+        expected="a tool of the list as it was forwarded",
+        found=f'"{tool[:60]}", which is quarantined',
         revision=revision,
     )
 

@@ -173,7 +173,13 @@ class Verdict:
     @property
     def tool(self) -> str | None:
         """The tool that is called, or whose result this is."""
-        return self.exchange.tool if self.exchange else None
+        known = self.exchange.tool if self.exchange else None
+        if known is not None or self.kind != "request" or self.value.get("method") != "tools/call":
+            return known
+        # A call that was refused before its tool was looked at.
+        params = self.value.get("params")
+        name = params.get("name") if isinstance(params, dict) else None
+        return name if isinstance(name, str) else None
 
     def __repr__(self) -> str:
         what = f"{self.kind} {self.method or ''}".strip()

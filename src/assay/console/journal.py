@@ -75,8 +75,10 @@ def title(record: Record) -> str:
     if kind in words:
         times = metadata.get("repeated")
         return f"{words[kind]} × {times:,}" if type(times) is int else words[kind]
-    named = " ".join(str(each) for each in (record["method"] or "?", metadata.get("tool")) if each)
+    named = " ".join(str(each) for each in (record["method"], metadata.get("tool")) if each)
     ident = metadata.get("id")
+    if not named:
+        return f"{kind}" if ident is None else f"{kind} #{ident}"
     shown = named if ident is None else f"{named} #{ident}"
     if kind in {"result", "error"}:
         return f"{kind} of {shown}"

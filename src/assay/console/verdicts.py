@@ -45,12 +45,24 @@ def _title(verdict: Verdict) -> str:
     if verdict.kind in {"blank", "unreadable", "batch"}:
         return {"blank": "(blank line)", "unreadable": "(no message)", "batch": "a batch"}[verdict.kind]
     # A peer's own words: a long one would take seconds to look through, and hide all that stands behind it.
-    method = (verdict.method or "?")[:100]
-    tool = f" {verdict.tool[:40]}" if verdict.tool else ""
+    method = (verdict.method or "")[:100]
+    about = f" {verdict.tool[:40]}" if verdict.tool else _asked_for(verdict)
     ident = f" #{shown_id(verdict.value['id'])}" if "id" in verdict.value else ""
     if verdict.kind in {"request", "notification"}:
-        return f"{method}{tool}{ident}"
-    return f"{verdict.kind} of {method}{tool}{ident}"
+        return f"{method or verdict.kind}{about}{ident}"
+    return f"{verdict.kind} of {method}{about}{ident}" if method else f"{verdict.kind}{ident}"
+
+
+_NAMED = {"prompts/get": "name", "resources/read": "uri"}
+"""What a request asks for beside tools, by its method."""
+
+
+def _asked_for(verdict: Verdict) -> str:
+    """The prompt or the resource that a request asks for."""
+    key = _NAMED.get(verdict.method or "") if verdict.kind == "request" else None
+    params = verdict.value.get("params") if key is not None else None
+    name = params.get(key) if isinstance(params, dict) else None
+    return f" {name[:40]}" if isinstance(name, str) else ""
 
 
 class Summary:
@@ -88,7 +100,10 @@ class Summary:
 
 def _asked(verdict: Verdict) -> str:
     exchange = verdict.exchange
-    return f"{exchange.method} #{shown_id(exchange.id)}" if exchange else "?"
+    if exchange is None:
+        return "?"
+    tool = f" {exchange.tool[:40]}" if exchange.tool else ""
+    return f"{exchange.method[:100]}{tool} #{shown_id(exchange.id)}"
 
 
 def _violation_lines(violation: Violation, style: Style) -> Iterator[str]:

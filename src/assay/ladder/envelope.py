@@ -156,7 +156,12 @@ def check_answer(
     if "result" in value and "error" in value:
         yield violation("envelope/members", "/error", expected="a result or an error", found="a result and an error")
     elif "result" not in value and "error" not in value:
-        yield violation("envelope/members", expected="a method, a result or an error", found=found_words(value))
+        yield violation(
+            "envelope/members",
+            expected="a method, a result or an error",
+            found=found_words(value),
+            hint="Add the one that is missing; logs belong on stderr, not among the messages.",
+        )
     if "error" in value:
         yield from _check_error(value["error"])
     elif "result" in value and not profile.any_result and not isinstance(value["result"], dict):
@@ -230,7 +235,7 @@ def _is_uuid(text: str) -> bool:
 def _member(value: dict[str, Any], name: str, expected: str) -> Violation:
     if name in value:
         return violation(f"envelope/{name}", f"/{name}", expected=expected, found=found_words(value[name]))
-    return violation(f"envelope/{name}", expected=f"{name}, {expected}", found="nothing")
+    return violation(f"envelope/{name}", expected=f"the member {name}, {expected}", found="nothing")
 
 
 def _part_of_error(name: str, part: Any, expected: str) -> Violation:
