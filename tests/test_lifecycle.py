@@ -236,7 +236,6 @@ def test_a_request_that_names_its_revision_needs_no_handshake() -> None:
         ),
         pytest.param(stateless(1, "initialize"), -32601, "protocol/method", id="initialize-is-gone"),
         pytest.param(stateless(1, "ping"), -32601, "protocol/method", id="ping-is-gone"),
-        pytest.param(stateless(1, "unknown/method"), -32601, "protocol/method", id="unknown-method"),
         pytest.param(
             stateless(1, "tools/call", name="a", inputResponses={"user_name": 12345}),
             -32602,

@@ -9,7 +9,8 @@ import gc
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
-from assay import irregular, objections, quarantine, render, repair
+from assay import absent, irregular, objections, quarantine, render, repair
+from assay.asking_back import declared_in
 from assay.collector import paused
 from assay.contracts.headers import ParamHeaders
 from assay.contracts.tools import Contract, Tools
@@ -19,7 +20,7 @@ from assay.ladder.headers import Headers, check_headers, keeps_headers
 from assay.ladder.protocol import Judge
 from assay.lifecycle import CAPABILITIES_KEY, REVISION_KEY, named_revision
 from assay.limits import DEFAULT, Limits
-from assay.memory import ASKED_FOR, Memory
+from assay.memory import Memory
 from assay.policy import Policy
 from assay.side import Id, Side
 from assay.unjudged import Unjudged, loosely_read
@@ -63,6 +64,8 @@ class Conversation:
 
     *policy* says what is done about broken rules, where that is not what the table of rules says. With *lines* frames
     go on as lines of a stream, and must be one line to everybody.
+
+    An unknown *mode*, *profile* or *revision* is a `ValueError`.
     """
 
     def __init__(
@@ -123,8 +126,19 @@ class Conversation:
         """What *party* has asked and waits for, oldest first."""
         return tuple(self._sides[party].open.values())
 
-    def hear(self, party: Party, frame: bytes, facts: Facts = NO_FACTS) -> Verdict:
-        """The verdict on *frame*, which *party* has said. Raises for nothing that a frame contains."""
+    def __repr__(self) -> str:
+        waiting = sum(len(side.open) for side in self._sides.values())
+        asked = f"{waiting} open request{'' if waiting == 1 else 's'}"
+        return f"<Conversation: {self.mode}, {self.revision or 'no revision yet'}, {asked}>"
+
+    def hear(self, party: Party, frame: framing.Text, facts: Facts = NO_FACTS) -> Verdict:
+        """
+        The verdict on *frame*, text or bytes, which *party* has said.
+
+        Raises for nothing that a frame contains; `TypeError` for what is neither text nor bytes.
+        """
+        if type(frame) is not bytes:
+            frame = framing.as_frame(frame)
         if len(frame) > self._frame_bytes:
             return self._garbled(party, frame, framing.check(frame, self._frame_bytes))
         if len(frame) > LARGE and gc.isenabled():
@@ -354,9 +368,9 @@ class Conversation:
         revision = self.revision
         error_id = revision is not None and revision < "2025-11-25"
         kind, faults = envelope.read(value, self._profile, id_limit=self.limits.id_bytes, error_id=error_id)
-        if revision is None and kind == "error" and value.get("id", "") is None:
-            # JSON-RPC answers unreadable input with a null id, and before a revision is agreed nothing else is in
-            # force.
+        if (revision is None or error_id) and kind == "error" and value.get("id", "") is None:
+            # JSON-RPC answers unreadable input with a null id. Before a revision is agreed nothing else is in force,
+            # and up to 2025-06-18 there is no other way to say it: `_unread` reports it then.
             faults = tuple(each for each in faults if each.rule != "envelope/id")
         ident = value.get("id") if isinstance(value, dict) else None
         if not faults and isinstance(ident, float):
@@ -386,6 +400,7 @@ class Conversation:
         *,
         mending: bool = True,
     ) -> Verdict:
+        self._memory.catch_up()
         side = self._sides[party]
         method = message["method"]
         judge, early = self._memory.lifecycle.place_request(party, message, facts.revision)
@@ -484,6 +499,7 @@ class Conversation:
         return verdict(side.party, frame, "request", message, exchange, exchange.revision, findings)
 
     def _notification(self, party: Party, frame: bytes, message: dict[str, Any], facts: Facts) -> Verdict:
+        self._memory.catch_up()
         side = self._sides[party]
         method = message["method"]
         judge, early = self._memory.lifecycle.place_notification(party, method)
@@ -514,8 +530,7 @@ class Conversation:
     def _answer(self, party: Party, frame: bytes, message: dict[str, Any], kind: Kind, ident: Id | None) -> Verdict:
         self._sides[party].garbage = 0
         if ident is None:
-            # An error without an id: something could not be read. Nobody can say what it answers.
-            return verdict(party, frame, kind, message, None, self.revision)
+            return self._unread(party, frame, message)
         asker = self._sides[party.other]
         if ident in asker.irregular.requests:
             irregular.promote(self._memory, asker, ident, lambda each: self._fits(each, message, kind))
@@ -526,7 +541,8 @@ class Conversation:
         more = self._memory.check_answer(exchange, message, kind, found, self._budget)
         found = self._decided_answer(exchange, message, found)
         if found and kind == "result" and exchange.method in quarantine.LISTS:
-            found = quarantine.set_aside(exchange, message["result"], found)
+            read = absent.filled(exchange, exchange.entry.result, message["result"])
+            found = quarantine.set_aside(exchange, read, found)
         if self._lock is not None and kind == "result":
             found += self._decided_answer(exchange, message, self._lock.check(exchange, message["result"]))
         self._closing = exchange
@@ -565,6 +581,18 @@ class Conversation:
         elif "error" not in value or value.get("id") is not None or not forwarded.answers_unreadable():
             return ident, faults
         return ident, tuple(each for each in faults if each.rule != "envelope/id")
+
+    def _unread(self, party: Party, frame: bytes, message: dict[str, Any]) -> Verdict:
+        """An error without an id: something could not be read. It goes on, although no request is known for it."""
+        revision = self.revision
+        # From 2025-11-25 on a null id is a fault of the envelope, and only gets here where it is excused.
+        odd = "id" in message and revision is not None and revision < "2025-11-25"
+        if odd and not self._enforcing:
+            odd = not self._sides[party.other].irregular.answers_unreadable()
+        found = self._decided([objections.null_id(str(revision))]) if odd else []
+        goes_on = not self._enforcing or not _refused(found)
+        findings = Findings(tuple(found), 0, frame if goes_on else None) if found else None
+        return verdict(party, frame, "error", message, None, revision, findings)
 
     def _decided_answer(self, exchange: Exchange, message: dict[str, Any], found: list[Violation]) -> list[Violation]:
         if self._policy is None or exchange.method != "tools/list":
@@ -722,7 +750,7 @@ class Conversation:
         return verdict(party, frame, "batch", values, None, self.revision, refused.findings)
 
     def _no_such_method(self, judge: Judge, party: Party, kind: Kind, message: dict[str, Any]) -> Violation:
-        return objections.no_such_method(judge, party, kind, message, self._memory.has_extensions(message))
+        return objections.no_such_method(judge, party, kind, message, self._memory.rule_beyond(judge, party, message))
 
     def _decided(self, found: list[Violation], tool: str | None = None) -> list[Violation]:
         """*found*, each with what the policy says of it."""
@@ -750,7 +778,7 @@ def _quick_meta(exchange: Exchange, params: dict[str, Any]) -> bool:
         or not known.has_plain_meta(meta)
     ):
         return False
-    exchange.declared = ASKED_FOR.intersection(meta[CAPABILITIES_KEY])
+    exchange.declared = declared_in(meta[CAPABILITIES_KEY])
     return True
 
 

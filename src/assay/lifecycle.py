@@ -41,7 +41,7 @@ class Lifecycle:
         self._early = False
         self._told = False
         self.phase: Phase = "new"
-        self.judge = self._judge_of(revision or _LATEST_HANDSHAKE)
+        self.judge = self._judge_of(_LATEST_HANDSHAKE if revision is None else revision)
         if revision is not None:
             self.phase = "operating" if handshake(revision) else "stateless"
 

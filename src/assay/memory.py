@@ -8,10 +8,9 @@ violation, added to the list that the caller hands in.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from assay import objections
+from assay import absent, asking_back, objections, reserved_codes
 from assay.contracts.tools import Tools
 from assay.engine.budget import Budget
-from assay.engine.pointers import escaped
 from assay.ladder import contract
 from assay.ladder.protocol import Definition, Judge
 from assay.lifecycle import CAPABILITIES_KEY, Lifecycle
@@ -25,17 +24,7 @@ from assay.verdict import Exchange, Kind, Party, Violation
 
 Found = list[Violation]
 
-# What the client must have declared for the server to ask for it inside a result (2026-07-28).
-_INPUT_CAPABILITIES: Final = {
-    "elicitation/create": "elicitation",
-    "sampling/createMessage": "sampling",
-    "roots/list": "roots",
-}
-
 _EXTENSIONS: Final = frozenset({"extensions", "experimental"})
-
-# All that is ever asked of what a request declares, and so all that is kept of it.
-ASKED_FOR: Final = frozenset(_INPUT_CAPABILITIES.values()) | _EXTENSIONS
 
 
 class Memory:
@@ -58,6 +47,8 @@ class Memory:
         self.tools = Tools(limits.tools, limits.contract_bytes) if tools is None else tools
         self.sides = {party: Side(party, limits, self.lifecycle.judge) for party in Party}
         self._tasks = Tasks(self.sides, limits)
+        self._goes_beyond = False
+        """Whether a request without handshake has declared an extension: what the server then sends may be of it."""
         self._settle()
 
     # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -102,7 +93,8 @@ class Memory:
             side.tokens[token] = None
         declared = meta.get(CAPABILITIES_KEY)
         if isinstance(declared, dict) and not handshake(exchange.revision):
-            exchange.declared = ASKED_FOR.intersection(declared)
+            exchange.declared = asking_back.declared_in(declared)
+            self._goes_beyond = self._goes_beyond or bool(exchange.declared & _EXTENSIONS)
 
     def _take_details(self, side: Side, exchange: Exchange, params: dict[str, Any], found: Found) -> None:
         cursor = params.get("cursor")
@@ -147,6 +139,30 @@ class Memory:
         ):
             # A client that asks server/discover may still be refused and fall back to initialize.
             self.lifecycle.stateless(exchange.entry.judge)
+            self._settle()
+
+    def rule_beyond(self, judge: Judge, party: Party, message: dict[str, Any]) -> str | None:
+        """
+        The rule that a method breaks which may be that of an extension; None if it cannot be.
+
+        It may be if an extension was declared, and also where we did not hear what was declared: over HTTP a handshake
+        may have been elsewhere, and `server/discover` is optional.
+        """
+        if self.has_extensions(message):
+            return "protocol/extension"
+        heard = self.sides[Party.SERVER].capabilities is not None or self.tools.declared is not None
+        if handshake(judge.revision):
+            return None if heard or self.lifecycle.phase != "operating" else "protocol/unheard-extension"
+        if self._goes_beyond:
+            return "protocol/extension"
+        # A server without handshake has no requests, of whatever extension.
+        return None if heard or (party is Party.SERVER and "id" in message) else "protocol/unheard-extension"
+
+    def catch_up(self) -> None:
+        """Takes over what the server has declared in another conversation about the same tools."""
+        server = self.sides[Party.SERVER]
+        if server.capabilities is not self.tools.declared and self.lifecycle.phase == "stateless":
+            server.capabilities = self.tools.declared
             self._settle()
 
     def has_extensions(self, message: dict[str, Any]) -> bool:
@@ -245,6 +261,7 @@ class Memory:
             faults, more = judge.check_error(message, budget)
             found += faults
             found += self._check_code(exchange, message["error"])
+            found += reserved_codes.check(exchange, message["error"])
             return more
         result = message["result"]
         if entry.result is None:
@@ -258,9 +275,11 @@ class Memory:
             found += self._check_result_type(exchange, result, judge)
             name = judge.result_definition(exchange.method, result, as_task=exchange.as_task)
             definition = judge.definition(name) if name is not None else definition
+            found += absent.check(exchange, definition, result)
         if result and (alike := definition.look_alikes(result, "/result", judge.revision, budget.violations)):
             found += alike
-        faults, more = definition.check("protocol/result", result, "/result", judge.revision, budget)
+        read = absent.filled(exchange, definition, result)
+        faults, more = definition.check("protocol/result", read, "/result", judge.revision, budget)
         found += faults
         if any(each.stops for each in self._decided(faults, exchange.tool)):
             return more
@@ -285,8 +304,8 @@ class Memory:
         if exchange.method == "tasks/result":
             return self._tasks.check_payload(exchange, result, found, budget)
         if not handshake(exchange.revision) and result.get("resultType") == "input_required":
-            found += _check_asked_back(exchange, result)
-        elif exchange.contract is not None:
+            found += asking_back.check(exchange, result)
+        elif exchange.contract is not None and _is_final(exchange, result):
             faults, more = contract.check_output(exchange.contract, result, exchange.revision, budget)
             found += faults
             return more
@@ -347,7 +366,7 @@ class Memory:
     def _discovered(self, exchange: Exchange, result: dict[str, Any], _: Found) -> None:
         if self.lifecycle.phase in {"new", "stateless"}:
             self.lifecycle.stateless(exchange.entry.judge)
-            self.sides[Party.SERVER].capabilities = _object(result.get("capabilities"))
+            self.sides[Party.SERVER].capabilities = self.tools.declared = _object(result.get("capabilities"))
             self._settle()
 
     def _tools_listed(self, exchange: Exchange, result: dict[str, Any], found: Found) -> None:
@@ -392,17 +411,9 @@ _ANSWERED: Final[Mapping[str, Callable[[Memory, Exchange, dict[str, Any], Found]
 """What is checked or remembered of a notification or an answer, by its method."""
 
 
-def _check_asked_back(exchange: Exchange, result: dict[str, Any]) -> list[Violation]:
-    """Input that the client did not say it can give."""
-    if exchange.declared is None:
-        return []
-    wrong = []
-    for key, request in _object(result.get("inputRequests")).items():
-        path = _INPUT_CAPABILITIES.get(str(_object(request).get("method")))
-        if path is not None and path not in exchange.declared:
-            at = f"/result/inputRequests/{escaped(key)}"
-            wrong.append(objections.lacks(at, Party.CLIENT, path, exchange.revision))
-    return wrong
+def _is_final(exchange: Exchange, result: dict[str, Any]) -> bool:
+    """Whether *result* is that of the call itself: one of a type that an extension defines is only on the way to it."""
+    return handshake(exchange.revision) or result.get("resultType", "complete") == "complete"
 
 
 def _token(value: Any) -> Id | None:

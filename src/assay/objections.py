@@ -15,27 +15,40 @@ from assay.render import shown_id
 from assay.rules import violation
 from assay.side import Id, Side, missing_capability
 from assay.spec.methods import revisions_of
+from assay.spec.revisions import handshake
 from assay.verdict import Exchange, Kind, Party, Violation
 
 _WHOLE: Final = re.compile(r"-?[0-9]{1,18}")
 _MOST_LISTED: Final = 3
 """Tools that are listed for a client that names another one."""
 
+_TAKEN_OVER: Final = ("tasks/", "notifications/tasks")
+"""What a revision with a handshake had itself, and an official extension has after it."""
+
 _LATE: Final = "Answer sooner, or tell progress: the request was given up, and its error delivered, before this came."
 
 
-def no_such_method(judge: Judge, party: Party, kind: Kind, message: dict[str, Any], extensions: bool) -> Violation:
-    """A method that *party* may not send; with *extensions* declared, one beyond the specification is only reported."""
+def no_such_method(judge: Judge, party: Party, kind: Kind, message: dict[str, Any], beyond: str | None) -> Violation:
+    """A method that *party* may not send; *beyond* is the rule for one that an extension may have, if one may."""
     wrong = judge.check_method(party, kind, message["method"])
-    if not extensions or wrong.rule != "protocol/method" or revisions_of(message["method"]):
+    if beyond is None or wrong.rule != "protocol/method" or not _may_be_extension(judge, message["method"]):
         return wrong
     return violation(
-        "protocol/extension",
+        beyond,
         "/method",
         expected="a method of the specification",
         found=wrong.found,
         revision=judge.revision,
     )
+
+
+def _may_be_extension(judge: Judge, method: str) -> bool:
+    """Whether an extension may define *method*: it is in no revision, or one that an extension has taken over."""
+    if judge.knows(method):
+        # As the other kind of message.
+        return False
+    taken_over = not handshake(judge.revision) and method.startswith(_TAKEN_OVER)
+    return taken_over or not revisions_of(method)
 
 
 def no_room(side: Side, ident: Id, limits: Limits, revision: str) -> Violation:
@@ -86,6 +99,11 @@ def no_whole_number(profile: Profile, revision: str | None) -> Violation:
     return violation(
         "envelope/id", "/id", expected=profile.id_words, found="a number that is not whole", revision=revision
     )
+
+
+def null_id(revision: str) -> Violation:
+    """Return the finding about an error with the id null, in a revision whose schema forbids that."""
+    return violation("envelope/null-id", "/id", expected="a string or an integer", found="null", revision=revision)
 
 
 def unsolicited(ident: Any, exchange: Exchange | None, asker: Side, revision: str | None) -> Violation:

@@ -318,7 +318,7 @@ def test_a_child_that_nobody_needs_ends_and_another_one_starts(tmp_path: Path) -
     [
         pytest.param(call(1, "any", {}, LATEST), {"mcp-name": "other"}, 400, -32020, id="mismatch"),
         pytest.param(request(1, "tools/list", {"_meta": meta("2031-01-01")}), {}, 400, -32022, id="revision"),
-        pytest.param(request(1, "nope/nope", {}, LATEST), {}, 404, -32601, id="method"),
+        pytest.param(request(1, "ping", {}, LATEST), {}, 404, -32601, id="method"),
         pytest.param(request(1, "tools/list", {}), {}, 400, -32602, id="no-meta"),
         pytest.param(b"{", {}, 400, -32700, id="no-json"),
         pytest.param(b'{"jsonrpc":"2.0","id":1,"result":{}}', {}, 400, -32600, id="answer"),

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 from guarded import INITIALIZED, SECONDS, call, initialize, notification, request, result
 
+from talk import error
+
 LATEST = "2026-07-28"
 META: dict[str, Any] = {
     "io.modelcontextprotocol/protocolVersion": LATEST,
@@ -143,6 +145,14 @@ ENVELOPES = [
     answering("envelope/id", ["say", request("x" * 2000, "ping")], ["good"], gets="result"),
     Case("envelope/id", [[request(None, "ping")]], [(None, -32600)]),
     Case("envelope/id", [[request(True, "ping")]], [(None, -32600)]),
+    Case(
+        "envelope/null-id",
+        [[call(1)]],
+        [(None, -32700), (1, "result")],
+        on={"tools/call": [["say", error(None, -32700)], ["good"]]},
+        revision="2025-06-18",
+    ),
+    Case("envelope/null-id", [[error(None, -32700), call(1)]], [(1, "result")], revision="2025-06-18"),
     answering("envelope/method", ["say", {"jsonrpc": "2.0", "id": "s", "method": 5}], ["good"], gets="result"),
     answering("envelope/method", ["say", {"jsonrpc": "2.0", "method": ""}], ["good"], gets="result"),
     Case("envelope/method", [[request(1, "")]], [(1, -32600)]),
@@ -195,6 +205,7 @@ METHODS = [
     answering("protocol/method", ["say", request("s", "client/nope")], ["good"], gets="result"),
     answering("protocol/method", ["say", notification("notifications/nope")], ["good"], gets="result"),
     Case("protocol/extension", [[request(1, "acme/search")]], [(1, "result")], capabilities=OWN),
+    Case("protocol/unheard-extension", [[modern(1, "acme/search")]], [(1, "result")], revision=LATEST),
     answering("protocol/direction", ["say", request("s", "tools/list")], ["good"], gets="result"),
     answering("protocol/direction", ["say", INITIALIZED], ["good"], gets="result"),
     Case("protocol/direction", [[request(1, "roots/list")]], [(1, -32601)]),
@@ -308,6 +319,32 @@ METHODS = [
     ),
     answering("protocol/error-code", ["say", UNKNOWN], gets=-32601),
     answering("protocol/unanswered", ["log", "no more\n"], ["exit", 5], gets=-32011, survives=False),
+]
+
+# ── lies without a handshake ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def stateless(rule: str, *actions: Any, gets: Outcome = "result", **more: Any) -> Case:
+    """The server of 2026-07-28 does this in place of an answer to a call."""
+    calls = [[modern(1, "tools/call", **CALLED)]]
+    return Case(rule, calls, [(1, gets)], on={"tools/call": list(actions)}, revision=LATEST, **more)
+
+
+STATELESS = [
+    stateless(
+        "protocol/error-code",
+        ["say", {"jsonrpc": "2.0", "id": "$id", "error": {"code": -32042, "message": "go"}}],
+        gets=-32042,
+    ),
+    stateless("protocol/result-type-missing", ["result", HITS]),
+    stateless("protocol/input-required", ["result", {"resultType": "input_required"}], gets="isError"),
+    Case(
+        "protocol/cache-hints",
+        [[modern(1, "prompts/list")]],
+        [(1, "result")],
+        on={"prompts/list": [["result", {"prompts": [], "resultType": "complete"}]]},
+        revision=LATEST,
+    ),
 ]
 
 LIFECYCLE = [
@@ -453,7 +490,7 @@ LOCKED = [
     ),
 ]
 
-CASES = [*FRAMES, *ENVELOPES, *METHODS, *LIFECYCLE, *CONTRACTS, *LOCKED]
+CASES = [*FRAMES, *ENVELOPES, *METHODS, *STATELESS, *LIFECYCLE, *CONTRACTS, *LOCKED]
 
 _HTTP_ONLY = "there are headers over HTTP only: tests/ladder/test_headers.py, tests/http/test_http_stateless.py"
 ELSEWHERE = {
