@@ -12,6 +12,7 @@ from assay.contracts.look_alikes import Keys
 from assay.engine.budget import Budget
 from assay.engine.compiled import Compiled, compile_schema
 from assay.engine.fault import Faults
+from assay.engine.formats import BASE64
 from assay.rules import broken, violation
 from assay.spec.methods import Method, methods, revisions_of
 from assay.spec.notation import Schema
@@ -123,7 +124,8 @@ class Definition:
             told = hint
             if told is None and rule != "protocol/format":
                 told = _look_up(revision, _definition_of(fault.schema_at) or self.name)
-            yield broken(rule, fault, revision=revision, detail=self.name, hint=told)
+            kind = "protocol/base64" if rule == "protocol/format" and fault.expected == BASE64 else rule
+            yield broken(kind, fault, revision=revision, detail=self.name, hint=told)
 
 
 def _look_up(revision: str, name: str) -> str:
