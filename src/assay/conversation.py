@@ -448,6 +448,8 @@ class Conversation:
             # The tool's schemas were compiled for this call only, and cannot be judged by.
             self._tools.set_aside(useless.name)
             found.append(objections.set_aside(useless.name, judge.revision))
+        if useless is not None:
+            found = quarantine.about(useless.name, found)
         side.garbage = 0
         if mending and self._policy is not None and method == "tools/call" and _refused(found):
             side.forget_token(exchange)
@@ -502,7 +504,8 @@ class Conversation:
             ident = exchange.spelling or render.id_token(frame, message["id"])
             requested = named_revision(message) or facts.revision
             back = render.refusal(ident, listed, more, exchange.revision, requested=requested)
-        findings = Findings(listed, more, frame if goes_on else None, back) if found else None
+        aside = quarantine.quarantined(found) if found else ()
+        findings = Findings(listed, more, frame if goes_on else None, back, (), aside) if found else None
         return verdict(side.party, frame, "request", message, exchange, exchange.revision, findings)
 
     def _notification(self, party: Party, frame: bytes, message: dict[str, Any], facts: Facts) -> Verdict:
@@ -562,12 +565,15 @@ class Conversation:
             learned: list[Violation] = []
             self._memory.answered(exchange, message, learned)
             found += self._decided_answer(exchange, message, learned)
+        if found:
+            found = quarantine.named(exchange, message, found)
         if self._enforcing and found and kind == "result":
             onward = self._mended_answer(frame, message, exchange, found, more)
         elif self._enforcing and _refused(found):
             onward = self._failed(frame, message, exchange, found, more)
         listed, more = self._listed(found, more)
-        findings = Findings(listed, more, onward) if found else None
+        aside = () if _refused(found) else quarantine.quarantined(found)
+        findings = Findings(listed, more, onward, quarantined=aside) if found else None
         self._closing = None
         return verdict(party, frame, kind, message, exchange, exchange.revision, findings)
 
@@ -690,9 +696,10 @@ class Conversation:
         self, party: Party, frame: bytes, message: dict[str, Any], kind: Kind, exchange: Exchange | None
     ) -> Verdict:
         """An answer that nobody waits for: never delivered, unless it may answer a request that we could not read."""
-        if not self._enforcing and self._sides[party.other].irregular.answers_unknown():
+        asker = self._sides[party.other]
+        if not self._enforcing and asker.irregular.answers_unknown():
             return verdict(party, frame, kind, message, None, self.revision)
-        wrong = self._decided([objections.unsolicited(message["id"], exchange, self.revision)])
+        wrong = self._decided([objections.unsolicited(message["id"], exchange, asker, self.revision)])
         findings = Findings(tuple(wrong), 0, None if self._enforcing else frame)
         return verdict(party, frame, kind, message, exchange, self.revision, findings)
 
@@ -749,7 +756,8 @@ class Conversation:
         untouched = all(part.onward is part.frame for part in parts)
         onward = frame if untouched else render.array([part.onward for part in parts])
         back = render.array([part.back for part in parts])
-        findings = Findings(listed, more, onward, back, parts)
+        aside = tuple(dict.fromkeys(each for part in parts for each in part.quarantined))
+        findings = Findings(listed, more, onward, back, parts, aside)
         return verdict(party, frame, "batch", values, None, self.revision, findings)
 
     def _no_batch(self, party: Party, frame: bytes, values: list[Any], allowed: bool, facts: Facts) -> Verdict:

@@ -16,6 +16,7 @@ from assay.ladder.protocol import Definition, Judge
 from assay.lifecycle import CAPABILITIES_KEY, Lifecycle
 from assay.limits import Limits
 from assay.policy import Policy
+from assay.render import shown_id
 from assay.side import Id, Side, undeclared
 from assay.spec.revisions import handshake
 from assay.stateless import Stateless
@@ -185,9 +186,9 @@ class Memory:
         if asker is not side and exchange is not None and exchange.method != "subscriptions/listen":
             yield objections.cancels_other(exchange, judge.revision)
         elif exchange is None and ident not in asker.settled and not asker.irregular.may_have(ident):
-            yield objections.cancels_nothing("the id of an open request of its own", judge.revision)
+            yield objections.cancels_nothing("the id of an open request of its own", ident, judge.revision)
         elif exchange is not None and exchange.method == "initialize":
-            yield objections.cancels_nothing("another request than initialize", judge.revision)
+            yield objections.cancels_nothing("another request than initialize", ident, judge.revision)
         elif self._tasks.has(exchange or asker.settled.get(ident)):
             yield objections.cancels_task(judge.revision)
 
@@ -203,7 +204,7 @@ class Memory:
                 # It may be that of a request which could not be read.
                 return
             yield objections.no_progress(
-                "/params/progressToken", "the token of an open request", "another", judge.revision
+                "/params/progressToken", "the token of an open request", shown_id(token), judge.revision
             )
         elif last is not None and progress <= last:
             yield objections.no_progress("/params/progress", f"more than {last:g}", f"{progress:g}", judge.revision)
