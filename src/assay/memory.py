@@ -79,7 +79,7 @@ class Memory:
             exchange.as_task = "task" in params and self._tasks.runs(exchange)
             if known is not None:
                 exchange.contract = known
-                found += contract.check_usable(known, exchange.revision)
+                found += contract.check_usable(known, exchange.revision, over_http=exchange.over_http)
                 faults, more = contract.check_input(known, params, exchange.revision, budget)
                 found += faults
                 return more
@@ -352,6 +352,7 @@ class Memory:
                 last="nextCursor" not in result,
                 outputs=exchange.revision >= "2025-06-18",
                 revision=exchange.revision,
+                over_http=exchange.over_http,
             )
 
     def _settle(self) -> None:

@@ -193,6 +193,8 @@ class Exchange:
     """What an answer needs of the request: the tool called, whether a list goes on, the task asked about."""
     declared: frozenset[str] | None = None
     """What the client can do, where each request says so (2026-07-28)."""
+    over_http: bool = False
+    """Whether it was asked over HTTP."""
     as_task: bool = False
     """Whether it asks to be run as a task, and so is answered by one."""
     state: Literal["open", "answered", "cancelled", "timed-out"] = "open"
