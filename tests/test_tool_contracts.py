@@ -1,11 +1,12 @@
 """Tools as a server lists them, and calls and results held to what they promise."""
 
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 import pytest
 
 from assay.limits import Limits
+from assay.policy import Policy
 from assay.spec.revisions import REVISIONS
 from talk import (
     ALL_SERVER,
@@ -193,18 +194,27 @@ def test_a_known_tool_may_be_method_not_found_where_it_is_about_tasks(support: s
     assert rules(talk.server(error(2, -32601))) == ["protocol/error-code"]
 
 
+USELESS = [
+    ({"type": "object", "properties": {"a": {"type": "strnig"}}}, "contract/schema"),
+    ({"type": "object", "allOf": [{"$ref": "#"}]}, "contract/schema-cycle"),
+]
+UNJUDGED = [
+    ({"type": "object", "properties": {"a": {"$ref": "https://example.com/a.json"}}}, "contract/remote-ref"),
+    ({"type": "object", "$schema": "https://example.com/mine"}, "contract/unknown-dialect"),
+    ({"type": "object", "properties": {"a": {"pattern": "[^]"}}}, "contract/pattern"),
+    ({"type": "object", "description": "x" * 300_000}, "contract/schema-size"),
+    ({"type": "object", "oneOf": [{"items": {"$ref": "#"}, "contains": {"$ref": "#"}}]}, "contract/schema-cost"),
+]
+
+
 @pytest.mark.parametrize(
-    ("schema", "rule"),
-    [
-        ({"type": "object", "properties": {"a": {"type": "strnig"}}}, "contract/schema"),
-        ({"type": "object", "properties": {"a": {"$ref": "https://example.com/a.json"}}}, "contract/remote-ref"),
-        ({"type": "object", "$schema": "https://example.com/mine"}, "contract/unknown-dialect"),
-        ({"type": "object", "properties": {"a": {"pattern": "(?=a)b"}}}, "contract/pattern"),
-        ({"type": "object", "allOf": [{"$ref": "#"}]}, "contract/schema-cycle"),
-    ],
+    ("schema", "rule", "policy"),
+    [*((*each, None) for each in USELESS), *((*each, Policy(strict=True)) for each in UNJUDGED)],
 )
-def test_a_schema_that_cannot_be_used_is_named_and_its_tool_not_judged(schema: dict[str, Any], rule: str) -> None:
-    talk = Talk().opened()
+def test_a_schema_that_cannot_be_used_is_named_and_its_tool_not_handed_on(
+    schema: dict[str, Any], rule: str, policy: Policy | None
+) -> None:
+    talk = Talk(policy=policy).opened()
     good(talk.client(request("list", "tools/list")))
     verdict = talk.server(result("list", {"tools": [SEARCH, {"name": "odd", "inputSchema": schema}]}))
     assert rules(verdict) == [rule]
@@ -217,7 +227,24 @@ def test_a_schema_that_cannot_be_used_is_named_and_its_tool_not_judged(schema: d
     assert rules(talk.client(call(2, "search", {}))) == ["contract/input"]
 
 
-ODD = {"name": "odd", "inputSchema": {"type": "object", "properties": {"a": {"pattern": "(?=a)b"}}}}
+@pytest.mark.parametrize("mode", ["enforce", "audit"])
+@pytest.mark.parametrize(("schema", "rule"), UNJUDGED)
+def test_a_schema_that_we_cannot_judge_by_is_reported_once_and_its_tool_lives(
+    schema: dict[str, Any], rule: str, mode: Literal["enforce", "audit"]
+) -> None:
+    talk = Talk(mode=mode).opened()
+    good(talk.client(request("list", "tools/list")))
+    odd = {"name": "odd", "inputSchema": schema, "outputSchema": schema}
+    verdict = talk.server(result("list", {"tools": [SEARCH, odd]}))
+    assert [(each.rule, each.action) for each in verdict.violations] == [(rule, "report")] * 2
+    assert [each.at.split("/")[4] for each in verdict.violations] == ["inputSchema", "outputSchema"]
+    assert verdict.onward is verdict.frame
+    for ident in (1, 2):
+        good(talk.client(call(ident, "odd", {"a": "b"})))
+        good(talk.server(result(ident, {"content": [], "structuredContent": {"a": "b"}})))
+
+
+ODD = {"name": "odd", "inputSchema": {"type": "object", "properties": {"a": {"type": "strnig"}}}}
 EVEN = {"name": "odd", "inputSchema": {"type": "object", "properties": {"a": {"type": "string"}}}}
 
 
@@ -262,10 +289,11 @@ def test_more_tools_than_are_remembered_set_aside_leave_none_that_can_be_called_
 def test_a_schema_that_proves_useless_at_the_first_call_sets_its_tool_aside() -> None:
     """What is too much to compile with the list is compiled for the first call."""
     patterns = {"type": "object", "properties": {str(number): {"pattern": "a"} for number in range(64)}}
-    talk = Talk().opened().listed({"name": "first", "inputSchema": patterns}, ODD)
+    odd = {"name": "odd", "inputSchema": {"type": "object", "properties": {"a": {"type": "strnig", "pattern": "a"}}}}
+    talk = Talk().opened().listed({"name": "first", "inputSchema": patterns}, odd)
     verdict = talk.client(call(1, "odd", {"a": "b"}))
     assert [(each.rule, each.action) for each in verdict.violations] == [
-        ("contract/pattern", "quarantine"),
+        ("contract/schema", "quarantine"),
         ("contract/set-aside", "refuse"),
     ]
     assert answer(verdict)["error"]["code"] == -32602

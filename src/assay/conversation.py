@@ -417,7 +417,7 @@ class Conversation:
         if facts.headers is not None:
             # Before all else: a body that names another revision than its header is refused for that.
             known = self._called(message) if method == "tools/call" else None
-            unusable = contract.check_usable(known, judge.revision) if known is not None else []
+            unusable = contract.check_usable(known, judge.revision, over_http=True) if known is not None else []
             wrong = list(check_headers(message, facts.headers, judge.revision, _repeated(known)))
             found = wrong + [each for each in found if each not in wrong] + unusable
         faults, more = judge.check_params(entry, message, self._budget)
@@ -432,6 +432,7 @@ class Conversation:
             found.append(objections.batched_initialize(judge.revision))
         exchange = Exchange.of(entry, ident)
         exchange.alone = facts.transport == "http" and entry.stateless
+        exchange.over_http = facts.transport == "http"
         if type(ident) is int and (ident is not message["id"] or ident == 0):
             exchange.spelling = render.id_token(frame, message["id"])
         called = _tool_named(message)

@@ -74,7 +74,7 @@ class Memory:
             exchange.contract = known
             found += features.check_features(exchange, params, self.sides)
             if known is not None:
-                found += contract.check_usable(known, exchange.revision)
+                found += contract.check_usable(known, exchange.revision, over_http=exchange.over_http)
                 faults, more = contract.check_input(known, params, exchange.revision, budget)
                 found += faults
                 return more
@@ -379,6 +379,7 @@ class Memory:
                 last="nextCursor" not in result,
                 outputs=exchange.revision >= "2025-06-18",
                 revision=exchange.revision,
+                over_http=exchange.over_http,
             )
 
     def _settle(self) -> None:

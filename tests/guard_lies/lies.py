@@ -472,11 +472,18 @@ def setting_aside(rule: str, *wrong: dict[str, Any], listed: int = 2, **more: An
     )
 
 
+def reporting(rule: str, *odd: dict[str, Any], **more: Any) -> Case:
+    """A list with something *odd* between two good tools: all of them are handed on."""
+    return setting_aside(rule, *odd, listed=2 + len(odd), **more)
+
+
 def doubling(levels: int) -> dict[str, Any]:
     """A schema whose judging takes twice as long with every level."""
     twice = {str(level): {"allOf": [{"$ref": f"#/$defs/{level + 1}"}] * 2} for level in range(levels)}
     return {"$ref": "#/$defs/0", "$defs": {**twice, str(levels): {"type": "object"}}}
 
+
+STRICT = ("--set", "guard.strict=true")
 
 WIDE = {"anyOf": [{"items": {"maximum": 5}}] * 200}
 """A schema that is cheap to compile, and dear on a long list."""
@@ -499,20 +506,19 @@ CONTRACTS = [
     setting_aside("contract/duplicate-tool", tool(), listed=2),
     setting_aside("contract/schema", taking({"type": "strnig"})),
     setting_aside("contract/schema", taking({"$ref": "#/$defs/nowhere"})),
-    setting_aside("contract/remote-ref", taking({"$ref": "https://example.com/schema.json"})),
-    setting_aside("contract/remote-ref", taking({"$ref": "file:///etc/passwd"})),
-    setting_aside(
+    reporting("contract/remote-ref", taking({"$ref": "https://example.com/schema.json"})),
+    reporting("contract/remote-ref", taking({"$ref": "file:///etc/passwd"})),
+    reporting(
         "contract/unknown-dialect",
         tool("odd", inputSchema={"type": "object", "$schema": "https://example.com/mine"}),
     ),
     Case(
-        # Beyond what is compiled of one list: that waits until somebody calls it, and then it cannot be judged.
+        # Beyond what is compiled of one list: that waits until somebody calls it, and then a part of it is left out.
         "contract/pattern",
         [[request(1, "tools/list")], [call(2, "odd")]],
-        [(1, "result"), (2, -32602)],
-        tools=[tool(), taking({"pattern": "^(?=a)b", "description": "x" * 200_000})],
+        [(1, "result"), (2, "result")],
+        tools=[tool(), taking({"pattern": "a\\Z", "description": "x" * 200_000})],
         listed=2,
-        fate="refuse",
     ),
     Case(
         "contract/set-aside",
@@ -523,23 +529,34 @@ CONTRACTS = [
         # There, nothing is set aside.
         audited=False,
     ),
-    setting_aside("contract/schema-size", taking({"enum": ["x" * 300_000]})),
-    setting_aside("contract/schema-size", taking({"properties": {str(n): {} for n in range(6000)}})),
-    setting_aside("contract/schema-cost", taking(doubling(40)) | {"inputSchema": {"type": "object", **doubling(40)}}),
+    reporting("contract/schema-size", taking({"enum": ["x" * 300_000]})),
+    reporting("contract/schema-size", taking({"properties": {str(n): {} for n in range(6000)}})),
+    reporting("contract/schema-cost", taking(doubling(40)) | {"inputSchema": {"type": "object", **doubling(40)}}),
     setting_aside("contract/schema-cycle", tool("odd", inputSchema={"type": "object", "$ref": "#"})),
-    setting_aside("contract/pattern", taking({"pattern": "^(?=a)b"})),
+    reporting("contract/pattern", taking({"pattern": "[^]"})),
+    setting_aside("contract/pattern", taking({"pattern": "[^]"}), fate="quarantine", options=STRICT),
+    Case(
+        "contract/unjudged",
+        [[call(1, value=[1] * 490_000)]],
+        [(1, "result")],
+        tools=[tool(inputSchema={"type": "object", "properties": {"value": WIDE}})],
+    ),
     Case(
         "contract/unjudged",
         [[call(1, value=[1] * 490_000)]],
         [(1, -32602)],
         tools=[tool(inputSchema={"type": "object", "properties": {"value": WIDE}})],
+        fate="refuse",
+        options=STRICT,
     ),
     Case(
         "contract/header",
         [[modern(1, "tools/list")]],
         [(1, "result")],
         tools=[tool(), taking({"type": "number", "x-mcp-header": "Value"}), tool("last")],
-        listed=2,
+        # Over STDIO there are no headers.
+        listed=3,
+        fate="report",
         revision=LATEST,
     ),
 ]
