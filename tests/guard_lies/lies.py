@@ -377,7 +377,6 @@ def stateless(rule: str, *actions: Any, gets: Outcome = "result", **more: Any) -
 
 
 SUBSCRIBED = {"_meta": {"io.modelcontextprotocol/subscriptionId": "$id"}}
-LOGGED = {"level": "info", "data": 1, **SUBSCRIBED}
 ACKNOWLEDGED = notification("notifications/subscriptions/acknowledged", {"notifications": {}, **SUBSCRIBED})
 
 
@@ -394,7 +393,7 @@ def prompts(scope: str, **more: Any) -> list[Any]:
 
 
 STATELESS = [
-    subscribed("protocol/log", ACKNOWLEDGED, notification("notifications/message", LOGGED)),
+    stateless("protocol/log", ["say", NOTE], ["good"]),
     subscribed("protocol/subscription", ACKNOWLEDGED, notification("notifications/tools/list_changed", SUBSCRIBED)),
     Case(
         # The first message lists the tools, and the third shows that all goes on.
