@@ -413,6 +413,8 @@ class Conversation:
         found = self._decided(found, called)
         if "params" in message and not _refused(found):
             more += self._memory.take_params(side, exchange, message["params"], found, self._budget)
+            if facts.transport == "stdio":
+                more += self._memory.check_retry(exchange, message["params"], found, self._budget)
             found = self._decided(found, called)
         useless = self._called(message) if any(each.action == "quarantine" for each in found) else None
         if useless is not None and self._enforcing:

@@ -179,6 +179,7 @@ BARE = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverI
 RUNS: dict[str, Any] = {"requests": {"tools": {"call": {}}}}
 TASKING = {**BARE, "capabilities": {"tools": {}, "tasks": RUNS}}
 REF = {"type": "ref/prompt", "name": "a"}
+FORM = {"message": "?", "requestedSchema": {"type": "object", "properties": {"age": {"type": "integer"}}}}
 NOTE = notification("notifications/message", {"level": "info", "data": 1})
 CALLED = {"name": "search", "arguments": {"words": "sea"}}
 UPPER = next(iter(META)).upper()
@@ -278,6 +279,13 @@ METHODS = [
         on=SLOW,
     ),
     Case("protocol/id-reused", [[call(1)], [request(1, "ping")]], [(1, "result"), (1, "result")]),
+    Case(
+        "protocol/retry-id",
+        [[modern(1, "tools/call", **CALLED)], [modern(1, "tools/call", **CALLED, requestState="a")]],
+        [(1, "result"), (1, "result")],
+        on={"tools/call": [["result", {"resultType": "input_required", "requestState": "a"}]]},
+        revision=LATEST,
+    ),
     Case(
         "protocol/progress-token",
         [
@@ -424,6 +432,13 @@ CONTRACTS = [
     Case("contract/input", [[call(1, limit=0)]], [(1, -32602)], revision="2025-06-18"),
     answering("contract/output", ["result", {"content": TEXT, "structuredContent": {"hits": "3"}}], gets="isError"),
     answering("contract/output", ["result", {"content": TEXT}], gets="isError"),
+    Case(
+        "contract/elicitation",
+        [[call(1)], [result("s", {"action": "accept", "content": {"age": "ten"}})]],
+        [(1, "result")],
+        on={"tools/call": [["say", request("s", "elicitation/create", FORM)], ["good"]]},
+        capabilities={"elicitation": {}},
+    ),
     Case(
         "contract/task-support",
         [[call(1)]],
