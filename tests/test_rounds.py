@@ -69,7 +69,7 @@ def test_two_forms_are_told_apart_by_their_requests() -> None:
 
 
 def test_a_form_that_runs_as_a_task_is_held_to_when_its_payload_comes() -> None:
-    tasks = {"requests": {"elicitation": {"create": {}}}}
+    tasks: dict[str, Any] = {"requests": {"elicitation": {"create": {}}}}
     talk = Talk().opened(client={"elicitation": {}, "tasks": tasks})
     good(talk.server(request("s", "elicitation/create", {**ELICIT, "task": {}})))
     task = {"taskId": "t", "status": "working", "createdAt": "now", "lastUpdatedAt": "now", "ttl": None}
@@ -157,7 +157,7 @@ def test_another_request_may_have_the_id_of_one_that_was_answered() -> None:
 def test_the_input_fits_the_form_that_was_asked_for(answer: dict[str, Any], wrong: list[str]) -> None:
     talk = Talk(revision="2026-07-28")
     good(talk.client(ask(1)))
-    good(talk.server(wanting(1, **{"a/b": FILL_IN})))
+    good(talk.server(wanting(1, "state", **{"a/b": FILL_IN})))
     verdict = talk.client(ask(2, requestState="state", inputResponses={"a/b": answer}))
     expected = [("contract/elicitation", f"/params/inputResponses/a~1b{at}") for at in wrong]
     assert [(each.rule, each.at) for each in verdict.violations] == expected
