@@ -198,6 +198,10 @@ class Conversation:
         self._tools = self._memory.tools = Tools(self.limits.tools, self.limits.contract_bytes)
         self._contracts = self._tools.known
 
+    def forget_settled(self) -> None:
+        """Forget the requests that are settled: the next ones are of another client, with ids of its own."""
+        self._memory.forget_settled()
+
     def end(self, party: Party, why: str = "", data: Mapping[str, Any] | None = None) -> list[Verdict]:
         """
         *party* says no more: each request that it still owes an answer to fails, once.

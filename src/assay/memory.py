@@ -338,6 +338,12 @@ class Memory:
         self._tasks.renew()
         self.tools.changed()
 
+    def forget_settled(self) -> None:
+        """Forget all requests that are settled, and the rounds they began."""
+        for side in self.sides.values():
+            side.settled.clear()
+        self._rounds.clear()
+
     def _negotiated(self, _: Exchange, result: dict[str, Any], __: Found) -> None:
         if self.lifecycle.phase != "initializing":
             return

@@ -41,6 +41,10 @@ class Rounds:
     def __init__(self) -> None:
         self._rounds: dict[Id, Round] = {}
 
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._rounds.clear()
+
     def asked_back(self, exchange: Exchange, result: dict[str, Any]) -> None:
         """A request was answered with "input required"."""
         self._rounds.pop(exchange.id, None)
