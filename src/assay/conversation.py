@@ -295,8 +295,9 @@ class Conversation:
         return made
 
     def _quick_result(self, frame: bytes, message: dict[str, Any]) -> Verdict | None:
+        client = self._client
         try:
-            exchange = self._client.open[message["id"]]
+            exchange = client.open[message["id"]]
             result = message["result"]
             known = exchange.contract
             promised = known.output is not None
@@ -307,7 +308,7 @@ class Conversation:
         entry = exchange.entry
         if type(message["id"]) is not type(exchange.id) or not entry.result.is_valid(result):
             return None
-        if self._client.call is None or (entry.stateless and result["resultType"] != "complete"):
+        if client.call is None or (entry.stateless and result["resultType"] != "complete"):
             return None
         if promised and not contract.keeps_output(known, result):
             return None
@@ -317,7 +318,7 @@ class Conversation:
                 if entry.result.look_alikes(result, "", entry.revision, 1):
                     return None
                 break
-        self._client.close(exchange, "answered")
+        client.close(exchange, "answered")
         self._server.garbage = 0
         made = Verdict()
         made.party = _SERVER
