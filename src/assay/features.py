@@ -7,7 +7,7 @@ No state, no I/O. What a party declared where we did not listen is unknown, and 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from assay import objections
+from assay import asking_back, objections
 from assay.rules import violation
 from assay.side import Side, has_capability
 from assay.tasks import TASK_CAPABILITIES
@@ -36,14 +36,10 @@ def check_features(exchange: Exchange, params: Mapping[str, Any], sides: Mapping
 
 def _wanted(method: str, params: Mapping[str, Any], declared: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The capabilities that a request of the server needs beside that of its method, and where it says so."""
-    if method == "elicitation/create" and isinstance(modes := declared.get("elicitation"), Mapping):
-        if params.get("mode") == "url":
-            yield "/params/mode", "elicitation.url"
-        elif has_capability(modes, "url"):
-            # A client that names no mode has forms: `elicitation: {}` is older than the modes.
-            yield "/params/mode" if "mode" in params else "/params", "elicitation.form"
-    if method == "sampling/createMessage" and has_capability(declared, "sampling"):
-        yield from ((f"/params/{key}", "sampling.tools") for key in ("tools", "toolChoice") if key in params)
+    for at, path in asking_back.lacking(method, params, asking_back.declared_in(declared)):
+        # Whether the method itself may be used is judged for every method.
+        if "." in path:
+            yield at, path
 
 
 def _check_task_support(exchange: Exchange, params: Mapping[str, Any], declared: Mapping[str, Any]) -> list[Violation]:

@@ -8,35 +8,26 @@ violation, added to the list that the caller hands in.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from assay import answers, features, objections, reuse
+from assay import absent, answers, asking_back, features, objections, reserved_codes, reuse
 from assay.contracts.tools import Tools
 from assay.engine.budget import Budget
-from assay.engine.pointers import escaped
 from assay.forms import Forms
 from assay.ladder import contract
 from assay.ladder.protocol import Definition, Judge
 from assay.lifecycle import CAPABILITIES_KEY, Lifecycle
 from assay.limits import Limits
 from assay.policy import Policy
+from assay.render import shown_id
 from assay.rounds import Rounds
 from assay.side import Id, Side, undeclared
 from assay.spec.revisions import handshake
+from assay.stateless import Stateless
 from assay.tasks import Tasks, is_task
 from assay.verdict import Exchange, Kind, Party, Violation
 
 Found = list[Violation]
 
-# What the client must have declared for the server to ask for it inside a result (2026-07-28).
-_INPUT_CAPABILITIES: Final = {
-    "elicitation/create": "elicitation",
-    "sampling/createMessage": "sampling",
-    "roots/list": "roots",
-}
-
 _EXTENSIONS: Final = frozenset({"extensions", "experimental"})
-
-# All that is ever asked of what a request declares, and so all that is kept of it.
-ASKED_FOR: Final = frozenset(_INPUT_CAPABILITIES.values()) | _EXTENSIONS
 
 
 class Memory:
@@ -61,6 +52,9 @@ class Memory:
         self._tasks = Tasks(self.sides, limits)
         self._forms = Forms()
         self._rounds = Rounds()
+        self._stateless = Stateless(self.sides[Party.CLIENT], whole=revision is None)
+        self._goes_beyond = False
+        """Whether a request without handshake has declared an extension: what the server then sends may be of it."""
         self._settle()
 
     # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -112,7 +106,8 @@ class Memory:
             side.tokens[token] = None
         declared = meta.get(CAPABILITIES_KEY)
         if isinstance(declared, dict) and not handshake(exchange.revision):
-            exchange.declared = ASKED_FOR.intersection(declared)
+            exchange.declared = asking_back.declared_in(declared)
+            self._goes_beyond = self._goes_beyond or bool(exchange.declared & _EXTENSIONS)
 
     def _take_details(self, exchange: Exchange, params: dict[str, Any], found: Found) -> None:
         cursor = params.get("cursor")
@@ -131,6 +126,7 @@ class Memory:
 
     def asked(self, exchange: Exchange, message: dict[str, Any]) -> None:
         """A request has passed, at a time when it may decide the era."""
+        self._stateless.asked(exchange, message)
         if exchange.method == "initialize" and exchange.asker is Party.CLIENT:
             if self.lifecycle.phase not in {"new", "stateless"}:
                 return
@@ -147,6 +143,30 @@ class Memory:
             self.lifecycle.stateless(exchange.entry.judge)
             self._settle()
 
+    def rule_beyond(self, judge: Judge, party: Party, message: dict[str, Any]) -> str | None:
+        """
+        The rule that a method breaks which may be that of an extension; None if it cannot be.
+
+        It may be if an extension was declared, and also where we did not hear what was declared: over HTTP a handshake
+        may have been elsewhere, and `server/discover` is optional.
+        """
+        if self.has_extensions(message):
+            return "protocol/extension"
+        heard = self.sides[Party.SERVER].capabilities is not None or self.tools.declared is not None
+        if handshake(judge.revision):
+            return None if heard or self.lifecycle.phase != "operating" else "protocol/unheard-extension"
+        if self._goes_beyond:
+            return "protocol/extension"
+        # A server without handshake has no requests, of whatever extension.
+        return None if heard or (party is Party.SERVER and "id" in message) else "protocol/unheard-extension"
+
+    def catch_up(self) -> None:
+        """Takes over what the server has declared in another conversation about the same tools."""
+        server = self.sides[Party.SERVER]
+        if server.capabilities is not self.tools.declared and self.lifecycle.phase == "stateless":
+            server.capabilities = self.tools.declared
+            self._settle()
+
     def has_extensions(self, message: dict[str, Any]) -> bool:
         """Whether either side has declared that it goes beyond the specification."""
         declared = [side.capabilities for side in self.sides.values()]
@@ -158,7 +178,8 @@ class Memory:
     def check_note(self, side: Side, method: str, params: Mapping[str, Any], judge: Judge) -> list[Violation]:
         """What is wrong with a notification by what was said before."""
         check = _CHECKED.get(method)
-        return list(check(self, side, params, judge)) if check else []
+        found = list(check(self, side, params, judge)) if check else []
+        return found + self._stateless.check_note(side.party, method, params, judge.revision)
 
     def _check_cancel(self, side: Side, params: Mapping[str, Any], judge: Judge) -> Iterator[Violation]:
         """
@@ -174,10 +195,10 @@ class Memory:
         exchange = asker.open.get(ident)
         if asker is not side and exchange is not None and exchange.method != "subscriptions/listen":
             yield objections.cancels_other(exchange, judge.revision)
-        elif exchange is None and ident not in asker.settled:
-            yield objections.cancels_nothing("the id of an open request of its own", judge.revision)
+        elif exchange is None and ident not in asker.settled and not asker.irregular.may_have(ident):
+            yield objections.cancels_nothing("the id of an open request of its own", ident, judge.revision)
         elif exchange is not None and exchange.method == "initialize":
-            yield objections.cancels_nothing("another request than initialize", judge.revision)
+            yield objections.cancels_nothing("another request than initialize", ident, judge.revision)
         elif self._tasks.has(exchange or asker.settled.get(ident)):
             yield objections.cancels_task(judge.revision)
 
@@ -189,20 +210,25 @@ class Memory:
             return
         last = tokens.get(token)
         if token not in tokens:
+            if self.sides[side.party.other].irregular.unknown:
+                # It may be that of a request which could not be read.
+                return
             yield objections.no_progress(
-                "/params/progressToken", "the token of an open request", "another", judge.revision
+                "/params/progressToken", "the token of an open request", shown_id(token), judge.revision
             )
         elif last is not None and progress <= last:
             yield objections.no_progress("/params/progress", f"more than {last:g}", f"{progress:g}", judge.revision)
 
     def noted(self, side: Side, method: str, params: Mapping[str, Any], judge: Judge) -> Exchange | None:
         """A notification has passed; the exchange that it concerns, if any."""
+        self._stateless.noted(method, params)
         effect = _NOTED.get(method)
         return effect(self, side, params, judge) if effect else None
 
-    def _initialized(self, *_: Any) -> None:
-        self.lifecycle.initialized()
-        self._settle()
+    def _initialized(self, side: Side, *_: Any) -> None:
+        if side.party is Party.CLIENT:
+            self.lifecycle.initialized()
+            self._settle()
 
     def _tools_changed(self, *_: Any) -> None:
         self.tools.changed()
@@ -248,6 +274,7 @@ class Memory:
                 listed=bool(self.tools.known),
                 extended=self._is_extended(exchange),
             )
+            found += reserved_codes.check(exchange, message["error"])
             return more
         result = message["result"]
         if entry.result is None:
@@ -262,12 +289,15 @@ class Memory:
             found += self._check_result_type(exchange, result, judge)
             name = judge.result_definition(exchange.method, result, as_task=exchange.as_task)
             definition = judge.definition(name) if name is not None else definition
+            found += absent.check(exchange, definition, result)
         if result and (alike := definition.look_alikes(result, "/result", judge.revision, budget.violations)):
             found += alike
-        faults, more = definition.check("protocol/result", result, "/result", judge.revision, budget)
+        read = absent.filled(exchange, definition, result)
+        faults, more = definition.check("protocol/result", read, "/result", judge.revision, budget)
         found += faults
         if any(each.stops for each in self._decided(faults, exchange.tool)):
             return more
+        found += self._stateless.check_result(exchange, result)
         return self._check_promise(exchange, result, found, budget)
 
     def _decided(self, faults: list[Violation], tool: str | None) -> list[Violation]:
@@ -296,8 +326,8 @@ class Memory:
             more = self._tasks.check_payload(exchange, result, found, budget)
             return more + self._forms.check(self._tasks.request_of(exchange), result, found, budget)
         if not handshake(exchange.revision) and result.get("resultType") == "input_required":
-            found += _check_asked_back(exchange, result)
-        elif exchange.contract is not None:
+            found += asking_back.check(exchange, result)
+        elif exchange.contract is not None and _is_final(exchange, result):
             faults, more = contract.check_output(exchange.contract, result, exchange.revision, budget)
             found += faults
             return more
@@ -310,6 +340,7 @@ class Memory:
                 self.refused()
             return
         result = message["result"]
+        self._stateless.answered(exchange, result)
         if exchange.as_task:
             self._tasks.started(exchange, result)
             return
@@ -331,11 +362,14 @@ class Memory:
         """Another server is there: what only the one before knew is forgotten."""
         server = self.sides[Party.SERVER]
         server.open.clear()
+        for each in self.sides.values():
+            each.irregular.clear()
         # An answer to a request that was cancelled may still pass, but not to a server that has never made it.
         server.settled.clear()
         server.tokens.clear()
         server.garbage = 0
         self._tasks.renew()
+        self._stateless.renew()
         self.tools.changed()
 
     def forget_settled(self) -> None:
@@ -354,7 +388,7 @@ class Memory:
     def _discovered(self, exchange: Exchange, result: dict[str, Any], _: Found) -> None:
         if self.lifecycle.phase in {"new", "stateless"}:
             self.lifecycle.stateless(exchange.entry.judge)
-            self.sides[Party.SERVER].capabilities = _object(result.get("capabilities"))
+            self.sides[Party.SERVER].capabilities = self.tools.declared = _object(result.get("capabilities"))
             self._settle()
 
     def _tools_listed(self, exchange: Exchange, result: dict[str, Any], found: Found) -> None:
@@ -399,17 +433,9 @@ _ANSWERED: Final[Mapping[str, Callable[[Memory, Exchange, dict[str, Any], Found]
 """What is checked or remembered of a notification or an answer, by its method."""
 
 
-def _check_asked_back(exchange: Exchange, result: dict[str, Any]) -> list[Violation]:
-    """Input that the client did not say it can give."""
-    if exchange.declared is None:
-        return []
-    wrong = []
-    for key, request in _object(result.get("inputRequests")).items():
-        path = _INPUT_CAPABILITIES.get(str(_object(request).get("method")))
-        if path is not None and path not in exchange.declared:
-            at = f"/result/inputRequests/{escaped(key)}"
-            wrong.append(objections.lacks(at, Party.CLIENT, path, exchange.revision))
-    return wrong
+def _is_final(exchange: Exchange, result: dict[str, Any]) -> bool:
+    """Whether *result* is that of the call itself: one of a type that an extension defines is only on the way to it."""
+    return handshake(exchange.revision) or result.get("resultType", "complete") == "complete"
 
 
 def _token(value: Any) -> Id | None:

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 from guarded import INITIALIZED, SECONDS, call, initialize, notification, request, result
 
+from talk import error
+
 LATEST = "2026-07-28"
 META: dict[str, Any] = {
     "io.modelcontextprotocol/protocolVersion": LATEST,
@@ -144,6 +146,14 @@ ENVELOPES = [
     answering("envelope/id", ["say", request("x" * 2000, "ping")], ["good"], gets="result"),
     Case("envelope/id", [[request(None, "ping")]], [(None, -32600)]),
     Case("envelope/id", [[request(True, "ping")]], [(None, -32600)]),
+    Case(
+        "envelope/null-id",
+        [[call(1)]],
+        [(None, -32700), (1, "result")],
+        on={"tools/call": [["say", error(None, -32700)], ["good"]]},
+        revision="2025-06-18",
+    ),
+    Case("envelope/null-id", [[error(None, -32700), call(1)]], [(1, "result")], revision="2025-06-18"),
     answering("envelope/method", ["say", {"jsonrpc": "2.0", "id": "s", "method": 5}], ["good"], gets="result"),
     answering("envelope/method", ["say", {"jsonrpc": "2.0", "method": ""}], ["good"], gets="result"),
     Case("envelope/method", [[request(1, "")]], [(1, -32600)]),
@@ -200,6 +210,7 @@ METHODS = [
     answering("protocol/method", ["say", request("s", "client/nope")], ["good"], gets="result"),
     answering("protocol/method", ["say", notification("notifications/nope")], ["good"], gets="result"),
     Case("protocol/extension", [[request(1, "acme/search")]], [(1, "result")], capabilities=OWN),
+    Case("protocol/unheard-extension", [[modern(1, "acme/search")]], [(1, "result")], revision=LATEST),
     answering("protocol/direction", ["say", request("s", "tools/list")], ["good"], gets="result"),
     answering("protocol/direction", ["say", INITIALIZED], ["good"], gets="result"),
     Case("protocol/direction", [[request(1, "roots/list")]], [(1, -32601)]),
@@ -365,6 +376,59 @@ METHODS = [
     answering("protocol/unanswered", ["log", "no more\n"], ["exit", 5], gets=-32011, survives=False),
 ]
 
+# ── lies without a handshake ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def stateless(rule: str, *actions: Any, gets: Outcome = "result", **more: Any) -> Case:
+    """The server of 2026-07-28 does this in place of an answer to a call."""
+    calls = [[modern(1, "tools/call", **CALLED)]]
+    return Case(rule, calls, [(1, gets)], on={"tools/call": list(actions)}, revision=LATEST, **more)
+
+
+SUBSCRIBED = {"_meta": {"io.modelcontextprotocol/subscriptionId": "$id"}}
+LOGGED = {"level": "info", "data": 1, **SUBSCRIBED}
+ACKNOWLEDGED = notification("notifications/subscriptions/acknowledged", {"notifications": {}, **SUBSCRIBED})
+
+
+def subscribed(rule: str, *said: Any) -> Case:
+    """The server says this on a subscription, and ends it."""
+    actions = [*(["say", each] for each in said), ["result", {"resultType": "complete", **SUBSCRIBED}]]
+    asked = [[modern(1, "subscriptions/listen", notifications={})]]
+    return Case(rule, asked, [(1, "result")], on={"subscriptions/listen": actions}, revision=LATEST)
+
+
+def prompts(scope: str, **more: Any) -> list[Any]:
+    """A page of a list."""
+    return ["result", {"prompts": [], "resultType": "complete", "ttlMs": 0, "cacheScope": scope, **more}]
+
+
+STATELESS = [
+    subscribed("protocol/log", ACKNOWLEDGED, notification("notifications/message", LOGGED)),
+    subscribed("protocol/subscription", ACKNOWLEDGED, notification("notifications/tools/list_changed", SUBSCRIBED)),
+    Case(
+        # The first message lists the tools, and the third shows that all goes on.
+        "protocol/cache-scope",
+        [[modern(1, "prompts/list")], [modern(2, "prompts/list", cursor="more")]],
+        [(1, "result"), (2, "result")],
+        on={"#2": [prompts("private", nextCursor="more")], "#4": [prompts("public")]},
+        revision=LATEST,
+    ),
+    stateless(
+        "protocol/error-code",
+        ["say", {"jsonrpc": "2.0", "id": "$id", "error": {"code": -32042, "message": "go"}}],
+        gets=-32042,
+    ),
+    stateless("protocol/result-type-missing", ["result", HITS]),
+    stateless("protocol/input-required", ["result", {"resultType": "input_required"}], gets="isError"),
+    Case(
+        "protocol/cache-hints",
+        [[modern(1, "prompts/list")]],
+        [(1, "result")],
+        on={"prompts/list": [["result", {"prompts": [], "resultType": "complete"}]]},
+        revision=LATEST,
+    ),
+]
+
 LIFECYCLE = [
     Case("protocol/before-initialize", [[request(1, "tools/list")]], [(1, -32600)], opened=False),
     Case(
@@ -522,7 +586,7 @@ LOCKED = [
     ),
 ]
 
-CASES = [*FRAMES, *ENVELOPES, *METHODS, *LIFECYCLE, *CONTRACTS, *LOCKED]
+CASES = [*FRAMES, *ENVELOPES, *METHODS, *STATELESS, *LIFECYCLE, *CONTRACTS, *LOCKED]
 
 _HTTP_ONLY = "there are headers over HTTP only: tests/ladder/test_headers.py, tests/http/test_http_stateless.py"
 ELSEWHERE = {
@@ -536,6 +600,7 @@ ELSEWHERE = {
 
 
 UNTOLD = {
+    "protocol/cache-scope-0": "Without a session each request is a conversation of its own.",
     "framing/carriage-return-0": "Over HTTP a message is no line: a carriage return in it is white space.",
     "framing/carriage-return-1": "The same.",
     "protocol/before-initialize-0": "Without a session there is nobody to ask before a child, which is a 400 of the "

@@ -5,7 +5,7 @@ A schema comes from outside: it is admitted before it is compiled, and what is n
 by.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -194,6 +194,7 @@ class Tools:
         "_most_bytes",
         "_overflowing",
         "complete",
+        "declared",
         "known",
     )
 
@@ -203,6 +204,11 @@ class Tools:
         """Contracts by tool; always the same dict."""
         self.complete = False
         """Whether all pages have been heard since the list last changed."""
+        self.declared: Mapping[str, Any] | None = None
+        """
+        What the server has declared in a conversation without handshake; None while it has not. It is kept here,
+        because each request may be a conversation of its own, and they share what they know of the server.
+        """
         self._limit = limit
         self._most_bytes = most_bytes
         self._bytes = 0
@@ -287,8 +293,9 @@ class Tools:
         hint = "Shorten the schemas, or have more of them remembered: limits.contract_bytes."
         return _unkept(f"at most {self._most_bytes:,} bytes of schemas", name, at, revision, hint)
 
-    def adopt(self, contracts: dict[str, Contract]) -> None:
-        """Takes over what is known of all tools without their having been listed: where they are our own."""
+    def adopt(self, contracts: dict[str, Contract], declared: Mapping[str, Any]) -> None:
+        """Takes over what is known of all tools, and was *declared*, without its being said: where they are our own."""
+        self.declared = declared
         self.known.update(contracts)
         self._bytes = sum(each.size for each in self.known.values())
         self._listed = set(contracts)
@@ -341,10 +348,10 @@ def too_many_aside(at: str, revision: str) -> Violation:
     return violation(
         "contract/unjudged",
         at,
-        expected=f"at most {MOST_ASIDE} entries that have to be set aside",
+        expected=f"at most {MOST_ASIDE} entries that have to be quarantined",
         found="more",
         revision=revision,
-        hint="Mend the entries that are named, and list again.",
+        hint="Correct the named entries, and list again.",
     )
 
 
