@@ -22,6 +22,7 @@ from assay.guard.terms import Terms
 from assay.guard.watch import Watch
 from assay.limits import DEFAULT
 from assay.spec.revisions import LATEST
+from assay.verdict import Party
 
 CALL = call(7, "search", {"words": "sea"})
 ANSWER = {"content": [], "structuredContent": {"found": 1}}
@@ -500,6 +501,23 @@ def test_only_so_many_documents_are_asked_for_at_once(tmp_path: Path) -> None:
             liar.next()
         assert guard.ask("GET", path).status == 503
         liar.released.set()
+
+
+def test_without_sessions_every_request_may_have_the_same_id() -> None:
+    """The conversation of one request serves that of another client next."""
+    recorder = Recorder("http", "/mcp", Records(None))
+    watch = Watch(lambda _: None, lambda _: None, enforcing=True)
+    talks = Talks(Oversight(Terms("enforce", DEFAULT, 60.0), recorder, watch), Http(), lambda: 0.0)
+    used = set()
+    for _ in range(3):
+        talk = talks.alone(Who("anonymous", b""), "2025-11-25")
+        hear = talk.overseer.guard.conversation.hear
+        assert hear(Party.CLIENT, b'{"jsonrpc":"2.0","id":1,"method":"ping"}').violations == ()
+        assert hear(Party.SERVER, b'{"jsonrpc":"2.0","id":1,"result":{}}').violations == ()
+        talks.admit(talk)
+        talks.done(talk)
+        used.add(talk.overseer)
+    assert len(used) == 1
 
 
 def test_one_bound_for_the_events_of_all_sessions() -> None:

@@ -189,6 +189,7 @@ BARE = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverI
 RUNS: dict[str, Any] = {"requests": {"tools": {"call": {}}}}
 TASKING = {**BARE, "capabilities": {"tools": {}, "tasks": RUNS}}
 REF = {"type": "ref/prompt", "name": "a"}
+FORM = {"message": "?", "requestedSchema": {"type": "object", "properties": {"age": {"type": "integer"}}}}
 NOTE = notification("notifications/message", {"level": "info", "data": 1})
 CALLED = {"name": "search", "arguments": {"words": "sea"}}
 UPPER = next(iter(META)).upper()
@@ -288,7 +289,15 @@ METHODS = [
         [("a", -32600), ("a", "result"), ("b", "result")],
         on=SLOW,
     ),
-    Case("protocol/id-reused", [[call(1)], [request(1, "ping")]], [(1, "result"), (1, "result")]),
+    # The id of the list that every case begins with.
+    Case("protocol/id-reused", [[request("list", "ping")]], []),
+    Case(
+        "protocol/retry-id",
+        [[modern(1, "tools/call", **CALLED)], [modern(1, "tools/call", **CALLED, requestState="a")]],
+        [(1, "result"), (1, "result")],
+        on={"tools/call": [["result", {"resultType": "input_required", "requestState": "a"}]]},
+        revision=LATEST,
+    ),
     Case(
         "protocol/progress-token",
         [
@@ -495,6 +504,13 @@ CONTRACTS = [
     answering("contract/output", ["result", {"content": TEXT, "structuredContent": {"hits": "3"}}], gets="isError"),
     answering("contract/output", ["result", {"content": TEXT}], gets="isError"),
     Case(
+        "contract/elicitation",
+        [[call(1)], [result("s", {"action": "accept", "content": {"age": "ten"}})]],
+        [(1, "result")],
+        on={"tools/call": [["say", request("s", "elicitation/create", FORM)], ["good"]]},
+        capabilities={"elicitation": {}},
+    ),
+    Case(
         "contract/task-support",
         [[call(1)]],
         [(1, "result")],
@@ -605,6 +621,8 @@ UNTOLD = {
     "framing/carriage-return-1": "The same.",
     "protocol/before-initialize-0": "Without a session there is nobody to ask before a child, which is a 400 of the "
     "guard's; and a server at a URL may be one that gives out no ids.",
+    "protocol/retry-id-0": "Without sessions the ids of different clients coincide: which request is repeated is not "
+    "known.",
 }
 """Lies that cannot be told over HTTP, and why."""
 

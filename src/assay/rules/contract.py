@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from assay.rules.rule import BASIC, HTTP, OURS, QUARANTINE, REFUSE, REPORT, TASKS, TOOLS, Row
+from assay.rules.rule import BASIC, ELICITATION, HTTP, OURS, QUARANTINE, REFUSE, REPORT, TASKS, TOOLS, Row
 
 ROWS: Final[tuple[Row, ...]] = (
     (
@@ -34,6 +34,17 @@ ROWS: Final[tuple[Row, ...]] = (
         REFUSE,
         "UPSTREAM_INVALID",
         '{"content":[]} from a tool that has an outputSchema',
+    ),
+    (
+        "contract/elicitation",
+        "Content that a user has accepted keeps to the requestedSchema of the elicitation.",
+        "The server asked for these members and types, and may fail on others.",
+        ELICITATION,
+        "Check the form before it is sent: required members, types, bounds, and the values of a choice.",
+        REPORT,
+        "INVALID_PARAMS",
+        '{"action":"accept","content":{"age":"ten"}} where age is an integer',
+        REFUSE,
     ),
     (
         "contract/task-support",

@@ -283,6 +283,7 @@ class Stateless:
         asking.post = None
         if clean and len(self._spare) < _MOST_SPARE:
             asking.retired = True
+            conversation.forget_settled()
             self._spare.append(asking.overseer)
 
     def tick(self) -> None:
