@@ -9,7 +9,7 @@ import gc
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
-from assay import absent, irregular, objections, quarantine, render, repair, serving
+from assay import absent, irregular, objections, quarantine, render, repair, reuse, serving
 from assay.asking_back import declared_in
 from assay.collector import paused
 from assay.contracts.headers import ParamHeaders
@@ -18,8 +18,9 @@ from assay.engine.budget import LARGE, Budget
 from assay.ladder import contract, envelope, framing, syntax
 from assay.ladder.headers import Headers, check_headers, keeps_headers
 from assay.ladder.protocol import Judge
-from assay.lifecycle import CAPABILITIES_KEY, REVISION_KEY, named_revision
+from assay.lifecycle import CAPABILITIES_KEY, LEVEL_KEY, REVISION_KEY, named_revision
 from assay.limits import DEFAULT, Limits
+from assay.log_levels import RANKS
 from assay.memory import Memory
 from assay.policy import Policy
 from assay.side import Id, Side
@@ -288,6 +289,8 @@ class Conversation:
         # 0 may have been written -0, which the thorough way keeps.
         if entry is None or not ident or ident in requests or len(requests) >= self._most_open:
             return None
+        if ident in side.settled and not side.stateless:
+            return None
         requests[ident] = exchange = Exchange()
         exchange.entry = entry
         exchange.id = ident
@@ -370,9 +373,9 @@ class Conversation:
         revision = self.revision
         error_id = revision is not None and revision < "2025-11-25"
         kind, faults = envelope.read(value, self._profile, id_limit=self.limits.id_bytes, error_id=error_id)
-        if revision is None and kind == "error" and value.get("id", "") is None:
-            # JSON-RPC answers unreadable input with a null id, and before a revision is agreed nothing else is in
-            # force.
+        if (revision is None or error_id) and kind == "error" and value.get("id", "") is None:
+            # JSON-RPC answers unreadable input with a null id. Before a revision is agreed nothing else is in force,
+            # and up to 2025-06-18 there is no other way to say it: `_unread` reports it then.
             faults = tuple(each for each in faults if each.rule != "envelope/id")
         ident = value.get("id") if isinstance(value, dict) else None
         if not faults and isinstance(ident, float):
@@ -421,11 +424,14 @@ class Conversation:
         found += faults
         if ident in side.open or len(side.open) >= self._most_open:
             found.append(objections.no_room(side, ident, self.limits, judge.revision))
+        elif ident in side.settled:
+            found += reuse.check_id(side, ident, method, judge.revision)
         if judge is side.judge and method in side.undeclared:
             found.append(objections.undeclared(self._sides, side.party, method, judge.revision))
         if batched and method == "initialize":
             found.append(objections.batched_initialize(judge.revision))
         exchange = Exchange.of(entry, ident)
+        exchange.alone = facts.transport == "http" and entry.stateless
         if type(ident) is int and (ident is not message["id"] or ident == 0):
             exchange.spelling = render.id_token(frame, message["id"])
         called = _tool_named(message)
@@ -442,6 +448,8 @@ class Conversation:
             # The tool's schemas were compiled for this call only, and cannot be judged by.
             self._tools.set_aside(useless.name)
             found.append(objections.set_aside(useless.name, judge.revision))
+        if useless is not None:
+            found = quarantine.about(useless.name, found)
         side.garbage = 0
         if mending and self._policy is not None and method == "tools/call" and _refused(found):
             side.forget_token(exchange)
@@ -496,7 +504,8 @@ class Conversation:
             ident = exchange.spelling or render.id_token(frame, message["id"])
             requested = named_revision(message) or facts.revision
             back = render.refusal(ident, listed, more, exchange.revision, requested=requested)
-        findings = Findings(listed, more, frame if goes_on else None, back) if found else None
+        aside = quarantine.quarantined(found) if found else ()
+        findings = Findings(listed, more, frame if goes_on else None, back, (), aside) if found else None
         return verdict(side.party, frame, "request", message, exchange, exchange.revision, findings)
 
     def _notification(self, party: Party, frame: bytes, message: dict[str, Any], facts: Facts) -> Verdict:
@@ -533,8 +542,7 @@ class Conversation:
     def _answer(self, party: Party, frame: bytes, message: dict[str, Any], kind: Kind, ident: Id | None) -> Verdict:
         self._sides[party].garbage = 0
         if ident is None:
-            # An error without an id: something could not be read. Nobody can say what it answers.
-            return verdict(party, frame, kind, message, None, self.revision)
+            return self._unread(party, frame, message)
         asker = self._sides[party.other]
         if ident in asker.irregular.requests:
             irregular.promote(self._memory, asker, ident, lambda each: self._fits(each, message, kind))
@@ -557,12 +565,15 @@ class Conversation:
             learned: list[Violation] = []
             self._memory.answered(exchange, message, learned)
             found += self._decided_answer(exchange, message, learned)
+        if found:
+            found = quarantine.named(exchange, message, found)
         if self._enforcing and found and kind == "result":
             onward = self._mended_answer(frame, message, exchange, found, more)
         elif self._enforcing and _refused(found):
             onward = self._failed(frame, message, exchange, found, more)
         listed, more = self._listed(found, more)
-        findings = Findings(listed, more, onward) if found else None
+        aside = () if _refused(found) else quarantine.quarantined(found)
+        findings = Findings(listed, more, onward, quarantined=aside) if found else None
         self._closing = None
         return verdict(party, frame, kind, message, exchange, exchange.revision, findings)
 
@@ -582,6 +593,18 @@ class Conversation:
         elif "error" not in value or value.get("id") is not None or not forwarded.answers_unreadable():
             return ident, faults
         return ident, tuple(each for each in faults if each.rule != "envelope/id")
+
+    def _unread(self, party: Party, frame: bytes, message: dict[str, Any]) -> Verdict:
+        """An error without an id: something could not be read. It goes on, although no request is known for it."""
+        revision = self.revision
+        # From 2025-11-25 on a null id is a fault of the envelope, and only gets here where it is excused.
+        odd = "id" in message and revision is not None and revision < "2025-11-25"
+        if odd and not self._enforcing:
+            odd = not self._sides[party.other].irregular.answers_unreadable()
+        found = self._decided([objections.null_id(str(revision))]) if odd else []
+        goes_on = not self._enforcing or not _refused(found)
+        findings = Findings(tuple(found), 0, frame if goes_on else None) if found else None
+        return verdict(party, frame, "error", message, None, revision, findings)
 
     def _decided_answer(self, exchange: Exchange, message: dict[str, Any], found: list[Violation]) -> list[Violation]:
         if self._policy is None or exchange.method != "tools/list":
@@ -673,9 +696,10 @@ class Conversation:
         self, party: Party, frame: bytes, message: dict[str, Any], kind: Kind, exchange: Exchange | None
     ) -> Verdict:
         """An answer that nobody waits for: never delivered, unless it may answer a request that we could not read."""
-        if not self._enforcing and self._sides[party.other].irregular.answers_unknown():
+        asker = self._sides[party.other]
+        if not self._enforcing and asker.irregular.answers_unknown():
             return verdict(party, frame, kind, message, None, self.revision)
-        wrong = self._decided([objections.unsolicited(message["id"], exchange, self.revision)])
+        wrong = self._decided([objections.unsolicited(message["id"], exchange, asker, self.revision)])
         findings = Findings(tuple(wrong), 0, None if self._enforcing else frame)
         return verdict(party, frame, kind, message, exchange, self.revision, findings)
 
@@ -690,6 +714,8 @@ class Conversation:
     ) -> Verdict:
         """The verdict on an answer that does not come."""
         asker.close(exchange, state)
+        # After a time-out the server has it; in the other cases clients send the same request again, as after a 401.
+        exchange.reusable = state == "answered"
         if exchange.method == "initialize":
             self._memory.refused()
         wrong = objections.unanswered(exchange, why)
@@ -730,7 +756,8 @@ class Conversation:
         untouched = all(part.onward is part.frame for part in parts)
         onward = frame if untouched else render.array([part.onward for part in parts])
         back = render.array([part.back for part in parts])
-        findings = Findings(listed, more, onward, back, parts)
+        aside = tuple(dict.fromkeys(each for part in parts for each in part.quarantined))
+        findings = Findings(listed, more, onward, back, parts, aside)
         return verdict(party, frame, "batch", values, None, self.revision, findings)
 
     def _no_batch(self, party: Party, frame: bytes, values: list[Any], allowed: bool, facts: Facts) -> Verdict:
@@ -750,7 +777,7 @@ class Conversation:
 
     def _decided(self, found: list[Violation], tool: str | None = None) -> list[Violation]:
         """*found*, each with what the policy says of it."""
-        return found if self._policy is None else self._policy.decided(found, tool)
+        return found if self._policy is None or not found else self._policy.decided(found, tool)
 
     def _listed(self, found: Sequence[Violation], more: int) -> tuple[tuple[Violation, ...], int]:
         most = self.limits.violations
@@ -775,6 +802,8 @@ def _quick_meta(exchange: Exchange, params: dict[str, Any]) -> bool:
     ):
         return False
     exchange.declared = declared_in(meta[CAPABILITIES_KEY])
+    if LEVEL_KEY in meta:
+        exchange.level = RANKS[meta[LEVEL_KEY]]
     return True
 
 

@@ -19,12 +19,12 @@ from assay.edges.guard.http_to_child.share import Share, UnavailableError
 from assay.edges.guard.overseer import Overseer, Oversight
 from assay.errors import CanonicalError
 from assay.guard.guard import Settled, cancelled
+from assay.lifecycle import LEVEL_KEY
 from assay.message import params_of, versions_of
 from assay.spec.revisions import LATEST
 from assay.verdict import Party, Verdict
 
 LISTENS: Final = "subscriptions/listen"
-_LEVEL_KEY: Final = "io.modelcontextprotocol/logLevel"
 
 _MOST_SPARE: Final = 64
 """Conversations that are kept for the next request, some 10 kB each."""
@@ -102,7 +102,7 @@ class Asking:
             if raw is not None:
                 self.post.answer(raw[1], self.ident)
         elif is_answer(verdict):
-            if verdict.method == "server/discover" and verdict.kind == "result" and verdict.findings is None:
+            if verdict.method == "server/discover" and verdict.kind == "result" and verdict.accepted:
                 # A revision that has no such method leaves its result unjudged, so that it may say anything.
                 self._stateless.spoken = frozenset(versions_of(verdict.value)) or self._stateless.spoken
             self.post.answer(move.to_client, self.ident)
@@ -230,7 +230,8 @@ class Stateless:
         asking.clean = verdict.findings is None
         asking.listens = verdict.method == LISTENS
         meta = params_of(verdict.value).get("_meta")
-        asking.wants_logs = isinstance(meta, dict) and _LEVEL_KEY in meta
+        # What a server logs is never said on a subscription.
+        asking.wants_logs = isinstance(meta, dict) and LEVEL_KEY in meta and not asking.listens
 
     def _narrowed(self, verdict: Verdict, content: bytes) -> bytes:
         """

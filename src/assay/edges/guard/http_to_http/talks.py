@@ -190,13 +190,15 @@ def _digest(data: bytes) -> bytes:
 class _Client:
     """One client without sessions, in one revision."""
 
-    __slots__ = ("__weakref__", "lock", "spare", "tools")
+    __slots__ = ("__weakref__", "lock", "requests", "spare", "tools")
 
     def __init__(self, tools: Tools, lock: Inspection | None) -> None:
         """What its requests share, each of which is a conversation of its own."""
         self.tools = tools
         self.lock = lock
         self.spare: list[Overseer] = []
+        self.requests = object()
+        """What they are all of, to people."""
 
 
 class Talks:
@@ -361,7 +363,9 @@ class Talks:
         if client.spare:
             overseer = client.spare.pop()
         else:
-            overseer = self._oversight.begin(revision=revision, tools=client.tools, lock=client.lock)
+            overseer = self._oversight.begin(
+                revision=revision, tools=client.tools, lock=client.lock, of=client.requests
+            )
         talk = Talk(overseer, who, None, 0.0, self._count)
         talk.client = client
         return talk
