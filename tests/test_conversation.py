@@ -1,11 +1,14 @@
 """What is concluded of what two parties say to each other."""
 
+from array import array
 from typing import Any
 
 import orjson
 import pytest
 
+from assay.conversation import Conversation
 from assay.limits import Limits
+from assay.policy import Policy
 from assay.spec.revisions import REVISIONS, handshake
 from assay.verdict import Party
 from talk import (
@@ -44,7 +47,7 @@ def test_an_id_that_is_open_cannot_be_used_again() -> None:
     good(talk.client(request(1, "tools/list")))
     assert rules(talk.client(request(1, "prompts/list"))) == ["protocol/id-in-use"]
     good(talk.server(result(1, {"tools": []})))
-    good(talk.client(request(1, "prompts/list")))
+    good(talk.client(request(2, "prompts/list")))
 
 
 @pytest.mark.parametrize("ident", ["1", 2, "", -1])
@@ -111,6 +114,37 @@ def test_an_error_without_an_id_is_allowed_from_2025_11_25_on() -> None:
     unread = {"jsonrpc": "2.0", "error": {"code": -32700, "message": "Parse error"}}
     good(Talk().opened("2025-11-25").server(unread))
     assert rules(Talk().opened("2025-06-18").server(unread)) == ["envelope/id"]
+
+
+UNREAD = {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "Parse error"}}
+
+
+@pytest.mark.parametrize("revision", [each for each in HANDSHAKE if each < "2025-11-25"])
+@pytest.mark.parametrize("mode", ["enforce", "audit"])
+@pytest.mark.parametrize("party", [Party.SERVER, Party.CLIENT])
+def test_an_error_with_the_id_null_is_reported_and_goes_on(revision: str, mode: Any, party: Party) -> None:
+    """JSON-RPC 2.0, 5, demands it, the schema of these revisions forbids it, and we send it ourselves."""
+    talk = Talk(mode=mode).opened(revision)
+    good(talk.client(request(1, "ping")))
+    verdict = talk.conversation.hear(party, orjson.dumps(UNREAD))
+    assert verdict.accepted
+    assert verdict.onward is verdict.frame
+    assert [(each.rule, each.at, each.action) for each in verdict.violations] == [("envelope/null-id", "/id", "report")]
+    # Nobody knows what it answers, so what is open stays open.
+    assert len(talk.conversation.open_requests(Party.CLIENT)) == 1
+
+
+def test_an_error_with_the_id_null_is_refused_under_a_strict_policy() -> None:
+    verdict = Talk(policy=Policy(strict=True)).opened("2025-06-18").server(UNREAD)
+    assert (rules(verdict), verdict.accepted, verdict.onward) == (["envelope/null-id"], False, None)
+
+
+def test_an_error_with_the_id_null_is_judged_as_before_in_other_revisions() -> None:
+    """Before a revision is known JSON-RPC alone is in force; from 2025-11-25 on the id is left out."""
+    assert Talk().server(UNREAD).violations == ()
+    assert rules(Talk().opened("2025-11-25").server(UNREAD)) == ["envelope/id"]
+    broken = {**UNREAD, "error": {"code": "x", "message": "m"}}
+    assert rules(Talk().opened("2025-06-18").server(broken)) == ["envelope/error"]
 
 
 # ── methods and directions ───────────────────────────────────────────────────────────────────────────────────────────
@@ -512,13 +546,14 @@ def test_the_progress_of_a_task_goes_on_until_its_result_is_fetched() -> None:
     good(talk.server(result(1, {"task": task})))
     good(talk.server(progress(7, 1)))
     good(talk.client(request(2, "tasks/result", {"taskId": "t"})))
-    good(talk.server(result(2, TEXT)))
+    related = {"io.modelcontextprotocol/related-task": {"taskId": "t"}}
+    good(talk.server(result(2, {**TEXT, "_meta": related})))
     assert rules(talk.server(progress(7, 2))) == ["protocol/progress"]
 
 
 def test_the_strict_profile_judges_notifications_and_has_no_batches() -> None:
     talk = Talk(profile="strict", revision="2025-03-26")
-    assert rules(talk.client(notification("nope/nope"))) == ["protocol/method"]
+    assert rules(talk.client(notification("nope/nope"))) == ["protocol/unheard-extension"]
     assert rules(talk.client([request("a", "ping", {})])) == ["envelope/batch"]
 
 
@@ -534,12 +569,52 @@ def test_a_broken_answer_with_another_spelling_of_the_id_fails_its_request() -> 
     assert replacement(verdict)["id"] == 5
 
 
-@pytest.mark.parametrize(
-    "options", [{"mode": "foo"}, {"profile": "jsonrpc"}, {"limits": None}, {"revision": "2025-01-01"}]
-)
+@pytest.mark.parametrize("options", [{"mode": "foo"}, {"profile": "jsonrpc"}, {"limits": None}])
 def test_options_that_are_none_are_refused_at_once(options: dict[str, Any]) -> None:
-    with pytest.raises((ValueError, KeyError, AttributeError)):
+    with pytest.raises((ValueError, AttributeError)):
         Talk(**options)
+
+
+@pytest.mark.parametrize("revision", ["2025-01-01", "latest", "", 2025])
+def test_an_unknown_revision_is_a_value_error_that_names_the_known_ones(revision: Any) -> None:
+    with pytest.raises(ValueError, match=r"there is no revision .*; there are 2024-11-05, .*2026-07-28"):
+        Conversation(revision=revision)
+
+
+@pytest.mark.parametrize("kind", [str, bytes, bytearray, memoryview])
+def test_a_frame_may_be_text_or_bytes(kind: Any) -> None:
+    spelt = '{"jsonrpc":"2.0","id":"ä","method":"tools/list"}'
+    verdict = Conversation(revision="2025-11-25").hear(Party.CLIENT, spelt if kind is str else kind(spelt.encode()))
+    assert verdict.accepted
+    assert (verdict.frame, verdict.onward) == (spelt.encode(), spelt.encode())
+
+
+@pytest.mark.parametrize("mode", ["enforce", "audit"])
+def test_half_a_surrogate_pair_in_text_is_a_finding_and_no_exception(mode: Any) -> None:
+    verdict = Conversation(mode=mode, revision="2025-11-25").hear(Party.CLIENT, '{"a":"\ud800"}')
+    assert [each.rule for each in verdict.violations] == ["syntax/utf8"]
+
+
+@pytest.mark.parametrize("frame", [None, 5, {"jsonrpc": "2.0"}, ["a"], array("b", b"{}")])
+def test_what_is_neither_text_nor_bytes_is_a_type_error_that_says_what_is_taken(frame: Any) -> None:
+    with pytest.raises(TypeError, match=f"str or bytes .*not {type(frame).__name__}"):
+        Conversation().hear(Party.CLIENT, frame)
+
+
+def test_a_frame_may_have_16_mib_unless_told_otherwise() -> None:
+    """As through the guard: pictures and files in Base64 take some."""
+    frame = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+    assert Conversation(revision="2025-11-25").hear(Party.CLIENT, frame.ljust(16 << 20)).accepted
+    verdict = Conversation(revision="2025-11-25").hear(Party.CLIENT, frame.ljust((16 << 20) + 1))
+    assert [each.rule for each in verdict.violations] == ["framing/size"]
+
+
+def test_a_conversation_shows_where_it_stands() -> None:
+    conversation = Conversation(mode="audit")
+    assert repr(conversation) == "<Conversation: audit, no revision yet, 0 open requests>"
+    conversation = Conversation(revision="2025-11-25")
+    conversation.hear(Party.CLIENT, '{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
+    assert repr(conversation) == "<Conversation: enforce, 2025-11-25, 1 open request>"
 
 
 @pytest.mark.parametrize("limits", [{"depth": 255}, {"depth": 0}, {"frame_bytes": -1}])

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from assay.policy import Policy
 from assay.spec.revisions import REVISIONS, handshake
 from assay.verdict import Party
 from talk import (
@@ -12,6 +13,7 @@ from talk import (
     error,
     frame_of,
     good,
+    notification,
     replacement,
     request,
     result,
@@ -78,14 +80,112 @@ def test_ping_may_come_at_any_time_in_the_handshake_revisions(party: Party) -> N
     good(talk.conversation.hear(party, frame_of(request(1, "ping"))))
 
 
-def test_requests_before_initialized_are_reported_only() -> None:
-    """A SHOULD NOT of the specification: told, not refused."""
-    talk = Talk()
+def opening(talk: Talk) -> None:
+    """The client says initialize."""
     info = {"name": "a", "version": "1"}
-    talk.client(request(1, "initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}))
+    params = {"protocolVersion": "2025-11-25", "capabilities": {"roots": {}}, "clientInfo": info}
+    good(talk.client(request(1, "initialize", params)))
+
+
+def opened(talk: Talk) -> None:
+    """The server answers initialize."""
+    info = {"name": "a", "version": "1"}
+    answer = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}
+    good(talk.server(result(1, answer)))
+
+
+MODES = ("enforce", "audit")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_requests_before_initialized_are_reported_only_and_once(mode: str) -> None:
+    """A SHOULD NOT of the specification: told, not refused."""
+    talk = Talk(mode=mode)
+    opening(talk)
     verdict = talk.client(request(2, "tools/list"))
     assert rules(verdict) == ["protocol/before-initialized"]
     assert verdict.onward is verdict.frame
+    assert str(verdict.violations[0]) == (
+        "/method: expected only ping before the initialize result, found tools/list [protocol/before-initialized]"
+    )
+    opened(talk)
+    good(talk.client(request(3, "tools/list")))
+    good(talk.server(request(4, "roots/list")))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_client_that_never_says_initialized_is_told_once(mode: str) -> None:
+    talk = Talk(mode=mode)
+    opening(talk)
+    opened(talk)
+    verdict = talk.client(request(2, "tools/list"))
+    assert str(verdict.violations[0]) == (
+        "/method: expected only ping before notifications/initialized, found tools/list [protocol/before-initialized]"
+    )
+    for ident in range(3, 9):
+        good(talk.client(request(ident, "tools/list")))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_initialized_before_the_result_is_named_and_counts_once_the_result_is_there(mode: str) -> None:
+    talk = Talk(mode=mode)
+    opening(talk)
+    verdict = talk.client(notification("notifications/initialized"))
+    assert str(verdict.violations[0]) == (
+        "/method: expected the initialize result before it, found notifications/initialized "
+        "[protocol/before-initialized]"
+    )
+    assert verdict.onward is verdict.frame
+    good(talk.client(request(2, "tools/list")))
+    opened(talk)
+    good(talk.client(request(3, "tools/list")))
+    good(talk.server(request(4, "roots/list")))
+    assert talk.conversation._memory.lifecycle.phase == "operating"
+
+
+def test_under_audit_an_initialized_before_initialize_counts_once_the_result_is_there() -> None:
+    talk = Talk(mode="audit")
+    assert rules(talk.client(notification("notifications/initialized"))) == ["protocol/before-initialize"]
+    opening(talk)
+    opened(talk)
+    good(talk.client(request(2, "tools/list")))
+
+
+def test_a_handshake_that_failed_needs_another_initialized() -> None:
+    talk = Talk()
+    opening(talk)
+    talk.client(notification("notifications/initialized"))
+    good(talk.server(error(1, -32603)))
+    opening(talk)
+    opened(talk)
+    assert talk.conversation._memory.lifecycle.phase == "negotiated"
+
+
+def test_initialized_from_the_server_opens_nothing() -> None:
+    talk = Talk(mode="audit")
+    opening(talk)
+    opened(talk)
+    assert rules(talk.server(notification("notifications/initialized"))) == ["protocol/direction"]
+    assert talk.conversation._memory.lifecycle.phase == "negotiated"
+
+
+def test_a_policy_that_refuses_what_comes_too_early_refuses_it_every_time() -> None:
+    talk = Talk(policy=Policy({"protocol/before-initialized": "refuse"}))
+    opening(talk)
+    for ident in range(2, 5):
+        assert talk.client(request(ident, "tools/list")).onward is None
+    assert talk.client(notification("notifications/initialized")).onward is None
+
+
+@pytest.mark.parametrize("message", [request(1, "roots/list"), notification("notifications/message")])
+def test_a_server_that_speaks_first_is_told_to_wait(message: dict[str, Any]) -> None:
+    verdict = Talk().server(message)
+    wrong = verdict.violations[0]
+    assert str(wrong) == (
+        f"/method: expected silence before the client's initialize, found {message['method']} "
+        "[protocol/before-initialize]"
+    )
+    assert wrong.hint == "Wait for the client's initialize."
 
 
 def test_a_second_initialize_is_refused() -> None:
@@ -100,10 +200,10 @@ def test_a_second_initialize_is_refused() -> None:
 def test_a_refused_initialize_may_be_tried_again() -> None:
     talk = Talk()
     info = {"name": "a", "version": "1"}
-    opening = request(1, "initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info})
-    talk.client(opening)
+    first = request(1, "initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info})
+    talk.client(first)
     good(talk.server(error(1, -32603)))
-    good(talk.client({**opening, "id": 2}))
+    good(talk.client({**first, "id": 2}))
 
 
 def test_a_refused_discover_may_be_followed_by_initialize() -> None:
@@ -136,7 +236,6 @@ def test_a_request_that_names_its_revision_needs_no_handshake() -> None:
         ),
         pytest.param(stateless(1, "initialize"), -32601, "protocol/method", id="initialize-is-gone"),
         pytest.param(stateless(1, "ping"), -32601, "protocol/method", id="ping-is-gone"),
-        pytest.param(stateless(1, "unknown/method"), -32601, "protocol/method", id="unknown-method"),
         pytest.param(
             stateless(1, "tools/call", name="a", inputResponses={"user_name": 12345}),
             -32602,

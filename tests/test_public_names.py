@@ -36,6 +36,23 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     assert not hasattr(assay, "Nothing")
 
 
+def printed(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def test_dir_shows_every_public_name_before_it_is_used() -> None:
+    shown = printed("import assay; print(*dir(assay))").split()
+    assert set(assay.__all__) <= set(shown)
+    assert {"__version__", "__doc__"} <= set(shown)
+    assert not [name for name in shown if name not in assay.__all__ and not name.startswith("__")]
+
+
+def test_help_describes_every_public_name() -> None:
+    page = printed("import assay, pydoc; print(pydoc.render_doc(assay, renderer=pydoc.plaintext))")
+    assert [name for name in assay.__all__ if f"    class {name}(" not in page and f"\n    {name}(" not in page] == []
+    assert "One conversation between a client and a server." in page
+
+
 def modules_after(code: str) -> set[str]:
     script = f"import sys; {code}; print(*sys.modules)"
     return set(

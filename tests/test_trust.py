@@ -306,6 +306,7 @@ def test_no_row_is_left_of_a_setting_that_is_gone() -> None:
     [
         ("[limits]\ndepth = 64", "[limits]\ndepth = 200", "limits.depth"),
         ("[guard]\nframe_bytes = 1000", "[guard]\nframe_bytes = 100_000_000", "guard.frame_bytes"),
+        ("[limits]\nframe_bytes = 1000", "[limits]\nframe_bytes = 100_000_000", "limits.frame_bytes"),
         ("[guard]\ntimeout = 5", "[guard]\ntimeout = 601", "guard.timeout"),
         ("[guard]\ntimeout = 600", "[guard]\ntimeout = 0", "guard.timeout"),
         ("[guard]\nfail_open = false", "[guard]\nfail_open = true", "guard.fail_open"),
@@ -323,9 +324,9 @@ def test_no_row_is_left_of_a_setting_that_is_gone() -> None:
             'guard.policy."protocol/params"',
         ),
         (
-            '[guard.policy]\n"contract/input" = { action = "refuse" }',
             '[guard.policy]\n"contract/input" = { action = "refuse", repair = true }',
-            'guard.policy."contract/input".repair',
+            '[guard.policy]\n"contract/input" = { action = "pass", repair = true }',
+            'guard.policy."contract/input".action',
         ),
         (
             '[[guard.exceptions]]\nrule = "protocol/progress"\naction = "refuse"\nreason = "x"\nuntil = 2099-01-01',
@@ -361,10 +362,23 @@ def test_settings_that_bound_each_other_can_be_trusted(checkout: Path) -> None:
     assert guard(checkout, "--set", "journal.total_bytes=9000").returncode == 0
 
 
+def test_a_found_file_turns_repair_off_but_not_on(tmp_path: Path) -> None:
+    for toml in ("[guard]\nrepair = {}", '[guard.policy]\n"contract/input" = {{ repair = {} }}'):
+        assert ignored(tmp_path, toml.format("false")) == []
+        assert ignored(tmp_path, toml.format("true")) == []
+        for option in ("guard.repair=false", "guard.strict=true"):
+            assert len(ignored(tmp_path, toml.format("true"), option)) == 1
+
+
 def test_a_line_is_compared_with_what_options_and_variables_say(tmp_path: Path) -> None:
     toml = '[limits]\ndepth = 200\n[guard.policy]\n"protocol/progress" = "pass"\n'
     assert ignored(tmp_path, toml) == ["limits.depth"]
     assert ignored(tmp_path, toml, ASSAY_LIMITS_DEPTH="20") == []
+    # What a guard may be sent is bounded by one of two settings, so a line is compared with what both say together.
+    size = "[guard]\nframe_bytes = 1_000_000\n"
+    assert ignored(tmp_path, size) == []
+    assert ignored(tmp_path, size, "limits.frame_bytes=1000") == ["guard.frame_bytes"]
+    assert ignored(tmp_path, toml + size, "guard.frame_bytes=2000000", "limits.frame_bytes=1000") == ["limits.depth"]
     # By default it is only reported; an option has asked for more, and the more specific would win over it.
     assert ignored(tmp_path, toml, "guard.policy.*=refuse", "limits.depth=9") == ['guard.policy."protocol/progress"']
 

@@ -76,3 +76,8 @@ def __getattr__(name: str) -> Any:
     found = getattr(import_module(f"assay.{_HOMES[name]}"), name)
     globals()[name] = found
     return found
+
+
+def __dir__() -> list[str]:
+    # Also the names that are not loaded yet: `dir` and `help` find only what stands here.
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -9,7 +9,8 @@ import gc
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
-from assay import objections, quarantine, render, repair
+from assay import absent, irregular, objections, quarantine, render, repair, reuse, serving
+from assay.asking_back import declared_in
 from assay.collector import paused
 from assay.contracts.headers import ParamHeaders
 from assay.contracts.tools import Contract, Tools
@@ -17,9 +18,10 @@ from assay.engine.budget import LARGE, Budget
 from assay.ladder import contract, envelope, framing, syntax
 from assay.ladder.headers import Headers, check_headers, keeps_headers
 from assay.ladder.protocol import Judge
-from assay.lifecycle import CAPABILITIES_KEY, REVISION_KEY, named_revision
+from assay.lifecycle import CAPABILITIES_KEY, LEVEL_KEY, REVISION_KEY, named_revision
 from assay.limits import DEFAULT, Limits
-from assay.memory import ASKED_FOR, Memory
+from assay.log_levels import RANKS
+from assay.memory import Memory
 from assay.policy import Policy
 from assay.side import Id, Side
 from assay.unjudged import Unjudged, loosely_read
@@ -41,6 +43,8 @@ class Facts(NamedTuple):
     """The revision that a header names, over HTTP."""
     headers: Headers | None = None
     """The headers of a request of its own, by name in lower case, over HTTP."""
+    served: bool = False
+    """Whether the guard is itself the HTTP server of a revision without handshake: see `serving`."""
 
 
 NO_FACTS = Facts()
@@ -63,6 +67,8 @@ class Conversation:
 
     *policy* says what is done about broken rules, where that is not what the table of rules says. With *lines* frames
     go on as lines of a stream, and must be one line to everybody.
+
+    An unknown *mode*, *profile* or *revision* is a `ValueError`.
     """
 
     def __init__(
@@ -123,17 +129,28 @@ class Conversation:
         """What *party* has asked and waits for, oldest first."""
         return tuple(self._sides[party].open.values())
 
-    def hear(self, party: Party, frame: bytes, facts: Facts = NO_FACTS) -> Verdict:
-        """The verdict on *frame*, which *party* has said. Raises for nothing that a frame contains."""
+    def __repr__(self) -> str:
+        waiting = sum(len(side.open) for side in self._sides.values())
+        asked = f"{waiting} open request{'' if waiting == 1 else 's'}"
+        return f"<Conversation: {self.mode}, {self.revision or 'no revision yet'}, {asked}>"
+
+    def hear(self, party: Party, frame: framing.Text, facts: Facts = NO_FACTS) -> Verdict:
+        """
+        The verdict on *frame*, text or bytes, which *party* has said.
+
+        Raises for nothing that a frame contains; `TypeError` for what is neither text nor bytes.
+        """
+        if type(frame) is not bytes:
+            frame = framing.as_frame(frame)
         if len(frame) > self._frame_bytes:
-            return self._unreadable(party, frame, framing.check(frame, self._frame_bytes))
+            return self._garbled(party, frame, framing.check(frame, self._frame_bytes))
         if len(frame) > LARGE and gc.isenabled():
             with paused():
                 return self.hear(party, frame, facts)
         if self._lines and b"\r" in frame:
             broken = framing.check_returns(frame)
             if broken is not None:
-                return self._unreadable(party, frame, broken)
+                return self._garbled(party, frame, broken)
         value = _read(frame, self._depth, self._values)
         if type(value) is dict and (facts.headers is None or self._keeps_headers(value, facts.headers)):
             # What a large message may cost is looked at before it is judged.
@@ -145,7 +162,7 @@ class Conversation:
         elif type(value) is Violation:
             if framing.is_blank(frame):
                 return verdict(party, frame, "blank", None, None, self.revision, Findings(()))
-            return self._unreadable(party, frame, value)
+            return self._garbled(party, frame, value)
         self._budget = Budget(frame, self.limits.violations)
         if type(value) is list:
             return self._batch(party, frame, value, facts)
@@ -205,9 +222,11 @@ class Conversation:
         What it has asked itself is forgotten, because nobody is left to read the answers. *why*, and *data*, are told
         to whoever waits.
         """
+        asker = self._sides[party.other]
         self._sides[party].open.clear()
         self._sides[party].tokens.clear()
-        asker = self._sides[party.other]
+        self._sides[party].irregular.clear()
+        asker.irregular.clear()
         return [
             self._abandoned(asker, each, "answered", "UPSTREAM_FAILURE", why, data)
             for each in list(asker.open.values())
@@ -269,6 +288,8 @@ class Conversation:
         requests = side.open
         # 0 may have been written -0, which the thorough way keeps.
         if entry is None or not ident or ident in requests or len(requests) >= self._most_open:
+            return None
+        if ident in side.settled and not side.stateless:
             return None
         requests[ident] = exchange = Exchange()
         exchange.entry = entry
@@ -352,22 +373,26 @@ class Conversation:
         revision = self.revision
         error_id = revision is not None and revision < "2025-11-25"
         kind, faults = envelope.read(value, self._profile, id_limit=self.limits.id_bytes, error_id=error_id)
-        if revision is None and kind == "error" and value.get("id", "") is None:
-            # JSON-RPC answers unreadable input with a null id, and before a revision is agreed nothing else is in
-            # force.
+        if (revision is None or error_id) and kind == "error" and value.get("id", "") is None:
+            # JSON-RPC answers unreadable input with a null id. Before a revision is agreed nothing else is in force,
+            # and up to 2025-06-18 there is no other way to say it: `_unread` reports it then.
             faults = tuple(each for each in faults if each.rule != "envelope/id")
         ident = value.get("id") if isinstance(value, dict) else None
         if not faults and isinstance(ident, float):
             # 1.0 is 1; a number that only rounds to an integer is no id.
             ident = render.exact_id(frame)
             faults = () if ident is not None else (objections.no_whole_number(self._profile, revision),)
+        if faults and not self._enforcing and kind in {"result", "error"}:
+            ident, faults = self._excused(party, frame, value, ident, faults)
         if faults:
-            return self._malformed(party, frame, kind, value, faults)
+            return self._malformed(party, frame, kind, value, faults, facts)
         if kind == "request":
             return self._request(party, frame, value, facts, batched, cast("Id", ident))
         if kind == "notification":
             return self._notification(party, frame, value, facts)
-        return self._answer(party, frame, value, kind, ident)
+        heard = self._answer(party, frame, value, kind, ident)
+        irregular.spell(heard)
+        return heard
 
     def _request(
         self,
@@ -380,6 +405,7 @@ class Conversation:
         *,
         mending: bool = True,
     ) -> Verdict:
+        self._memory.catch_up()
         side = self._sides[party]
         method = message["method"]
         judge, early = self._memory.lifecycle.place_request(party, message, facts.revision)
@@ -398,23 +424,32 @@ class Conversation:
         found += faults
         if ident in side.open or len(side.open) >= self._most_open:
             found.append(objections.no_room(side, ident, self.limits, judge.revision))
+        elif ident in side.settled:
+            found += reuse.check_id(side, ident, method, judge.revision)
         if judge is side.judge and method in side.undeclared:
             found.append(objections.undeclared(self._sides, side.party, method, judge.revision))
         if batched and method == "initialize":
             found.append(objections.batched_initialize(judge.revision))
         exchange = Exchange.of(entry, ident)
+        exchange.alone = facts.transport == "http" and entry.stateless
         if type(ident) is int and (ident is not message["id"] or ident == 0):
             exchange.spelling = render.id_token(frame, message["id"])
         called = _tool_named(message)
         found = self._decided(found, called)
+        if facts.served:
+            found += serving.check_alone(message, found, judge.revision)
         if "params" in message and not _refused(found):
             more += self._memory.take_params(side, exchange, message["params"], found, self._budget)
             found = self._decided(found, called)
+        elif not self._enforcing and _refused(found):
+            irregular.take_request(self._memory, side, exchange, message, found)
         useless = self._called(message) if any(each.action == "quarantine" for each in found) else None
         if useless is not None and self._enforcing:
             # The tool's schemas were compiled for this call only, and cannot be judged by.
             self._tools.set_aside(useless.name)
             found.append(objections.set_aside(useless.name, judge.revision))
+        if useless is not None:
+            found = quarantine.about(useless.name, found)
         side.garbage = 0
         if mending and self._policy is not None and method == "tools/call" and _refused(found):
             side.forget_token(exchange)
@@ -425,7 +460,7 @@ class Conversation:
             mended = self._mended(frame, message, found, again)
             if mended is not None:
                 return mended
-        return self._heard_request(side, frame, message, exchange, found, more, facts.revision)
+        return self._heard_request(side, frame, message, exchange, found, more, facts)
 
     def _mended(self, frame: bytes, message: dict[str, Any], found: list[Violation], judge: Heard) -> Verdict | None:
         """The verdict on a call whose slips are all mended; None if they are not to be, or nothing good comes of it."""
@@ -451,28 +486,33 @@ class Conversation:
         exchange: Exchange,
         found: list[Violation],
         more: int,
-        told: str | None,
+        facts: Facts,
     ) -> Verdict:
         """A request goes on unless it is refused and refusals are enforced."""
-        goes_on = not self._enforcing or not _refused(found)
+        found = self._memory.lifecycle.once(found) if found else found
+        goes_on = not self._stops(message, found, facts)
         listed, more = self._listed(found, more)
         back = None
         if goes_on:
-            # Where nothing is enforced a party can ask more than we remember: then the answers are not known either.
+            # Where nothing is enforced an id may be in use already, or there are more requests than we remember.
             if len(side.open) < self._most_open and side.open.setdefault(exchange.id, exchange) is exchange:
                 self._memory.asked(exchange, message)
+            else:
+                side.irregular.add(exchange)
         else:
             side.forget_token(exchange)
             ident = exchange.spelling or render.id_token(frame, message["id"])
-            requested = named_revision(message) or told
+            requested = named_revision(message) or facts.revision
             back = render.refusal(ident, listed, more, exchange.revision, requested=requested)
-        findings = Findings(listed, more, frame if goes_on else None, back) if found else None
+        aside = quarantine.quarantined(found) if found else ()
+        findings = Findings(listed, more, frame if goes_on else None, back, (), aside) if found else None
         return verdict(side.party, frame, "request", message, exchange, exchange.revision, findings)
 
     def _notification(self, party: Party, frame: bytes, message: dict[str, Any], facts: Facts) -> Verdict:
+        self._memory.catch_up()
         side = self._sides[party]
         method = message["method"]
-        judge, early = self._memory.lifecycle.place_notification(method)
+        judge, early = self._memory.lifecycle.place_notification(party, method)
         found = list(early)
         if facts.headers is not None:
             found += check_headers(message, facts.headers, judge.revision)
@@ -486,10 +526,14 @@ class Conversation:
         if judge is side.judge and method in side.undeclared:
             found.append(objections.undeclared(self._sides, side.party, method, judge.revision))
         found = self._decided(found)
+        if early:
+            found = self._memory.lifecycle.once(found)
+        if facts.served:
+            found += serving.check_alone(message, found, judge.revision)
         if not self._enforcing or not _refused(found):
             found += self._decided(self._memory.check_note(side, method, message.get("params", {}), judge))
         side.garbage = 0
-        goes_on = not self._enforcing or not _refused(found)
+        goes_on = not self._stops(message, found, facts)
         exchange = self._memory.noted(side, method, message.get("params", {}), judge) if goes_on else None
         listed, more = self._listed(found, more)
         findings = Findings(listed, more, frame if goes_on else None) if found else None
@@ -498,9 +542,10 @@ class Conversation:
     def _answer(self, party: Party, frame: bytes, message: dict[str, Any], kind: Kind, ident: Id | None) -> Verdict:
         self._sides[party].garbage = 0
         if ident is None:
-            # An error without an id: something could not be read. Nobody can say what it answers.
-            return verdict(party, frame, kind, message, None, self.revision)
+            return self._unread(party, frame, message)
         asker = self._sides[party.other]
+        if ident in asker.irregular.requests:
+            irregular.promote(self._memory, asker, ident, lambda each: self._fits(each, message, kind))
         exchange = asker.open.get(ident) or asker.settled.get(ident)
         if exchange is None or exchange.state not in {"open", "cancelled"}:
             return self._unsolicited(party, frame, message, kind, exchange)
@@ -508,7 +553,8 @@ class Conversation:
         more = self._memory.check_answer(exchange, message, kind, found, self._budget)
         found = self._decided_answer(exchange, message, found)
         if found and kind == "result" and exchange.method in quarantine.LISTS:
-            found = quarantine.set_aside(exchange, message["result"], found)
+            read = absent.filled(exchange, exchange.entry.result, message["result"])
+            found = quarantine.set_aside(exchange, read, found)
         if self._lock is not None and kind == "result":
             found += self._decided_answer(exchange, message, self._lock.check(exchange, message["result"]))
         self._closing = exchange
@@ -519,14 +565,46 @@ class Conversation:
             learned: list[Violation] = []
             self._memory.answered(exchange, message, learned)
             found += self._decided_answer(exchange, message, learned)
+        if found:
+            found = quarantine.named(exchange, message, found)
         if self._enforcing and found and kind == "result":
             onward = self._mended_answer(frame, message, exchange, found, more)
         elif self._enforcing and _refused(found):
             onward = self._failed(frame, message, exchange, found, more)
         listed, more = self._listed(found, more)
-        findings = Findings(listed, more, onward) if found else None
+        aside = () if _refused(found) else quarantine.quarantined(found)
+        findings = Findings(listed, more, onward, quarantined=aside) if found else None
         self._closing = None
         return verdict(party, frame, kind, message, exchange, exchange.revision, findings)
+
+    def _fits(self, exchange: Exchange, message: dict[str, Any], kind: Kind) -> bool:
+        """Whether nothing is wrong with *message* as the answer to *exchange*."""
+        found: list[Violation] = []
+        return not self._memory.check_answer(exchange, message, kind, found, Budget(b"", 1)) and not found
+
+    def _excused(
+        self, party: Party, frame: bytes, value: dict[str, Any], ident: Any, faults: tuple[Violation, ...]
+    ) -> tuple[Any, tuple[Violation, ...]]:
+        """The id and the faults of an answer, where its id is wrong only because that of the request was."""
+        forwarded = self._sides[party.other].irregular
+        known = irregular.key(frame, value, self._id_bytes)
+        if "id" in value and known in forwarded.requests:
+            ident = known
+        elif "error" not in value or value.get("id") is not None or not forwarded.answers_unreadable():
+            return ident, faults
+        return ident, tuple(each for each in faults if each.rule != "envelope/id")
+
+    def _unread(self, party: Party, frame: bytes, message: dict[str, Any]) -> Verdict:
+        """An error without an id: something could not be read. It goes on, although no request is known for it."""
+        revision = self.revision
+        # From 2025-11-25 on a null id is a fault of the envelope, and only gets here where it is excused.
+        odd = "id" in message and revision is not None and revision < "2025-11-25"
+        if odd and not self._enforcing:
+            odd = not self._sides[party.other].irregular.answers_unreadable()
+        found = self._decided([objections.null_id(str(revision))]) if odd else []
+        goes_on = not self._enforcing or not _refused(found)
+        findings = Findings(tuple(found), 0, frame if goes_on else None) if found else None
+        return verdict(party, frame, "error", message, None, revision, findings)
 
     def _decided_answer(self, exchange: Exchange, message: dict[str, Any], found: list[Violation]) -> list[Violation]:
         if self._policy is None or exchange.method != "tools/list":
@@ -565,7 +643,13 @@ class Conversation:
 
     # ── what is no message, or comes at the wrong time ───────────────────────────────────────────────────────────────
 
-    def _unreadable(self, party: Party, frame: bytes, why: Violation | None) -> Verdict:
+    def _garbled(self, party: Party, frame: bytes, why: Violation | None) -> Verdict:
+        """A frame that is too long, or no JSON."""
+        if not self._enforcing and why is not None:
+            irregular.take_unreadable(self._memory, party, frame, why.rule)
+        return self._unreadable(party, frame, why)
+
+    def _unreadable(self, party: Party, frame: bytes, why: Violation | None, *, stops: bool | None = None) -> Verdict:
         """
         A frame that cannot be read. A client is told, within bounds; a server is not: what it prints by mistake is no
         question, and an answer would only confuse it further.
@@ -575,35 +659,47 @@ class Conversation:
         violations = tuple(self._decided([why] if why is not None else []))
         back = None
         told = party is _CLIENT and not any(each.action == "drop" for each in violations)
-        if self._enforcing and told and side.garbage <= self.limits.garbage_answers:
+        stops = self._enforcing if stops is None else stops
+        if stops and told and side.garbage <= self.limits.garbage_answers:
             back = render.refusal(None, violations, 0, self.revision)
-        findings = Findings(violations, 0, None if self._enforcing else frame, back)
+        findings = Findings(violations, 0, None if stops else frame, back)
         return verdict(party, frame, "unreadable", None, None, self.revision, findings)
 
-    def _malformed(self, party: Party, frame: bytes, kind: Kind, value: Any, faults: Sequence[Violation]) -> Verdict:
+    def _malformed(
+        self, party: Party, frame: bytes, kind: Kind, value: Any, faults: Sequence[Violation], facts: Facts
+    ) -> Verdict:
         """A JSON value that is no message: a request is answered, a broken answer fails what it seems to answer."""
         faults = self._decided(list(faults))
         listed, more = self._listed(faults, 0)
         ident = render.usable_id(frame, value)
         exchange, onward, back = None, None, None
+        stops = self._enforcing or self._stops(value, faults, facts)
         if kind in {"result", "error"} or (party is _SERVER and not _asks(value)):
             asker = self._sides[party.other]
             exchange = asker.open.get(ident) if ident is not None else None
             if exchange is not None:
                 asker.close(exchange, "answered")
-                onward = self._failed(frame, value, exchange, faults, 0)
+                if self._enforcing:
+                    onward = self._failed(frame, value, exchange, faults, 0)
+                else:
+                    irregular.take_answer(self._memory, exchange, value)
+        elif not stops:
+            irregular.take_malformed(self._memory, party, frame, value, faults)
         elif ident is not None:
             back = render.refusal(render.id_token(frame, value["id"]), listed, more, self.revision)
         elif kind != "notification":
-            back = self._unreadable(party, frame, listed[0]).back
-        findings = Findings(listed, more, onward, back) if self._enforcing else Findings(listed, more, frame)
+            back = self._unreadable(party, frame, listed[0], stops=True).back
+        findings = Findings(listed, more, onward, back) if stops else Findings(listed, more, frame)
         return verdict(party, frame, kind, value, exchange, self.revision, findings)
 
     def _unsolicited(
         self, party: Party, frame: bytes, message: dict[str, Any], kind: Kind, exchange: Exchange | None
     ) -> Verdict:
-        """An answer that nobody waits for: never delivered."""
-        wrong = self._decided([objections.unsolicited(message["id"], exchange, self.revision)])
+        """An answer that nobody waits for: never delivered, unless it may answer a request that we could not read."""
+        asker = self._sides[party.other]
+        if not self._enforcing and asker.irregular.answers_unknown():
+            return verdict(party, frame, kind, message, None, self.revision)
+        wrong = self._decided([objections.unsolicited(message["id"], exchange, asker, self.revision)])
         findings = Findings(tuple(wrong), 0, None if self._enforcing else frame)
         return verdict(party, frame, kind, message, exchange, self.revision, findings)
 
@@ -618,6 +714,8 @@ class Conversation:
     ) -> Verdict:
         """The verdict on an answer that does not come."""
         asker.close(exchange, state)
+        # After a time-out the server has it; in the other cases clients send the same request again, as after a 401.
+        exchange.reusable = state == "answered"
         if exchange.method == "initialize":
             self._memory.refused()
         wrong = objections.unanswered(exchange, why)
@@ -639,8 +737,11 @@ class Conversation:
         others.
         """
         allowed = self.revision == "2025-03-26" and self._profile.batches
+        if not self._enforcing and not allowed and _answers(values):
+            # Whoever sent a batch is answered with one.
+            allowed = self._sides[party.other].irregular.answers_batch()
         if not allowed or not 0 < len(values) <= self.limits.batch_entries:
-            return self._no_batch(party, frame, values, allowed)
+            return self._no_batch(party, frame, values, allowed, facts)
         # The frame is gone through once more, to find how each entry is spelt.
         self._budget.steps //= 2
         parts = tuple(
@@ -655,20 +756,28 @@ class Conversation:
         untouched = all(part.onward is part.frame for part in parts)
         onward = frame if untouched else render.array([part.onward for part in parts])
         back = render.array([part.back for part in parts])
-        findings = Findings(listed, more, onward, back, parts)
+        aside = tuple(dict.fromkeys(each for part in parts for each in part.quarantined))
+        findings = Findings(listed, more, onward, back, parts, aside)
         return verdict(party, frame, "batch", values, None, self.revision, findings)
 
-    def _no_batch(self, party: Party, frame: bytes, values: list[Any], allowed: bool) -> Verdict:
+    def _no_batch(self, party: Party, frame: bytes, values: list[Any], allowed: bool, facts: Facts) -> Verdict:
         wrong = objections.no_batch(len(values), self.limits, self.revision, allowed=allowed)
-        refused = self._unreadable(party, frame, wrong)
+        stops = self._enforcing or facts.served
+        if not stops:
+            irregular.take_batch(self._memory, party, render.entries(frame), values, self.limits.batch_entries)
+        refused = self._unreadable(party, frame, wrong, stops=stops)
         return verdict(party, frame, "batch", values, None, self.revision, refused.findings)
 
+    def _stops(self, message: Any, found: Sequence[Violation], facts: Facts) -> bool:
+        """Whether a message of a client or server goes no further, by the mode or by what served it."""
+        return (self._enforcing and _refused(found)) or (facts.served and serving.must_stop(message, found))
+
     def _no_such_method(self, judge: Judge, party: Party, kind: Kind, message: dict[str, Any]) -> Violation:
-        return objections.no_such_method(judge, party, kind, message, self._memory.has_extensions(message))
+        return objections.no_such_method(judge, party, kind, message, self._memory.rule_beyond(judge, party, message))
 
     def _decided(self, found: list[Violation], tool: str | None = None) -> list[Violation]:
         """*found*, each with what the policy says of it."""
-        return found if self._policy is None else self._policy.decided(found, tool)
+        return found if self._policy is None or not found else self._policy.decided(found, tool)
 
     def _listed(self, found: Sequence[Violation], more: int) -> tuple[tuple[Violation, ...], int]:
         most = self.limits.violations
@@ -692,7 +801,9 @@ def _quick_meta(exchange: Exchange, params: dict[str, Any]) -> bool:
         or not known.has_plain_meta(meta)
     ):
         return False
-    exchange.declared = ASKED_FOR.intersection(meta[CAPABILITIES_KEY])
+    exchange.declared = declared_in(meta[CAPABILITIES_KEY])
+    if LEVEL_KEY in meta:
+        exchange.level = RANKS[meta[LEVEL_KEY]]
     return True
 
 
@@ -709,6 +820,11 @@ def _asks(value: Any) -> bool:
         and "result" not in value
         and "error" not in value
     )
+
+
+def _answers(values: list[Any]) -> bool:
+    """Whether a batch holds nothing but answers."""
+    return all(isinstance(each, dict) and "method" not in each for each in values)
 
 
 def _tool_named(message: dict[str, Any]) -> str | None:

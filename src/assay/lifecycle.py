@@ -6,7 +6,7 @@ there is no handshake: each request names its revision in `_meta`, and one conne
 `server/discover` is refused and it falls back to `initialize`.
 """
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from assay.ladder.protocol import Judge, judge
 from assay.rules import violation
@@ -15,10 +15,14 @@ from assay.verdict import Party, Violation
 
 REVISION_KEY = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
+LEVEL_KEY = "io.modelcontextprotocol/logLevel"
+SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
 
 Phase = Literal["new", "initializing", "negotiated", "operating", "stateless"]
 
 _LATEST_HANDSHAKE = next(revision for revision in reversed(REVISIONS) if handshake(revision))
+
+_EARLY: Final = "protocol/before-initialized"
 
 
 class Place(NamedTuple):
@@ -31,13 +35,15 @@ class Place(NamedTuple):
 class Lifecycle:
     """The phases of one conversation."""
 
-    __slots__ = ("_asked_for", "_errata", "judge", "phase")
+    __slots__ = ("_asked_for", "_early", "_errata", "_told", "judge", "phase")
 
     def __init__(self, revision: str | None = None, *, errata: bool = True) -> None:
         self._errata = errata
         self._asked_for = _LATEST_HANDSHAKE
+        self._early = False
+        self._told = False
         self.phase: Phase = "new"
-        self.judge = self._judge_of(revision or _LATEST_HANDSHAKE)
+        self.judge = self._judge_of(_LATEST_HANDSHAKE if revision is None else revision)
         if revision is not None:
             self.phase = "operating" if handshake(revision) else "stateless"
 
@@ -58,7 +64,7 @@ class Lifecycle:
             again = method == "initialize" and party is Party.CLIENT
             return Place(self.judge, (self._again(),) if again else ())
         if party is Party.SERVER:
-            return self._place_of_handshake(method)
+            return self._place_of_handshake(party, method)
         if named is not None and named in REVISIONS and handshake(named):
             if method == "server/discover" or (self.phase == "stateless" and method != "initialize"):
                 return self._unsupported(named)
@@ -69,15 +75,28 @@ class Lifecycle:
             return self._place_of_stateless(named if named is not None else told)
         if method == "initialize":
             return self._place_of_initialize(message)
-        return self._place_of_handshake(method)
+        return self._place_of_handshake(party, method)
 
-    def place_notification(self, method: str) -> Place:
+    def place_notification(self, party: Party, method: str) -> Place:
         """What a notification is judged by."""
-        if self.phase in {"operating", "stateless"} or method == "notifications/cancelled":
+        if self.phase in {"operating", "stateless", "negotiated"} or method == "notifications/cancelled":
             return Place(self.judge)
         if self.phase == "new":
-            return Place(self.judge, (self._before_initialize(method),))
-        return Place(self.judge)
+            return Place(self.judge, (self._before_initialize(party, method),))
+        early = method == "notifications/initialized" and party is Party.CLIENT
+        return Place(
+            self.judge, (self._before_initialized("the initialize result before it", method),) if early else ()
+        )
+
+    def once(self, found: list[Violation]) -> list[Violation]:
+        """
+        *found*, without a report that something came before `notifications/initialized` if there was one already.
+
+        Whatever came too early is named; what follows on it is not to blame. A refusal is never left out: it stops.
+        """
+        kept = [each for each in found if each.rule != _EARLY or each.stops or not self._told]
+        self._told = self._told or any(each.rule == _EARLY for each in kept)
+        return kept
 
     def initialize(self, message: dict[str, Any]) -> None:
         """The client has asked to initialize."""
@@ -102,18 +121,22 @@ class Lifecycle:
 
     def negotiated(self, by: Judge) -> None:
         """The server has answered initialize, in the revision of *by*."""
-        self.phase = "negotiated"
+        self.phase = "operating" if self._early else "negotiated"
+        self._early = False
         self.judge = by
 
     def refused(self) -> None:
         """Initialize has failed: the conversation is as new, and may be opened again."""
         self.phase = "new"
+        self._early = False
         self.judge = self._judge_of(_LATEST_HANDSHAKE)
 
     def initialized(self) -> None:
-        """The client has said that it is ready."""
+        """The client has said that it is ready; before the server has answered, that counts once it has."""
         if self.phase == "negotiated":
             self.phase = "operating"
+        elif self.phase in {"new", "initializing"}:
+            self._early = True
 
     def stateless(self, by: Judge) -> None:
         """A request or an answer of an era without handshake has passed."""
@@ -129,12 +152,14 @@ class Lifecycle:
 
     def _unsupported(self, revision: str) -> Place:
         """A request that names a revision which nobody can speak without a handshake, or at all."""
+        opened = revision in REVISIONS and handshake(revision)
         wrong = violation(
             "protocol/unsupported-revision",
             f"/params/_meta/{REVISION_KEY.replace('/', '~1')}",
-            expected=f"one of {', '.join(REVISIONS)}",
+            expected=f"{LATEST}, which needs no handshake" if opened else f"one of {', '.join(REVISIONS)}",
             found=f'"{revision[:40]}"',
             revision=LATEST,
+            hint=f"{revision} needs initialize; name {LATEST} here." if opened else None,
         )
         return Place(self._judge_of(LATEST), (wrong,))
 
@@ -143,12 +168,13 @@ class Lifecycle:
             return Place(self.judge, (self._again(),))
         return Place(self._judge_of(_requested(message)))
 
-    def _place_of_handshake(self, method: str) -> Place:
+    def _place_of_handshake(self, party: Party, method: str) -> Place:
         if method == "ping" or self.phase == "stateless":
             return Place(self.judge)
         if self.phase == "new":
-            return Place(self.judge, (self._before_initialize(method),))
-        return Place(self.judge, (self._before_initialized(method),))
+            return Place(self.judge, (self._before_initialize(party, method),))
+        awaited = "the initialize result" if self.phase == "initializing" else "notifications/initialized"
+        return Place(self.judge, (self._before_initialized(f"only ping before {awaited}", method),))
 
     def _again(self) -> Violation:
         return violation(
@@ -159,23 +185,18 @@ class Lifecycle:
             revision=self.judge.revision,
         )
 
-    def _before_initialize(self, method: str) -> Violation:
+    def _before_initialize(self, party: Party, method: str) -> Violation:
         return violation(
             "protocol/before-initialize",
             "/method",
-            expected="initialize",
+            expected="initialize" if party is Party.CLIENT else "silence before the client's initialize",
             found=method[:60],
             revision=self.judge.revision,
+            hint=None if party is Party.CLIENT else "Wait for the client's initialize.",
         )
 
-    def _before_initialized(self, method: str) -> Violation:
-        return violation(
-            "protocol/before-initialized",
-            "/method",
-            expected="ping, until notifications/initialized",
-            found=method[:60],
-            revision=self.judge.revision,
-        )
+    def _before_initialized(self, expected: str, method: str) -> Violation:
+        return violation(_EARLY, "/method", expected=expected, found=method[:60], revision=self.judge.revision)
 
 
 def named_revision(message: dict[str, Any]) -> str | None:

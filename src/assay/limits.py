@@ -2,13 +2,18 @@
 
 from dataclasses import dataclass
 
+DEEPEST = 254
+"""The highest `Limits.depth`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What one conversation may cost. Every number can be set; the defaults fit all traffic we have recorded."""
 
-    frame_bytes: int = 1 << 20
-    """1 MiB of UTF-8, the newline not counted: what specs/001 sets for requests. Counted before anything is parsed."""
+    frame_bytes: int = 16 << 20
+    """
+    16 MiB of UTF-8, the newline not counted: pictures and files in Base64 take some. Counted before anything is parsed.
+    """
 
     depth: int = 128
     """
@@ -56,8 +61,11 @@ class Limits:
             if getattr(self, name) < 1:
                 raise ValueError(f"the limit {name} is at least 1")
         # What can be proved without walking through every value; no parser we know of is asked for more.
-        if self.depth > 254:
-            raise ValueError("the limit depth is at most 254")
+        if self.depth > DEEPEST:
+            raise ValueError(f"the limit depth is at most {DEEPEST}")
 
 
 DEFAULT = Limits()
+
+REQUESTS = Limits(frame_bytes=1 << 20)
+"""The limits of our own server and of asset files, unless others are set: specs/001 §3 gives a request 1 MiB."""

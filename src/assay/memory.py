@@ -8,33 +8,24 @@ violation, added to the list that the caller hands in.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from assay import objections
+from assay import absent, answers, asking_back, features, objections, reserved_codes, reuse
 from assay.contracts.tools import Tools
 from assay.engine.budget import Budget
-from assay.engine.pointers import escaped
 from assay.ladder import contract
 from assay.ladder.protocol import Definition, Judge
 from assay.lifecycle import CAPABILITIES_KEY, Lifecycle
 from assay.limits import Limits
 from assay.policy import Policy
-from assay.side import Id, Side, has_capability, undeclared
+from assay.render import shown_id
+from assay.side import Id, Side, undeclared
 from assay.spec.revisions import handshake
-from assay.tasks import TASK_CAPABILITIES, Tasks
+from assay.stateless import Stateless
+from assay.tasks import Tasks, is_task
 from assay.verdict import Exchange, Kind, Party, Violation
 
 Found = list[Violation]
 
-# What the client must have declared for the server to ask for it inside a result (2026-07-28).
-_INPUT_CAPABILITIES: Final = {
-    "elicitation/create": "elicitation",
-    "sampling/createMessage": "sampling",
-    "roots/list": "roots",
-}
-
 _EXTENSIONS: Final = frozenset({"extensions", "experimental"})
-
-# All that is ever asked of what a request declares, and so all that is kept of it.
-ASKED_FOR: Final = frozenset(_INPUT_CAPABILITIES.values()) | _EXTENSIONS
 
 
 class Memory:
@@ -57,6 +48,9 @@ class Memory:
         self.tools = Tools(limits.tools, limits.contract_bytes) if tools is None else tools
         self.sides = {party: Side(party, limits, self.lifecycle.judge) for party in Party}
         self._tasks = Tasks(self.sides, limits)
+        self._stateless = Stateless(self.sides[Party.CLIENT], whole=revision is None)
+        self._goes_beyond = False
+        """Whether a request without handshake has declared an extension: what the server then sends may be of it."""
         self._settle()
 
     # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -77,8 +71,9 @@ class Memory:
             exchange.detail = name[:100]
             known = self.tools.known.get(name)
             exchange.as_task = "task" in params and self._tasks.runs(exchange)
+            exchange.contract = known
+            found += features.check_features(exchange, params, self.sides)
             if known is not None:
-                exchange.contract = known
                 found += contract.check_usable(known, exchange.revision)
                 faults, more = contract.check_input(known, params, exchange.revision, budget)
                 found += faults
@@ -88,7 +83,7 @@ class Memory:
             elif self.tools.complete:
                 found.append(objections.unknown_tool(name, self.tools.known, exchange.revision))
         elif params:
-            self._take_details(side, exchange, params, found)
+            self._take_details(exchange, params, found)
         return 0
 
     def _take_meta(self, side: Side, exchange: Exchange, meta: dict[str, Any], found: Found) -> None:
@@ -97,13 +92,16 @@ class Memory:
             if isinstance(token, str) and len(token) > self.limits.id_bytes:
                 found.append(objections.too_long("/params/_meta/progressToken", token, self.limits.id_bytes))
                 return
+            if token in side.tokens:
+                found += reuse.check_token(side, token, exchange.revision)
             exchange.token = token
             side.tokens[token] = None
         declared = meta.get(CAPABILITIES_KEY)
         if isinstance(declared, dict) and not handshake(exchange.revision):
-            exchange.declared = ASKED_FOR.intersection(declared)
+            exchange.declared = asking_back.declared_in(declared)
+            self._goes_beyond = self._goes_beyond or bool(exchange.declared & _EXTENSIONS)
 
-    def _take_details(self, side: Side, exchange: Exchange, params: dict[str, Any], found: Found) -> None:
+    def _take_details(self, exchange: Exchange, params: dict[str, Any], found: Found) -> None:
         cursor = params.get("cursor")
         if isinstance(cursor, str):
             exchange.detail = True
@@ -114,29 +112,16 @@ class Memory:
         if exchange.revision == "2025-11-25" and exchange.method.startswith("tasks/") and isinstance(task, str):
             found += self._tasks.check_asked(params)
             exchange.detail = task if len(task) <= self.limits.id_bytes else None
-        if side.party is Party.SERVER:
-            found += self._check_features(exchange, params)
-
-    def _check_features(self, exchange: Exchange, params: dict[str, Any]) -> list[Violation]:
-        """Modes of sampling and elicitation that a client declares one by one."""
-        wanted = []
-        if exchange.method == "elicitation/create" and params.get("mode") == "url":
-            wanted.append(("/params/mode", "elicitation.url"))
-        if exchange.method == "sampling/createMessage" and "tools" in params:
-            wanted.append(("/params/tools", "sampling.tools"))
-        declared = self.sides[Party.CLIENT].capabilities
-        return [
-            objections.lacks(at, Party.CLIENT, path, exchange.revision)
-            for at, path in wanted
-            if declared is not None and not has_capability(declared, path)
-        ]
+        found += features.check_features(exchange, params, self.sides)
 
     def asked(self, exchange: Exchange, message: dict[str, Any]) -> None:
         """A request has passed, at a time when it may decide the era."""
+        self._stateless.asked(exchange, message)
         if exchange.method == "initialize" and exchange.asker is Party.CLIENT:
             if self.lifecycle.phase not in {"new", "stateless"}:
                 return
             self.lifecycle.initialize(message)
+            reuse.begin_session(self.sides[Party.CLIENT])
             self.sides[Party.CLIENT].capabilities = _object(_object(message.get("params")).get("capabilities"))
             self._settle()
         elif (
@@ -146,6 +131,30 @@ class Memory:
         ):
             # A client that asks server/discover may still be refused and fall back to initialize.
             self.lifecycle.stateless(exchange.entry.judge)
+            self._settle()
+
+    def rule_beyond(self, judge: Judge, party: Party, message: dict[str, Any]) -> str | None:
+        """
+        The rule that a method breaks which may be that of an extension; None if it cannot be.
+
+        It may be if an extension was declared, and also where we did not hear what was declared: over HTTP a handshake
+        may have been elsewhere, and `server/discover` is optional.
+        """
+        if self.has_extensions(message):
+            return "protocol/extension"
+        heard = self.sides[Party.SERVER].capabilities is not None or self.tools.declared is not None
+        if handshake(judge.revision):
+            return None if heard or self.lifecycle.phase != "operating" else "protocol/unheard-extension"
+        if self._goes_beyond:
+            return "protocol/extension"
+        # A server without handshake has no requests, of whatever extension.
+        return None if heard or (party is Party.SERVER and "id" in message) else "protocol/unheard-extension"
+
+    def catch_up(self) -> None:
+        """Takes over what the server has declared in another conversation about the same tools."""
+        server = self.sides[Party.SERVER]
+        if server.capabilities is not self.tools.declared and self.lifecycle.phase == "stateless":
+            server.capabilities = self.tools.declared
             self._settle()
 
     def has_extensions(self, message: dict[str, Any]) -> bool:
@@ -159,7 +168,8 @@ class Memory:
     def check_note(self, side: Side, method: str, params: Mapping[str, Any], judge: Judge) -> list[Violation]:
         """What is wrong with a notification by what was said before."""
         check = _CHECKED.get(method)
-        return list(check(self, side, params, judge)) if check else []
+        found = list(check(self, side, params, judge)) if check else []
+        return found + self._stateless.check_note(side.party, method, params, judge.revision)
 
     def _check_cancel(self, side: Side, params: Mapping[str, Any], judge: Judge) -> Iterator[Violation]:
         """
@@ -175,32 +185,40 @@ class Memory:
         exchange = asker.open.get(ident)
         if asker is not side and exchange is not None and exchange.method != "subscriptions/listen":
             yield objections.cancels_other(exchange, judge.revision)
-        elif exchange is None and ident not in asker.settled:
-            yield objections.cancels_nothing("the id of an open request of its own", judge.revision)
+        elif exchange is None and ident not in asker.settled and not asker.irregular.may_have(ident):
+            yield objections.cancels_nothing("the id of an open request of its own", ident, judge.revision)
         elif exchange is not None and exchange.method == "initialize":
-            yield objections.cancels_nothing("another request than initialize", judge.revision)
+            yield objections.cancels_nothing("another request than initialize", ident, judge.revision)
+        elif self._tasks.has(exchange or asker.settled.get(ident)):
+            yield objections.cancels_task(judge.revision)
 
     def _check_progress(self, side: Side, params: Mapping[str, Any], judge: Judge) -> Iterator[Violation]:
-        tokens = self.sides[side.party.other].tokens
+        asker = self.sides[side.party.other]
+        tokens = asker.tokens
         token, progress = _token(params.get("progressToken")), params.get("progress")
-        if token is None or not isinstance(progress, int | float):
+        if token is None or token in asker.shared or not isinstance(progress, int | float):
             return
         last = tokens.get(token)
         if token not in tokens:
+            if self.sides[side.party.other].irregular.unknown:
+                # It may be that of a request which could not be read.
+                return
             yield objections.no_progress(
-                "/params/progressToken", "the token of an open request", "another", judge.revision
+                "/params/progressToken", "the token of an open request", shown_id(token), judge.revision
             )
         elif last is not None and progress <= last:
             yield objections.no_progress("/params/progress", f"more than {last:g}", f"{progress:g}", judge.revision)
 
     def noted(self, side: Side, method: str, params: Mapping[str, Any], judge: Judge) -> Exchange | None:
         """A notification has passed; the exchange that it concerns, if any."""
+        self._stateless.noted(method, params)
         effect = _NOTED.get(method)
         return effect(self, side, params, judge) if effect else None
 
-    def _initialized(self, *_: Any) -> None:
-        self.lifecycle.initialized()
-        self._settle()
+    def _initialized(self, side: Side, *_: Any) -> None:
+        if side.party is Party.CLIENT:
+            self.lifecycle.initialized()
+            self._settle()
 
     def _tools_changed(self, *_: Any) -> None:
         self.tools.changed()
@@ -239,12 +257,20 @@ class Memory:
         if kind == "error":
             faults, more = judge.check_error(message, budget)
             found += faults
-            found += self._check_code(exchange, message["error"])
+            found += answers.check_code(
+                exchange,
+                message["error"]["code"],
+                self.sides,
+                listed=bool(self.tools.known),
+                extended=self._is_extended(exchange),
+            )
+            found += reserved_codes.check(exchange, message["error"])
             return more
         result = message["result"]
         if entry.result is None:
             return 0
         definition: Definition = entry.result
+        exchange.as_task = exchange.as_task and is_task(exchange, result)
         if exchange.method == "initialize":
             judge, early = self.lifecycle.place_initialize_result(result)
             definition = judge.definition("InitializeResult")
@@ -253,12 +279,15 @@ class Memory:
             found += self._check_result_type(exchange, result, judge)
             name = judge.result_definition(exchange.method, result, as_task=exchange.as_task)
             definition = judge.definition(name) if name is not None else definition
+            found += absent.check(exchange, definition, result)
         if result and (alike := definition.look_alikes(result, "/result", judge.revision, budget.violations)):
             found += alike
-        faults, more = definition.check("protocol/result", result, "/result", judge.revision, budget)
+        read = absent.filled(exchange, definition, result)
+        faults, more = definition.check("protocol/result", read, "/result", judge.revision, budget)
         found += faults
         if any(each.stops for each in self._decided(faults, exchange.tool)):
             return more
+        found += self._stateless.check_result(exchange, result)
         return self._check_promise(exchange, result, found, budget)
 
     def _decided(self, faults: list[Violation], tool: str | None) -> list[Violation]:
@@ -267,35 +296,29 @@ class Memory:
     def _check_result_type(self, exchange: Exchange, result: dict[str, Any], judge: Judge) -> list[Violation]:
         """A type of result that the specification does not have may still be that of a declared extension."""
         found = list(judge.check_result_type(exchange.method, result))
-        declared = exchange.declared or frozenset()
-        if not found or not (self.has_extensions({}) or declared & _EXTENSIONS):
+        if not found or not self._is_extended(exchange):
             return found
         return [objections.beyond(each, judge.revision) for each in found]
 
+    def _is_extended(self, exchange: Exchange) -> bool:
+        """Whether either side, or the request itself, has declared that it goes beyond the specification."""
+        return self.has_extensions({}) or bool((exchange.declared or frozenset()) & _EXTENSIONS)
+
     def _check_promise(self, exchange: Exchange, result: dict[str, Any], found: Found, budget: Budget) -> int:
         """What goes beyond the schema: the tool's contract, the payload of a task, what may be asked back."""
+        found += answers.check_result(exchange, result, budget.violations)
         if exchange.as_task:
             found += self._tasks.check_started(result)
             return 0
         if exchange.method == "tasks/result":
             return self._tasks.check_payload(exchange, result, found, budget)
         if not handshake(exchange.revision) and result.get("resultType") == "input_required":
-            found += _check_asked_back(exchange, result)
-        elif exchange.contract is not None:
+            found += asking_back.check(exchange, result)
+        elif exchange.contract is not None and _is_final(exchange, result):
             faults, more = contract.check_output(exchange.contract, result, exchange.revision, budget)
             found += faults
             return more
         return 0
-
-    def _check_code(self, exchange: Exchange, error: dict[str, Any]) -> list[Violation]:
-        """-32601 to tools/call from a server that does have tools."""
-        declared = self.sides[Party.SERVER].capabilities or {}
-        if exchange.method != "tools/call" or error["code"] != -32601 or not ("tools" in declared or self.tools.known):
-            return []
-        if exchange.contract is not None and has_capability(declared, TASK_CAPABILITIES["tools/call"]):
-            # Of a tool that is known it says that the call had to be a task, or must not be one (2025-11-25).
-            return []
-        return [objections.no_such_code(exchange.revision)]
 
     def answered(self, exchange: Exchange, message: dict[str, Any], found: Found) -> None:
         """An answer has passed."""
@@ -304,6 +327,7 @@ class Memory:
                 self.refused()
             return
         result = message["result"]
+        self._stateless.answered(exchange, result)
         if exchange.as_task:
             self._tasks.started(exchange, result)
             return
@@ -323,11 +347,14 @@ class Memory:
         """Another server is there: what only the one before knew is forgotten."""
         server = self.sides[Party.SERVER]
         server.open.clear()
+        for each in self.sides.values():
+            each.irregular.clear()
         # An answer to a request that was cancelled may still pass, but not to a server that has never made it.
         server.settled.clear()
         server.tokens.clear()
         server.garbage = 0
         self._tasks.renew()
+        self._stateless.renew()
         self.tools.changed()
 
     def _negotiated(self, _: Exchange, result: dict[str, Any], __: Found) -> None:
@@ -340,7 +367,7 @@ class Memory:
     def _discovered(self, exchange: Exchange, result: dict[str, Any], _: Found) -> None:
         if self.lifecycle.phase in {"new", "stateless"}:
             self.lifecycle.stateless(exchange.entry.judge)
-            self.sides[Party.SERVER].capabilities = _object(result.get("capabilities"))
+            self.sides[Party.SERVER].capabilities = self.tools.declared = _object(result.get("capabilities"))
             self._settle()
 
     def _tools_listed(self, exchange: Exchange, result: dict[str, Any], found: Found) -> None:
@@ -385,17 +412,9 @@ _ANSWERED: Final[Mapping[str, Callable[[Memory, Exchange, dict[str, Any], Found]
 """What is checked or remembered of a notification or an answer, by its method."""
 
 
-def _check_asked_back(exchange: Exchange, result: dict[str, Any]) -> list[Violation]:
-    """Input that the client did not say it can give."""
-    if exchange.declared is None:
-        return []
-    wrong = []
-    for key, request in _object(result.get("inputRequests")).items():
-        path = _INPUT_CAPABILITIES.get(str(_object(request).get("method")))
-        if path is not None and path not in exchange.declared:
-            at = f"/result/inputRequests/{escaped(key)}"
-            wrong.append(objections.lacks(at, Party.CLIENT, path, exchange.revision))
-    return wrong
+def _is_final(exchange: Exchange, result: dict[str, Any]) -> bool:
+    """Whether *result* is that of the call itself: one of a type that an extension defines is only on the way to it."""
+    return handshake(exchange.revision) or result.get("resultType", "complete") == "complete"
 
 
 def _token(value: Any) -> Id | None:

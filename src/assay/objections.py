@@ -4,9 +4,11 @@ What stands against a message by what was said before: an id in use, a capabilit
 Each function words one violation; whether it applies is for the conversation to see. No state of its own.
 """
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from assay.engine.pointers import escaped
 from assay.ladder.envelope import Profile
 from assay.ladder.protocol import Judge
 from assay.limits import Limits
@@ -14,23 +16,40 @@ from assay.render import shown_id
 from assay.rules import violation
 from assay.side import Id, Side, missing_capability
 from assay.spec.methods import revisions_of
+from assay.spec.revisions import handshake
 from assay.verdict import Exchange, Kind, Party, Violation
+
+_WHOLE: Final = re.compile(r"-?[0-9]{1,18}")
+_MOST_LISTED: Final = 3
+"""Tools that are listed for a client that names another one."""
+
+_TAKEN_OVER: Final = ("tasks/", "notifications/tasks")
+"""What a revision with a handshake had itself, and an official extension has after it."""
 
 _LATE: Final = "Answer sooner, or tell progress: the request was given up, and its error delivered, before this came."
 
 
-def no_such_method(judge: Judge, party: Party, kind: Kind, message: dict[str, Any], extensions: bool) -> Violation:
-    """A method that *party* may not send; with *extensions* declared, one beyond the specification is only reported."""
+def no_such_method(judge: Judge, party: Party, kind: Kind, message: dict[str, Any], beyond: str | None) -> Violation:
+    """A method that *party* may not send; *beyond* is the rule for one that an extension may have, if one may."""
     wrong = judge.check_method(party, kind, message["method"])
-    if not extensions or wrong.rule != "protocol/method" or revisions_of(message["method"]):
+    if beyond is None or wrong.rule != "protocol/method" or not _may_be_extension(judge, message["method"]):
         return wrong
     return violation(
-        "protocol/extension",
+        beyond,
         "/method",
         expected="a method of the specification",
         found=wrong.found,
         revision=judge.revision,
     )
+
+
+def _may_be_extension(judge: Judge, method: str) -> bool:
+    """Whether an extension may define *method*: it is in no revision, or one that an extension has taken over."""
+    if judge.knows(method):
+        # As the other kind of message.
+        return False
+    taken_over = not handshake(judge.revision) and method.startswith(_TAKEN_OVER)
+    return taken_over or not revisions_of(method)
 
 
 def no_room(side: Side, ident: Id, limits: Limits, revision: str) -> Violation:
@@ -71,7 +90,7 @@ def no_batch(entries: int, limits: Limits, revision: str | None, *, allowed: boo
     return violation(
         "envelope/batch",
         expected=f"1 to {limits.batch_entries:,} messages" if allowed else "one message, not a batch",
-        found=f"an array of {entries:,} {'item' if entries == 1 else 'items'}",
+        found=f"an array of {entries:,} {'item' if entries == 1 else 'items'}" if entries else "an empty array",
         revision=revision,
     )
 
@@ -83,16 +102,32 @@ def no_whole_number(profile: Profile, revision: str | None) -> Violation:
     )
 
 
-def unsolicited(ident: Any, exchange: Exchange | None, revision: str | None) -> Violation:
+def null_id(revision: str) -> Violation:
+    """Return the finding about an error with the id null, in a revision whose schema forbids that."""
+    return violation("envelope/null-id", "/id", expected="a string or an integer", found="null", revision=revision)
+
+
+def unsolicited(ident: Any, exchange: Exchange | None, asker: Side, revision: str | None) -> Violation:
     """An answer that nobody waits for; *exchange* is the request that it comes too late for, if there was one."""
+    alike = _other_type(ident, asker) if exchange is None else None
     return violation(
         "protocol/unsolicited" if exchange is None else "protocol/answered-twice",
         "/id",
         expected="the id of an open request",
         found=shown_id(ident) if exchange is None else f"that of a request already {exchange.state}",
         revision=revision,
-        hint=_LATE if exchange is not None and exchange.state == "timed-out" else None,
+        hint=alike or (_LATE if exchange is not None and exchange.state == "timed-out" else None),
     )
+
+
+def _other_type(ident: Any, asker: Side) -> str | None:
+    """What to do where the id is that of an open request, but for its type."""
+    other: Id | None = str(ident) if type(ident) is int else None
+    if type(ident) is str and _WHOLE.fullmatch(ident):
+        other = int(ident)
+    if other not in asker.open:
+        return None
+    return f"Echo the request's id as it came: {shown_id(other)}, not {shown_id(ident)}."
 
 
 def cancels_other(exchange: Exchange, revision: str) -> Violation:
@@ -106,9 +141,33 @@ def cancels_other(exchange: Exchange, revision: str) -> Violation:
     )
 
 
-def cancels_nothing(expected: str, revision: str) -> Violation:
+def cancels_nothing(expected: str, ident: Id, revision: str) -> Violation:
     """A request that cannot be cancelled."""
-    return violation("protocol/cancel", "/params/requestId", expected=expected, found="none", revision=revision)
+    found = shown_id(ident)
+    return violation("protocol/cancel", "/params/requestId", expected=expected, found=found, revision=revision)
+
+
+def cancels_task(revision: str) -> Violation:
+    """A request that runs as a task, cancelled as if it did not."""
+    return violation(
+        "protocol/cancel",
+        "/params/requestId",
+        expected="tasks/cancel for a request that runs as a task",
+        found="notifications/cancelled",
+        revision=revision,
+        hint="Send tasks/cancel with the taskId: it is answered with the final state of the task.",
+    )
+
+
+def unrelated(key: str, ident: str | None, revision: str) -> Violation:
+    """The payload of a task that does not say which task it belongs to, or names another one."""
+    return violation(
+        "protocol/related-task",
+        f"/result/_meta/{escaped(key)}",
+        expected="the taskId that was asked for",
+        found="nothing" if ident is None else f'"{ident[:60]}"',
+        revision=revision,
+    )
 
 
 def no_progress(at: str, expected: str, found: str, revision: str) -> Violation:
@@ -141,17 +200,6 @@ def beyond(wrong: Violation, revision: str) -> Violation:
     )
 
 
-def no_such_code(revision: str) -> Violation:
-    """-32601 from a server that does have tools."""
-    return violation(
-        "protocol/error-code",
-        "/error/code",
-        expected="-32602 for a tool that is not known",
-        found="-32601",
-        revision=revision,
-    )
-
-
 def unknown_tool(name: str, known: Iterable[str], revision: str) -> Violation:
     """A call of a tool that the list does not have."""
     from difflib import get_close_matches  # noqa: PLC0415 - only where somebody is mistaken
@@ -161,10 +209,19 @@ def unknown_tool(name: str, known: Iterable[str], revision: str) -> Violation:
     return violation(
         "contract/unknown-tool",
         "/params/name",
-        expected=f"a listed tool, such as {near[0]}" if near else f"one of {len(listed)} listed tools",
+        expected=f"a listed tool, such as {near[0]}" if near else _one_of(listed),
         found=f'"{name[:60]}"',
         revision=revision,
     )
+
+
+def _one_of(tools: Sequence[str]) -> str:
+    """The tools that there are, where a few words can say it."""
+    if not tools:
+        return "a listed tool, but the list is empty"
+    if len(tools) > _MOST_LISTED:
+        return f"one of {len(tools):,} listed tools"
+    return f"a listed tool: {' or '.join(each[:60] for each in tools)}"
 
 
 def set_aside(tool: str, revision: str) -> Violation:
@@ -172,8 +229,8 @@ def set_aside(tool: str, revision: str) -> Violation:
     return violation(
         "contract/set-aside",
         "/params/name",
-        expected="a tool of the list as it was handed on",
-        found=f'"{tool[:60]}", which was set aside',
+        expected="a tool of the list as it was forwarded",
+        found=f'"{tool[:60]}", which is quarantined',
         revision=revision,
     )
 

@@ -23,6 +23,9 @@ ACTIONS: Final[Mapping[str, Action]] = {
 _WITHOUT_MEANING: Final = frozenset({"framing", "syntax", "envelope"})
 """Rungs below which nobody knows what a message is: nothing of it could be matched with an answer, or judged."""
 
+_READABLE: Final = frozenset({"envelope/null-id"})
+"""Rules of these rungs that leave the meaning of a message clear."""
+
 _NEVER_PASSED: Final = frozenset(
     {
         # Whoever asked has its one answer already.
@@ -37,8 +40,10 @@ _NEVER_PASSED: Final = frozenset(
 _DROPPED: Final = frozenset(
     {
         "protocol/unsolicited", "protocol/answered-twice", "protocol/method", "protocol/extension",
+        "protocol/unheard-extension",
         "protocol/direction", "protocol/params", "protocol/look-alike-key", "protocol/format", "protocol/capability",
-        "protocol/before-initialize", "protocol/progress",
+        "protocol/before-initialize", "protocol/before-initialized", "protocol/progress", "protocol/log",
+        "protocol/subscription",
         "protocol/cancel", "protocol/cancel-other", "protocol/header-missing", "protocol/header-mismatch",
         "protocol/header-encoding", "guard/failure",
     }
@@ -62,7 +67,7 @@ def fitting(rule: str) -> tuple[str, ...]:
     row = RULES[rule]
     if rule in _NOTHING_TO_STOP:
         return ("pass",)
-    passed = rule not in _NEVER_PASSED and row.rung not in _WITHOUT_MEANING
+    passed = rule in _READABLE or (rule not in _NEVER_PASSED and row.rung not in _WITHOUT_MEANING)
     dropped = rule in _DROPPED or row.rung in _WITHOUT_MEANING
     wanted = {"pass": passed, "refuse": True, "quarantine": row.severest == "quarantine", "drop": dropped}
     return tuple(word for word, fits in wanted.items() if fits)
@@ -113,10 +118,10 @@ class Policy:
         self._actions: dict[str, Action] = {rule: row.severest for rule, row in RULES.items()} if strict else {}
         if fail_open:
             self._actions |= dict.fromkeys(UNJUDGED, "report")
-        for pattern in sorted(given, key=_precision):
+        for pattern in sorted(given, key=precision):
             self._actions |= dict.fromkeys(_fitted(pattern, given[pattern]), ACTIONS[given[pattern]])
         self._exceptions: dict[tuple[str, str | None], Excepted] = {}
-        for each in sorted(exceptions, key=lambda one: _precision(one.rule)):
+        for each in sorted(exceptions, key=lambda one: precision(one.rule)):
             self._exceptions |= {(rule, each.tool): each for rule in _fitted(each.rule, each.action)}
         self.repairs = frozenset(rule for pattern in repairs for rule in meant(pattern) if rule in REPAIRED)
         """The rules whose slips are mended where that is safe."""
@@ -136,7 +141,8 @@ class Policy:
         return violation if action is None or action == violation.action else replace(violation, action=action)
 
 
-def _precision(pattern: str) -> int:
+def precision(pattern: str) -> int:
+    """Return how specific *pattern* is: all rules, a rung, one rule."""
     return 0 if pattern == "*" else 1 if pattern.endswith("/*") else 2
 
 

@@ -12,12 +12,83 @@ from assay.verdict import Exchange, Party
 Id = str | int
 
 
+class Irregular:
+    """
+    Refused requests of one party that were forwarded all the same, until they are answered.
+
+    They are no open requests: nobody is blamed if no answer comes.
+    """
+
+    __slots__ = ("_most", "batches", "count", "opening", "requests", "unknown", "unreadable")
+
+    def __init__(self, most: int) -> None:
+        """*most* is how many requests are kept; the others are only counted."""
+        self._most = most
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self.requests: dict[Id, list[Exchange]] = {}
+        """By id, oldest first."""
+        self.count = 0
+        self.unknown = 0
+        """How many requests there may be beside these: unreadable ones, and those that there was no room for."""
+        self.unreadable = 0
+        """How many messages may be answered with an error that has no id."""
+        self.batches = 0
+        """How many refused batches may be answered with a batch."""
+        self.opening: Any = None
+        """The last malformed initialize."""
+
+    def add(self, exchange: Exchange) -> bool:
+        """Keep a request, or only count it if there are too many. Returns whether it is kept."""
+        if self.count >= self._most:
+            self.unknown += 1
+            return False
+        self.count += 1
+        self.requests.setdefault(exchange.id, []).append(exchange)
+        return True
+
+    def remove(self, exchange: Exchange) -> None:
+        """Forget a request that is kept."""
+        waiting = self.requests[exchange.id]
+        waiting.remove(exchange)
+        self.count -= 1
+        if not waiting:
+            del self.requests[exchange.id]
+
+    def may_have(self, ident: Id) -> bool:
+        """Whether there is, or may be, a request of that id."""
+        return self.unknown > 0 or ident in self.requests
+
+    def answers_unknown(self) -> bool:
+        """Whether an answer to nothing that is known may answer a request that only was counted; it counts then."""
+        if not self.unknown:
+            return False
+        self.unknown -= 1
+        return True
+
+    def answers_unreadable(self) -> bool:
+        """Whether an error without an id may answer a message that could not be read; it counts then."""
+        if not self.unreadable:
+            return False
+        self.unreadable -= 1
+        return True
+
+    def answers_batch(self) -> bool:
+        """Whether a batch of answers may answer a refused batch; it counts then."""
+        if not self.batches:
+            return False
+        self.batches -= 1
+        return True
+
+
 class Side:
     """One party, as far as it has been heard."""
 
     __slots__ = (
-        "_most_settled", "call", "capabilities", "garbage", "judge", "open", "party", "settled",
-        "stateless", "tokens", "undeclared",
+        "_most_settled", "call", "capabilities", "garbage", "irregular", "judge", "open", "party",
+        "settled", "shared", "stateless", "tokens", "undeclared",
     )  # fmt: skip
 
     def __init__(self, party: Party, limits: Limits, judge: Judge) -> None:
@@ -28,6 +99,8 @@ class Side:
         """The last of its requests that were answered, cancelled or given up, oldest first; at most twice the limit."""
         self.tokens: dict[Id, float | None] = {}
         """The progress tokens of its open requests, with the progress last told."""
+        self.shared: dict[Id, None] = {}
+        """Progress tokens that two open requests had at the same time, oldest first."""
         self.capabilities: Mapping[str, Any] | None = None
         """What it has declared; None until it has."""
         self.undeclared: frozenset[str] = frozenset()
@@ -36,6 +109,8 @@ class Side:
         """Unreadable frames in a row."""
         self.call: Entry | None = None
         """tools/call, once nothing can change any more about how this party may use it."""
+        self.irregular = Irregular(limits.open_requests)
+        """Its refused requests that were forwarded all the same, in audit mode."""
         self._most_settled = limits.settled
         self.use(judge)
 

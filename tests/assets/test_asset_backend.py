@@ -218,6 +218,16 @@ def against(address: str, *, path: str = backend.ASSETS_PATH, timeout: float = 2
         pytest.param(says("404 Not Found", b"<html>"), 404, "not found", id="404-html"),
         pytest.param(says("500 Oh no", b'{"message": "internal error"}'), 500, "internal error", id="500"),
         pytest.param(says("500 Oh no", b'{"detail": {"trace": 1}}'), 500, "internal server error", id="no-sentence"),
+        pytest.param(says("409 Conflict", b"exists\n already"), 409, "exists already", id="text"),
+        pytest.param(says("400 Bad", b"no name", "Content-Type: text/plain"), 400, "no name", id="plain"),
+        pytest.param(says("400 Bad", b'"no name"'), 400, "no name", id="json-string"),
+        pytest.param(says("400 Bad", b"no", "Content-Type: text/html"), 400, "bad request", id="html-type"),
+        pytest.param(says("400 Bad", b"\xff\xfe"), 400, "bad request", id="bytes"),
+        pytest.param(says("400 Bad", b" \n"), 400, "bad request", id="blank"),
+        pytest.param(says("400 Bad", b"word " * 999), 400, ("word " * 40).strip(), id="text-cut"),
+        pytest.param(says("400 Bad", b'{"error": "E", "message": "M"}'), 400, "M", id="message-before-error"),
+        pytest.param(says("400 Bad", b'{"error": {"code": 1, "message": "deep"}}'), 400, "deep", id="in-an-object"),
+        pytest.param(says("422 No", b'{"detail": [{"loc": [], "msg": "missing"}]}'), 422, "missing", id="in-a-list"),
         pytest.param(says("503 Busy"), 503, "service unavailable", id="503"),
         pytest.param(says("599 Odd"), 599, "unknown error", id="599"),
         pytest.param(
@@ -239,8 +249,6 @@ def against(address: str, *, path: str = backend.ASSETS_PATH, timeout: float = 2
         pytest.param(says("302 Found", b"", "Location: http://127.0.0.1:1/"), 302, "redirects", id="redirect"),
         pytest.param(says("307 Over there", b"", "Location: /"), 307, "redirects", id="redirect-to-itself"),
         pytest.param(lambda one, _: one.sendall(b"SSH-2.0-x\r\n\r\n"), 502, "no HTTP answer", id="no-http"),
-        pytest.param(lambda one, _: one.sendall(b"HTTP/1.1 200"), 502, "no HTTP answer", id="cut-off"),
-        pytest.param(lambda one, _: one.close(), 502, "no HTTP answer", id="hangs-up"),
         pytest.param(says("200 OK", b"", "Content-Length: 9"), 502, "no HTTP answer", id="two-lengths"),
     ],
 )  # fmt: skip
@@ -299,6 +307,23 @@ def test_no_backend_is_waited_for_without_end(behaviour: Behaviour, timeout: flo
         assert (
             answer(against(address, timeout=timeout, overall=overall), "populate_backend", asset=ASSET) == UNREACHABLE
         )
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [
+        pytest.param(lambda one, _: one.sendall(b"HTTP/1.1 200"), id="in-the-status-line"),
+        pytest.param(lambda one, _: one.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"), id="in-the-body"),
+        pytest.param(
+            lambda one, _: one.sendall(b"HTTP/1.1 500 No\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab"), id="in-a-chunk"
+        ),
+        pytest.param(lambda one, _: one.close(), id="hangs-up"),
+    ],
+)
+def test_a_connection_that_breaks_off_is_unreachable(behaviour: Behaviour) -> None:
+    """specs/001 §6: a network error is 503."""
+    with loopback(behaviour) as (address, _):
+        assert answer(against(address), "populate_backend", asset=ASSET) == UNREACHABLE
 
 
 def test_a_refused_connection_is_unreachable() -> None:

@@ -110,6 +110,32 @@ def test_every_fault_of_a_request_is_listed(request_: Any, rules: list[str]) -> 
     assert [error[error.rindex("[") + 1 : -1] for error in report["errors"]] == rules
 
 
+CYCLE: list[Any] = []
+CYCLE.append(CYCLE)
+DATA: list[tuple[str, Any, list[str]]] = [
+    ("null-data", None, []),
+    ("false-as-data", False, []),
+    ("deep-data", {"a": [1, 2.5, "ä", {"b": None}]}, []),
+    ("set-as-data", {1}, ["envelope/error"]),
+    ("bytes-as-data", b"x", ["envelope/error"]),
+    ("object-as-data", object(), ["envelope/error"]),
+    ("set-inside-data", {"a": [{"b": {1}}]}, ["envelope/error"]),
+    ("odd-key-in-data", {(1, 2): 3}, ["envelope/error"]),
+    ("nan-as-data", NAN, ["envelope/error"]),
+    ("cyclic-data", CYCLE, ["envelope/error"]),
+    ("endless-data", nested(100_000), ["envelope/error"]),
+    ("half-a-pair-in-data", "\ud800", ["envelope/error"]),
+]
+
+
+def test_what_is_no_json_value_is_named_by_its_type() -> None:
+    message = JsonRpc.create_error_response(1, -1, "m", {"why": {1}})
+    assert JsonRpc.validate_response(message)["errors"] == [
+        "/error/data: expected a JSON value, found a Python set [envelope/error]"
+    ]
+    assert JsonRpc.validate_batch_response([message])["errors"][0].startswith("entry 0: /error/data")
+
+
 @pytest.mark.parametrize(
     ("response", "rules"),
     [
@@ -129,6 +155,13 @@ def test_every_fault_of_a_request_is_listed(request_: Any, rules: list[str]) -> 
         ),
         pytest.param(
             {"jsonrpc": "2.0", "id": 1, "error": {"code": 1.5, "message": 2}}, ["envelope/error"] * 2, id="bad-error"
+        ),
+        pytest.param(RESPONSE | {"result": {1, 2}}, ["envelope/result"], id="set-as-result"),
+        *(
+            pytest.param(
+                {"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "m", "data": data}}, rules, id=name
+            )
+            for name, data, rules in DATA
         ),
         pytest.param(7, ["envelope/message"], id="number"),
     ],
@@ -295,8 +328,8 @@ def test_json_text_is_read_exactly(text: str | bytes, value: Any) -> None:
         pytest.param(r'"\ud800"', "syntax/surrogate", id="half-a-pair-escaped"),
         pytest.param(b"\xff", "syntax/utf8", id="not-utf8"),
         pytest.param("[" * 129 + "]" * 129, "syntax/depth", id="too-deep"),
-        pytest.param('"' + "x" * (1 << 20) + '"', "framing/size", id="too-long"),
-        pytest.param('"' + "é" * (1 << 19) + '"', "framing/size", id="too-long-in-bytes"),
+        pytest.param('"' + "x" * (16 << 20) + '"', "framing/size", id="too-long"),
+        pytest.param('"' + "é" * (1 << 23) + '"', "framing/size", id="too-long-in-bytes"),
         pytest.param(None, "syntax/json", id="no-text"),
         pytest.param(10**12, "syntax/json", id="a-number-is-not-allocated"),
     ],

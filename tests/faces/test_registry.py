@@ -249,3 +249,10 @@ def test_a_file_that_is_no_schema_is_a_value_error(root: Path, text: bytes, reas
     write(root, "search", direction, text)
     with pytest.raises(ValueError, match=reason):
         SchemaRegistry(root).load_tool_io("search")
+
+
+def test_a_registry_shows_where_its_schemas_come_from(tmp_path: Path) -> None:
+    assert repr(SchemaRegistry()) == "SchemaRegistry()"
+    assert repr(SchemaRegistry(tmp_path, deterministic_ids=True)) == (
+        f"SchemaRegistry({str(tmp_path)!r}, deterministic_ids=True)"
+    )

@@ -117,7 +117,7 @@ def test_what_is_wrong_is_named_with_rule_and_place(message_type: str, message: 
         (b"\xff", "syntax/utf8"),
         (b'{"a":1,"a":2}', "syntax/duplicate-key"),
         (b"[" * 200 + b"]" * 200, "syntax/depth"),
-        (b'"' + b"x" * (1 << 20) + b'"', "framing/size"),
+        (b'"' + b"x" * (16 << 20) + b'"', "framing/size"),
     ],
 )
 def test_what_cannot_be_read_is_refused_by_the_rungs_below(data: bytes, rule: str) -> None:
@@ -152,9 +152,10 @@ def test_an_unknown_type_is_a_key_error_that_suggests_the_right_one(message_type
     assert not validator.knows(message_type)
 
 
-def test_an_unknown_revision_is_a_key_error() -> None:
-    with pytest.raises(KeyError, match="2025-11-25"):
-        SchemaValidator(revision="2025-11-26")
+@pytest.mark.parametrize("revision", ["2025-11-26", "", None])
+def test_an_unknown_revision_is_a_value_error_that_names_the_known_ones(revision: Any) -> None:
+    with pytest.raises(ValueError, match=r"2024-11-05, .*2026-07-28"):
+        SchemaValidator(revision=revision)
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -311,6 +312,82 @@ def test_without_initialize_the_first_judgement_loads_the_override(tmp_path: Pat
     file = tmp_path / "own.json"
     file.write_bytes(orjson.dumps(OWN))
     assert holds(SchemaValidator(schema_override_uri=str(file)))
+
+
+GENERIC: dict[str, Any] = {
+    "$defs": {
+        "JSONRPCRequest": {
+            "type": "object",
+            "properties": {"method": {"type": "string"}, "params": {"type": "object", "required": ["ticket"]}},
+            "required": ["jsonrpc", "id", "method", "params"],
+        },
+        "JSONRPCNotification": {"type": "object", "properties": {"params": {"maxProperties": 1}}},
+        "JSONRPCResponse": {"type": "object"},
+    }
+}
+
+
+@pytest.fixture
+def generic(tmp_path: Path) -> SchemaValidator:
+    """A validator by a schema that names no method."""
+    file = tmp_path / "generic.json"
+    file.write_bytes(orjson.dumps(GENERIC))
+    return SchemaValidator(schema_override_uri=file)
+
+
+@pytest.mark.parametrize("method", ["tools/call", "initialize", "acme/search", "list_schemas", "request "])
+def test_a_schema_of_generic_messages_judges_every_method_by_them(generic: SchemaValidator, method: str) -> None:
+    asked = CALL | {"method": method}
+    generic.validate(method, orjson.dumps(asked | {"params": {"ticket": 1}}))
+    assert generic.knows(method)
+    for wrong, rule, at in (
+        (asked, "protocol/params", "/params"),
+        (without(asked, "params"), "protocol/params", ""),
+        (asked | {"method": "ping", "params": {"ticket": 1}}, "protocol/method", "/method"),
+        (without(asked | {"params": {"ticket": 1}}, "id"), "envelope/id", ""),
+    ):
+        with pytest.raises(ValidationError) as raised:
+            generic.validate(method, orjson.dumps(wrong))
+        assert (rule, at) in [(each.rule, each.at) for each in raised.value.violations]
+
+
+@pytest.mark.parametrize("method", ["notifications/initialized", "notifications/acme"])
+def test_a_schema_of_generic_messages_judges_every_notification_by_them(generic: SchemaValidator, method: str) -> None:
+    said = INITIALIZED | {"method": method}
+    generic.validate(method, orjson.dumps(said))
+    with pytest.raises(ValidationError, match="protocol/params"):
+        generic.validate(method, orjson.dumps(said | {"params": {"a": 1, "b": 2}}))
+    with pytest.raises(ValidationError, match="envelope/id"):
+        generic.validate(method, orjson.dumps(said | {"id": 1}))
+
+
+def test_a_schema_with_one_definition_for_all_messages_judges_by_it(tmp_path: Path) -> None:
+    file = tmp_path / "one.json"
+    file.write_bytes(orjson.dumps({"$defs": {"JSONRPCMessage": {"maxProperties": 4}}}))
+    validator = SchemaValidator(schema_override_uri=file)
+    for message_type, message in (("tools/call", CALL), ("response", RESULT), ("error", ERROR)):
+        validator.validate(message_type, orjson.dumps(message))
+        with pytest.raises(ValidationError):
+            validator.validate(message_type, orjson.dumps(message | {"more": 1, "most": 2}))
+
+
+def test_a_message_may_be_text_or_bytes_and_nothing_else() -> None:
+    validator = SchemaValidator()
+    for data in (orjson.dumps(CALL), orjson.dumps(CALL).decode(), bytearray(orjson.dumps(CALL))):
+        validator.validate("tools/call", data)
+    with pytest.raises(ValidationError, match="syntax/utf8"):
+        validator.validate("tools/call", '"\ud800"')
+    wrong: Any = CALL
+    with pytest.raises(TypeError, match=r"str or bytes .*not dict"):
+        validator.validate("tools/call", wrong)
+
+
+def test_a_validator_shows_its_revision_and_schema_without_secrets() -> None:
+    assert repr(SchemaValidator()) == "SchemaValidator(revision='2025-11-25')"
+    secret = SchemaValidator(errata=False, schema_override_uri="https://me:secret@host.example/a.json?token=1")
+    assert repr(secret) == (
+        "SchemaValidator(revision='2025-11-25', schema_override_uri='https://…@host.example/a.json', errata=False)"
+    )
 
 
 BROKEN = [

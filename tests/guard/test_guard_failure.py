@@ -10,6 +10,7 @@ import pytest
 from assay.contracts.tools import Tools
 from assay.conversation import NO_FACTS, Conversation, Facts
 from assay.guard.guard import Guard, Move
+from assay.ladder import framing
 from assay.limits import DEFAULT
 from assay.policy import Policy
 from assay.verdict import Party, Verdict, Violation
@@ -24,8 +25,9 @@ class Faulty(Conversation):
     late = False
     hopeless = False
 
-    def hear(self, party: Party, frame: bytes, facts: Facts = NO_FACTS) -> Verdict:
+    def hear(self, party: Party, frame: framing.Text, facts: Facts = NO_FACTS) -> Verdict:
         """As always, but for that."""
+        frame = framing.as_frame(frame)
         if b"fault" not in frame:
             return super().hear(party, frame, facts)
         if self.late:

@@ -367,11 +367,14 @@ def test_a_bad_request_never_reaches_the_server(enforcing: Where) -> None:
     assert (answer.status, answer.error()["code"]) == (200, -32601)
     assert guard.post(b"{", headers).status == 400
     assert guard.post(b"", headers).status == 400
-    answer = ask(guard, request(3, "nope/nope", {}, LATEST))
+    answer = ask(guard, request(3, "ping", {}, LATEST))
     assert (answer.status, answer.json()["id"]) == (404, 3)
     mismatched = modern(CALL, mcp_name="another")
     assert ask(guard, CALL, mismatched).error()["code"] == -32020
-    assert guard.post(notification("nope/nope"), headers).status == 400
+    for ignored in (notification("nope/nope"), {"jsonrpc": "2.0", "id": 99, "result": {}}):
+        answer = guard.post(ignored, headers)
+        assert (answer.status, answer.body) == (202, b"")
+    assert guard.post(notification("notifications/progress", {"progress": "much"}), headers).status == 400
     assert set(liar.asked()) == {"initialize", "notifications/initialized", "tools/list"}
 
 

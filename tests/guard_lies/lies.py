@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 from guarded import INITIALIZED, SECONDS, call, initialize, notification, request, result
 
+from talk import error
+
 LATEST = "2026-07-28"
 META: dict[str, Any] = {
     "io.modelcontextprotocol/protocolVersion": LATEST,
@@ -73,7 +75,8 @@ def modern(ident: Any, method: str, **params: Any) -> dict[str, Any]:
 # ── lies of the server, in place of an answer ────────────────────────────────────────────────────────────────────────
 
 TEXT = [{"type": "text", "text": "x"}]
-HITS = {"content": TEXT, "structuredContent": {"hits": 1}}
+STRUCTURED = {"structuredContent": {"hits": 1}}
+HITS = {"content": TEXT, **STRUCTURED}
 
 
 def answering(rule: str, *actions: Any, gets: Outcome = -32010, **more: Any) -> Case:
@@ -143,6 +146,14 @@ ENVELOPES = [
     answering("envelope/id", ["say", request("x" * 2000, "ping")], ["good"], gets="result"),
     Case("envelope/id", [[request(None, "ping")]], [(None, -32600)]),
     Case("envelope/id", [[request(True, "ping")]], [(None, -32600)]),
+    Case(
+        "envelope/null-id",
+        [[call(1)]],
+        [(None, -32700), (1, "result")],
+        on={"tools/call": [["say", error(None, -32700)], ["good"]]},
+        revision="2025-06-18",
+    ),
+    Case("envelope/null-id", [[error(None, -32700), call(1)]], [(1, "result")], revision="2025-06-18"),
     answering("envelope/method", ["say", {"jsonrpc": "2.0", "id": "s", "method": 5}], ["good"], gets="result"),
     answering("envelope/method", ["say", {"jsonrpc": "2.0", "method": ""}], ["good"], gets="result"),
     Case("envelope/method", [[request(1, "")]], [(1, -32600)]),
@@ -175,6 +186,9 @@ SLOW: dict[str, Any] = {
 }
 AGAIN = {**initialize(), "id": "again"}
 BARE = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "liar", "version": "1"}}
+RUNS: dict[str, Any] = {"requests": {"tools": {"call": {}}}}
+TASKING = {**BARE, "capabilities": {"tools": {}, "tasks": RUNS}}
+REF = {"type": "ref/prompt", "name": "a"}
 NOTE = notification("notifications/message", {"level": "info", "data": 1})
 CALLED = {"name": "search", "arguments": {"words": "sea"}}
 UPPER = next(iter(META)).upper()
@@ -195,6 +209,7 @@ METHODS = [
     answering("protocol/method", ["say", request("s", "client/nope")], ["good"], gets="result"),
     answering("protocol/method", ["say", notification("notifications/nope")], ["good"], gets="result"),
     Case("protocol/extension", [[request(1, "acme/search")]], [(1, "result")], capabilities=OWN),
+    Case("protocol/unheard-extension", [[modern(1, "acme/search")]], [(1, "result")], revision=LATEST),
     answering("protocol/direction", ["say", request("s", "tools/list")], ["good"], gets="result"),
     answering("protocol/direction", ["say", INITIALIZED], ["good"], gets="result"),
     Case("protocol/direction", [[request(1, "roots/list")]], [(1, -32601)]),
@@ -252,6 +267,11 @@ METHODS = [
         [(1, "result")],
         on={"resources/read": [["result", {"contents": []}]]},
     ),
+    answering(
+        "protocol/base64",
+        ["result", {"content": [{"type": "image", "data": "iVBORw0KGgo", "mimeType": "image/png"}], **STRUCTURED}],
+        gets="result",
+    ),
     answering("protocol/unsolicited", ["say", result("nobody", HITS)], ["good"], gets="result"),
     answering("protocol/unsolicited", ["raw", '{"jsonrpc":"2.0","id":"1","result":{}}\n'], ["good"], gets="result"),
     Case("protocol/unsolicited", [[result("nobody", {})]], []),
@@ -266,6 +286,19 @@ METHODS = [
         "protocol/id-in-use",
         [[call("a", "slow"), call("b", "slow"), call("a", "slow"), notification("notifications/roots/list_changed")]],
         [("a", -32600), ("a", "result"), ("b", "result")],
+        on=SLOW,
+    ),
+    Case("protocol/id-reused", [[call(1)], [request(1, "ping")]], [(1, "result"), (1, "result")]),
+    Case(
+        "protocol/progress-token",
+        [
+            [
+                request("a", "tools/call", {**PROGRESS, "name": "slow"}),
+                request("b", "tools/call", {**PROGRESS, "name": "slow"}),
+                notification("notifications/roots/list_changed"),
+            ]
+        ],
+        [("a", "result"), ("b", "result")],
         on=SLOW,
     ),
     Case(
@@ -307,7 +340,84 @@ METHODS = [
         revision=LATEST,
     ),
     answering("protocol/error-code", ["say", UNKNOWN], gets=-32601),
+    Case(
+        "protocol/error-code",
+        [[request(1, "prompts/list")]],
+        [(1, -32601)],
+        on={"prompts/list": [["say", {**UNKNOWN, "error": {"code": -32601, "message": "Method not found"}}]]},
+    ),
+    Case(
+        "protocol/completion-values",
+        [[request(1, "completion/complete", {"ref": REF, "argument": {"name": "a", "value": ""}})]],
+        [(1, "result")],
+        on={"completion/complete": [["result", {"completion": {"values": ["x"] * 101}}]]},
+    ),
+    Case(
+        "protocol/root",
+        [[call(1)], [result("s", {"roots": [{"uri": "https://example.com/project"}]})]],
+        [(1, "result")],
+        on={"tools/call": [["say", request("s", "roots/list")], ["good"]]},
+    ),
+    Case(
+        "protocol/related-task",
+        [[request(1, "tasks/result", {"taskId": "t"})]],
+        [(1, "result")],
+        on={"initialize": [["result", TASKING]], "tasks/result": [["result", {"content": TEXT}]]},
+    ),
     answering("protocol/unanswered", ["log", "no more\n"], ["exit", 5], gets=-32011, survives=False),
+]
+
+# ── lies without a handshake ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def stateless(rule: str, *actions: Any, gets: Outcome = "result", **more: Any) -> Case:
+    """The server of 2026-07-28 does this in place of an answer to a call."""
+    calls = [[modern(1, "tools/call", **CALLED)]]
+    return Case(rule, calls, [(1, gets)], on={"tools/call": list(actions)}, revision=LATEST, **more)
+
+
+SUBSCRIBED = {"_meta": {"io.modelcontextprotocol/subscriptionId": "$id"}}
+LOGGED = {"level": "info", "data": 1, **SUBSCRIBED}
+ACKNOWLEDGED = notification("notifications/subscriptions/acknowledged", {"notifications": {}, **SUBSCRIBED})
+
+
+def subscribed(rule: str, *said: Any) -> Case:
+    """The server says this on a subscription, and ends it."""
+    actions = [*(["say", each] for each in said), ["result", {"resultType": "complete", **SUBSCRIBED}]]
+    asked = [[modern(1, "subscriptions/listen", notifications={})]]
+    return Case(rule, asked, [(1, "result")], on={"subscriptions/listen": actions}, revision=LATEST)
+
+
+def prompts(scope: str, **more: Any) -> list[Any]:
+    """A page of a list."""
+    return ["result", {"prompts": [], "resultType": "complete", "ttlMs": 0, "cacheScope": scope, **more}]
+
+
+STATELESS = [
+    subscribed("protocol/log", ACKNOWLEDGED, notification("notifications/message", LOGGED)),
+    subscribed("protocol/subscription", ACKNOWLEDGED, notification("notifications/tools/list_changed", SUBSCRIBED)),
+    Case(
+        # The first message lists the tools, and the third shows that all goes on.
+        "protocol/cache-scope",
+        [[modern(1, "prompts/list")], [modern(2, "prompts/list", cursor="more")]],
+        [(1, "result"), (2, "result")],
+        on={"#2": [prompts("private", nextCursor="more")], "#4": [prompts("public")]},
+        revision=LATEST,
+    ),
+    stateless(
+        "protocol/error-code",
+        ["say", {"jsonrpc": "2.0", "id": "$id", "error": {"code": -32042, "message": "go"}}],
+        gets=-32042,
+    ),
+    stateless("protocol/result-type-missing", ["result", HITS]),
+    stateless("protocol/input-required", ["result", {"resultType": "input_required"}], gets="isError"),
+    Case(
+        "protocol/cache-hints",
+        [[modern(1, "prompts/list")]],
+        [(1, "result")],
+        on={"prompts/list": [["result", {"prompts": [], "resultType": "complete"}]]},
+        revision=LATEST,
+    ),
 ]
 
 LIFECYCLE = [
@@ -378,6 +488,13 @@ CONTRACTS = [
     Case("contract/input", [[call(1, limit=0)]], [(1, -32602)], revision="2025-06-18"),
     answering("contract/output", ["result", {"content": TEXT, "structuredContent": {"hits": "3"}}], gets="isError"),
     answering("contract/output", ["result", {"content": TEXT}], gets="isError"),
+    Case(
+        "contract/task-support",
+        [[call(1)]],
+        [(1, "result")],
+        on={"initialize": [["result", TASKING]]},
+        tools=[tool(execution={"taskSupport": "required"})],
+    ),
     Case("contract/unknown-tool", [[call(1, "serach")]], [(1, "result")]),
     setting_aside("contract/duplicate-tool", tool(), listed=2),
     setting_aside("contract/schema", taking({"type": "strnig"})),
@@ -453,7 +570,7 @@ LOCKED = [
     ),
 ]
 
-CASES = [*FRAMES, *ENVELOPES, *METHODS, *LIFECYCLE, *CONTRACTS, *LOCKED]
+CASES = [*FRAMES, *ENVELOPES, *METHODS, *STATELESS, *LIFECYCLE, *CONTRACTS, *LOCKED]
 
 _HTTP_ONLY = "there are headers over HTTP only: tests/ladder/test_headers.py, tests/http/test_http_stateless.py"
 ELSEWHERE = {
@@ -467,6 +584,7 @@ ELSEWHERE = {
 
 
 UNTOLD = {
+    "protocol/cache-scope-0": "Without a session each request is a conversation of its own.",
     "framing/carriage-return-0": "Over HTTP a message is no line: a carriage return in it is white space.",
     "framing/carriage-return-1": "The same.",
     "protocol/before-initialize-0": "Without a session there is nobody to ask before a child, which is a 400 of the "

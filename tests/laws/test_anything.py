@@ -251,7 +251,7 @@ def test_notifications_are_judged_under_every_profile(revision: str) -> None:
     for profile in ("mcp", "strict"):
         conversation = Conversation(revision=revision, profile=profile)
         unknown = conversation.hear(CLIENT, frame(notification("notifications/nonsense", {})))
-        assert [each.rule for each in unknown.violations] == ["protocol/method"]
+        assert [each.rule for each in unknown.violations] == ["protocol/unheard-extension"]
         broken = conversation.hear(SERVER, frame(notification("notifications/message", {"level": "loud"})))
         assert {each.rule for each in broken.violations} == {"protocol/params"}
 

@@ -45,9 +45,10 @@ from parties import (
 
 from assay import quarantine
 from assay.conversation import Conversation
-from assay.lifecycle import CAPABILITIES_KEY
+from assay.lifecycle import CAPABILITIES_KEY, LEVEL_KEY, SUBSCRIPTION_KEY
 from assay.spec.revisions import REVISIONS, handshake
 from assay.spec.schema import protocol_schema
+from assay.subscriptions import ACKNOWLEDGED, JUDGED
 from assay.verdict import Party, Verdict
 
 ids = st.one_of(texts, integers)
@@ -64,7 +65,30 @@ every_notification = pytest.mark.parametrize("case", NOTIFICATIONS, ids=str)
 @st.composite
 def params_of(draw: st.DrawFn, case: Case) -> dict[str, Any]:
     """Params that fit."""
-    return case.placed(draw(fitting(case.schema, case.params())))
+    return _told(case, case.placed(draw(fitting(case.schema, case.params()))))
+
+
+def _told(case: Case, params: dict[str, Any]) -> dict[str, Any]:
+    """*params* with the id of the subscription that a change is told on, and that nothing else may name."""
+    if handshake(case.revision) or case.sender is CLIENT or case.method.kind == "request":
+        return params
+    meta = {key: value for key, value in params.get("_meta", {}).items() if key != SUBSCRIPTION_KEY}
+    if case.method.name in JUDGED:
+        return params | {"_meta": meta | {SUBSCRIPTION_KEY: "subscription"}}
+    return params | ({"_meta": meta} if "_meta" in params else {})
+
+
+def subscribed(conversation: Conversation, case: Case, params: dict[str, Any]) -> None:
+    """The client listens to all that *params*, those of a notification, tell of."""
+    agreed = params.get("notifications", {})
+    wanted = dict.fromkeys(("toolsListChanged", "promptsListChanged", "resourcesListChanged"), True) | {
+        "resourceSubscriptions": [*agreed.get("resourceSubscriptions", ()), params.get("uri", "")]
+    }
+    listen = {"_meta": META, "notifications": wanted}
+    said(conversation, CLIENT, request("subscription", "subscriptions/listen", listen))
+    if case.method.name != ACKNOWLEDGED:
+        told = {"_meta": {SUBSCRIPTION_KEY: "subscription"}, "notifications": {}}
+        said(conversation, SERVER, notification(ACKNOWLEDGED, told))
 
 
 @st.composite
@@ -77,6 +101,8 @@ def results_of(draw: st.DrawFn, case: Case) -> dict[str, Any]:
 def _final(case: Case, value: dict[str, Any]) -> dict[str, Any]:
     if case.method.name == "initialize":
         return value | {"protocolVersion": case.revision}
+    if case.method.name == "roots/list":
+        return value | {"roots": [{**each, "uri": "file:///home"} for each in value["roots"]]}
     return value if handshake(case.revision) else value | {"resultType": "complete"}
 
 
@@ -106,6 +132,11 @@ def scene(case: Case, params: dict[str, Any] | None) -> Conversation:
                 # Without requests of its own, a server ends subscriptions of the client (2026-07-28).
                 listen = {"_meta": META, "notifications": {}}
                 said(conversation, CLIENT, request(ident, "subscriptions/listen", listen))
+        case "notifications/message", _ if not handshake(case.revision):
+            meta = META | {LEVEL_KEY: "debug"}
+            said(conversation, CLIENT, request("logging", "tools/list", {"_meta": meta}))
+        case name, {"_meta": {"io.modelcontextprotocol/subscriptionId": _}} if name in JUDGED:
+            subscribed(conversation, case, params or {})
         case "notifications/progress", {"progressToken": token}:
             said(conversation, case.sender.other, ask(case.revision, "progressing", token))
     return conversation
@@ -150,7 +181,9 @@ def test_a_request_that_fits_its_definition_passes(case: Case, data: st.DataObje
 @given(data=st.data())
 def test_a_notification_that_fits_its_definition_passes(case: Case, data: st.DataObject) -> None:
     """Official schema. What it refers to, a request or a progress token, is open when it comes."""
-    params = data.draw(params_of(case)) if case.needs_params or data.draw(st.booleans()) else None
+    # A change is told on a subscription, so it needs the id of one (2026-07-28).
+    needed = case.needs_params or (case.method.name in JUDGED and not handshake(case.revision))
+    params = data.draw(params_of(case)) if needed or data.draw(st.booleans()) else None
     spoken = frame(notification(case.method.name, params), spaced=data.draw(st.booleans()))
     conversation = scene(case, params)
     verdict = conversation.hear(case.sender, spoken)
@@ -158,12 +191,16 @@ def test_a_notification_that_fits_its_definition_passes(case: Case, data: st.Dat
     assert (verdict.kind, verdict.method, verdict.revision) == ("notification", case.method.name, case.revision)
 
 
+RELATED = "io.modelcontextprotocol/related-task"
+
+
 def payload(case: Case, value: Any) -> Any:
     """*value*; of a task whose request is not known, a result that a task can have."""
     if case.method.name != "tasks/result":
         return value
     known: dict[str, Any] = {"content": []} if case.sender is Party.CLIENT else {"action": "cancel"}
-    return {key: one for key, one in value.items() if key == "_meta"} | known
+    asked_for = (case.plain() or {})["taskId"]
+    return known | {"_meta": value.get("_meta", {}) | {RELATED: {"taskId": asked_for}}}
 
 
 @every_request
@@ -268,10 +305,17 @@ def assert_told(case: Case, answer: dict[str, Any], verdict: Verdict) -> None:
     assert [each["at"] for each in answer["error"]["data"]["violations"]] == [each.at for each in verdict.violations]
 
 
+WITH_DEFAULT = {"protocol/result-type-missing", "protocol/cache-hints"}
+"""What is wrong with a result that a client can read all the same, because the specification says how."""
+
+
 def assert_refused_result(case: Case, fault: Break, ident: str | int) -> bool:
     """A result with a fault fails the request that it answers; whether the place named is exact."""
     conversation = asked(case, ident)
     verdict = conversation.hear(case.sender.other, frame(result(ident, fault.value)))
+    if {each.rule for each in verdict.violations} <= WITH_DEFAULT:
+        assert verdict.onward is verdict.frame
+        return assert_named(verdict, fault, "/result")
     if verdict.accepted:
         return assert_set_aside(case, verdict, fault, ident)
     assert {each.rule for each in verdict.violations} == {"protocol/result"}
@@ -388,7 +432,7 @@ def _asked_with_everything(case: Case) -> Conversation:
 def test_a_request_may_be_answered_by_asking_back(case: Case, data: st.DataObject) -> None:
     """MCP 2026-07-28, basic: InputRequiredResult, for these three methods, by what the client has declared."""
     node = part_of(case.schema, "InputRequiredResult")
-    value = data.draw(fitting(case.schema, node)) | {"resultType": "input_required"}
+    value = {"requestState": ""} | data.draw(fitting(case.schema, node)) | {"resultType": "input_required"}
     spoken = frame(result(1, value))
     assert_passed(_asked_with_everything(case).hear(SERVER, spoken), spoken)
 
@@ -449,7 +493,8 @@ def test_a_task_is_started_and_its_payload_is_the_result_of_the_request(case: Ca
     assert_named(verdict, fault, "/result")
 
     said(conversation, case.sender, request(3, "tasks/result", task))
-    spoken = frame(result(3, data.draw(results_of(case))))
+    value = data.draw(results_of(case))
+    spoken = frame(result(3, value | {"_meta": value.get("_meta", {}) | {RELATED: task}}))
     assert_passed(conversation.hear(case.sender.other, spoken), spoken)
 
 
@@ -460,7 +505,9 @@ def test_whoever_does_not_run_tasks_answers_as_if_none_was_asked_for(case: Case)
     process requests of that type normally, ignoring any task-augmentation metadata if present."
     """
     conversation = opened(case.revision, without="tasks")
-    said(conversation, case.sender, request(1, case.method.name, (case.plain() or {}) | {"task": {}}))
+    asked_for = request(1, case.method.name, (case.plain() or {}) | {"task": {}})
+    verdict = conversation.hear(case.sender, frame(asked_for))
+    assert [(each.rule, each.at) for each in verdict.violations] == [("protocol/capability", "/params/task")]
     spoken = frame(result(1, least(case.schema, _result_node(case))))
     assert_passed(conversation.hear(case.sender.other, spoken), spoken)
 

@@ -103,6 +103,6 @@ def test_the_revisions_of_a_method_are_known(name: str, revisions: tuple[str, ..
     assert revisions_of(name) == revisions
 
 
-def test_the_methods_of_an_unknown_revision_are_a_key_error() -> None:
-    with pytest.raises(KeyError, match="there is no revision"):
+def test_the_methods_of_an_unknown_revision_are_a_value_error() -> None:
+    with pytest.raises(ValueError, match="there is no revision"):
         methods("2025-01-01")

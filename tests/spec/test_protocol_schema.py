@@ -77,9 +77,6 @@ def test_the_schema_of_a_revision_is_made_once() -> None:
 @pytest.mark.parametrize(
     ("revision", "definition", "message"),
     [
-        pytest.param(
-            "2025-11-26", "Tool", "there is no revision '2025-11-26'; there are 2024-11-05, 2025-03-26", id="revision"
-        ),
         pytest.param("2025-11-25", "calltoolresult", "did you mean CallToolResult?", id="case"),
         pytest.param("2025-11-25", "CalToolResult", "did you mean CallToolResult", id="close"),
         pytest.param("2025-11-25", "Qqqqqq", "2025-11-25 has no definition 'Qqqqqq'", id="nothing-close"),
@@ -91,6 +88,11 @@ def test_an_unknown_name_is_refused_with_a_hint(revision: str, definition: str, 
     with pytest.raises(KeyError) as caught:
         protocol_schema(revision).definition(definition)
     assert message in caught.value.args[0]
+
+
+def test_an_unknown_revision_is_a_value_error_that_names_the_known_ones() -> None:
+    with pytest.raises(ValueError, match="there is no revision '2025-11-26'; there are 2024-11-05, 2025-03-26"):
+        protocol_schema("2025-11-26")
 
 
 @pytest.mark.parametrize(

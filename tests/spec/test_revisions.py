@@ -21,5 +21,5 @@ def test_all_but_the_latest_open_with_a_handshake() -> None:
 
 
 def test_an_unknown_revision_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(KeyError, match=r"no revision 'latest'; there are 2024-11-05, .*2026-07-28"):
+    with pytest.raises(ValueError, match=r"no revision 'latest'; there are 2024-11-05, .*2026-07-28"):
         position("latest")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
 from assay.ladder import syntax
+from assay.verdict import Violation
 
 if TYPE_CHECKING:
     import httpx
@@ -31,6 +32,12 @@ ID_CHARACTERS = 1024
 
 DETAIL_CHARACTERS = 200
 """Enough for a sentence, too few for a traceback."""
+
+_BROKEN_OFF = ("disconnected", "closed connection")
+"""How httpx says that the other side hung up before its answer was whole."""
+
+_SAID_IN = ("detail", "message", "error", "msg")
+"""Members in which backends say what is wrong; FastAPI lists objects with `msg` in `detail`."""
 
 Result = dict[str, Any]
 
@@ -83,6 +90,8 @@ class Answer:
     """0 if what it said is no HTTP."""
     body: bytes | None = None
     """None if it is longer than we read, or encoded although we did not ask for that."""
+    is_text: bool = False
+    """Whether the body may be plain text: its content type names no markup."""
 
 
 def store(backend: Backend | None, body: bytes) -> Result:
@@ -134,13 +143,19 @@ def _exchanged(client: "httpx.Client", address: str, body: bytes) -> Answer | No
     headers = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"}
     try:
         with client.stream("POST", address, content=body, headers=headers) as response:
-            return Answer(response.status_code, _read(response))
-    except httpx.RemoteProtocolError:
-        return Answer(0)
+            return Answer(response.status_code, _read(response), _is_text(response))
+    except httpx.RemoteProtocolError as error:
+        # One exception for two things: a connection that broke off is a network error, bytes that are not HTTP are not.
+        return None if any(words in str(error) for words in _BROKEN_OFF) else Answer(0)
     except Exception:
         # Refused, timed out, unknown host, closed from outside: to the caller it is all one, and the exception's text
         # may have the address with its password in it.
         return None
+
+
+def _is_text(response: "httpx.Response") -> bool:
+    kind = response.headers.get("content-type", "").lower()
+    return not any(markup in kind for markup in ("html", "xml", "octet-stream"))
 
 
 def _read(response: "httpx.Response") -> bytes | None:
@@ -159,9 +174,10 @@ def _result(backend: Backend, answer: Answer) -> Result:
     value = syntax.read(answer.body) if answer.body is not None else None
     members: dict[str, Any] = value if isinstance(value, dict) else {}
     if answer.status == 0:
-        return failed(HTTPStatus.BAD_GATEWAY, "the backend gave no HTTP answer, or broke off in it")
+        return failed(HTTPStatus.BAD_GATEWAY, "the backend gave no HTTP answer")
     if answer.status >= 400:
-        return failed(answer.status, _detail(answer.status, members))
+        said = _text(answer) if isinstance(value, Violation) else _sentence(value)
+        return failed(answer.status, _short(said) or _phrase(answer.status))
     if not 200 <= answer.status < 300:
         return failed(answer.status, "the backend redirects, which is not followed; check SYN_BACKEND_URL")
     name = _id(members.get("id"))
@@ -177,11 +193,31 @@ def _id(value: Any) -> str | None:
     return value if isinstance(value, str) and 0 < len(value) <= ID_CHARACTERS else None
 
 
-def _detail(status: int, members: dict[str, Any]) -> str:
-    """What the backend says is wrong, if it says so in a sentence; else what the status means."""
-    said = next((members[key] for key in ("detail", "error", "message") if isinstance(members.get(key), str)), "")
-    plain = " ".join("".join(char if char.isprintable() else " " for char in said).split())[:DETAIL_CHARACTERS]
-    return plain or _phrase(status)
+def _sentence(value: Any, levels: int = 3) -> str:
+    """Return what a JSON error body says is wrong: a string, or the first one in the members that carry it."""
+    if isinstance(value, str):
+        return value
+    inside: list[Any] = []
+    if isinstance(value, dict):
+        inside = [value[key] for key in _SAID_IN if key in value]
+    elif isinstance(value, list):
+        inside = value[:1]
+    return next((said for said in (_sentence(each, levels - 1) for each in inside if levels) if said.strip()), "")
+
+
+def _text(answer: Answer) -> str:
+    """Return a body that is not JSON as text; "" for markup, and for bytes that are not text."""
+    try:
+        text = (answer.body or b"").decode().strip()
+    except UnicodeDecodeError:
+        return ""
+    return text if answer.is_text and not text.startswith("<") and "\0" not in text else ""
+
+
+def _short(said: str) -> str:
+    """Return *said* on one line without control characters, cut to `DETAIL_CHARACTERS`."""
+    start = said[: 4 * DETAIL_CHARACTERS]
+    return " ".join("".join(char if char.isprintable() else " " for char in start).split())[:DETAIL_CHARACTERS]
 
 
 def _phrase(status: int) -> str:

@@ -14,14 +14,14 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from assay import render
-from assay.assets.methods import MethodError, Methods
+from assay.assets.methods import MethodError, Methods, capabilities
 from assay.assets.tools import TOOLS
 from assay.contracts.tools import Contract
 from assay.conversation import NO_FACTS, Conversation, Facts
 from assay.engine.budget import Budget
 from assay.ladder import contract, envelope, framing, syntax
 from assay.lifecycle import REVISION_KEY
-from assay.limits import DEFAULT, Limits
+from assay.limits import REQUESTS, Limits
 from assay.rules import RULES
 from assay.spec.methods import revisions_of
 from assay.verdict import Findings, Kind, Party, Verdict, Violation, verdict
@@ -41,6 +41,7 @@ _WAITING: Final = WAITING.encode()
 _SHORT: Final = 4096
 """Bytes of a frame that is judged and answered in well under a millisecond, whatever is in it."""
 
+_DECLARED: Final = capabilities()
 _CONTRACTS: Final = {name: Contract.of_input(name, tool.input) for name, tool in TOOLS.items()}
 """What our tools take, the same in every revision and for every connection. Compiled when first used."""
 
@@ -88,7 +89,7 @@ class AssetServer:
         self,
         methods: Methods,
         *,
-        limits: Limits = DEFAULT,
+        limits: Limits = REQUESTS,
         tier: str | None = None,
         revision: str | None = None,
         identify: Callable[[Verdict], str | None] = lambda _: None,
@@ -106,7 +107,7 @@ class AssetServer:
         self._unopened = revision is None
         self._garbage = 0
         # Our own tools need not be listed to be known: calls are held to their contracts from the first one on.
-        self._conversation.tools.adopt(_CONTRACTS)
+        self._conversation.tools.adopt(_CONTRACTS, _DECLARED)
 
     @property
     def revision(self) -> str | None:

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, BinaryIO
 from assay.cli.serve import add_settings
 
 if TYPE_CHECKING:
+    from assay.limits import Limits
     from assay.policy import Policy
+    from assay.settings import Settings
     from assay.transcript import Judged
 
 _EPILOG = """\
@@ -50,26 +52,51 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Judge the files; the exit status."""
+    wrong = None if args.revision is None else _no_revision(args.revision)
+    if wrong is not None:
+        print(f"assay check: {wrong}", file=sys.stderr)
+        return 2
+    settings = _settings(args)
+    policy = _policy(settings) if args.policy else None
     worst = 0
-    policy = _policy(args) if args.policy else None
     for index, name in enumerate(args.files):
         _progress(index, len(args.files), name)
-        worst = max(worst, _check(args, name, policy))
+        worst = max(worst, _check(args, name, settings.guard_limits, policy))
     return worst
 
 
-def _policy(args: argparse.Namespace) -> Policy | None:
-    """What the guard would do about which rule, today."""
-    from assay.cli.terms import policy_of, signed
+def _no_revision(name: str) -> str | None:
+    """Return why there is no revision *name*; None if there is one."""
+    from assay.spec.revisions import position
+
+    try:
+        position(name)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _settings(args: argparse.Namespace) -> Settings:
+    from assay.cli.terms import signed
     from assay.settings import load
 
-    def say(line: str) -> None:
-        print(line, file=sys.stderr)
-
-    return policy_of(load(os.environ, os.curdir, file=args.config, flags=args.set, log=signed(say)), say)
+    return load(os.environ, os.curdir, file=args.config, flags=args.set, log=signed(_say))
 
 
-def _check(args: argparse.Namespace, name: str, policy: Policy | None) -> int:
+def _policy(settings: Settings) -> Policy | None:
+    """What the guard would do about which rule, today."""
+    from assay.cli.terms import policy_of
+
+    return policy_of(settings, _say)
+
+
+def _say(line: str) -> None:
+    from assay.console.plain import plain
+
+    print(plain(line), file=sys.stderr)
+
+
+def _check(args: argparse.Namespace, name: str, limits: Limits, policy: Policy | None) -> int:
     """One file: its findings as they come, so that a long recording takes no memory. The exit status."""
     from assay.console.verdicts import outcome
     from assay.conversation import Conversation
@@ -78,14 +105,16 @@ def _check(args: argparse.Namespace, name: str, policy: Policy | None) -> int:
     report = _JsonReport(args, name) if args.format == "json" else _TextReport(args, name)
     status = 0
     try:
-        conversation = Conversation(mode="audit", revision=args.revision, errata=not args.literal, policy=policy)
+        conversation = Conversation(
+            mode="audit", revision=args.revision, errata=not args.literal, limits=limits, policy=policy
+        )
         with _opened(name) as file:
             for each in judge(file, conversation):
                 report.add(each)
                 stopped = outcome(each.verdict) in {"refused", "aside"}
                 if stopped or (args.fail_on == "report" and each.verdict.violations):
                     status = 1
-    except (OSError, TranscriptError, KeyError) as error:
+    except (OSError, TranscriptError) as error:
         reason = error.strerror if isinstance(error, OSError) else error.args[0]
         from assay.console.plain import plain
 
@@ -167,6 +196,8 @@ class _JsonReport:
             "violations": [as_json(each) for each in verdict.violations],
             "more": verdict.more,
         }
+        if verdict.quarantined:
+            record["quarantined"] = [each._asdict() for each in verdict.quarantined]
         sys.stdout.write(orjson.dumps(record).decode() + "\n")
 
     def end(self, revision: str | None) -> None:

@@ -127,7 +127,7 @@ def _answered(answer: Callable[[], str]) -> int:
     """Print what *answer* gives; a name it does not know is the caller's mistake, said in one line."""
     try:
         text = answer()
-    except KeyError as error:
+    except (KeyError, ValueError) as error:
         print(f"assay schemas: {error.args[0]}", file=sys.stderr)
         return 2
     sys.stdout.write(text)

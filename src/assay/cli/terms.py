@@ -87,23 +87,23 @@ def first_link(path: str) -> str | None:
 
 def terms_of(args: argparse.Namespace, settings: Settings, say: Callable[[str], None]) -> Terms:
     """How strictly the guard judges. What is to be said of exceptions goes to *say*."""
-    from dataclasses import replace
-
     from assay.guard.terms import Terms
 
     return Terms(
         mode="enforce" if (args.mode or settings.guard.mode) == "enforce" else "audit",
-        limits=replace(settings.limits, frame_bytes=settings.guard.frame_bytes),
+        limits=settings.guard_limits,
         timeout=settings.guard.timeout if args.timeout is None else args.timeout,
         policy=policy_of(settings, say),
     )
 
 
 def policy_of(settings: Settings, say: Callable[[str], None]) -> Policy | None:
-    """What is done about which rule today, if anything was set; exceptions that have ended, or soon will, are told."""
+    """What is done about which rule today; exceptions that have ended, or soon will, are told."""
     guard = settings.guard
     if not (guard.policy or guard.exceptions or guard.fail_open or guard.strict):
-        return None
+        from assay.policy import REPAIRED, Policy
+
+        return Policy(repairs=REPAIRED) if guard.repairs else None
     from time import gmtime, strftime
 
     from assay.console.plain import plain
@@ -156,5 +156,5 @@ def records_of(
         settings,
         signed(log),
         mode=args.mode or settings.guard.mode,
-        frame_bytes=settings.guard.frame_bytes,
+        frame_bytes=settings.guard_limits.frame_bytes,
     )

@@ -5,7 +5,7 @@ A schema comes from outside: it is admitted before it is compiled, and what is n
 by.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -39,11 +39,13 @@ class Contract:
 
     __slots__ = (
         "__weakref__", "_keys", "_texts", "headers", "input", "name", "names", "output", "ready", "size",
-        "valid_input", "valid_output",
+        "task_support", "valid_input", "valid_output",
     )  # fmt: skip
 
-    def __init__(self, name: str, input_schema: Any, output_schema: Any) -> None:
+    def __init__(self, name: str, input_schema: Any, output_schema: Any, task_support: str = "forbidden") -> None:
         self.name = name
+        self.task_support = task_support
+        """Whether a call may, or must, be run as a task (2025-11-25): forbidden, optional or required."""
         self.input: Compiled | None = None
         self.output: Compiled | None = None
         self.headers: ParamHeaders = ()
@@ -80,6 +82,9 @@ class Contract:
             self.headers = repeated
         self.input, self.output = (each if isinstance(each, Compiled) else None for each in found.values())
         self.valid_input, self.valid_output = _validity(self.input), _validity(self.output)
+        if self.task_support == "required":
+            # Whether a call is a task is not a matter of its arguments: a closer look is always due.
+            self.valid_input = _nothing
         refused = [(member, each) for member, each in found.items() if isinstance(each, Refusal)]
         if isinstance(repeated, list):
             refused += [("inputSchema", each) for each in repeated]
@@ -96,6 +101,10 @@ class Contract:
         self.ready = False
         self.input = self.output = None
         self.valid_input = self.valid_output = _nothing
+
+    def runs(self, *, as_task: bool) -> bool:
+        """Return whether the tool can be called so: as a task, or without one."""
+        return self.task_support != ("forbidden" if as_task else "required")
 
     @property
     def patterns(self) -> int:
@@ -185,6 +194,7 @@ class Tools:
         "_most_bytes",
         "_overflowing",
         "complete",
+        "declared",
         "known",
     )
 
@@ -194,6 +204,11 @@ class Tools:
         """Contracts by tool; always the same dict."""
         self.complete = False
         """Whether all pages have been heard since the list last changed."""
+        self.declared: Mapping[str, Any] | None = None
+        """
+        What the server has declared in a conversation without handshake; None while it has not. It is kept here,
+        because each request may be a conversation of its own, and they share what they know of the server.
+        """
         self._limit = limit
         self._most_bytes = most_bytes
         self._bytes = 0
@@ -251,7 +266,7 @@ class Tools:
             yield self._one_too_many(name, at, revision)
             return
         output = tool.get("outputSchema", _NONE) if outputs else _NONE
-        contract = Contract(name, tool.get("inputSchema", _NONE), output)
+        contract = Contract(name, tool.get("inputSchema", _NONE), output, _task_support(tool))
         self._drop(name)
         if self._bytes + contract.size > self._most_bytes:
             self._overflowing = True
@@ -278,8 +293,9 @@ class Tools:
         hint = "Shorten the schemas, or have more of them remembered: limits.contract_bytes."
         return _unkept(f"at most {self._most_bytes:,} bytes of schemas", name, at, revision, hint)
 
-    def adopt(self, contracts: dict[str, Contract]) -> None:
-        """Takes over what is known of all tools without their having been listed: where they are our own."""
+    def adopt(self, contracts: dict[str, Contract], declared: Mapping[str, Any]) -> None:
+        """Takes over what is known of all tools, and was *declared*, without its being said: where they are our own."""
+        self.declared = declared
         self.known.update(contracts)
         self._bytes = sum(each.size for each in self.known.values())
         self._listed = set(contracts)
@@ -332,16 +348,22 @@ def too_many_aside(at: str, revision: str) -> Violation:
     return violation(
         "contract/unjudged",
         at,
-        expected=f"at most {MOST_ASIDE} entries that have to be set aside",
+        expected=f"at most {MOST_ASIDE} entries that have to be quarantined",
         found="more",
         revision=revision,
-        hint="Mend the entries that are named, and list again.",
+        hint="Correct the named entries, and list again.",
     )
 
 
 def _name(tool: Any) -> str | None:
     name = tool.get("name") if isinstance(tool, dict) else None
     return name if isinstance(name, str) else None
+
+
+def _task_support(tool: dict[str, Any]) -> str:
+    execution = tool.get("execution")
+    support = execution.get("taskSupport") if isinstance(execution, dict) else None
+    return support if support in ("optional", "required") else "forbidden"
 
 
 def concerns(refusal: Refusal, revision: str) -> bool:

@@ -5,7 +5,7 @@ rungs.
 No I/O: a client is given its transport, a server is handed text.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count
 from typing import Any, NamedTuple, TypedDict
 
@@ -61,12 +61,12 @@ class JsonRpc:
     @staticmethod
     def validate_request(message: Any) -> Report:
         """A request; one without an id is a notification."""
-        return _report(envelope.check_call(message, envelope.JSONRPC))
+        return _report([*envelope.check_call(message, envelope.JSONRPC), *_check_values(message)])
 
     @staticmethod
     def validate_response(message: Any) -> Report:
-        """A result or an error."""
-        return _report(envelope.check_answer(message, envelope.JSONRPC))
+        """A result or an error. What they carry, `error.data` too, is a JSON value."""
+        return _report([*envelope.check_answer(message, envelope.JSONRPC), *_check_values(message)])
 
     @staticmethod
     def validate_batch_request(messages: Any) -> Report:
@@ -283,6 +283,24 @@ def _found(errors: list[str]) -> Report:
 
 def _report(faults: Iterable[Violation]) -> Report:
     return _found([str(each) for each in faults])
+
+
+def _check_values(message: Any) -> Iterator[Violation]:
+    """
+    Yield a violation for each part of a message that JSON cannot write.
+
+    The envelope's own rung leaves these parts alone: it judges what was read from JSON. Here Python code may have built
+    the message.
+    """
+    if not isinstance(message, dict):
+        return
+    error = message.get("error")
+    parts = {f"/{name}": message.get(name) for name in ("params", "result")}
+    parts["/error/data"] = error.get("data") if isinstance(error, dict) else None
+    for at, value in parts.items():
+        why = values.why_not_json(value)
+        if why is not None:
+            yield violation(f"envelope/{at.split('/')[1]}", at, expected="a JSON value", found=why)
 
 
 def _batch_report(messages: Any, check: Callable[[Any], Report]) -> Report:

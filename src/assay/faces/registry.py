@@ -30,6 +30,11 @@ class EnvelopeSchema:
     def __init__(self, profile: envelope.Profile) -> None:
         self._profile = profile
 
+    @property
+    def wants_uuids(self) -> bool:
+        """Whether a string counts as an id only if it is a UUID."""
+        return self._profile.uuid_ids
+
     def validate(self, instance: Any) -> None:
         """Returns for an envelope that is right; raises `ValidationError` with every fault for one that is not."""
         faults = tuple(envelope.check_call(instance, self._profile, needs_id=True))
@@ -96,6 +101,11 @@ class SchemaRegistry:
         self._root = None if schema_root is None else fspath(schema_root)
         self._envelope = EnvelopeSchema(envelope.STRICT_UUID if deterministic_ids else envelope.STRICT)
         self._by_fingerprint: dict[str, ToolIO] = {}
+
+    def __repr__(self) -> str:
+        root = "" if self._root is None else repr(self._root)
+        ids = "deterministic_ids=True" if self._envelope.wants_uuids else ""
+        return f"SchemaRegistry({', '.join(filter(None, (root, ids)))})"
 
     def load_envelope(self) -> EnvelopeSchema:
         """The envelope's schema."""

@@ -67,7 +67,7 @@ def load(uri: str) -> Override | None:
 
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         logging.getLogger("assay").critical(
-            "schema override %s: %s; the bundled schema stays in force", _without_secrets(uri), reason
+            "schema override %s: %s; the bundled schema stays in force", shown_uri(uri), reason
         )
         return None
 
@@ -89,8 +89,8 @@ def _fetched(uri: str) -> bytes:
     return text
 
 
-def _without_secrets(uri: str) -> str:
-    """*uri* for the log: a name and password, or a token in the query, are nobody else's business."""
+def shown_uri(uri: str) -> str:
+    """Return *uri* for the log and for people, without its name, password and query, which may be secret."""
     head, separator, rest = uri.partition("?")[0].rpartition("@")
     return f"{head.partition('://')[0]}://…@{rest}" if separator and "://" in head else uri.partition("?")[0]
 

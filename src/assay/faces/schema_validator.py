@@ -12,9 +12,10 @@ from assay import render
 from assay.engine.compiled import Compiled
 from assay.engine.fault import Fault
 from assay.faces.exceptions import ValidationError
-from assay.faces.schema_override import Override, load
+from assay.faces.schema_override import Override, load, shown_uri
 from assay.ladder import envelope, framing, syntax
 from assay.ladder.envelope import kind_of
+from assay.ladder.framing import Text
 from assay.ladder.protocol import judge
 from assay.limits import DEFAULT
 from assay.rules import broken, violation
@@ -29,11 +30,12 @@ Found = tuple[list[Violation], int]
 
 # Generic message types, and the definitions that stand for them in one revision or another.
 _GENERIC: Final = {
-    "request": ("JSONRPCRequest",),
-    "notification": ("JSONRPCNotification",),
-    "response": ("JSONRPCResultResponse", "JSONRPCResponse"),
-    "error": ("JSONRPCErrorResponse", "JSONRPCError"),
+    "request": ("JSONRPCRequest", "JSONRPCMessage"),
+    "notification": ("JSONRPCNotification", "JSONRPCMessage"),
+    "response": ("JSONRPCResultResponse", "JSONRPCResponse", "JSONRPCMessage"),
+    "error": ("JSONRPCErrorResponse", "JSONRPCError", "JSONRPCMessage"),
 }
+_GENERIC_NAMES: Final = frozenset(name for names in _GENERIC.values() for name in names)
 
 
 class SchemaValidator:
@@ -42,7 +44,9 @@ class SchemaValidator:
 
     *schema_override_uri* (a path, ``file:`` or ``http(s):``) replaces the bundled schema. If it cannot be loaded or
     does not compile, that is logged as critical and the bundled one is used. Everything is loaded once, compiled once,
-    kept.
+    kept. An override that defines only generic messages (``JSONRPCRequest`` …) judges every method by those.
+
+    An unknown *revision* is a `ValueError`.
     """
 
     def __init__(
@@ -57,7 +61,17 @@ class SchemaValidator:
         self._override_uri = schema_override_uri
         self._initialized = False
         self._override: Override | None = None
+        self._any_method = False
+        """Whether the schema in force names no method, so that the generic definitions judge each of them."""
         self._methods = {name: method.definition for name, method in methods(revision).items()}
+
+    def __repr__(self) -> str:
+        parts = [f"revision={self.revision!r}"]
+        if self._override_uri is not None:
+            parts.append(f"schema_override_uri={shown_uri(fspath(self._override_uri))!r}")
+        if not self._bundled.errata:
+            parts.append("errata=False")
+        return f"SchemaValidator({', '.join(parts)})"
 
     @property
     def overridden(self) -> bool:
@@ -77,16 +91,18 @@ class SchemaValidator:
             self._override = load(fspath(self._override_uri))
         if self._override is not None:
             self._methods = self._override.methods
+            self._any_method = not self._methods and not _GENERIC_NAMES.isdisjoint(self._override.definitions)
 
-    def validate(self, message_type: str, data: bytes) -> None:
+    def validate(self, message_type: str, data: Text) -> None:
         """
         Returns for a message that is right; raises `ValidationError` for one that is not.
 
         *message_type* is a method's name (``tools/call``), a definition's name (``CallToolResult``), or one of
-        ``request``, ``notification``, ``response``, ``error``; any other raises ``KeyError``.
+        ``request``, ``notification``, ``response``, ``error``; any other raises ``KeyError``. *data* is the message as
+        text or bytes; anything else raises ``TypeError``.
         """
         self._definitions(message_type)
-        value = _read(data)
+        value = _read(framing.as_frame(data))
         found, more = ([value], 0) if isinstance(value, Violation) else self.check(message_type, value)
         if found:
             raise ValidationError(found, more)
@@ -121,9 +137,15 @@ class SchemaValidator:
             return False
         return True
 
+    def type_of(self, kind: str, method: str) -> str:
+        """Return the message type that judges a *kind* of message with *method*."""
+        return kind if self._any_method else method
+
     def check_method(self, kind: str, method: str) -> Violation | None:
         """Why *method* cannot be sent as *kind*, or None."""
         self.initialize()
+        if self._any_method:
+            return None
         if method in self._methods:
             known = "notification" if self._methods[method].endswith("Notification") else "request"
             if known == kind:
@@ -142,11 +164,13 @@ class SchemaValidator:
             return _check_call(value, message_type == "request")
         if message_type in self._methods:
             return _check_call(value, not self._methods[message_type].endswith("Notification"))
+        if self._is_any_method(message_type):
+            return _check_named_call(value, message_type, self._generic_kind(message_type) == "request")
         return ()
 
     def _rule(self, message_type: str) -> str:
         """The rule that a fault of the schema breaks: what asks has params; what answers, or is a part, has results."""
-        asks = message_type in {"request", "notification"} or message_type in self._methods
+        asks = message_type in {"request", "notification", *self._methods} or self._is_any_method(message_type)
         named = message_type.endswith(("Request", "Notification", "Params"))
         return "protocol/params" if asks or named else "protocol/result"
 
@@ -170,8 +194,21 @@ class SchemaValidator:
             return (own,) if whole or base not in known else (base, own)
         if message_type in known:
             return (message_type,)
+        if self._is_any_method(message_type):
+            return self._definitions(self._generic_kind(message_type))
         near = suggestion(message_type[:100], (*self._methods, *known, *_GENERIC))
         raise KeyError(f"unknown message type {message_type[:100]!r}{near}")
+
+    def _is_any_method(self, message_type: str) -> bool:
+        """Whether *message_type* is the name of a method that the generic definitions judge."""
+        return self._any_method and bool(message_type) and message_type not in {*_GENERIC, *self._names()}
+
+    def _generic_kind(self, method: str) -> str:
+        """Return the kind of a message with *method*, by the bundled revision, else by its name."""
+        known = methods(self.revision).get(method)
+        if known is not None:
+            return known.kind
+        return "notification" if method.startswith("notifications/") else "request"
 
     def _names(self) -> Iterable[str]:
         return self._bundled.definitions if self._override is None else self._override.definitions
@@ -208,8 +245,9 @@ class ValidationMiddleware:
         self._strict_outgoing = strict_outgoing
         validator.initialize()
 
-    def __call__(self, data: bytes) -> bytes | None:
-        """The answer to *data*; None where none is due."""
+    def __call__(self, data: Text) -> bytes | None:
+        """The answer to *data*, text or bytes; None where none is due."""
+        data = framing.as_frame(data)
         if framing.is_blank(data):
             return None
         value = _read(data)
@@ -240,14 +278,25 @@ class ValidationMiddleware:
         if isinstance(value, list):
             return [self._no_batch(len(value))], 0
         kind = kind_of(value)
-        if kind in {"result", "error"}:
-            return self._validator.check("response" if kind == "result" else "error", value)
+        if kind == "error":
+            return self._check_error(value)
+        if kind == "result":
+            return self._validator.check("response", value)
         faults = list(envelope.check(value))
         method = value.get("method") if isinstance(value, dict) else None
         if kind == "unreadable" or not isinstance(method, str) or not method:
             return faults, 0
         wrong = self._validator.check_method(kind, method)
-        return ([*faults, wrong], 0) if wrong is not None else self._validator.check(method, value)
+        if wrong is not None:
+            return [*faults, wrong], 0
+        return self._validator.check(self._validator.type_of(kind, method), value)
+
+    def _check_error(self, value: dict[str, Any]) -> Found:
+        """The faults of an error; none for a null id, which JSON-RPC demands for what could not be read."""
+        found, more = self._validator.check("error", value)
+        if value.get("id", "") is None and self._validator.revision < "2025-11-25":
+            found = [each for each in found if each.rule != "envelope/id"]
+        return found, more
 
     def _no_batch(self, size: int) -> Violation:
         revision = self._validator.revision
@@ -324,6 +373,13 @@ def _check_call(value: Any, is_request: bool) -> Iterable[Violation]:
     yield from envelope.check_call(value, envelope.MCP, needs_id=is_request)
     if not is_request and isinstance(value, dict) and "id" in value:
         yield violation("envelope/id", "/id", expected="no id in a notification", found="one")
+
+
+def _check_named_call(value: Any, method: str, is_request: bool) -> Iterable[Violation]:
+    yield from _check_call(value, is_request)
+    named = value.get("method") if isinstance(value, dict) else None
+    if isinstance(named, str) and named and named != method:
+        yield violation("protocol/method", "/method", expected=f'"{method[:60]}"', found=f'"{named[:60]}"')
 
 
 def _wants_answer(value: Any) -> bool:

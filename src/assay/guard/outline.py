@@ -35,6 +35,8 @@ class Outline(NamedTuple):
     """Whether it has a method."""
     answers: bool = False
     """Whether it has a result or an error, and no method."""
+    method: str | None = None
+    """The method, if it is a string that can be read."""
 
     @property
     def settles(self) -> bool:
@@ -61,4 +63,11 @@ def outline(head: bytes, tail: bytes) -> Outline:
     known = isinstance(ident, str | int)
     asks = b"method" in members
     answers = not asks and _OUTCOME.match(head, at) is not None
-    return Outline(ident if isinstance(ident, str | int) else None, token if known else None, asks, answers)
+    method = syntax.read(members[b"method"]) if asks else None
+    return Outline(
+        ident if isinstance(ident, str | int) else None,
+        token if known else None,
+        asks,
+        answers,
+        method if isinstance(method, str) else None,
+    )

@@ -18,8 +18,8 @@ class Ruling:
     action: str | None = None
     """``pass``, ``refuse``, ``quarantine`` or ``drop``; if there is none, as the table of rules says."""
 
-    repair: bool = False
-    """Whether slips that have one remedy only are mended, under ``enforce``."""
+    repair: bool | None = None
+    """Whether slips that have one remedy only are mended, under ``enforce``; if there is none, as ``guard.repair``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,8 @@ class GuardSettings:
     take longer without a sign of life are rare, and a client that waits for ever is worse.
     """
 
-    frame_bytes: int = 16 << 20
-    """Bytes of one message, either way: pictures and files in Base64 are often longer than a request may be."""
+    frame_bytes: int | None = None
+    """Bytes of one message, either way; if there is none, ``limits.frame_bytes``."""
 
     restart: str = "never"
     """
@@ -78,12 +78,12 @@ class GuardSettings:
 
     children: int = 64
     """
-    Child processes for sessions at once, where clients come over HTTP. A server takes some 50 MB; one more session gets
-    503. Requests without a session have one child beside these.
+    Child processes for sessions at once, where clients come over HTTP. A server takes some 50 MB; one more session ends
+    the one that was idle longest. Requests without a session have one child beside these.
     """
 
     children_each: int = 16
-    """Of these, how many one principal may have, where ``[auth]`` tells principals apart; one more session gets 429."""
+    """Of these, how many one principal may have, where ``[auth]`` tells principals apart; one more ends its own."""
 
     environment: tuple[str, ...] = ()
     """
@@ -110,6 +110,12 @@ class GuardSettings:
     how to read, and tools of which the guard can judge only a part. Without it these are only reported.
     """
 
+    repair: bool | None = None
+    """
+    Whether slips in arguments that have one reading only are mended, under ``enforce``: models send them daily, and
+    many servers take them. If there is none, yes, unless ``strict`` is set.
+    """
+
     fail_open: bool = False
     """Whether what the guard cannot judge passes, under ``enforce``, and is only reported."""
 
@@ -119,6 +125,11 @@ class GuardSettings:
     exceptions: tuple[RuleException, ...] = ()
     """What is treated otherwise for a while."""
 
+    @property
+    def repairs(self) -> bool:
+        """Whether slips are mended where no rule of the policy says otherwise."""
+        return not self.strict if self.repair is None else self.repair
+
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise ValueError(f"mode is one of {', '.join(MODES)}")
@@ -126,7 +137,8 @@ class GuardSettings:
             raise ValueError(f"restart is one of {', '.join(POLICIES)}")
         if not 1 <= self.restarts <= 1000:
             raise ValueError("restarts is 1 to 1000")
-        if self.timeout < 0 or min(self.frame_bytes, self.children, self.children_each) < 1:
+        longest = 1 if self.frame_bytes is None else self.frame_bytes
+        if self.timeout < 0 or min(longest, self.children, self.children_each) < 1:
             raise ValueError("timeout is 0 or more, frame_bytes 1 or more, children and children_each 1 or more")
         if any("=" in name or not name for name in self.environment):
             raise ValueError("environment has names of variables, without values")

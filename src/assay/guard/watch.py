@@ -13,6 +13,7 @@ from assay.guard.flight import ENTRY_BYTES, FLIGHTS, KEPT, KEPT_BYTES, Flight, S
 from assay.verdict import Exchange, Party, Verdict, Violation
 
 if TYPE_CHECKING:
+    from assay.console.names import Quarantined
     from assay.journal.redaction import Redactor
 
 __all__ = ("FLIGHTS", "KEPT", "KEPT_BYTES", "MOST_SHOWN", "Watch")
@@ -32,6 +33,8 @@ _MOST_COUNTED: Final = 1000
 
 _MOST_ASIDE: Final = 1000
 """Bytes that are shown of what a server sends in place of a message."""
+
+_ASIDE: Final = "passed, quarantined"
 
 _ANSWERS: Final = frozenset({"result", "error"})
 _CLIENT: Final = Party.CLIENT
@@ -97,8 +100,8 @@ class _Tally:
     """What all conversations of one guard come to."""
 
     __slots__ = (
-        "asides", "client", "excused", "log", "printed", "repaired", "repeated", "rules", "secrets", "server", "shelf",
-        "shown", "slowest", "stopped", "told",
+        "asides", "client", "excused", "log", "printed", "quarantined", "repaired", "repeated", "rules", "secrets",
+        "server", "shelf", "shown", "slowest", "stopped", "told",
     )  # fmt: skip
 
     def __init__(self, log: Log, aside: Log, redact: Sequence[str]) -> None:
@@ -116,7 +119,16 @@ class _Tally:
         self.repeated: Counter[tuple[str, str]] = Counter()
         """Messages that were not shown, because one like it was."""
         self.printed = 0
+        self.quarantined: Quarantined | None = None
         self.slowest: list[tuple[float, str]] = []
+
+    def add_quarantined(self, verdict: Verdict) -> None:
+        """Keep the names of what was quarantined, for the summary."""
+        from assay.console.names import Quarantined  # noqa: PLC0415 - most conversations never need it
+
+        if self.quarantined is None:
+            self.quarantined = Quarantined()
+        self.quarantined.add(verdict)
 
 
 class Watch:
@@ -211,7 +223,9 @@ class Watch:
             tally.repaired += each.action == "repair"
             if each.reason is not None:
                 tally.excused[each.rule, each.reason] += 1
-        tally.stopped += self._enforcing and not verdict.accepted
+        if verdict.quarantined:
+            tally.add_quarantined(verdict)
+        tally.stopped += _is_stopped(verdict, enforcing=self._enforcing)
         first = (verdict.violations[0].rule, where)
         like = _likeness(verdict)
         if like is not None and (self._of, like) in tally.told:
@@ -241,7 +255,7 @@ class Watch:
         tally = self._tally
         tally.asides.end()
         tally.log.end()
-        stopped = f", {tally.stopped} stopped" if self._enforcing else ""
+        stopped = f", {tally.stopped} stopped" if self._enforcing or tally.stopped else ""
         stopped += f", {tally.repaired} repaired" if tally.repaired else ""
         said = f"{_counted(tally.client, 'message')} from the client, {tally.server:,} from the server"
         yield f"assay: {said}, {_counted(self.findings, 'finding')}{stopped}"
@@ -254,6 +268,9 @@ class Watch:
         if len(most) > MOST_RULES:
             rest = sum(count for _, count in most[MOST_RULES:])
             yield f"assay: {rest:>6,} others"
+        done = "quarantined" if self._enforcing else "would be quarantined"
+        for line in tally.quarantined.lines(tally.secrets.hidden) if tally.quarantined is not None else ():
+            yield plain(f"assay: {done}: {line}")
         for (rule, reason), count in sorted(tally.excused.items()):
             yield plain(f"assay: {count:>6,} × {rule} by an exception: {reason}")
         if tally.printed:
@@ -270,6 +287,11 @@ class Watch:
         self._tally.slowest = sorted([*self._tally.slowest, (seconds, what)], reverse=True)[:SLOWEST]
 
 
+def _is_stopped(verdict: Verdict, *, enforcing: bool) -> bool:
+    """Whether a message went no further: some do not under audit either, where the guard is the HTTP server."""
+    return not verdict.accepted and (enforcing or verdict.onward is None)
+
+
 def _likeness(verdict: Verdict) -> object:
     """What messages have in common that are wrong in the same way; None for one of which each is to be told."""
     if verdict.kind == "missing":
@@ -284,38 +306,47 @@ def _fate(verdict: Verdict, *, enforcing: bool) -> str:
     """What became of a message, in a word or two; nothing for one that never came."""
     if verdict.kind == "missing":
         return ""
-    if enforcing and not verdict.accepted:
+    if _is_stopped(verdict, enforcing=enforcing):
         return "stopped: "
-    done = {each.action for each in verdict.violations} if enforcing else set()
-    if "repair" in done:
+    if enforcing and any(each.action == "repair" for each in verdict.violations):
         return "repaired: "
     # A call may name a tool whose schema is found unusable only then: it goes on, and nothing is left out of it.
-    aside = verdict.kind == "result" and "quarantine" in done
-    return "passed, entries set aside: " if aside else "passed: "
+    return _ASIDE if enforcing and verdict.kind == "result" and verdict.quarantined else "passed: "
 
 
 def _line(verdict: Verdict, redactor: "Redactor", *, enforcing: bool) -> str:
     """The first thing that is wrong with a message. What peers have said is printed safely, and without secrets."""
-    from assay.console.plain import plain  # noqa: PLC0415 - most conversations never need it
+    from assay.console.names import summed  # noqa: PLC0415 - most conversations never need it
+    from assay.console.plain import plain  # noqa: PLC0415 - as above
     from assay.console.verdicts import title  # noqa: PLC0415 - as above
 
     more = len(verdict.violations) - 1 + verdict.more
     first = f"{_discreet(verdict.violations[0], redactor)}{f' and {more} more' if more else ''}"
     what = redactor.text(title(verdict))
-    return plain(f"assay: {_fate(verdict, enforcing=enforcing)}{verdict.party} {what}: {first}")
+    fate = _fate(verdict, enforcing=enforcing)
+    if fate == _ASIDE:
+        fate += f" {summed(verdict.quarantined, redactor.text)}: "
+    return plain(f"assay: {fate}{verdict.party} {what}: {first}")
 
 
 def _further(verdict: Verdict, redactor: "Redactor") -> Iterator[str]:
-    """What else differs from a lock: each is a thing of its own that somebody has to review."""
+    """What else differs from a lock, and why each further entry is quarantined: somebody has to review each."""
     from assay.console.plain import plain  # noqa: PLC0415 - as above
 
-    further = (each for each in verdict.violations[1:] if each.rule.startswith("lock/"))
+    told = {verdict.violations[0].entry}
+    further = []
+    for each in verdict.violations[1:]:
+        if each.rule.startswith("lock/") or (each.action == "quarantine" and each.entry not in told):
+            further.append(each)
+        told.add(each.entry)
     yield from (plain(f"assay:     {_discreet(each, redactor)}") for each in further)
 
 
 def _discreet(violation: Violation, redactor: "Redactor") -> Violation:
-    """A violation without the secrets that may be in what was found."""
-    return replace(violation, found=redactor.found(violation))
+    """A violation without the secrets that may be in what was found, or in a name."""
+    entry = violation.entry
+    shown = None if entry is None else entry._replace(name=redactor.text(entry.name))
+    return replace(violation, found=redactor.found(violation), entry=shown)
 
 
 def _shown(data: bytes, redactor: "Redactor") -> str:

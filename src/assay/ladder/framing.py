@@ -18,6 +18,10 @@ _MANY = 1_000
 """Lines of a chunk from which on blank ones are left out at once."""
 
 
+Text = str | bytes | bytearray | memoryview
+"""What callers of the library may hand over as one frame."""
+
+
 class Rest(bytes):
     """What follows the beginning of a line that is too long, as it came, its newline included."""
 
@@ -124,6 +128,21 @@ class Splitter:
 def write(frame: bytes) -> bytes:
     """The bytes that carry *frame* over a stream."""
     return frame + b"\n"
+
+
+def as_frame(given: Text) -> bytes:
+    """
+    Return *given* as the bytes of one frame; raise `TypeError` if it is neither text nor bytes.
+
+    Half of a surrogate pair becomes bytes that are not UTF-8, which the next rung refuses with a rule.
+    """
+    if isinstance(given, bytes):
+        return given
+    if isinstance(given, str):
+        return given.encode("utf-8", "surrogatepass")
+    if isinstance(given, bytearray | memoryview):
+        return bytes(given)
+    raise TypeError(f"a frame is str or bytes (or bytearray, memoryview), not {type(given).__name__}")
 
 
 def one_line(frame: bytes) -> bytes:

@@ -12,6 +12,7 @@ from assay.contracts.look_alikes import Keys
 from assay.engine.budget import Budget
 from assay.engine.compiled import Compiled, compile_schema
 from assay.engine.fault import Faults
+from assay.engine.formats import BASE64
 from assay.rules import broken, violation
 from assay.spec.methods import Method, methods, revisions_of
 from assay.spec.notation import Schema
@@ -29,8 +30,8 @@ _DEFINED_ERRORS: dict[str, dict[int, str]] = {
     },
 }
 
-# Requests that may be answered by asking back, in the revisions where results say what they are.
-_MAY_ASK_BACK = frozenset({"tools/call", "prompts/get", "resources/read"})
+MAY_ASK_BACK = frozenset({"tools/call", "prompts/get", "resources/read"})
+"""Requests that may be answered by asking back, in the revisions where results say what they are."""
 
 
 class Definition:
@@ -71,6 +72,10 @@ class Definition:
             self._meta = _keys(self._named())
         return self._meta
 
+    def defines(self, name: str) -> bool:
+        """Return whether an object of this definition has a member *name*."""
+        return name in self._both()[0].defined
+
     def has_plain_meta(self, meta: dict[str, Any]) -> bool:
         """Whether no member of *meta*, the `_meta` of such an object, is another spelling of a defined one."""
         return self._both()[1].is_plain(meta)
@@ -96,11 +101,15 @@ class Definition:
             rule, faults = "protocol/format", self._strict.explained(instance, budget, at=at)
         else:
             faults = self._loose.explained(instance, budget, at=at)
-        hint = self.hint(instance, revision, budget) if rule != "protocol/format" else None
+        hint = self._newer(instance, revision, budget) if rule != "protocol/format" else None
         return list(self._violations(rule, faults, revision, hint)), faults.more
 
     def hint(self, instance: Any, revision: str, budget: Budget) -> str:
-        """Where to look it up; and if a newer revision would have it so, that one: servers often run ahead."""
+        """Where to look it up; and if a newer revision would have it so, that one."""
+        return self._newer(instance, revision, budget) or _look_up(revision, self.name)
+
+    def _newer(self, instance: Any, revision: str, budget: Budget) -> str | None:
+        """That a newer revision would have it so, if one does: servers often run ahead."""
         for newer in REVISIONS[REVISIONS.index(revision) + 1 :]:
             schema = protocol_schema(newer, errata=self._errata)
             if self.name not in schema.definitions:
@@ -108,11 +117,25 @@ class Definition:
             validator = schema.validator(self.name, self._part)
             if budget.affords(validator, instance) and validator.is_valid(instance):
                 return f"{newer} has it so, but {revision} is what was agreed: send what that one has."
-        return f"`assay schemas show {revision} {self.name}` prints what is wanted."
+        return None
 
     def _violations(self, rule: str, faults: Faults, revision: str, hint: str | None) -> Iterator[Violation]:
         for fault in faults.distinct():
-            yield broken(rule, fault, revision=revision, detail=self.name, hint=hint)
+            told = hint
+            if told is None and rule != "protocol/format":
+                told = _look_up(revision, _definition_of(fault.schema_at) or self.name)
+            kind = "protocol/base64" if rule == "protocol/format" and fault.expected == BASE64 else rule
+            yield broken(kind, fault, revision=revision, detail=self.name, hint=told)
+
+
+def _look_up(revision: str, name: str) -> str:
+    return f"`assay schemas show {revision} {name}` prints what is wanted."
+
+
+def _definition_of(schema_at: str) -> str | None:
+    """The definition that a place in a schema is in, ``#/$defs/Tool/required``; None for the schema as a whole."""
+    head, _, rest = schema_at.partition("/$defs/")
+    return rest.partition("/")[0] or None if head == "#" else None
 
 
 class Entry:
@@ -165,6 +188,10 @@ class Judge:
         # Of the name only as much is kept as is needed to recognise it: it is the peer's, and may be a megabyte.
         return Entry(party, name[:100], self, None, self._schema)
 
+    def knows(self, method: str) -> bool:
+        """Whether this revision has *method*, for whichever party and kind."""
+        return method in methods(self.revision)
+
     def definition(self, name: str) -> Definition:
         """What judges a value by the definition *name*."""
         if name not in self._cache:
@@ -184,7 +211,7 @@ class Judge:
             return "CreateTaskResult" if as_task else None
         if self.revision < "2026-07-28" or kind == "complete" or not isinstance(kind, str):
             return known.result
-        return "InputRequiredResult" if kind == "input_required" and method in _MAY_ASK_BACK else "Result"
+        return "InputRequiredResult" if kind == "input_required" and method in MAY_ASK_BACK else "Result"
 
     def check_params(self, entry: Entry, message: dict[str, Any], budget: Budget) -> tuple[list[Violation], int]:
         """What is wrong with the params of a request or notification."""
@@ -220,11 +247,11 @@ class Judge:
         kind = result.get("resultType")
         if self.revision < "2026-07-28" or kind == "complete" or not isinstance(kind, str):
             return
-        if kind != "input_required" or method not in _MAY_ASK_BACK:
+        if kind != "input_required" or method not in MAY_ASK_BACK:
             yield violation(
                 "protocol/result-type",
                 "/result/resultType",
-                expected='"complete" or "input_required"' if method in _MAY_ASK_BACK else '"complete"',
+                expected='"complete" or "input_required"' if method in MAY_ASK_BACK else '"complete"',
                 found=f'"{kind[:40]}"',
                 revision=self.revision,
             )

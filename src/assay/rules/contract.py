@@ -2,15 +2,15 @@
 
 from typing import Final
 
-from assay.rules.rule import BASIC, HTTP, OURS, QUARANTINE, REFUSE, REPORT, TOOLS, Row
+from assay.rules.rule import BASIC, HTTP, OURS, QUARANTINE, REFUSE, REPORT, TASKS, TOOLS, Row
 
 ROWS: Final[tuple[Row, ...]] = (
     (
         "contract/input",
         "The arguments of a call keep to the tool's inputSchema.",
-        "The tool would fail, or do something else than was meant.",
+        "The tool would fail, or do something that was not meant.",
         TOOLS,
-        "Mend the argument that is named; tools/list has the schema.",
+        "Correct the named argument; tools/list has the schema.",
         REFUSE,
         "INVALID_TOOL_INPUT",
         '{"limit":"ten"} where limit is an integer',
@@ -36,6 +36,17 @@ ROWS: Final[tuple[Row, ...]] = (
         '{"content":[]} from a tool that has an outputSchema',
     ),
     (
+        "contract/task-support",
+        "A call runs as a task if the tool requires it, and does not if the tool forbids it (2025-11-25).",
+        "The server refuses the call with -32601.",
+        TASKS,
+        "Look at execution.taskSupport of the tool: without it tasks are forbidden.",
+        REPORT,
+        "INVALID_TOOL_INPUT",
+        'params.task in a call of a tool without "execution"',
+        REFUSE,
+    ),
+    (
         "contract/unknown-tool",
         "A call names a tool that the server has listed.",
         "The server will refuse it.",
@@ -47,10 +58,10 @@ ROWS: Final[tuple[Row, ...]] = (
     ),
     (
         "contract/set-aside",
-        "A call does not name a tool that was set aside from the list.",
-        "Nobody was told of it, and neither its arguments nor its results could be judged.",
+        "A call does not name a tool that was quarantined from the list.",
+        "The client never saw it in a list, and neither its arguments nor its results could be judged.",
         f"{OURS}; {TOOLS}",
-        "Use a tool of the list. The server's author is to mend the schema for which it was set aside.",
+        "Use a tool of the list. The server's author has to correct the schema for which it was quarantined.",
         REFUSE,
         "UNKNOWN_TOOL",
         '{"name":"search"} after a list in which the schema of search does not compile',

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from assay.rules.rule import BASIC, OURS, REFUSE, Row
+from assay.rules.rule import BASIC, OURS, REFUSE, REPORT, Row
 
 ROWS: Final[tuple[Row, ...]] = (
     (
@@ -46,9 +46,20 @@ ROWS: Final[tuple[Row, ...]] = (
         '{"jsonrpc":"2.0","id":null,"method":"ping"}',
     ),
     (
+        "envelope/null-id",
+        "Up to 2025-06-18 an error has the id of its request, and not null.",
+        "JSON-RPC demands null where a request could not be read, and the schema of these revisions forbids it.",
+        "JSON-RPC 2.0, 5; " + BASIC,
+        "Send the id of the request, unless it could not be read.",
+        REPORT,
+        "INVALID_ENVELOPE",
+        '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}',
+        REFUSE,
+    ),
+    (
         "envelope/method",
         "A request or notification names its method in a string that is not empty.",
-        "Without it nobody knows what is asked.",
+        "Without it the other side cannot tell what is asked.",
         "JSON-RPC 2.0, 4",
         "Send the method's name as a string.",
         REFUSE,
@@ -100,7 +111,7 @@ ROWS: Final[tuple[Row, ...]] = (
         "A result is an object.",
         "Every result of MCP is an object, so that it can carry _meta and grow.",
         BASIC,
-        "Answer with an object; an empty one if there is nothing to say.",
+        "Answer with an object; an empty one if there is nothing to return.",
         REFUSE,
         "INVALID_ENVELOPE",
         '{"jsonrpc":"2.0","id":1,"result":"done"}',

@@ -33,7 +33,7 @@ class Change:
 
 
 def changes(old: str, new: str, *, errata: bool = True) -> list[Change]:
-    """The changes from revision *old* to *new*, sorted by definition and field; KeyError for an unknown revision."""
+    """The changes from revision *old* to *new*, sorted by definition and field; ValueError for an unknown revision."""
     comparison = _Comparison(protocol_schema(old, errata=errata), protocol_schema(new, errata=errata))
     names = sorted({*comparison.old.definitions, *comparison.new.definitions})
     return [change for name in names for change in comparison.definition(name)]

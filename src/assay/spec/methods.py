@@ -95,7 +95,7 @@ _TABLE: Final = """
 
 @cache
 def methods(revision: str) -> Mapping[str, Method]:
-    """Every method of *revision* by its name; KeyError for an unknown revision."""
+    """Every method of *revision* by its name; ValueError for an unknown revision."""
     position(revision)
     return MappingProxyType({method.name: method for method in _methods() if revision in method.revisions})
 

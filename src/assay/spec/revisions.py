@@ -30,8 +30,8 @@ def handshake(revision: str) -> bool:
 
 
 def position(revision: str) -> int:
-    """The number of *revision* in the order of dates, from 1; KeyError with the known ones for any other text."""
+    """The number of *revision* in the order of dates, from 1; ValueError with the known ones for any other value."""
     try:
         return REVISIONS.index(revision) + 1
     except ValueError:
-        raise KeyError(f"there is no revision {revision!r}; there are {', '.join(REVISIONS)}") from None
+        raise ValueError(f"there is no revision {revision!r}; there are {', '.join(REVISIONS)}") from None

@@ -114,7 +114,7 @@ class ProtocolSchema:
 @cache
 def protocol_schema(revision: str, *, errata: bool = True) -> ProtocolSchema:
     """
-    The schema of *revision*; KeyError naming the known ones for any other text.
+    The schema of *revision*; ValueError naming the known ones for any other text.
 
     The official files contain slips. They are corrected unless *errata* is false; then every verdict is that of the
     files, to the letter.

@@ -14,7 +14,7 @@ from assay.edges.guard.refusals import addressed, explained
 from assay.edges.http.events import PING, Event, event
 from assay.edges.http.heads import visible
 from assay.edges.http.replies import error_body
-from assay.edges.http.statuses import status_of
+from assay.edges.http.statuses import is_ignored, status_of
 from assay.errors import CanonicalError
 from assay.guard.guard import Move
 from assay.ladder import syntax
@@ -120,6 +120,8 @@ class Turn:
     def _refused(self, verdict: Verdict, answer: bytes | None) -> Told:
         if verdict.kind == "blank":
             return Told(400, error_body("PARSE_ERROR", "there is no message in the body"))
+        if answer is None and is_ignored(verdict):
+            return Told(202, b"")
         if answer is None:
             # A notification, or an answer. Never 404, which in a session says that it is gone.
             return Told(400, _refusal(verdict))
@@ -259,7 +261,7 @@ class Turn:
     def _heard(self, frame: bytes) -> Move:
         """A message of the server's."""
         verdict, move = self.talk.overseer.hear(_SERVER, frame)
-        if verdict.method == "server/discover" and verdict.kind == "result" and verdict.findings is None:
+        if verdict.method == "server/discover" and verdict.kind == "result" and verdict.accepted:
             # A revision that has no such method leaves its result unjudged, so that it may say anything.
             self.speaks = versions_of(verdict.value) or None
         for part in verdict.parts or (verdict,):

@@ -27,6 +27,8 @@ from assay.guard.failure import log_once
 from assay.guard.guard import Move, Settled, line
 from assay.guard.outbound import is_stateless, stateless_headers
 from assay.guard.outline import outline
+from assay.ladder import syntax
+from assay.limits import DEEPEST
 from assay.side import Id
 from assay.verdict import Exchange, Party, Verdict
 
@@ -296,7 +298,7 @@ class Remote:
 
     async def _send(self, verdict: Verdict, frame: bytes) -> None:
         stateless = is_stateless(verdict.value, verdict.revision) if isinstance(verdict.value, dict) else False
-        headers = stateless_headers(verdict.value, _params(verdict)) if stateless else None
+        headers = stateless_headers(_sent(verdict), _params(verdict)) if stateless else None
         requests = _requests(verdict)
         exchanges = tuple(each for each in requests if self._guard.conversation.is_open(each))
         if exchanges:
@@ -534,6 +536,13 @@ def _requests(verdict: Verdict) -> tuple[Exchange, ...]:
     """The requests in a message, which may be a batch."""
     heard = verdict.parts if verdict.kind == "batch" else (verdict,)
     return tuple(each.exchange for each in heard if each.kind == "request" and each.exchange is not None)
+
+
+def _sent(verdict: Verdict) -> Any:
+    """The message that goes to the server: without the slips that were mended in it."""
+    if verdict.onward is None or not any(each.action == "repair" for each in verdict.violations):
+        return verdict.value
+    return syntax.read(verdict.onward, DEEPEST)
 
 
 def _params(verdict: Verdict) -> Any:
