@@ -127,6 +127,17 @@ def test_an_event_that_was_not_judged_is_not_known_again_as_a_message(enforcing:
     assert b"sampling" not in guard.ask("GET", headers={**headers, "last-event-id": "5-4"}).body
 
 
+def test_an_event_whose_name_has_blanks_around_it_is_judged_as_a_message(enforcing: Where) -> None:
+    """Some clients take no notice of them: what they would read must be judged, and good answers must arrive."""
+    guard, liar = enforcing
+    headers = guard.session(REVISION)
+    named = b"event:  message \ndata: " + frame_of(result(CALL, ANSWER)) + b"\n\n"
+    liar.script = answering(lambda _, peer: peer.events(named))
+    [event] = guard.post(CALL, headers).events()
+    assert json.loads(event["data"]) == result(CALL, ANSWER)
+    assert event["event"] == "message"
+
+
 def test_a_judged_event_comes_again_only_to_who_asks_for_it_again(enforcing: Where) -> None:
     """On any other stream the same answer is a second one."""
     guard, liar = enforcing
