@@ -15,6 +15,8 @@ from assay.verdict import Party, Violation
 
 REVISION_KEY = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
+LEVEL_KEY = "io.modelcontextprotocol/logLevel"
+SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
 
 Phase = Literal["new", "initializing", "negotiated", "operating", "stateless"]
 

@@ -19,6 +19,7 @@ from assay.policy import Policy
 from assay.render import shown_id
 from assay.side import Id, Side, undeclared
 from assay.spec.revisions import handshake
+from assay.stateless import Stateless
 from assay.tasks import Tasks, is_task
 from assay.verdict import Exchange, Kind, Party, Violation
 
@@ -47,6 +48,7 @@ class Memory:
         self.tools = Tools(limits.tools, limits.contract_bytes) if tools is None else tools
         self.sides = {party: Side(party, limits, self.lifecycle.judge) for party in Party}
         self._tasks = Tasks(self.sides, limits)
+        self._stateless = Stateless(self.sides[Party.CLIENT], whole=revision is None)
         self._goes_beyond = False
         """Whether a request without handshake has declared an extension: what the server then sends may be of it."""
         self._settle()
@@ -114,6 +116,7 @@ class Memory:
 
     def asked(self, exchange: Exchange, message: dict[str, Any]) -> None:
         """A request has passed, at a time when it may decide the era."""
+        self._stateless.asked(exchange, message)
         if exchange.method == "initialize" and exchange.asker is Party.CLIENT:
             if self.lifecycle.phase not in {"new", "stateless"}:
                 return
@@ -165,7 +168,8 @@ class Memory:
     def check_note(self, side: Side, method: str, params: Mapping[str, Any], judge: Judge) -> list[Violation]:
         """What is wrong with a notification by what was said before."""
         check = _CHECKED.get(method)
-        return list(check(self, side, params, judge)) if check else []
+        found = list(check(self, side, params, judge)) if check else []
+        return found + self._stateless.check_note(side.party, method, params, judge.revision)
 
     def _check_cancel(self, side: Side, params: Mapping[str, Any], judge: Judge) -> Iterator[Violation]:
         """
@@ -207,6 +211,7 @@ class Memory:
 
     def noted(self, side: Side, method: str, params: Mapping[str, Any], judge: Judge) -> Exchange | None:
         """A notification has passed; the exchange that it concerns, if any."""
+        self._stateless.noted(method, params)
         effect = _NOTED.get(method)
         return effect(self, side, params, judge) if effect else None
 
@@ -282,6 +287,7 @@ class Memory:
         found += faults
         if any(each.stops for each in self._decided(faults, exchange.tool)):
             return more
+        found += self._stateless.check_result(exchange, result)
         return self._check_promise(exchange, result, found, budget)
 
     def _decided(self, faults: list[Violation], tool: str | None) -> list[Violation]:
@@ -321,6 +327,7 @@ class Memory:
                 self.refused()
             return
         result = message["result"]
+        self._stateless.answered(exchange, result)
         if exchange.as_task:
             self._tasks.started(exchange, result)
             return
@@ -347,6 +354,7 @@ class Memory:
         server.tokens.clear()
         server.garbage = 0
         self._tasks.renew()
+        self._stateless.renew()
         self.tools.changed()
 
     def _negotiated(self, _: Exchange, result: dict[str, Any], __: Found) -> None:

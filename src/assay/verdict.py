@@ -224,6 +224,12 @@ class Exchange:
     """What an answer needs of the request: the tool called, whether a list goes on, the task asked about."""
     declared: frozenset[str] | None = None
     """What the client can do, where each request says so (2026-07-28)."""
+    level: int | None = None
+    """The rank of the log messages that it asks for, where each request says so (2026-07-28)."""
+    scope: str | None = None
+    """The cacheScope of the page before the one that it asks for, if that is known (2026-07-28)."""
+    alone: bool = False
+    """Whether all that is said about it, and nothing else, is heard here: over HTTP without a session (2026-07-28)."""
     as_task: bool = False
     """Whether it asks to be run as a task, and so is answered by one."""
     state: Literal["open", "answered", "cancelled", "timed-out"] = "open"
