@@ -72,13 +72,17 @@ class Backtracking:
         return True
 
     def _matcher(self, steps: int) -> jsonschema_rs.Validator:
-        patterns = stepping_back(self._pattern_size, steps)
+        patterns = stepping_back(self._pattern_size, self._pattern_size, steps)
         return jsonschema_rs.validator_for({"pattern": self.pattern}, pattern_options=patterns, offline=True, mask="…")
 
 
-def stepping_back(pattern_size: int, steps: int = STEPS_BACK[-1]) -> jsonschema_rs.FancyRegexOptions:
+def stepping_back(
+    pattern_size: int, automaton_size: int, steps: int = STEPS_BACK[-1]
+) -> jsonschema_rs.FancyRegexOptions:
     """How patterns are matched that may step back; those that need not are matched in linear time all the same."""
-    return jsonschema_rs.FancyRegexOptions(backtrack_limit=steps, size_limit=pattern_size, dfa_size_limit=pattern_size)
+    return jsonschema_rs.FancyRegexOptions(
+        backtrack_limit=steps, size_limit=pattern_size, dfa_size_limit=automaton_size
+    )
 
 
 def undecided(
