@@ -5,9 +5,11 @@ from typing import Any, Literal
 import orjson
 import pytest
 
+from assay.conversation import Conversation, Facts
 from assay.limits import Limits
 from assay.policy import Policy
 from assay.spec.revisions import REVISIONS
+from assay.verdict import Party
 from talk import (
     ALL_SERVER,
     SEARCH,
@@ -341,3 +343,91 @@ def test_a_call_made_as_a_task_is_answered_by_the_task_and_its_payload_held_to_t
     good(talk.client(request(2, "tasks/result", {"taskId": "t"})))
     verdict = talk.server(result(2, {**TEXT, "structuredContent": {"hits": "many"}}))
     assert [each.at for each in verdict.violations] == ["/result/structuredContent/hits"]
+
+
+# ── what is judged in part ───────────────────────────────────────────────────────────────────────────────────────────
+
+SLOW = r"(?=a)a*a*a*a*b"
+"""Nobody can tell in bounded time whether a long row of `a` matches it."""
+
+
+def slow(**more: Any) -> Talk:
+    schema = {"type": "object", "properties": {"text": {"pattern": SLOW}, "limit": {"type": "integer"}}}
+    return Talk(**more).opened().listed({"name": "slow", "inputSchema": schema, "outputSchema": schema})
+
+
+@pytest.mark.parametrize("mode", ["enforce", "audit"])
+def test_a_text_that_a_pattern_cannot_decide_passes_with_a_report_and_the_rest_is_judged(
+    mode: Literal["enforce", "audit"],
+) -> None:
+    talk = slow(mode=mode)
+    good(talk.client(call(1, "slow", {"text": "aab"})))
+    good(talk.server(result(1, {"content": [], "structuredContent": {"text": "ab"}})))
+    assert rules(talk.client(call(2, "slow", {"text": "a"}))) == ["contract/input"]
+    verdict = talk.client(call(3, "slow", {"text": "a" * 5_000, "limit": 5}))
+    assert [(each.rule, each.action) for each in verdict.violations] == [("contract/unjudged", "report")]
+    assert SLOW in verdict.violations[0].expected
+    assert verdict.onward is verdict.frame
+    verdict = talk.server(result(3, {"content": [], "structuredContent": {"text": "a" * 5_000}}))
+    assert rules(verdict) == ["contract/unjudged"]
+    assert verdict.onward is verdict.frame
+    verdict = talk.client(call(4, "slow", {"text": "a" * 5_000, "limit": "five"}))
+    assert [(each.rule, each.at) for each in verdict.violations] == [
+        ("contract/input", "/params/arguments/limit"),
+        ("contract/unjudged", "/params/arguments"),
+    ]
+
+
+def test_under_a_strict_policy_a_text_that_a_pattern_cannot_decide_is_refused_each_time() -> None:
+    talk = slow(policy=Policy(strict=True))
+    for ident in (1, 2):
+        verdict = talk.client(call(ident, "slow", {"text": "a" * 5_000}))
+        assert [(each.rule, each.action) for each in verdict.violations] == [("contract/unjudged", "refuse")]
+    good(talk.client(call(3, "slow", {"text": "ab"})))
+
+
+@pytest.mark.parametrize(
+    "reference", ["https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema#"]
+)
+def test_a_tool_that_takes_a_schema_lives_and_what_else_it_takes_is_judged(reference: str) -> None:
+    schema = {"type": "object", "properties": {"schema": {"$ref": reference}, "name": {"type": "string"}}}
+    talk = Talk().opened()
+    good(talk.client(request(1, "tools/list")))
+    verdict = talk.server(result(1, {"tools": [{"name": "add", "inputSchema": schema}]}))
+    assert [(each.rule, each.action, each.at) for each in verdict.violations] == [
+        ("contract/remote-ref", "report", "/result/tools/0/inputSchema/properties/schema/$ref")
+    ]
+    assert verdict.onward is verdict.frame
+    good(talk.client(call(2, "add", {"schema": {"type": "string"}, "name": "a"})))
+    assert rules(talk.client(call(3, "add", {"schema": {}, "name": 5}))) == ["contract/input"]
+
+
+HEADED = {"type": "object", "properties": {"limit": {"type": "number", "x-mcp-header": "Limit"}}}
+
+
+@pytest.mark.parametrize(
+    ("facts", "policy", "action"),
+    [
+        pytest.param(Facts("http"), None, "quarantine", id="http"),
+        pytest.param(Facts(), None, "report", id="stdio"),
+        pytest.param(Facts(), Policy(strict=True), "quarantine", id="strict"),
+        pytest.param(Facts("http"), Policy({"contract/header": "pass"}), "report", id="passed"),
+    ],
+)
+def test_a_header_on_a_number_takes_its_tool_away_only_over_http(
+    facts: Facts, policy: Policy | None, action: str
+) -> None:
+    """2026-07-28, server/tools: clients over HTTP leave such a tool out; over other transports nothing is asked."""
+    conversation = Conversation(revision="2026-07-28", policy=policy)
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    good(conversation.hear(Party.CLIENT, orjson.dumps(request(1, "tools/list", {"_meta": meta})), facts))
+    tools = [SEARCH, {"name": "headed", "inputSchema": HEADED}]
+    listed = {"tools": tools, "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+    verdict = conversation.hear(Party.SERVER, orjson.dumps(result(1, listed)))
+    assert [(each.rule, each.action) for each in verdict.violations] == [("contract/header", action)]
+    assert verdict.onward is not None
+    handed_on = [tool["name"] for tool in orjson.loads(verdict.onward)["result"]["tools"]]
+    assert handed_on == (["search"] if action == "quarantine" else ["search", "headed"])

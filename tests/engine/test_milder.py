@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from assay.engine.admission import compile_untrusted
 from assay.engine.compiled import Compiled
 from assay.engine.limits import Refusal
-from assay.engine.milder import without
+from assay.engine.milder import strictly, without
 from assay.engine.outline import Outline, outlined
 
 UNKNOWN = "a$"
@@ -172,3 +172,25 @@ def test_a_pattern_that_no_engine_takes_is_left_out_with_its_place(pattern: str)
     [fault] = compiled.faults({"a": "longer", "b": {}}).listed
     assert (fault.at, fault.schema_at) == ("/a", "#/properties/a/maxLength")
     assert not compiled.is_valid({"b": 5})
+
+
+@pytest.mark.parametrize(
+    ("pattern", "spelt"),
+    [
+        ("a]", r"a\]"),
+        ("[]a]]}", r"[]a]\]\}"),
+        (r"^[^\]]{1,3}\]$", r"^[^\]]{1,3}\]$"),
+        (r"\p{L}(?:a|b)+?", r"\p{L}(?:a|b)+?"),
+    ],
+)
+def test_a_lone_bracket_or_brace_is_escaped(pattern: str, spelt: str) -> None:
+    assert strictly(pattern) == spelt
+
+
+@pytest.mark.parametrize("draft", DRAFTS)
+def test_a_pattern_with_a_lone_bracket_is_judged_by_in_every_draft(draft: str) -> None:
+    """The engine refuses it up to draft 7."""
+    compiled = compile_untrusted({"$schema": draft, "properties": {"a": {"pattern": "^(?!b)[a-z]]$"}}})
+    assert isinstance(compiled, Compiled)
+    assert compiled.is_valid({"a": "a]"})
+    assert [each.at for each in compiled.faults({"a": "b]"}).listed] == ["/a"]

@@ -5,7 +5,7 @@ The engine has no limits of its own, and some schemas of a kilobyte stall or cra
 neither. No I/O; nothing is fetched.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import jsonschema_rs
@@ -15,7 +15,7 @@ from assay.engine.broken import allowed, found_at, found_pattern
 from assay.engine.compiled import PATTERN_SIZE, Compiled, Options, options
 from assay.engine.cost import Measure, check_cost
 from assay.engine.limits import Refusal, SchemaLimits
-from assay.engine.milder import Regex, left_out, regexes, without
+from assay.engine.milder import Regex, left_out, regexes, strictly, without
 from assay.engine.outline import Outline, outlined
 from assay.engine.pointers import escaped
 from assay.engine.wording import name
@@ -74,49 +74,100 @@ def _sorted_out(
 ) -> Compiled | Refusal:
     """A schema of which some patterns are not linear, or no patterns at all, or some references lead elsewhere."""
     outline = surveyed.outline
-    size = surveyed.pattern_size(limits)
-    kinds = {text: _kind(text, size) for text in {regex.text for regex in regexes(outline)}}
-    stepping = [kind for kind in kinds.values() if isinstance(kind, Backtracking)]
-    useless = {text for text, kind in kinds.items() if kind is None}
+    patterns = _Patterns(outline, surveyed.pattern_size(limits), limits)
+    useless = {text for text, kind in patterns.kinds.items() if kind is None}
     refused = foreign + [_no_pattern(regex) for regex in regexes(outline) if regex.text in useless]
     if refused and not partly:
         return refused[0]
-    settings = options(formats=formats, pattern_size=size, backtracking=bool(stepping))
-    usable = _less(outline, useless, settings, limits) if refused else _compiled(surveyed, settings)
+    stepping = patterns.stepping()
+    settings = patterns.settings(formats=formats, backtracking=bool(stepping))
+    if refused or patterns.instead:
+        usable = _less(outline, _Less(useless, patterns.instead, settings, limits))
+    else:
+        usable = _compiled(surveyed, settings)
     if not isinstance(usable, Refusal):
         usable.left_out = tuple(refused)
         if stepping:
             # Made when a text cannot be decided, since most always can.
-            rest = useless | {each.pattern for each in stepping}
-            plain = options(formats=formats, pattern_size=size)
+            less = _Less({*useless, *stepping}, patterns.instead, patterns.settings(formats=formats), limits)
             document = outline.document
-            usable.steps_back(stepping, lambda: _again(document, rest, plain, limits))
+            usable.steps_back(list(stepping.values()), lambda: _again(document, less))
     return usable
 
 
-def _less(outline: Outline, patterns: Collection[str], settings: Options, limits: SchemaLimits) -> Compiled | Refusal:
-    """The schema without *patterns*, compiled."""
-    schema = without(outline, patterns)
+class _Less(NamedTuple):
+    """What is left out of a schema, what is spelt otherwise, and how the rest is compiled."""
+
+    patterns: Collection[str]
+    instead: Mapping[str, str]
+    settings: Options
+    limits: SchemaLimits
+
+
+def _less(outline: Outline, less: _Less) -> Compiled | Refusal:
+    """The schema without what is left out, compiled."""
+    schema = without(outline, less.patterns, less.instead)
     if schema is None:
         expected = "a schema that can be judged without what is not judged by"
         return Refusal("contract/schema-cost", "", expected, "a reference into it")
-    surveyed = _surveyed(schema, limits)
-    return surveyed if isinstance(surveyed, Refusal) else _compiled(surveyed, settings)
+    surveyed = _surveyed(schema, less.limits)
+    return surveyed if isinstance(surveyed, Refusal) else _compiled(surveyed, less.settings)
 
 
-def _again(schema: Any, patterns: Collection[str], settings: Options, limits: SchemaLimits) -> Compiled | Refusal:
+def _again(schema: Any, less: _Less) -> Compiled | Refusal:
     """The same, of a schema that was admitted before: its outline takes more room than it is worth keeping."""
-    surveyed = _surveyed(schema, limits)
-    return surveyed if isinstance(surveyed, Refusal) else _less(surveyed.outline, patterns, settings, limits)
+    surveyed = _surveyed(schema, less.limits)
+    return surveyed if isinstance(surveyed, Refusal) else _less(surveyed.outline, less)
 
 
-def _kind(pattern: str, size: int) -> Backtracking | bool | None:
-    """*pattern* if it may step back; True if it is linear, None if it is no regular expression, or too large a one."""
-    settings = options(formats=False, pattern_size=size)
-    if not isinstance(_made(lambda: jsonschema_rs.validator_for({"pattern": pattern}, **settings)), Refusal):
-        return True
-    stepping = _made(lambda: Backtracking(pattern, size))
-    return None if isinstance(stepping, Refusal) else stepping
+_SMALL = 64 << 10
+"""Bytes of an ordinary pattern, compiled: those of Pydantic and zod take less, but for a few with large repeats."""
+
+
+class _Patterns:
+    """The regular expressions of a schema, of which some are none, or not linear, or large."""
+
+    __slots__ = ("_draft", "_each", "_size", "instead", "kinds")
+
+    kinds: dict[str, Backtracking | bool | None]
+    """What each is: one that may step back; True if it is linear, None if it is none, or too large."""
+    instead: dict[str, str]
+    """How some of them are spelt for the engine."""
+
+    def __init__(self, outline: Outline, each: int, limits: SchemaLimits) -> None:
+        self._draft = outline.draft.uri
+        self._each = each
+        texts = {regex.text for regex in regexes(outline)}
+        large = sum(not self._compiles(text, options(formats=False, pattern_size=_SMALL)) for text in texts)
+        # What the small ones leave is for the large ones: together they take no more than they may.
+        rest = (limits.patterns - _SMALL * (len(texts) - large)) // max(1, large)
+        self._size = max(min(PATTERN_SIZE, rest), each)
+        self.kinds = {text: self._kind(text) for text in texts}
+        names = {regex.text for regex in regexes(outline) if regex.keyword != "pattern"}
+        self.instead = {text: strictly(text) for text, kind in self.kinds.items() if kind is None and text not in names}
+        self.instead = {text: spelt for text, spelt in self.instead.items() if text != spelt and self._kind(spelt)}
+        self.kinds |= {text: self._kind(spelt) for text, spelt in self.instead.items()}
+
+    def stepping(self) -> dict[str, Backtracking]:
+        """Those that may step back."""
+        return {text: kind for text, kind in self.kinds.items() if isinstance(kind, Backtracking)}
+
+    def settings(self, *, formats: bool = False, backtracking: bool = False) -> Options:
+        """How a schema with them is compiled."""
+        return options(formats=formats, backtracking=backtracking, pattern_size=self._size, automaton_size=self._each)
+
+    def _kind(self, text: str) -> Backtracking | bool | None:
+        if self._compiles(text, self.settings()):
+            return True
+        if not self._compiles(text, self.settings(backtracking=True)):
+            return None
+        stepping = _made(lambda: Backtracking(text, self._size))
+        return None if isinstance(stepping, Refusal) else stepping
+
+    def _compiles(self, text: str, settings: Options) -> bool:
+        # Up to draft 7 the metaschema has the engine look at patterns more closely, so that the draft matters.
+        alone = {"$schema": self._draft, "pattern": text}
+        return not isinstance(_made(lambda: jsonschema_rs.validator_for(alone, **settings)), Refusal)
 
 
 def _no_pattern(regex: Regex) -> Refusal:

@@ -188,15 +188,22 @@ def compile_schema(schema: Schema, *, at: str = "#", formats: bool = False) -> C
     return Compiled(schema, at, draft, options(formats=formats))
 
 
-def options(*, formats: bool, backtracking: bool = False, pattern_size: int = PATTERN_SIZE) -> Options:
-    """How validators are made: never fetching, `format` asserted or not whatever the draft, patterns bounded."""
+def options(
+    *, formats: bool, backtracking: bool = False, pattern_size: int = PATTERN_SIZE, automaton_size: int | None = None
+) -> Options:
+    """
+    How validators are made: never fetching, `format` asserted or not whatever the draft, patterns bounded.
+
+    *automaton_size* is for what is made of a pattern while it is matched, if that is not the same.
+    """
     patterns: jsonschema_rs.RegexOptions | jsonschema_rs.FancyRegexOptions
+    sizes = (pattern_size, automaton_size or pattern_size)
     if backtracking:
         from assay.engine.backtracking import stepping_back  # noqa: PLC0415 - few schemas have such patterns
 
-        patterns = stepping_back(pattern_size)
+        patterns = stepping_back(*sizes)
     else:
-        patterns = jsonschema_rs.RegexOptions(size_limit=pattern_size, dfa_size_limit=pattern_size)
+        patterns = jsonschema_rs.RegexOptions(size_limit=sizes[0], dfa_size_limit=sizes[1])
     known = {"formats": dict(FORMATS)} if formats else {}
     return {"offline": True, "validate_formats": formats, "pattern_options": patterns, **known}
 
