@@ -14,7 +14,9 @@ from http_client import BOTH, Answer, Service, call, frame_of, initialize, moder
 from lying_http import REVISION, SESSION, Liar, Peer, Received, good, guarding, lying, result
 
 from assay.auth.keys import new_key, written_hash
+from assay.conversation import Facts
 from assay.edges.guard.http_to_http.talks import REMEMBERED_BY_ALL, Stream, Talks, Who
+from assay.edges.guard.http_to_http.turn import Turn
 from assay.edges.guard.overseer import Oversight
 from assay.edges.http.section import Http
 from assay.edges.recorder import Recorder, Records
@@ -529,6 +531,21 @@ def test_without_sessions_every_request_may_have_the_same_id() -> None:
         talks.done(talk)
         used.add(talk.overseer)
     assert len(used) == 1
+
+
+@pytest.mark.parametrize("body", [b"", b"no", b'{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"no"}}'])
+def test_a_request_that_was_sent_away_may_come_again_with_its_id(body: bytes) -> None:
+    """Clients do so once they have signed in; a refusal with an error of JSON-RPC is heard as an answer."""
+    recorder = Recorder("http", "/mcp", Records(None))
+    watch = Watch(lambda _: None, lambda _: None, enforcing=True)
+    talks = Talks(Oversight(Terms("enforce", DEFAULT, 60.0), recorder, watch), Http(), lambda: 0.0)
+    talk = talks.alone(Who("anonymous", b""), "2025-11-25")
+    for _ in range(2):
+        turn = Turn(talk, patient=True, enforcing=True)
+        turn.hear(b'{"jsonrpc":"2.0","id":1,"method":"ping"}', Facts("http"))
+        assert turn.verdict is not None
+        assert turn.verdict.violations == ()
+        assert turn.refused(body, 401).status == 401
 
 
 def test_one_bound_for_the_events_of_all_sessions() -> None:

@@ -155,6 +155,9 @@ class Turn:
 
     def refused(self, content: bytes, status: int) -> Told:
         """What the client gets where the server refuses its request with a 4xx *status* and *content*."""
+        for each in self.due:
+            # A client that has signed in since then sends the same request again.
+            each.reusable = True
         if not content.strip():
             self.forget()
             return Told(status, b"")
