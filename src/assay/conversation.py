@@ -738,7 +738,7 @@ class Conversation:
         """
         allowed = self.revision == "2025-03-26" and self._profile.batches
         if not self._enforcing and not allowed and _answers(values):
-            # Whoever sent a batch is answered with one.
+            # A party that sent a batch may be answered with a batch.
             allowed = self._sides[party.other].irregular.answers_batch()
         if not allowed or not 0 < len(values) <= self.limits.batch_entries:
             return self._no_batch(party, frame, values, allowed, facts)
