@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from assay.engine.budget import Budget
 from assay.render import shown_id, usable_id
 from assay.side import Id, Side
+from assay.unjudged import loosely_read
 from assay.verdict import Exchange, Party, Verdict, Violation
 
 if TYPE_CHECKING:
@@ -81,9 +82,13 @@ def take_unreadable(memory: "Memory", party: Party, frame: bytes, rule: str) -> 
     shown = outline(frame, frame)
     # Of two ids the other party may read either.
     sure = rule not in _AMBIGUOUS or frame.count(b'"id"') == 1
-    if shown.asks and shown.id is not None and sure:
-        message = {"method": shown.method, "id": shown.id}
-        _ask(memory, side, frame, message, ambiguous=rule in _AMBIGUOUS and frame.count(b'"method"') != 1)
+    message: Any = {"method": shown.method, "id": shown.id} if shown.asks and shown.id is not None else None
+    if message is None and len(frame) <= memory.limits.frame_bytes:
+        value = loosely_read(frame)
+        message = value if isinstance(value, dict) and "method" in value and "id" in value else None
+    if message is not None and sure:
+        asked = {name: message[name] for name in ("method", "id")}
+        _ask(memory, side, frame, asked, ambiguous=rule in _AMBIGUOUS and frame.count(b'"method"') != 1)
     elif not shown.answers and frame.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
         side.irregular.unknown += 1
 
