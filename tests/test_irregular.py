@@ -6,6 +6,7 @@ import orjson
 import pytest
 
 from assay.limits import Limits
+from assay.spec.revisions import REVISIONS, handshake
 from assay.verdict import Party, Verdict
 from talk import (
     ALL_CLIENT,
@@ -56,6 +57,7 @@ MALFORMED = [
     pytest.param(b'{"jsonrpc":"2.0","id":7,"method":"ping",}', 7, {}, id="no-json"),
     pytest.param(b'{"jsonrpc":"2.0","id":7,"method":"ping","params":{"a":NaN}}', 7, {}, id="nan"),
     pytest.param(b'{"method":"tools/list","params":{"a":1,"a":2},"jsonrpc":"2.0","id":7}', 7, LIST, id="repeated-key"),
+    pytest.param(b'{"a":1,"a":2,"id":7,"method":"ping"}', 7, {}, id="repeated-key-first"),
     pytest.param(b'{"jsonrpc":"2.0","id":6,"id":7,"method":"ping"}', 6, {}, id="two-ids-first"),
     pytest.param(b'{"jsonrpc":"2.0","id":6,"id":7,"method":"ping"}', 7, {}, id="two-ids-last"),
     pytest.param(b'\xef\xbb\xbf{"jsonrpc":"2.0","id":7,"method":"ping"}', 7, {}, id="byte-order-mark"),
@@ -67,9 +69,10 @@ MALFORMED = [
 ]
 
 
+@pytest.mark.parametrize("revision", [revision for revision in REVISIONS if handshake(revision)])
 @pytest.mark.parametrize(("message", "ident", "answer"), MALFORMED)
-def test_an_answer_to_a_refused_request_is_not_blamed(message: Any, ident: Any, answer: dict[str, Any]) -> None:
-    talk = audited()
+def test_an_answer_to_a_refused_request_is_not_blamed(message: Any, ident: Any, answer: Any, revision: str) -> None:
+    talk = Talk(mode="audit").opened(revision)
     asked(talk, message)
     good(talk.server(result(ident, answer)))
 
@@ -81,7 +84,7 @@ def test_an_error_for_a_refused_request_is_not_blamed(message: Any, ident: Any, 
     good(talk.server(error(ident, -32600)))
 
 
-@pytest.mark.parametrize(("message", "ident", "answer"), [each for each in MALFORMED[:18] if each.id != "id-null"])
+@pytest.mark.parametrize(("message", "ident", "answer"), [each for each in MALFORMED[:19] if each.id != "id-null"])
 def test_an_error_without_an_id_may_answer_what_could_not_be_read(message: Any, ident: Any, answer: Any) -> None:
     """JSON-RPC 2.0, 5: the id is null if that of the request could not be detected."""
     talk = audited()
@@ -116,6 +119,13 @@ def test_a_second_answer_is_one_too_many(message: Any, ident: Any, answer: dict[
     asked(talk, message)
     good(talk.server(result(ident, answer)))
     assert not talk.server(result(ident, answer)).accepted
+
+
+def test_an_error_without_an_id_leaves_a_request_with_the_id_null_to_its_result() -> None:
+    talk = audited()
+    asked(talk, request(None, "tools/list"), b'{"jsonrpc":"2.0"')
+    good(talk.server(error(None, -32700)))
+    assert good(talk.server(result(None, LIST))).method == "tools/list"
 
 
 def test_requests_of_the_server_are_treated_alike() -> None:

@@ -253,6 +253,7 @@ def test_an_answer_that_never_comes_names_the_tool() -> None:
         ([], "a listed tool, but the list is empty"),
         (["a"], "a listed tool: a"),
         (["a", "b"], "a listed tool: a or b"),
+        (["a", "b", "c"], "a listed tool: a, b or c"),
         (["a", "b", "c", "d"], "one of 4 listed tools"),
         (["find_books"], "a listed tool, such as find_books"),
     ],

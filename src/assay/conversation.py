@@ -596,9 +596,11 @@ class Conversation:
         """The id and the faults of an answer, where its id is wrong only because that of the request was."""
         forwarded = self._sides[party.other].irregular
         known = irregular.key(frame, value, self._id_bytes)
-        if "id" in value and known in forwarded.requests:
+        waiting = len(forwarded.requests.get(known, ())) if "id" in value else 0
+        blank = "error" in value and value.get("id") is None
+        if waiting and not (blank and forwarded.unreadable > waiting):
             ident = known
-        elif "error" not in value or value.get("id") is not None or not forwarded.answers_unreadable():
+        elif not blank or not forwarded.answers_unreadable():
             return ident, faults
         return ident, tuple(each for each in faults if each.rule != "envelope/id")
 
@@ -746,7 +748,7 @@ class Conversation:
         """
         allowed = self.revision == "2025-03-26" and self._profile.batches
         if not self._enforcing and not allowed and _answers(values):
-            # Whoever sent a batch is answered with one.
+            # A party that sent a batch may be answered with a batch.
             allowed = self._sides[party.other].irregular.answers_batch()
         if not allowed or not 0 < len(values) <= self.limits.batch_entries:
             return self._no_batch(party, frame, values, allowed, facts)

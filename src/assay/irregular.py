@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from assay.engine.budget import Budget
 from assay.render import shown_id, usable_id
 from assay.side import Id, Side
+from assay.unjudged import loosely_read
 from assay.verdict import Exchange, Party, Verdict, Violation
 
 if TYPE_CHECKING:
@@ -81,9 +82,13 @@ def take_unreadable(memory: "Memory", party: Party, frame: bytes, rule: str) -> 
     shown = outline(frame, frame)
     # Of two ids the other party may read either.
     sure = rule not in _AMBIGUOUS or frame.count(b'"id"') == 1
-    if shown.asks and shown.id is not None and sure:
-        message = {"method": shown.method, "id": shown.id}
-        _ask(memory, side, frame, message, ambiguous=rule in _AMBIGUOUS and frame.count(b'"method"') != 1)
+    message: Any = {"method": shown.method, "id": shown.id} if shown.asks and shown.id is not None else None
+    if message is None and len(frame) <= memory.limits.frame_bytes:
+        value = loosely_read(frame)
+        message = value if isinstance(value, dict) and "method" in value and "id" in value else None
+    if message is not None and sure:
+        asked = {name: message[name] for name in ("method", "id")}
+        _ask(memory, side, frame, asked, ambiguous=rule in _AMBIGUOUS and frame.count(b'"method"') != 1)
     elif not shown.answers and frame.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
         side.irregular.unknown += 1
 
@@ -115,7 +120,7 @@ def _ask(memory: "Memory", side: Side, frame: bytes, value: dict[str, Any], *, a
 
 
 def _note(memory: "Memory", side: Side, value: dict[str, Any]) -> None:
-    """A notification has its effect although something is wrong with it; if it was meant as one."""
+    """Apply a notification that is malformed, or has an id: under audit it was forwarded."""
     method, params = value.get("method"), value.get("params")
     if isinstance(method, str) and method.startswith("notifications/"):
         memory.noted(side, method, params if isinstance(params, dict) else {}, side.judge)
@@ -131,7 +136,7 @@ def key(frame: bytes, value: dict[str, Any], most: int) -> Id:
         return ident
     from hashlib import blake2b  # noqa: PLC0415 - only for ids that are none
 
-    # Bytes, so that it is never taken for an id that somebody sent.
+    # Bytes, so that it never equals an id that a peer sent.
     return cast("Id", blake2b(repr(value.get("id")).encode(errors="replace"), digest_size=16).digest())
 
 
@@ -140,7 +145,7 @@ def promote(memory: "Memory", asker: Side, ident: Id, fits: Fits) -> None:
     Make the request that an answer with *ident* belongs to the open one of that id, if it is an irregular one.
 
     Several may have one id: then the oldest is taken that the answer is good for, so that neither is blamed for a
-    mistake of whoever asked.
+    mistake of the requester.
     """
     waiting = asker.irregular.requests.get(ident)
     if waiting is None:
@@ -175,7 +180,7 @@ def spell(answer: Verdict) -> None:
 
 
 def take_answer(memory: "Memory", exchange: Exchange, value: dict[str, Any]) -> None:
-    """A malformed answer has its effect although something is wrong with it, as far as whoever asked can read it."""
+    """Apply a malformed answer as far as the requester can read it: under audit it was forwarded."""
     result = value.get("result")
     if isinstance(result, dict) and "error" not in value:
         memory.answered(exchange, {"result": result}, [])

@@ -221,7 +221,9 @@ def _one_of(tools: Sequence[str]) -> str:
         return "a listed tool, but the list is empty"
     if len(tools) > _MOST_LISTED:
         return f"one of {len(tools):,} listed tools"
-    return f"a listed tool: {' or '.join(each[:60] for each in tools)}"
+    *before, last = (each[:60] for each in tools)
+    names = f"{', '.join(before)} or {last}" if before else last
+    return f"a listed tool: {names}"
 
 
 def set_aside(tool: str, revision: str) -> Violation:

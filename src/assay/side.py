@@ -16,7 +16,7 @@ class Irregular:
     """
     Refused requests of one party that were forwarded all the same, until they are answered.
 
-    They are no open requests: nobody is blamed if no answer comes.
+    They do not count as open requests: a missing answer to them is no violation.
     """
 
     __slots__ = ("_most", "batches", "count", "opening", "requests", "unknown", "unreadable")

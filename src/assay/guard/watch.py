@@ -330,7 +330,7 @@ def _line(verdict: Verdict, redactor: "Redactor", *, enforcing: bool) -> str:
 
 
 def _further(verdict: Verdict, redactor: "Redactor") -> Iterator[str]:
-    """What else differs from a lock, and why each further entry is quarantined: somebody has to review each."""
+    """What else differs from a lock, and why each further entry is quarantined: an operator reviews each."""
     from assay.console.plain import plain  # noqa: PLC0415 - as above
 
     told = {verdict.violations[0].entry}

@@ -50,7 +50,7 @@ ROWS: Final[tuple[Row, ...]] = (
         "A method outside the specification belongs to an extension, where it is not known what was declared.",
         "It may have been declared elsewhere: in another session, or in a server/discover that is not repeated.",
         VERSIONING,
-        "Nothing, if the method is meant. Who does not know it answers -32601.",
+        "Nothing, if the method is meant. The other side answers -32601 if it does not know the method.",
         REPORT,
         "METHOD_NOT_FOUND",
         '{"jsonrpc":"2.0","id":1,"method":"acme/search"} in 2026-07-28, before any server/discover',
