@@ -7,6 +7,8 @@ import pytest
 from http_client import SECONDS, Service, Wire, call, frame_of, modern, until
 from lying_http import Liar, Peer, Received, guarding, lying, result
 
+from assay.edges.guard.http_to_http.hearing import Hearing
+from assay.edges.guard.http_to_http.target import NoAnswerError
 from assay.spec.revisions import LATEST
 
 CALL = call(7, "search", {"words": "sea"}, LATEST)
@@ -92,3 +94,19 @@ def test_a_body_that_never_ends_is_passed_on_piece_by_piece(where: Where) -> Non
         wire.head()
         assert wire.chunk() == b'{"one":1}\n'
     assert gone.wait(SECONDS), "the server is told that nobody listens any more"
+
+
+def test_what_is_too_much_to_keep_goes_on_unjudged_and_is_told() -> None:
+    kept: list[int] = []
+    told: list[str] = []
+
+    def hold(count: int) -> None:
+        kept.append(count)
+        if count > 5:
+            raise NoAnswerError("too much at once")
+
+    hearing = Hearing(100, hold=hold, judge=lambda _: pytest.fail("there is nothing to judge"), unjudged=told.append)
+    for chunk in (b"12345", b"6", b"7" * 1000):
+        hearing.more(chunk)
+    hearing.end()
+    assert (kept, told) == ([5, 6, 0], ["too much at once"])

@@ -380,7 +380,8 @@ def test_a_session_that_the_server_forgot_is_begun_anew_as_the_client_began_it(t
         guard.open()
         answer = guard.ask(call(1))
         assert answer["error"]["code"] == LOST
-        assert "its session is gone: it answered 404" in answer["error"]["data"]["violations"][0]["found"]
+        assert "its session is gone: it answered 404" in reason_of(answer)
+        assert "Session not found" in reason_of(answer)
         assert guard.ask(call(2))["result"] == {"content": []}
         first, second = server.heard("initialize", 2)
         assert first.body == second.body
@@ -392,6 +393,7 @@ def test_a_session_that_the_server_forgot_is_begun_anew_as_the_client_began_it(t
         assert guard.rest() == []
         assert guard.ended() == 0
         assert server.heard("DELETE")[0].headers["mcp-session-id"] == "session-2"
+        assert ", 0 findings" in guard.log
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ def test_a_server_that_was_down_is_found_again_with_a_new_session(tmp_path: Path
         address = url.removeprefix("http://").removesuffix("/mcp")
         with serving(tmp_path, [each.replace("127.0.0.1:0", address) for each in ASSETS]):
             gone = guard.ask(request(3, "tools/call", listing))["error"]
-            assert "its session is gone: it answered 404" in gone["data"]["violations"][0]["found"]
+            assert "its session is gone: it answered 404" in gone["data"]["detail"]
             assert guard.ask(request(4, "tools/call", listing))["result"]["structuredContent"]["data"]["ok"]
             assert guard.rest() == []
             assert guard.ended() == 0

@@ -326,7 +326,7 @@ class Remote:
         except SessionGone as gone:
             await self._renew(gone)
         except Refused as refused:
-            await self._refuse(asked, refused)
+            self._refuse(asked.exchanges, refused)
         except Lost as lost:
             self._fail(asked.exchanges, lost)
         except Exception as error:
@@ -338,13 +338,13 @@ class Remote:
                 if self._asked.get(each.id) is asked:
                     del self._asked[each.id]
 
-    async def _refuse(self, asked: Asked, refused: Refused) -> None:
+    def _refuse(self, exchanges: Iterable[Exchange], refused: Refused) -> None:
         """What the server has refused by a status is answered with its reason; people are told, too."""
         revision = self._guard.conversation.revision
-        for each in filter(self._guard.conversation.is_open, asked.exchanges):
+        known = {name: value for name, value in refused.data.items() if name != "status"}
+        for each in list(filter(self._guard.conversation.is_open, exchanges)):
             self._note_refusal(each.method, refused.why)
-            known = {name: value for name, value in refused.data.items() if name != "status"}
-            await self._from_server(explained(refused.body, refused.status, each, revision, refused.why, known))
+            self._heard(explained(refused.body, refused.status, each, revision, refused.why, known))
 
     def _note_refusal(self, method: str, why: str) -> None:
         self._refused += 1
@@ -412,6 +412,9 @@ class Remote:
 
     async def _from_server(self, frame: bytes) -> None:
         await self._client.room()
+        self._heard(frame)
+
+    def _heard(self, frame: bytes) -> None:
         verdict, move = self._overseer.hear(_SERVER, frame)
         try:
             self._note_opening(verdict)
@@ -503,7 +506,9 @@ class Remote:
             if gone.session != self._dialogue.session or self._opened is None:
                 return
             why = f"its session is gone: {gone.why}"
-            self._fail_all(why)
+            # A server may end a session so, and is not to blame for what was open in it.
+            gone.why = why
+            self._refuse(self._guard.conversation.open_requests(_CLIENT), Refused(gone, b""))
             self._drop_all()
             frame, ident, before = self._opened
             try:
