@@ -14,6 +14,7 @@ from assay.engine.backtracking import Backtracking
 from assay.engine.broken import allowed, found_at, found_pattern
 from assay.engine.compiled import PATTERN_SIZE, Compiled, Options, options
 from assay.engine.cost import Measure, check_cost
+from assay.engine.dialects import DRAFT_4, DRAFT_7
 from assay.engine.limits import Refusal, SchemaLimits
 from assay.engine.milder import Regex, left_out, regexes, strictly, without
 from assay.engine.outline import Outline, outlined
@@ -42,8 +43,34 @@ def compile_untrusted(
     *schema* made ready to judge by, or why it is not. Raises nothing, whatever *schema* is.
 
     With *partly* what cannot be judged by is left out: a reference to another document, a pattern that no engine
-    takes. `Compiled.left_out` has it. What is left refuses nothing that the whole would accept.
+    takes. `Compiled.left_out` has it. What is left refuses nothing that the whole would accept. A schema that names no
+    draft, and is none of the draft that holds then, is judged by the one that it was written for, if there is one.
     """
+    usable = _usable(schema, formats, partly, limits)
+    if not partly or not isinstance(usable, Refusal) or usable.rule != "contract/schema":
+        return usable
+    return _of_an_older_draft(schema, formats, limits) or usable
+
+
+def _of_an_older_draft(schema: Any, formats: bool, limits: SchemaLimits) -> Compiled | None:
+    """
+    *schema*, which is none of 2020-12, by the older draft that it is one of.
+
+    Revisions up to 2025-06-18 name no draft that holds, and some clients read every schema by draft 7.
+    """
+    if not isinstance(schema, dict) or "$schema" in schema:
+        return None
+    for draft in (DRAFT_7, DRAFT_4):
+        usable = _usable({"$schema": draft.uri, **schema}, formats, True, limits)
+        if not isinstance(usable, Refusal):
+            expected = "a $schema, since this is no schema of 2020-12"
+            unnamed = Refusal("contract/unknown-dialect", "", expected, f"none; it is judged by {draft.name}")
+            usable.left_out = (unnamed, *usable.left_out)
+            return usable
+    return None
+
+
+def _usable(schema: Any, formats: bool, partly: bool, limits: SchemaLimits) -> Compiled | Refusal:
     surveyed = _surveyed(schema, limits)
     if isinstance(surveyed, Refusal):
         return surveyed
