@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import jsonschema_rs
 
-from assay.engine.backtracking import Backtracking
+from assay.engine.backtracking import COPIES, Backtracking
 from assay.engine.broken import allowed, found_at, found_pattern
 from assay.engine.compiled import PATTERN_SIZE, Compiled, Options, options
 from assay.engine.cost import Measure, check_cost
@@ -19,6 +19,7 @@ from assay.engine.limits import Refusal, SchemaLimits
 from assay.engine.milder import Regex, left_out, regexes, strictly, without
 from assay.engine.outline import Outline, outlined
 from assay.engine.pointers import escaped
+from assay.engine.prices import may_step_back
 from assay.engine.wording import name
 
 __all__ = ["Refusal", "SchemaLimits", "admit", "compile_untrusted", "too_long"]
@@ -154,7 +155,7 @@ _SMALL = 64 << 10
 class _Patterns:
     """The regular expressions of a schema, of which some are none, or not linear, or large."""
 
-    __slots__ = ("_draft", "_each", "_size", "instead", "kinds")
+    __slots__ = ("_draft", "_each", "_size", "_stepping_size", "instead", "kinds")
 
     kinds: dict[str, Backtracking | bool | None]
     """What each is: one that may step back; True if it is linear, None if it is none, or too large."""
@@ -165,11 +166,15 @@ class _Patterns:
         self._draft = outline.draft.uri
         self._each = each
         texts = {regex.text for regex in regexes(outline)}
-        large = sum(not self._compiles(text, options(formats=False, pattern_size=_SMALL)) for text in texts)
+        ordinary = options(formats=False, pattern_size=_SMALL)
+        small = {text for text in texts if self._compiles(text, ordinary)}
+        others = texts - small
         # What the small ones leave is for the large ones: together they take no more than they may.
-        rest = (limits.patterns - _SMALL * (len(texts) - large)) // max(1, large)
-        self._size = max(min(PATTERN_SIZE, rest), each)
-        self.kinds = {text: self._kind(text) for text in texts}
+        self._size = max(min(PATTERN_SIZE, (limits.patterns - _SMALL * len(small)) // max(1, len(others))), each)
+        # One that may step back can be compiled several times.
+        times = COPIES * max(1, sum(map(may_step_back, others)))
+        self._stepping_size = min(self._size, limits.patterns // times)
+        self.kinds = {**dict.fromkeys(small, True), **{text: self._kind(text) for text in others}}
         names = {regex.text for regex in regexes(outline) if regex.keyword != "pattern"}
         self.instead = {text: strictly(text) for text, kind in self.kinds.items() if kind is None and text not in names}
         self.instead = {text: spelt for text, spelt in self.instead.items() if text != spelt and self._kind(spelt)}
@@ -184,11 +189,9 @@ class _Patterns:
         return options(formats=formats, backtracking=backtracking, pattern_size=self._size, automaton_size=self._each)
 
     def _kind(self, text: str) -> Backtracking | bool | None:
-        if self._compiles(text, self.settings()):
-            return True
-        if not self._compiles(text, self.settings(backtracking=True)):
-            return None
-        stepping = _made(lambda: Backtracking(text, self._size))
+        if not may_step_back(text):
+            return self._compiles(text, self.settings()) or None
+        stepping = _made(lambda: Backtracking(text, self._stepping_size, self._draft))
         return None if isinstance(stepping, Refusal) else stepping
 
     def _compiles(self, text: str, settings: Options) -> bool:
