@@ -173,7 +173,7 @@ def test_a_list_full_of_patterns_is_not_compiled_at_once() -> None:
     ]
     talk = Talk().opened().listed(*tools)
     ready = sum(contract.ready for contract in talk.conversation.tools.known.values())
-    assert ready == 64
+    assert ready == 32
     assert rules(talk.client(call(1, "t299", {"a": "x" * 2000}))) == ["contract/input"]
     good(talk.client(call(2, "t299", {"a": "x"})))
 

@@ -431,3 +431,25 @@ def test_a_header_on_a_number_takes_its_tool_away_only_over_http(
     assert verdict.onward is not None
     handed_on = [tool["name"] for tool in orjson.loads(verdict.onward)["result"]["tools"]]
     assert handed_on == (["search"] if action == "quarantine" else ["search", "headed"])
+
+
+@pytest.mark.parametrize(
+    ("schema", "draft", "good_value", "bad_value"),
+    [
+        ({"type": "array", "items": [{"type": "string"}, {"type": "integer"}]}, "draft-07", ["a", 1], ["a", "b"]),
+        ({"type": "number", "minimum": 1, "exclusiveMinimum": True}, "draft-04", 2, 1),
+    ],
+)
+def test_a_schema_of_an_older_draft_that_does_not_say_so_is_judged_by_that_draft(
+    schema: dict[str, Any], draft: str, good_value: Any, bad_value: Any
+) -> None:
+    """Without `$schema` it counts as 2020-12, of which it is none; clients that read it by draft 7 can use it."""
+    talk = Talk().opened()
+    good(talk.client(request(1, "tools/list")))
+    tool = {"name": "old", "inputSchema": {"type": "object", "properties": {"a": schema}}}
+    verdict = talk.server(result(1, {"tools": [tool]}))
+    assert [(each.rule, each.action) for each in verdict.violations] == [("contract/unknown-dialect", "report")]
+    assert draft in verdict.violations[0].found
+    assert verdict.onward is verdict.frame
+    good(talk.client(call(2, "old", {"a": good_value})))
+    assert rules(talk.client(call(3, "old", {"a": bad_value}))) == ["contract/input"]

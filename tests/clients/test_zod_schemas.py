@@ -54,3 +54,14 @@ def test_every_type_can_be_judged_by(zod: dict[str, Any], target: str, io: str, 
     chosen = samples(zod, target, io)
     assert len(chosen) > 100
     assert found_in(chosen, mode, policy=Policy(strict=True)) == {}
+
+
+@pytest.mark.parametrize("mode", ["enforce", "audit"])
+def test_schemas_for_openapi_take_no_tool_away(zod: dict[str, Any], mode: Mode) -> None:
+    """They name no draft, and some are none of 2020-12. What may be null they say in a way of their own."""
+    chosen = {name: Sample(each.schema) for name, each in samples(zod, "openapi-3.0", "input").items()}
+    found = found_in(chosen, mode)
+    assert {(each.rule, each.action) for some in found.values() for each in some} == {
+        ("contract/unknown-dialect", "report")
+    }
+    assert {name.split()[0] for name in found} == {"number", "every"}

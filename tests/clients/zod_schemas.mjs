@@ -142,7 +142,7 @@ const without = {
 const only7 = new Set(["record keys", "record regex"]);
 
 const written = [];
-for (const target of ["draft-2020-12", "draft-7", "draft-4"]) {
+for (const target of ["draft-2020-12", "draft-7", "draft-4", "openapi-3.0"]) {
   for (const io of ["input", "output"]) {
     for (const [name, [type, good, bad]] of Object.entries(types)) {
       const draft4 = target === "draft-4" && only7.has(name);

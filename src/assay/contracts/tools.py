@@ -413,7 +413,7 @@ class _Budget:
 
     def __init__(self) -> None:
         self._bytes = 128 << 10
-        self._patterns = 64
+        self._patterns = 32
 
     def allows(self, contract: Contract) -> bool:
         self._bytes -= contract.size

@@ -10,14 +10,16 @@ from typing import Any, NamedTuple, TypeVar
 
 import jsonschema_rs
 
-from assay.engine.backtracking import Backtracking
+from assay.engine.backtracking import COPIES, Backtracking
 from assay.engine.broken import allowed, found_at, found_pattern
 from assay.engine.compiled import PATTERN_SIZE, Compiled, Options, options
 from assay.engine.cost import Measure, check_cost
+from assay.engine.dialects import DRAFT_4, DRAFT_7
 from assay.engine.limits import Refusal, SchemaLimits
 from assay.engine.milder import Regex, left_out, regexes, strictly, without
 from assay.engine.outline import Outline, outlined
 from assay.engine.pointers import escaped
+from assay.engine.prices import may_step_back
 from assay.engine.wording import name
 
 __all__ = ["Refusal", "SchemaLimits", "admit", "compile_untrusted", "too_long"]
@@ -42,8 +44,34 @@ def compile_untrusted(
     *schema* made ready to judge by, or why it is not. Raises nothing, whatever *schema* is.
 
     With *partly* what cannot be judged by is left out: a reference to another document, a pattern that no engine
-    takes. `Compiled.left_out` has it. What is left refuses nothing that the whole would accept.
+    takes. `Compiled.left_out` has it. What is left refuses nothing that the whole would accept. A schema that names no
+    draft, and is none of the draft that holds then, is judged by the one that it was written for, if there is one.
     """
+    usable = _usable(schema, formats, partly, limits)
+    if not partly or not isinstance(usable, Refusal) or usable.rule != "contract/schema":
+        return usable
+    return _of_an_older_draft(schema, formats, limits) or usable
+
+
+def _of_an_older_draft(schema: Any, formats: bool, limits: SchemaLimits) -> Compiled | None:
+    """
+    *schema*, which is none of 2020-12, by the older draft that it is one of.
+
+    Revisions up to 2025-06-18 name no draft that holds, and some clients read every schema by draft 7.
+    """
+    if not isinstance(schema, dict) or "$schema" in schema:
+        return None
+    for draft in (DRAFT_7, DRAFT_4):
+        usable = _usable({"$schema": draft.uri, **schema}, formats, True, limits)
+        if not isinstance(usable, Refusal):
+            expected = "a $schema, since this is no schema of 2020-12"
+            unnamed = Refusal("contract/unknown-dialect", "", expected, f"none; it is judged by {draft.name}")
+            usable.left_out = (unnamed, *usable.left_out)
+            return usable
+    return None
+
+
+def _usable(schema: Any, formats: bool, partly: bool, limits: SchemaLimits) -> Compiled | Refusal:
     surveyed = _surveyed(schema, limits)
     if isinstance(surveyed, Refusal):
         return surveyed
@@ -127,7 +155,7 @@ _SMALL = 64 << 10
 class _Patterns:
     """The regular expressions of a schema, of which some are none, or not linear, or large."""
 
-    __slots__ = ("_draft", "_each", "_size", "instead", "kinds")
+    __slots__ = ("_draft", "_each", "_size", "_stepping_size", "instead", "kinds")
 
     kinds: dict[str, Backtracking | bool | None]
     """What each is: one that may step back; True if it is linear, None if it is none, or too large."""
@@ -138,11 +166,15 @@ class _Patterns:
         self._draft = outline.draft.uri
         self._each = each
         texts = {regex.text for regex in regexes(outline)}
-        large = sum(not self._compiles(text, options(formats=False, pattern_size=_SMALL)) for text in texts)
+        ordinary = options(formats=False, pattern_size=_SMALL)
+        small = {text for text in texts if self._compiles(text, ordinary)}
+        others = texts - small
         # What the small ones leave is for the large ones: together they take no more than they may.
-        rest = (limits.patterns - _SMALL * (len(texts) - large)) // max(1, large)
-        self._size = max(min(PATTERN_SIZE, rest), each)
-        self.kinds = {text: self._kind(text) for text in texts}
+        self._size = max(min(PATTERN_SIZE, (limits.patterns - _SMALL * len(small)) // max(1, len(others))), each)
+        # One that may step back can be compiled several times.
+        times = COPIES * max(1, sum(map(may_step_back, others)))
+        self._stepping_size = min(self._size, limits.patterns // times)
+        self.kinds = {**dict.fromkeys(small, True), **{text: self._kind(text) for text in others}}
         names = {regex.text for regex in regexes(outline) if regex.keyword != "pattern"}
         self.instead = {text: strictly(text) for text, kind in self.kinds.items() if kind is None and text not in names}
         self.instead = {text: spelt for text, spelt in self.instead.items() if text != spelt and self._kind(spelt)}
@@ -157,11 +189,9 @@ class _Patterns:
         return options(formats=formats, backtracking=backtracking, pattern_size=self._size, automaton_size=self._each)
 
     def _kind(self, text: str) -> Backtracking | bool | None:
-        if self._compiles(text, self.settings()):
-            return True
-        if not self._compiles(text, self.settings(backtracking=True)):
-            return None
-        stepping = _made(lambda: Backtracking(text, self._size))
+        if not may_step_back(text):
+            return self._compiles(text, self.settings()) or None
+        stepping = _made(lambda: Backtracking(text, self._stepping_size, self._draft))
         return None if isinstance(stepping, Refusal) else stepping
 
     def _compiles(self, text: str, settings: Options) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import jsonschema_rs
 
+from assay.engine.dialects import DRAFT_2020_12
 from assay.engine.prices import MANY_STATES, UNBOUNDED, Piece, after_atom, alive, repeated
 
 STEPS_BACK: Final = (2, 8, 32, 128, 1_024)
@@ -19,6 +20,9 @@ STEPS_BACK: Final = (2, 8, 32, 128, 1_024)
 Steps back that are tried, one after the other: what Pydantic writes for a decimal needs 1 to 4, what zod writes for an
 address 2 and for a duration 10 to 30. With the last the engine judges.
 """
+
+COPIES: Final = len(STEPS_BACK) + 2
+"""Times that such a pattern may be compiled: for each number of steps, and in what judges and what explains."""
 
 _UNIT: Final = 2
 """Steps of the JSON Schema engine, of about 12 ns each, that one step forward counts for: 3 to 25 ns were measured."""
@@ -41,11 +45,12 @@ _AT_ONCE: Final = 3
 class Backtracking:
     """One pattern that only the engine with steps back can match."""
 
-    __slots__ = ("_forward", "_known", "_matchers", "_pattern_size", "_states", "pattern")
+    __slots__ = ("_draft", "_forward", "_known", "_matchers", "_pattern_size", "_states", "pattern")
 
-    def __init__(self, pattern: str, pattern_size: int) -> None:
-        """Raises what the engine raises."""
+    def __init__(self, pattern: str, pattern_size: int, draft: str = DRAFT_2020_12.uri) -> None:
+        """Raises what the engine raises; what it takes for a pattern depends on the *draft*."""
         self.pattern = pattern
+        self._draft = draft
         self._pattern_size = pattern_size
         self._forward, self._states = _read(pattern)
         self._known: dict[tuple[str, int], Any] = {}
@@ -99,7 +104,8 @@ class Backtracking:
 
     def _matcher(self, steps: int) -> jsonschema_rs.Validator:
         patterns = stepping_back(self._pattern_size, self._pattern_size, steps)
-        return jsonschema_rs.validator_for({"pattern": self.pattern}, pattern_options=patterns, offline=True, mask="…")
+        alone = {"$schema": self._draft, "pattern": self.pattern}
+        return jsonschema_rs.validator_for(alone, pattern_options=patterns, offline=True, mask="…")
 
 
 def stepping_back(
@@ -119,7 +125,8 @@ def undecided(
 
     Each text counts, keys included: which of them a schema holds against which pattern only judging would tell.
     """
-    for text in set(_texts(instance)):
+    # In the order they come in, so that the same message is always judged the same way.
+    for text in dict.fromkeys(_texts(instance)):
         for pattern in patterns:
             drawn = pattern.drawn(text, times, left)
             if drawn is None:

@@ -110,7 +110,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ),
     (
         "contract/unknown-dialect",
-        "A $schema names a draft of JSON Schema: 4, 6, 7, 2019-09 or 2020-12.",
+        "A $schema names a draft of JSON Schema: 4, 6, 7, 2019-09 or 2020-12; a schema without one is of 2020-12.",
         "The keywords of another dialect are not known, so nobody is held to that schema.",
         BASIC,
         "Name a standard draft, or leave $schema out for 2020-12.",
