@@ -383,6 +383,10 @@ def region(given: JSON) -> Sequence[Content]:
     return [text(f"The region is {given['region']}.")]
 
 
+def greeting(given: JSON) -> Sequence[Content]:
+    return [text(f"Hello, {given['name']}!")]
+
+
 IN_HEADER: JSON = {**STRING, "x-mcp-header": "Region"}
 EMBEDDED = embedded("test://embedded-resource", "text/plain", "What is embedded.")
 MIXED = embedded("test://mixed-content-resource", "application/json", '{"kind": "mixed"}')
@@ -426,6 +430,7 @@ TOOLS = {
         "Asks for what the client can be asked.", asks("All", EVERYTHING, only_declared=True)
     ),
     "test_x_mcp_header": Tool("Has an argument that is in a header as well.", fills(region), takes(region=IN_HEADER)),
+    "greet": Tool("Greets.", fills(greeting), takes(name=STRING)),
     "json_schema_2020_12_tool": Tool("Has a schema with much of what there is.", says(text("It fits.")), PARCEL),
 }
 

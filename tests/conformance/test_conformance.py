@@ -100,7 +100,7 @@ def why(name: str) -> str:
 
 def test_the_page_has_every_scenario_with_its_outcome() -> None:
     wanted = lines_of_the_page()
-    _, _, after = PAGE.read_text(encoding="utf-8").partition("| --- | --- | --- | --- |\n")
+    _, _, after = PAGE.read_text(encoding="utf-8").partition("\n| --- | --- | --- | --- |\n")
     assert after.splitlines()[: len(wanted) + 1] == [*wanted, ""]
 
 
