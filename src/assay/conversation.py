@@ -9,7 +9,8 @@ import gc
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
-from assay import irregular, objections, quarantine, render, repair
+from assay import absent, irregular, objections, quarantine, render, repair
+from assay.asking_back import declared_in
 from assay.collector import paused
 from assay.contracts.headers import ParamHeaders
 from assay.contracts.tools import Contract, Tools
@@ -19,7 +20,7 @@ from assay.ladder.headers import Headers, check_headers, keeps_headers
 from assay.ladder.protocol import Judge
 from assay.lifecycle import CAPABILITIES_KEY, REVISION_KEY, named_revision
 from assay.limits import DEFAULT, Limits
-from assay.memory import ASKED_FOR, Memory
+from assay.memory import Memory
 from assay.policy import Policy
 from assay.side import Id, Side
 from assay.unjudged import Unjudged, loosely_read
@@ -538,7 +539,8 @@ class Conversation:
         more = self._memory.check_answer(exchange, message, kind, found, self._budget)
         found = self._decided_answer(exchange, message, found)
         if found and kind == "result" and exchange.method in quarantine.LISTS:
-            found = quarantine.set_aside(exchange, message["result"], found)
+            read = absent.filled(exchange, exchange.entry.result, message["result"])
+            found = quarantine.set_aside(exchange, read, found)
         if self._lock is not None and kind == "result":
             found += self._decided_answer(exchange, message, self._lock.check(exchange, message["result"]))
         self._closing = exchange
@@ -757,7 +759,7 @@ def _quick_meta(exchange: Exchange, params: dict[str, Any]) -> bool:
         or not known.has_plain_meta(meta)
     ):
         return False
-    exchange.declared = ASKED_FOR.intersection(meta[CAPABILITIES_KEY])
+    exchange.declared = declared_in(meta[CAPABILITIES_KEY])
     return True
 
 

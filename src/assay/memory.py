@@ -8,10 +8,9 @@ violation, added to the list that the caller hands in.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from assay import objections
+from assay import absent, asking_back, objections, reserved_codes
 from assay.contracts.tools import Tools
 from assay.engine.budget import Budget
-from assay.engine.pointers import escaped
 from assay.ladder import contract
 from assay.ladder.protocol import Definition, Judge
 from assay.lifecycle import CAPABILITIES_KEY, Lifecycle
@@ -24,17 +23,7 @@ from assay.verdict import Exchange, Kind, Party, Violation
 
 Found = list[Violation]
 
-# What the client must have declared for the server to ask for it inside a result (2026-07-28).
-_INPUT_CAPABILITIES: Final = {
-    "elicitation/create": "elicitation",
-    "sampling/createMessage": "sampling",
-    "roots/list": "roots",
-}
-
 _EXTENSIONS: Final = frozenset({"extensions", "experimental"})
-
-# All that is ever asked of what a request declares, and so all that is kept of it.
-ASKED_FOR: Final = frozenset(_INPUT_CAPABILITIES.values()) | _EXTENSIONS
 
 
 class Memory:
@@ -103,7 +92,7 @@ class Memory:
             side.tokens[token] = None
         declared = meta.get(CAPABILITIES_KEY)
         if isinstance(declared, dict) and not handshake(exchange.revision):
-            exchange.declared = ASKED_FOR.intersection(declared)
+            exchange.declared = asking_back.declared_in(declared)
             self._goes_beyond = self._goes_beyond or bool(exchange.declared & _EXTENSIONS)
 
     def _take_details(self, side: Side, exchange: Exchange, params: dict[str, Any], found: Found) -> None:
@@ -271,6 +260,7 @@ class Memory:
             faults, more = judge.check_error(message, budget)
             found += faults
             found += self._check_code(exchange, message["error"])
+            found += reserved_codes.check(exchange, message["error"])
             return more
         result = message["result"]
         if entry.result is None:
@@ -284,9 +274,11 @@ class Memory:
             found += self._check_result_type(exchange, result, judge)
             name = judge.result_definition(exchange.method, result, as_task=exchange.as_task)
             definition = judge.definition(name) if name is not None else definition
+            found += absent.check(exchange, definition, result)
         if result and (alike := definition.look_alikes(result, "/result", judge.revision, budget.violations)):
             found += alike
-        faults, more = definition.check("protocol/result", result, "/result", judge.revision, budget)
+        read = absent.filled(exchange, definition, result)
+        faults, more = definition.check("protocol/result", read, "/result", judge.revision, budget)
         found += faults
         if any(each.stops for each in self._decided(faults, exchange.tool)):
             return more
@@ -311,7 +303,7 @@ class Memory:
         if exchange.method == "tasks/result":
             return self._tasks.check_payload(exchange, result, found, budget)
         if not handshake(exchange.revision) and result.get("resultType") == "input_required":
-            found += _check_asked_back(exchange, result)
+            found += asking_back.check(exchange, result)
         elif exchange.contract is not None and _is_final(exchange, result):
             faults, more = contract.check_output(exchange.contract, result, exchange.revision, budget)
             found += faults
@@ -416,19 +408,6 @@ _ANSWERED: Final[Mapping[str, Callable[[Memory, Exchange, dict[str, Any], Found]
     "tools/list": Memory._tools_listed,
 }
 """What is checked or remembered of a notification or an answer, by its method."""
-
-
-def _check_asked_back(exchange: Exchange, result: dict[str, Any]) -> list[Violation]:
-    """Input that the client did not say it can give."""
-    if exchange.declared is None:
-        return []
-    wrong = []
-    for key, request in _object(result.get("inputRequests")).items():
-        path = _INPUT_CAPABILITIES.get(str(_object(request).get("method")))
-        if path is not None and path not in exchange.declared:
-            at = f"/result/inputRequests/{escaped(key)}"
-            wrong.append(objections.lacks(at, Party.CLIENT, path, exchange.revision))
-    return wrong
 
 
 def _is_final(exchange: Exchange, result: dict[str, Any]) -> bool:

@@ -39,7 +39,8 @@ def set_aside(exchange: Exchange, result: dict[str, Any], found: Sequence[Violat
     named = {_entry(each, member) for each in refused}
     told = [replace(each, action="quarantine") if each.stops else each for each in found]
     # An entry that is not named is set aside all the same: say so.
-    return told + [replace(told[0], at=f"/result/{member}/{number}") for number in sorted(bad - named)]
+    like = replace(refused[0], action="quarantine")
+    return told + [replace(like, at=f"/result/{member}/{number}") for number in sorted(bad - named)]
 
 
 def _bad(fits: Callable[[Any], bool], result: dict[str, Any], member: str) -> set[int] | None:

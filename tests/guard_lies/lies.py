@@ -311,6 +311,32 @@ METHODS = [
     answering("protocol/unanswered", ["log", "no more\n"], ["exit", 5], gets=-32011, survives=False),
 ]
 
+# ── lies without a handshake ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def stateless(rule: str, *actions: Any, gets: Outcome = "result", **more: Any) -> Case:
+    """The server of 2026-07-28 does this in place of an answer to a call."""
+    calls = [[modern(1, "tools/call", **CALLED)]]
+    return Case(rule, calls, [(1, gets)], on={"tools/call": list(actions)}, revision=LATEST, **more)
+
+
+STATELESS = [
+    stateless(
+        "protocol/error-code",
+        ["say", {"jsonrpc": "2.0", "id": "$id", "error": {"code": -32042, "message": "go"}}],
+        gets=-32042,
+    ),
+    stateless("protocol/result-type-missing", ["result", HITS]),
+    stateless("protocol/input-required", ["result", {"resultType": "input_required"}], gets="isError"),
+    Case(
+        "protocol/cache-hints",
+        [[modern(1, "prompts/list")]],
+        [(1, "result")],
+        on={"prompts/list": [["result", {"prompts": [], "resultType": "complete"}]]},
+        revision=LATEST,
+    ),
+]
+
 LIFECYCLE = [
     Case("protocol/before-initialize", [[request(1, "tools/list")]], [(1, -32600)], opened=False),
     Case(
@@ -454,7 +480,7 @@ LOCKED = [
     ),
 ]
 
-CASES = [*FRAMES, *ENVELOPES, *METHODS, *LIFECYCLE, *CONTRACTS, *LOCKED]
+CASES = [*FRAMES, *ENVELOPES, *METHODS, *STATELESS, *LIFECYCLE, *CONTRACTS, *LOCKED]
 
 _HTTP_ONLY = "there are headers over HTTP only: tests/ladder/test_headers.py, tests/http/test_http_stateless.py"
 ELSEWHERE = {

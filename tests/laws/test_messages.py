@@ -268,10 +268,17 @@ def assert_told(case: Case, answer: dict[str, Any], verdict: Verdict) -> None:
     assert [each["at"] for each in answer["error"]["data"]["violations"]] == [each.at for each in verdict.violations]
 
 
+WITH_DEFAULT = {"protocol/result-type-missing", "protocol/cache-hints"}
+"""What is wrong with a result that a client can read all the same, because the specification says how."""
+
+
 def assert_refused_result(case: Case, fault: Break, ident: str | int) -> bool:
     """A result with a fault fails the request that it answers; whether the place named is exact."""
     conversation = asked(case, ident)
     verdict = conversation.hear(case.sender.other, frame(result(ident, fault.value)))
+    if {each.rule for each in verdict.violations} <= WITH_DEFAULT:
+        assert verdict.onward is verdict.frame
+        return assert_named(verdict, fault, "/result")
     if verdict.accepted:
         return assert_set_aside(case, verdict, fault, ident)
     assert {each.rule for each in verdict.violations} == {"protocol/result"}
@@ -388,7 +395,7 @@ def _asked_with_everything(case: Case) -> Conversation:
 def test_a_request_may_be_answered_by_asking_back(case: Case, data: st.DataObject) -> None:
     """MCP 2026-07-28, basic: InputRequiredResult, for these three methods, by what the client has declared."""
     node = part_of(case.schema, "InputRequiredResult")
-    value = data.draw(fitting(case.schema, node)) | {"resultType": "input_required"}
+    value = {"requestState": ""} | data.draw(fitting(case.schema, node)) | {"resultType": "input_required"}
     spoken = frame(result(1, value))
     assert_passed(_asked_with_everything(case).hear(SERVER, spoken), spoken)
 

@@ -29,8 +29,8 @@ _DEFINED_ERRORS: dict[str, dict[int, str]] = {
     },
 }
 
-# Requests that may be answered by asking back, in the revisions where results say what they are.
-_MAY_ASK_BACK = frozenset({"tools/call", "prompts/get", "resources/read"})
+MAY_ASK_BACK = frozenset({"tools/call", "prompts/get", "resources/read"})
+"""Requests that may be answered by asking back, in the revisions where results say what they are."""
 
 
 class Definition:
@@ -70,6 +70,10 @@ class Definition:
         if self._meta is None:
             self._meta = _keys(self._named())
         return self._meta
+
+    def defines(self, name: str) -> bool:
+        """Return whether an object of this definition has a member *name*."""
+        return name in self._both()[0].defined
 
     def has_plain_meta(self, meta: dict[str, Any]) -> bool:
         """Whether no member of *meta*, the `_meta` of such an object, is another spelling of a defined one."""
@@ -188,7 +192,7 @@ class Judge:
             return "CreateTaskResult" if as_task else None
         if self.revision < "2026-07-28" or kind == "complete" or not isinstance(kind, str):
             return known.result
-        return "InputRequiredResult" if kind == "input_required" and method in _MAY_ASK_BACK else "Result"
+        return "InputRequiredResult" if kind == "input_required" and method in MAY_ASK_BACK else "Result"
 
     def check_params(self, entry: Entry, message: dict[str, Any], budget: Budget) -> tuple[list[Violation], int]:
         """What is wrong with the params of a request or notification."""
@@ -224,11 +228,11 @@ class Judge:
         kind = result.get("resultType")
         if self.revision < "2026-07-28" or kind == "complete" or not isinstance(kind, str):
             return
-        if kind != "input_required" or method not in _MAY_ASK_BACK:
+        if kind != "input_required" or method not in MAY_ASK_BACK:
             yield violation(
                 "protocol/result-type",
                 "/result/resultType",
-                expected='"complete" or "input_required"' if method in _MAY_ASK_BACK else '"complete"',
+                expected='"complete" or "input_required"' if method in MAY_ASK_BACK else '"complete"',
                 found=f'"{kind[:40]}"',
                 revision=self.revision,
             )

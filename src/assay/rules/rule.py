@@ -43,6 +43,8 @@ SCHEMA = "MCP {revision}, schema"
 TOOLS = "MCP {revision}, server/tools"
 CANCELLATION = "MCP {revision}, basic/utilities/cancellation"
 PROGRESS = "MCP {revision}, basic/utilities/progress"
+MRTR = "MCP {revision}, basic/patterns/mrtr"
+CACHING = "MCP {revision}, server/utilities/caching"
 HTTP = "MCP {revision}, basic/transports/streamable-http"
 OURS = "ours"
 
