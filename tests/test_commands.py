@@ -99,6 +99,24 @@ def test_a_missing_file_does_not_hide_the_others(tmp_path: Path) -> None:
     assert b"19 messages" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("options", "status"),
+    [
+        ((), 0),
+        (("--set", "limits.frame_bytes=1000"), 1),
+        (("--set", "guard.frame_bytes=1000"), 1),
+        (("--set", "limits.frame_bytes=1000", "--set", "guard.frame_bytes=10000000"), 0),
+        (("--set", "limits.frame_byte=1000"), 2),
+    ],
+)
+def test_a_recording_is_judged_by_the_size_that_a_guard_lets_pass(options: tuple[str, ...], status: int) -> None:
+    long = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}}
+    long["params"]["message"] = "x" * (2 << 20)  # type: ignore[index]  # the table above is all of it
+    done = assay("check", "--fail-on", "refuse", "--revision", "2025-11-25", *options, "-", stdin=row("s2c", long))
+    assert done.returncode == status
+    assert (b"framing/size" in done.stdout) is (status == 1)
+
+
 def test_an_unknown_revision_is_refused_with_those_there_are() -> None:
     done = assay("check", "--revision", "2025-01-01", str(SAMPLE))
     assert done.returncode == 2

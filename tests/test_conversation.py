@@ -8,6 +8,7 @@ import pytest
 
 from assay.conversation import Conversation
 from assay.limits import Limits
+from assay.policy import Policy
 from assay.spec.revisions import REVISIONS, handshake
 from assay.verdict import Party
 from talk import (
@@ -113,6 +114,37 @@ def test_an_error_without_an_id_is_allowed_from_2025_11_25_on() -> None:
     unread = {"jsonrpc": "2.0", "error": {"code": -32700, "message": "Parse error"}}
     good(Talk().opened("2025-11-25").server(unread))
     assert rules(Talk().opened("2025-06-18").server(unread)) == ["envelope/id"]
+
+
+UNREAD = {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "Parse error"}}
+
+
+@pytest.mark.parametrize("revision", [each for each in HANDSHAKE if each < "2025-11-25"])
+@pytest.mark.parametrize("mode", ["enforce", "audit"])
+@pytest.mark.parametrize("party", [Party.SERVER, Party.CLIENT])
+def test_an_error_with_the_id_null_is_reported_and_goes_on(revision: str, mode: Any, party: Party) -> None:
+    """JSON-RPC 2.0, 5, demands it, the schema of these revisions forbids it, and we send it ourselves."""
+    talk = Talk(mode=mode).opened(revision)
+    good(talk.client(request(1, "ping")))
+    verdict = talk.conversation.hear(party, orjson.dumps(UNREAD))
+    assert verdict.accepted
+    assert verdict.onward is verdict.frame
+    assert [(each.rule, each.at, each.action) for each in verdict.violations] == [("envelope/null-id", "/id", "report")]
+    # Nobody knows what it answers, so what is open stays open.
+    assert len(talk.conversation.open_requests(Party.CLIENT)) == 1
+
+
+def test_an_error_with_the_id_null_is_refused_under_a_strict_policy() -> None:
+    verdict = Talk(policy=Policy(strict=True)).opened("2025-06-18").server(UNREAD)
+    assert (rules(verdict), verdict.accepted, verdict.onward) == (["envelope/null-id"], False, None)
+
+
+def test_an_error_with_the_id_null_is_judged_as_before_in_other_revisions() -> None:
+    """Before a revision is known JSON-RPC alone is in force; from 2025-11-25 on the id is left out."""
+    assert Talk().server(UNREAD).violations == ()
+    assert rules(Talk().opened("2025-11-25").server(UNREAD)) == ["envelope/id"]
+    broken = {**UNREAD, "error": {"code": "x", "message": "m"}}
+    assert rules(Talk().opened("2025-06-18").server(broken)) == ["envelope/error"]
 
 
 # ── methods and directions ───────────────────────────────────────────────────────────────────────────────────────────
@@ -566,6 +598,14 @@ def test_half_a_surrogate_pair_in_text_is_a_finding_and_no_exception(mode: Any) 
 def test_what_is_neither_text_nor_bytes_is_a_type_error_that_says_what_is_taken(frame: Any) -> None:
     with pytest.raises(TypeError, match=f"str or bytes .*not {type(frame).__name__}"):
         Conversation().hear(Party.CLIENT, frame)
+
+
+def test_a_frame_may_have_16_mib_unless_told_otherwise() -> None:
+    """As through the guard: pictures and files in Base64 take some."""
+    frame = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+    assert Conversation(revision="2025-11-25").hear(Party.CLIENT, frame.ljust(16 << 20)).accepted
+    verdict = Conversation(revision="2025-11-25").hear(Party.CLIENT, frame.ljust((16 << 20) + 1))
+    assert [each.rule for each in verdict.violations] == ["framing/size"]
 
 
 def test_a_conversation_shows_where_it_stands() -> None:

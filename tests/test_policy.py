@@ -38,6 +38,7 @@ def test_what_is_done_by_default_fits(rule: str) -> None:
     [
         ("syntax/json", ("refuse", "drop")),
         ("envelope/id", ("refuse", "drop")),
+        ("envelope/null-id", ("pass", "refuse", "drop")),
         ("protocol/answered-twice", ("refuse", "drop")),
         ("protocol/id-in-use", ("refuse",)),
         ("protocol/unanswered", ("pass",)),

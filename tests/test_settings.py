@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 import pytest
 
-from assay.limits import Limits
+from assay.limits import REQUESTS, Limits
 from assay.settings import ApiKey, Auth, Jwt, Settings, SettingsError, TierSettings, load, load_as
 from assay.settings.fields import moment, secret, table, word
 from assay.settings.known import ANY, EACH, known, variable
@@ -607,6 +607,35 @@ def test_the_request_id_of_the_caller_comes_back(tmp_path: Path) -> None:
     ids = [answer["result"]["structuredContent"]["request_id"] for answer in answers]
     assert ids[:2] == ["mine", "mine"]
     assert len(ids[2]) >= 16
+
+
+@pytest.mark.parametrize(
+    ("flags", "longest"),
+    [
+        ((), 16 << 20),
+        (("limits.frame_bytes=1000",), 1000),
+        (("guard.frame_bytes=2000",), 2000),
+        (("limits.frame_bytes=1000", "guard.frame_bytes=2000"), 2000),
+        (("limits.frame_bytes=3000", "guard.frame_bytes=2000"), 2000),
+    ],
+)
+def test_the_limit_of_a_guard_wins_over_that_of_all(tmp_path: Path, flags: tuple[str, ...], longest: int) -> None:
+    assert loaded(tmp_path, "", *flags).guard_limits.frame_bytes == longest
+
+
+@pytest.mark.parametrize(
+    ("flags", "limits"),
+    [
+        ((), Limits(frame_bytes=1 << 20)),
+        (("limits.depth=9",), Limits(frame_bytes=1 << 20, depth=9)),
+        (("limits.frame_bytes=16777216",), Limits()),
+    ],
+)
+def test_a_command_may_have_limits_of_its_own_where_nothing_is_set(
+    tmp_path: Path, flags: tuple[str, ...], limits: Limits
+) -> None:
+    """specs/001: our own server takes 1 MiB, also where other settings are given."""
+    assert load({}, tmp_path, flags=flags, limits=REQUESTS).limits == limits
 
 
 def test_limits_reach_the_server(tmp_path: Path) -> None:

@@ -306,6 +306,7 @@ def test_no_row_is_left_of_a_setting_that_is_gone() -> None:
     [
         ("[limits]\ndepth = 64", "[limits]\ndepth = 200", "limits.depth"),
         ("[guard]\nframe_bytes = 1000", "[guard]\nframe_bytes = 100_000_000", "guard.frame_bytes"),
+        ("[limits]\nframe_bytes = 1000", "[limits]\nframe_bytes = 100_000_000", "limits.frame_bytes"),
         ("[guard]\ntimeout = 5", "[guard]\ntimeout = 601", "guard.timeout"),
         ("[guard]\ntimeout = 600", "[guard]\ntimeout = 0", "guard.timeout"),
         ("[guard]\nfail_open = false", "[guard]\nfail_open = true", "guard.fail_open"),
@@ -365,6 +366,11 @@ def test_a_line_is_compared_with_what_options_and_variables_say(tmp_path: Path) 
     toml = '[limits]\ndepth = 200\n[guard.policy]\n"protocol/progress" = "pass"\n'
     assert ignored(tmp_path, toml) == ["limits.depth"]
     assert ignored(tmp_path, toml, ASSAY_LIMITS_DEPTH="20") == []
+    # What a guard may be sent is bounded by one of two settings, so a line is compared with what both say together.
+    size = "[guard]\nframe_bytes = 1_000_000\n"
+    assert ignored(tmp_path, size) == []
+    assert ignored(tmp_path, size, "limits.frame_bytes=1000") == ["guard.frame_bytes"]
+    assert ignored(tmp_path, toml + size, "guard.frame_bytes=2000000", "limits.frame_bytes=1000") == ["limits.depth"]
     # By default it is only reported; an option has asked for more, and the more specific would win over it.
     assert ignored(tmp_path, toml, "guard.policy.*=refuse", "limits.depth=9") == ['guard.policy."protocol/progress"']
 

@@ -368,9 +368,9 @@ class Conversation:
         revision = self.revision
         error_id = revision is not None and revision < "2025-11-25"
         kind, faults = envelope.read(value, self._profile, id_limit=self.limits.id_bytes, error_id=error_id)
-        if revision is None and kind == "error" and value.get("id", "") is None:
-            # JSON-RPC answers unreadable input with a null id, and before a revision is agreed nothing else is in
-            # force.
+        if (revision is None or error_id) and kind == "error" and value.get("id", "") is None:
+            # JSON-RPC answers unreadable input with a null id. Before a revision is agreed nothing else is in force,
+            # and up to 2025-06-18 there is no other way to say it: `_unread` reports it then.
             faults = tuple(each for each in faults if each.rule != "envelope/id")
         ident = value.get("id") if isinstance(value, dict) else None
         if not faults and isinstance(ident, float):
@@ -527,8 +527,7 @@ class Conversation:
     def _answer(self, party: Party, frame: bytes, message: dict[str, Any], kind: Kind, ident: Id | None) -> Verdict:
         self._sides[party].garbage = 0
         if ident is None:
-            # An error without an id: something could not be read. Nobody can say what it answers.
-            return verdict(party, frame, kind, message, None, self.revision)
+            return self._unread(party, frame, message)
         asker = self._sides[party.other]
         if ident in asker.irregular.requests:
             irregular.promote(self._memory, asker, ident, lambda each: self._fits(each, message, kind))
@@ -576,6 +575,18 @@ class Conversation:
         elif "error" not in value or value.get("id") is not None or not forwarded.answers_unreadable():
             return ident, faults
         return ident, tuple(each for each in faults if each.rule != "envelope/id")
+
+    def _unread(self, party: Party, frame: bytes, message: dict[str, Any]) -> Verdict:
+        """An error without an id: something could not be read. It goes on, although no request is known for it."""
+        revision = self.revision
+        # From 2025-11-25 on a null id is a fault of the envelope, and only gets here where it is excused.
+        odd = "id" in message and revision is not None and revision < "2025-11-25"
+        if odd and not self._enforcing:
+            odd = not self._sides[party.other].irregular.answers_unreadable()
+        found = self._decided([objections.null_id(str(revision))]) if odd else []
+        goes_on = not self._enforcing or not _refused(found)
+        findings = Findings(tuple(found), 0, frame if goes_on else None) if found else None
+        return verdict(party, frame, "error", message, None, revision, findings)
 
     def _decided_answer(self, exchange: Exchange, message: dict[str, Any], found: list[Violation]) -> list[Violation]:
         if self._policy is None or exchange.method != "tools/list":

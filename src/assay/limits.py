@@ -7,8 +7,10 @@ from dataclasses import dataclass
 class Limits:
     """What one conversation may cost. Every number can be set; the defaults fit all traffic we have recorded."""
 
-    frame_bytes: int = 1 << 20
-    """1 MiB of UTF-8, the newline not counted: what specs/001 sets for requests. Counted before anything is parsed."""
+    frame_bytes: int = 16 << 20
+    """
+    16 MiB of UTF-8, the newline not counted: pictures and files in Base64 take some. Counted before anything is parsed.
+    """
 
     depth: int = 128
     """
@@ -61,3 +63,6 @@ class Limits:
 
 
 DEFAULT = Limits()
+
+REQUESTS = Limits(frame_bytes=1 << 20)
+"""The limits of our own server and of asset files, unless others are set: specs/001 §3 gives a request 1 MiB."""

@@ -96,6 +96,11 @@ def no_whole_number(profile: Profile, revision: str | None) -> Violation:
     )
 
 
+def null_id(revision: str) -> Violation:
+    """Return the finding about an error with the id null, in a revision whose schema forbids that."""
+    return violation("envelope/null-id", "/id", expected="a string or an integer", found="null", revision=revision)
+
+
 def unsolicited(ident: Any, exchange: Exchange | None, revision: str | None) -> Violation:
     """An answer that nobody waits for; *exchange* is the request that it comes too late for, if there was one."""
     return violation(

@@ -23,6 +23,9 @@ ACTIONS: Final[Mapping[str, Action]] = {
 _WITHOUT_MEANING: Final = frozenset({"framing", "syntax", "envelope"})
 """Rungs below which nobody knows what a message is: nothing of it could be matched with an answer, or judged."""
 
+_READABLE: Final = frozenset({"envelope/null-id"})
+"""Rules of these rungs that leave the meaning of a message clear."""
+
 _NEVER_PASSED: Final = frozenset(
     {
         # Whoever asked has its one answer already.
@@ -63,7 +66,7 @@ def fitting(rule: str) -> tuple[str, ...]:
     row = RULES[rule]
     if rule in _NOTHING_TO_STOP:
         return ("pass",)
-    passed = rule not in _NEVER_PASSED and row.rung not in _WITHOUT_MEANING
+    passed = rule in _READABLE or (rule not in _NEVER_PASSED and row.rung not in _WITHOUT_MEANING)
     dropped = rule in _DROPPED or row.rung in _WITHOUT_MEANING
     wanted = {"pass": passed, "refuse": True, "quarantine": row.severest == "quarantine", "drop": dropped}
     return tuple(word for word, fits in wanted.items() if fits)

@@ -15,7 +15,7 @@ import pytest
 from asset_service import SECONDS, Service, serving
 
 from assay.errors import CanonicalError
-from assay.limits import DEFAULT
+from assay.limits import REQUESTS
 from assay.spec.revisions import LATEST
 
 pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
@@ -158,9 +158,9 @@ def test_a_result_that_reports_an_error_is_a_result(curl: Curl, arguments: dict[
         pytest.param('{"jsonrpc":"2.0","id":1,', (), "PARSE_ERROR", id="broken"),
         pytest.param("", (), "PARSE_ERROR", id="empty"),
         pytest.param("{}", (), "INVALID_ENVELOPE", id="no-message"),
-        pytest.param(" " * (DEFAULT.frame_bytes + 1), (), "PAYLOAD_TOO_LARGE", id="too-long"),
+        pytest.param(" " * (REQUESTS.frame_bytes + 1), (), "PAYLOAD_TOO_LARGE", id="too-long"),
         pytest.param(
-            " " * (DEFAULT.frame_bytes + 1),
+            " " * (REQUESTS.frame_bytes + 1),
             ("-H", "transfer-encoding: chunked"),
             "PAYLOAD_TOO_LARGE",
             id="too-long-bit-by-bit",

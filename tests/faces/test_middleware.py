@@ -79,7 +79,7 @@ REFUSED = [
     pytest.param(b"\xff{}", -32700, "syntax/utf8", id="not-utf8"),
     pytest.param(b'{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}', -32700, "syntax/duplicate-key", id="key-twice"),
     pytest.param(b"[" * 129 + b"]" * 129, -32700, "syntax/depth", id="too-deep"),
-    pytest.param(b'"' + b"x" * (1 << 20) + b'"', -32600, "framing/size", id="too-long"),
+    pytest.param(b'"' + b"x" * (16 << 20) + b'"', -32600, "framing/size", id="too-long"),
     pytest.param(b"42", -32600, "envelope/message", id="number"),
     pytest.param(b"null", -32600, "envelope/message", id="null"),
     pytest.param(b'{"jsonrpc":"2.0","id":1}', -32600, "envelope/members", id="neither"),
@@ -225,7 +225,7 @@ def test_each_mode_does_its_own_part(
     ("answer", "rule"),
     [
         pytest.param(b"{", "syntax/json", id="no-json"),
-        pytest.param(b'{"jsonrpc":"2.0","id":1,"result":' + b" " * (1 << 20) + b"{}}", "framing/size", id="too-long"),
+        pytest.param(b'{"jsonrpc":"2.0","id":1,"result":' + b" " * (16 << 20) + b"{}}", "framing/size", id="too-long"),
         pytest.param(b"[]", "envelope/batch", id="array"),
         pytest.param(b"{}", "envelope/jsonrpc", id="empty-object"),
         pytest.param(b'{"jsonrpc":"2.0","id":2,"result":{"content":[]}}', "protocol/unsolicited", id="another-id"),
@@ -434,3 +434,11 @@ def test_an_override_of_generic_messages_lets_every_method_through_that_fits(tmp
         router.heard.clear()
         assert judged(asked.replace(b'"id":1,', b"")) is None
         assert len(router.heard) == 1
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_an_error_with_the_id_null_passes_where_json_rpc_has_no_other_way(revision: str) -> None:
+    router = Echo()
+    judged = ValidationMiddleware(SchemaValidator(revision=revision), router)
+    judged(b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}')
+    assert bool(router.heard) is (revision < "2025-11-25")

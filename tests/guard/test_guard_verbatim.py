@@ -19,7 +19,7 @@ from assay.spec.revisions import REVISIONS
 # ── audit ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 LONG = 30_000
-LIMIT = ("--set", "guard.frame_bytes=20000")
+LIMIT = ("--set", "limits.frame_bytes=20000")
 
 FROM_CLIENT = [
     b"\n",

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 from guarded import INITIALIZED, SECONDS, call, initialize, notification, request, result
 
+from talk import error
+
 LATEST = "2026-07-28"
 META: dict[str, Any] = {
     "io.modelcontextprotocol/protocolVersion": LATEST,
@@ -143,6 +145,14 @@ ENVELOPES = [
     answering("envelope/id", ["say", request("x" * 2000, "ping")], ["good"], gets="result"),
     Case("envelope/id", [[request(None, "ping")]], [(None, -32600)]),
     Case("envelope/id", [[request(True, "ping")]], [(None, -32600)]),
+    Case(
+        "envelope/null-id",
+        [[call(1)]],
+        [(None, -32700), (1, "result")],
+        on={"tools/call": [["say", error(None, -32700)], ["good"]]},
+        revision="2025-06-18",
+    ),
+    Case("envelope/null-id", [[error(None, -32700), call(1)]], [(1, "result")], revision="2025-06-18"),
     answering("envelope/method", ["say", {"jsonrpc": "2.0", "id": "s", "method": 5}], ["good"], gets="result"),
     answering("envelope/method", ["say", {"jsonrpc": "2.0", "method": ""}], ["good"], gets="result"),
     Case("envelope/method", [[request(1, "")]], [(1, -32600)]),

@@ -21,7 +21,7 @@ from assay.conversation import NO_FACTS, Conversation, Facts
 from assay.engine.budget import Budget
 from assay.ladder import contract, envelope, framing, syntax
 from assay.lifecycle import REVISION_KEY
-from assay.limits import DEFAULT, Limits
+from assay.limits import REQUESTS, Limits
 from assay.rules import RULES
 from assay.spec.methods import revisions_of
 from assay.verdict import Findings, Kind, Party, Verdict, Violation, verdict
@@ -89,7 +89,7 @@ class AssetServer:
         self,
         methods: Methods,
         *,
-        limits: Limits = DEFAULT,
+        limits: Limits = REQUESTS,
         tier: str | None = None,
         revision: str | None = None,
         identify: Callable[[Verdict], str | None] = lambda _: None,

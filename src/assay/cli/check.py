@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, BinaryIO
 from assay.cli.serve import add_settings
 
 if TYPE_CHECKING:
+    from assay.limits import Limits
     from assay.policy import Policy
+    from assay.settings import Settings
     from assay.transcript import Judged
 
 _EPILOG = """\
@@ -54,11 +56,12 @@ def run(args: argparse.Namespace) -> int:
     if wrong is not None:
         print(f"assay check: {wrong}", file=sys.stderr)
         return 2
+    settings = _settings(args)
+    policy = _policy(settings) if args.policy else None
     worst = 0
-    policy = _policy(args) if args.policy else None
     for index, name in enumerate(args.files):
         _progress(index, len(args.files), name)
-        worst = max(worst, _check(args, name, policy))
+        worst = max(worst, _check(args, name, settings.guard_limits, policy))
     return worst
 
 
@@ -73,18 +76,27 @@ def _no_revision(name: str) -> str | None:
     return None
 
 
-def _policy(args: argparse.Namespace) -> Policy | None:
-    """What the guard would do about which rule, today."""
-    from assay.cli.terms import policy_of, signed
+def _settings(args: argparse.Namespace) -> Settings:
+    from assay.cli.terms import signed
     from assay.settings import load
 
-    def say(line: str) -> None:
-        print(line, file=sys.stderr)
-
-    return policy_of(load(os.environ, os.curdir, file=args.config, flags=args.set, log=signed(say)), say)
+    return load(os.environ, os.curdir, file=args.config, flags=args.set, log=signed(_say))
 
 
-def _check(args: argparse.Namespace, name: str, policy: Policy | None) -> int:
+def _policy(settings: Settings) -> Policy | None:
+    """What the guard would do about which rule, today."""
+    from assay.cli.terms import policy_of
+
+    return policy_of(settings, _say)
+
+
+def _say(line: str) -> None:
+    from assay.console.plain import plain
+
+    print(plain(line), file=sys.stderr)
+
+
+def _check(args: argparse.Namespace, name: str, limits: Limits, policy: Policy | None) -> int:
     """One file: its findings as they come, so that a long recording takes no memory. The exit status."""
     from assay.console.verdicts import outcome
     from assay.conversation import Conversation
@@ -93,7 +105,9 @@ def _check(args: argparse.Namespace, name: str, policy: Policy | None) -> int:
     report = _JsonReport(args, name) if args.format == "json" else _TextReport(args, name)
     status = 0
     try:
-        conversation = Conversation(mode="audit", revision=args.revision, errata=not args.literal, policy=policy)
+        conversation = Conversation(
+            mode="audit", revision=args.revision, errata=not args.literal, limits=limits, policy=policy
+        )
         with _opened(name) as file:
             for each in judge(file, conversation):
                 report.add(each)

@@ -163,14 +163,12 @@ def _confirm(args: argparse.Namespace, wanted: list[_Wanted]) -> None:
 
 
 def _all(args: argparse.Namespace, lock: Lock, wanted: list[_Wanted]) -> int:
-    from dataclasses import replace
-
     from assay.edges.inquiry.inquiry import InquiryError, LineError
     from assay.edges.inquiry.lines import InterruptedInquiryError
     from assay.settings import load_cautiously
 
     settings = load_cautiously(os.environ, os.curdir, file=args.config, flags=args.set, log=_say).settings
-    limits = replace(settings.limits, frame_bytes=settings.guard.frame_bytes)
+    limits = settings.guard_limits
     outcome = _Outcome(args, lock)
     for each in wanted:
         try:

@@ -86,6 +86,7 @@ def run(args: argparse.Namespace) -> int:
     from assay.assets.sources import Catalogue
     from assay.cli.records import opened
     from assay.edges.hangup import heed
+    from assay.limits import REQUESTS
     from assay.response import Tiers
     from assay.settings import load
 
@@ -93,9 +94,13 @@ def run(args: argparse.Namespace) -> int:
     gc.disable()
     heed()
     _open_standard_streams()
-    settings = load(os.environ, os.curdir, file=args.config, flags=args.set, log=_log)
+    settings = load(os.environ, os.curdir, file=args.config, flags=args.set, log=_log, limits=REQUESTS)
+    longest = settings.limits.frame_bytes
+    journaled = 0 if longest == REQUESTS.frame_bytes else longest
     catalogue = Catalogue.read({**os.environ, **_sources(args)}, os.curdir, log=_log)
-    with opened(args.journal, settings, _log, deterministic=args.deterministic, server="assets") as records:
+    with opened(
+        args.journal, settings, _log, deterministic=args.deterministic, server="assets", frame_bytes=journaled
+    ) as records:
         clock = records.journal.clock if records.journal is not None else perf_counter
         tiers = Tiers(settings.tiers.features)
         methods = Methods(catalogue, tiers=tiers, tier=settings.tiers.tier, clock=clock)

@@ -87,13 +87,11 @@ def first_link(path: str) -> str | None:
 
 def terms_of(args: argparse.Namespace, settings: Settings, say: Callable[[str], None]) -> Terms:
     """How strictly the guard judges. What is to be said of exceptions goes to *say*."""
-    from dataclasses import replace
-
     from assay.guard.terms import Terms
 
     return Terms(
         mode="enforce" if (args.mode or settings.guard.mode) == "enforce" else "audit",
-        limits=replace(settings.limits, frame_bytes=settings.guard.frame_bytes),
+        limits=settings.guard_limits,
         timeout=settings.guard.timeout if args.timeout is None else args.timeout,
         policy=policy_of(settings, say),
     )
@@ -156,5 +154,5 @@ def records_of(
         settings,
         signed(log),
         mode=args.mode or settings.guard.mode,
-        frame_bytes=settings.guard.frame_bytes,
+        frame_bytes=settings.guard_limits.frame_bytes,
     )

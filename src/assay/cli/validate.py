@@ -68,9 +68,10 @@ def run(args: argparse.Namespace) -> int:
     """Validate the files; the worst of their exit statuses."""
     import orjson
 
+    from assay.limits import REQUESTS
     from assay.settings import load
 
-    limits = load(os.environ, os.getcwd(), file=args.config, flags=args.set, log=_say).limits
+    limits = load(os.environ, os.getcwd(), file=args.config, flags=args.set, log=_say, limits=REQUESTS).limits
     catalogue = _catalogue(args.schemas)
     alone = len(args.paths) == 1 and not _is_directory(args.paths[0])
     worst = 0

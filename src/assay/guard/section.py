@@ -55,8 +55,8 @@ class GuardSettings:
     take longer without a sign of life are rare, and a client that waits for ever is worse.
     """
 
-    frame_bytes: int = 16 << 20
-    """Bytes of one message, either way: pictures and files in Base64 are often longer than a request may be."""
+    frame_bytes: int | None = None
+    """Bytes of one message, either way; if there is none, ``limits.frame_bytes``."""
 
     restart: str = "never"
     """
@@ -126,7 +126,8 @@ class GuardSettings:
             raise ValueError(f"restart is one of {', '.join(POLICIES)}")
         if not 1 <= self.restarts <= 1000:
             raise ValueError("restarts is 1 to 1000")
-        if self.timeout < 0 or min(self.frame_bytes, self.children, self.children_each) < 1:
+        longest = 1 if self.frame_bytes is None else self.frame_bytes
+        if self.timeout < 0 or min(longest, self.children, self.children_each) < 1:
             raise ValueError("timeout is 0 or more, frame_bytes 1 or more, children and children_each 1 or more")
         if any("=" in name or not name for name in self.environment):
             raise ValueError("environment has names of variables, without values")

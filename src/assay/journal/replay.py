@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, cast
 from assay.conversation import Conversation, Facts
 from assay.journal.reading import Entry, Record, violations
 from assay.journal.record import ID_LENGTH, status_of
-from assay.limits import DEFAULT, Limits
+from assay.limits import DEFAULT, REQUESTS, Limits
 from assay.policy import ACTIONS, Policy, fitting
 from assay.rules import RULES
 from assay.spec.revisions import REVISIONS
@@ -160,6 +160,8 @@ def _opening(record: Record, seen: Survey, limits: Limits) -> Opening:
     revision = metadata.get("revision")
     elsewhere = record["transport"] == "http" and key not in seen.opened and revision in REVISIONS
     mode, most = metadata.get("mode"), metadata.get("frameBytes")
+    if most is None and metadata.get("server") == "assets":
+        most = REQUESTS.frame_bytes
     if type(most) is int and most > 0 and limits.frame_bytes == DEFAULT.frame_bytes:
         # Who asks for another limit wants to see what that would do.
         limits = replace(limits, frame_bytes=most)

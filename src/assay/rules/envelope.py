@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from assay.rules.rule import BASIC, OURS, REFUSE, Row
+from assay.rules.rule import BASIC, OURS, REFUSE, REPORT, Row
 
 ROWS: Final[tuple[Row, ...]] = (
     (
@@ -44,6 +44,17 @@ ROWS: Final[tuple[Row, ...]] = (
         REFUSE,
         "INVALID_ENVELOPE",
         '{"jsonrpc":"2.0","id":null,"method":"ping"}',
+    ),
+    (
+        "envelope/null-id",
+        "Up to 2025-06-18 an error has the id of its request, and not null.",
+        "JSON-RPC demands null where a request could not be read, and the schema of these revisions forbids it.",
+        "JSON-RPC 2.0, 5; " + BASIC,
+        "Send the id of the request, unless it could not be read.",
+        REPORT,
+        "INVALID_ENVELOPE",
+        '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}',
+        REFUSE,
     ),
     (
         "envelope/method",

@@ -7,13 +7,13 @@ from assay.rules.rule import OURS, REFUSE, RFC8259, Row
 ROWS: Final[tuple[Row, ...]] = (
     (
         "framing/size",
-        "A frame is at most 1 MiB long.",
+        "A frame is at most 16 MiB long; one for `assay serve`, 1 MiB.",
         "It is counted before anything is parsed, so that no peer can make the other allocate without bound.",
         OURS,
         "Send less in one message: page through lists, link to large content. The limit can be set.",
         REFUSE,
         "PAYLOAD_TOO_LARGE",
-        "a line of 1,048,577 bytes",
+        "a line of 16,777,217 bytes",
     ),
     (
         "framing/carriage-return",

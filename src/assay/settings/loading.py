@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from assay.limits import DEFAULT, Limits
 from assay.settings.places import Found, Log, found_file, own_variables
 from assay.settings.sections import Settings
 
@@ -22,6 +23,7 @@ def load(
     file: str | None = None,
     flags: Sequence[str] = (),
     log: Log = lambda _: None,
+    limits: Limits = DEFAULT,
 ) -> Settings:
     """
     What *file*, *environ* and *flags* (``limits.depth=64``) say, each winning over those before it; raises
@@ -29,9 +31,10 @@ def load(
 
     Without *file* it is the one that `ASSAY_CONFIG` names, else `assay.toml` in *cwd*, else `[tool.assay]` in
     `pyproject.toml` there, else none. *log* gets a line with the path of that file, and one for what is ignored on
-    purpose.
+    purpose. *limits* are those where nothing sets others.
     """
-    return load_as(Settings, environ, cwd, file=file, flags=flags, log=log)
+    found = found_file(environ, cwd, file, log)
+    return settings_of(Settings, found, environ, flags, log, {"limits": limits})
 
 
 def load_as(
@@ -48,15 +51,20 @@ def load_as(
 
 
 def settings_of(
-    kind: type[Section], found: Found | None, environ: Mapping[str, str], flags: Sequence[str], log: Log
+    kind: type[Section],
+    found: Found | None,
+    environ: Mapping[str, str],
+    flags: Sequence[str],
+    log: Log,
+    defaults: "Mapping[str, DataclassInstance] | None" = None,
 ) -> Section:
-    """The same for a file that was *found*, or for none."""
+    """The same for a file that was *found*, or for none; *defaults* are sections as they are where nothing is set."""
     variables = own_variables(environ)
     if found is None and not variables and not flags:
-        return kind()
+        return kind(**(defaults or {}))
     from assay.settings.merging import merged  # noqa: PLC0415 - not needed where nothing is set
 
-    settings = merged(kind, found, variables, flags, log)
+    settings = merged(kind, found, variables, flags, log, defaults)
     if found is not None and found.table:
         log(f"settings from {found.path}")
     return settings

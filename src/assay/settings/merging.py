@@ -20,18 +20,31 @@ else:
 
 
 def merged(
-    kind: type[Section], found: Found | None, variables: Mapping[str, str], flags: Sequence[str], log: Log
+    kind: type[Section],
+    found: Found | None,
+    variables: Mapping[str, str],
+    flags: Sequence[str],
+    log: Log,
+    defaults: "Mapping[str, DataclassInstance] | None" = None,
 ) -> Section:
-    """*kind* with all that is set; raises `SettingsError` for a slip."""
+    """*kind* with all that is set, and with *defaults* where nothing is; raises `SettingsError` for a slip."""
     rows = known(kind)
     return made(
         kind,
         chain(
+            _as_given(defaults or {}),
             in_table(rows, found.table, found.place) if found else (),
             in_variables(rows, variables, log),
             in_flags(rows, flags),
         ),
     )
+
+
+def _as_given(defaults: "Mapping[str, DataclassInstance]") -> Iterable[Given]:
+    for name, section in defaults.items():
+        for one in fields(section):
+            # Without a place: no operator has written it, so no message names it.
+            yield Given((name, one.name), getattr(section, one.name), "")
 
 
 def made(kind: type[Section], layers: Iterable[Given]) -> Section:
@@ -42,7 +55,7 @@ def made(kind: type[Section], layers: Iterable[Given]) -> Section:
     except ValueError as error:
         alone = (one.place for one in given.values() if _refusal(kind, {one.path: one.value}) == str(error))
         # Values that are good alone, and not together, have no one place.
-        sections = ", ".join(f"[{name}]" for name in sorted({path[0] for path in given}))
+        sections = ", ".join(f"[{name}]" for name in sorted({path[0] for path, one in given.items() if one.place}))
         raise SettingsError(f"{next(alone, sections)}: {error}") from None
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from assay.edges.http.section import Http
@@ -107,3 +107,9 @@ class Settings:
     guard: GuardSettings = field(default_factory=GuardSettings)
     auth: Auth | None = None
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
+
+    @property
+    def guard_limits(self) -> Limits:
+        """The limits of a guard: ``guard.frame_bytes`` wins over ``limits.frame_bytes``."""
+        longest = self.guard.frame_bytes
+        return self.limits if longest is None else replace(self.limits, frame_bytes=longest)

@@ -207,6 +207,9 @@ def _beside(path: Path, rows: Mapping[Path, list[Given]]) -> Iterator[Given]:
 
 
 def _is_weaker(path: Path, alone: Settings, base: Settings, today: str) -> bool:
+    if path == ("guard", "frame_bytes"):
+        # Where there is none, `limits.frame_bytes` counts.
+        return alone.guard_limits.frame_bytes > base.guard_limits.frame_bytes
     weaker = next((way for row, way in WEAKER.items() if len(row) == len(path) and fits(row, path)), other)
     if weaker is by_effect:
         return _passes_more(alone.guard, base.guard, today)

@@ -53,7 +53,7 @@ from assay.edges.http.streams import Streams
 from assay.edges.http.waiting import beside, listens, may_take_long, waits
 from assay.edges.recorder import Recorder
 from assay.journal.moment import Moment
-from assay.limits import DEFAULT, Limits
+from assay.limits import REQUESTS, Limits
 from assay.spec.revisions import LATEST, REVISIONS, handshake
 
 _log: Final = logging.getLogger("assay")
@@ -98,7 +98,7 @@ class App:
         methods: Methods,
         recorder: Recorder,
         *,
-        limits: Limits = DEFAULT,
+        limits: Limits = REQUESTS,
         http: Http | None = None,
         safety: Safety | None = None,
         gate: Gate | None = None,

@@ -270,8 +270,10 @@ class Talk:
             self.overseer.aside(frame)
 
     def _deliver(self, verdict: Verdict, frame: bytes) -> None:
-        if is_answer(verdict):
-            self._answer(frame, verdict.exchange.id if verdict.exchange is not None else verdict.value.get("id"))
+        answered = verdict.exchange.id if verdict.exchange is not None else verdict.value.get("id")
+        # An error without an id, or with null, says that something could not be read: no request is known for it.
+        if is_answer(verdict) and answered is not None:
+            self._answer(frame, answered)
             return
         told = params_of(verdict.value).get("progressToken") if verdict.method == "notifications/progress" else None
         asked = verdict.exchange.id if verdict.kind == "request" and verdict.exchange else None
