@@ -4,15 +4,19 @@ The official conformance suite against the fixture servers, directly and through
     transparency.py [SERVER…]    the servers, of those in `SERVERS`; without any, all of them
 
 Each server is reached directly, over HTTP behind a guard, and over STDIO behind a guard that serves HTTP, each guard
-once in audit and once in enforce mode. Exit status: 0 the guard changes nothing, 1 it does, 2 the suite could not run.
+once in audit and once in enforce mode. The guard's journal shows whether it blames a server for anything: these do what
+they should. Exit status: 0 the guard changes nothing and blames no server, 1 it does, 2 the suite could not run.
 """
 
+import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from suite import EXTENSIONS, HERE, ROOT, CannotRun, Row, expected_in, run, served, suite_command
+from suite import EXTENSIONS, HERE, PACKAGES, ROOT, CannotRun, Row, expected_in, run, served, suite_command
 
 SDK = ROOT / ".venvs" / "sdk" / "bin" / "python"
 EXPECTED = HERE / "fixture_server.toml"
@@ -27,8 +31,10 @@ def python_server() -> list[str]:
 
 
 def typescript_server() -> list[str]:
-    """The command of the server on the official TypeScript SDK. Raises `CannotRun` where there is no Node.js for it."""
+    """The command of the server on the official TypeScript SDK. Raises `CannotRun` where that is not installed."""
     node, _ = suite_command()
+    if not (PACKAGES / "@modelcontextprotocol" / "server").exists():
+        raise CannotRun("the official TypeScript SDK is not installed: `make test` does it")
     return [node, str(HERE / "typescript_server.mjs")]
 
 
@@ -48,12 +54,46 @@ class Trip(NamedTuple):
     revisions: tuple[str, ...] = tuple(LISTED)
 
 
-EVERYTHING = tuple(Trip(server, path) for server in SERVERS for path in PATHS)
+class Visit(NamedTuple):
+    """What came of a trip."""
+
+    trip: Trip
+    rows: list[Row]
+    """What the suite found, beside what is expected."""
+    blamed: list[str]
+    """What the guard found wrong with the server."""
+
+    @property
+    def differences(self) -> Iterator[str]:
+        """A line for each scenario that is not as it should be, and for each time the server is blamed."""
+        where = f"{self.trip.server}, {self.trip.path}"
+        for row in self.rows:
+            if row.differences:
+                yield f"{where}, {row.revision}, {row.scenario}: {'; '.join(row.differences)}"
+        yield from (f"{where}, the server is blamed: {each}" for each in self.blamed)
+
+
+def visit(trip: Trip) -> Visit:
+    """Run the suite on *trip*."""
+    with TemporaryDirectory() as journal:
+        with reached(trip.server, trip.path, journal) as url:
+            rows = run(url, {each: LISTED[each] for each in trip.revisions})
+        return Visit(trip, rows, list(blamed(Path(journal))))
+
+
+def blamed(journal: Path) -> Iterator[str]:
+    """The findings against the server in a journal. That it uses an extension is not a fault."""
+    records = (json.loads(line) for file in journal.glob("*.jsonl") for line in file.open(encoding="utf-8"))
+    for record in records:
+        if record["metadata"]["party"] == "server" and record["error"] is not None:
+            for each in record["error"]["violations"]:
+                if each["rule"] != "protocol/extension":
+                    yield f"{record['method']}: {each['at']} {each['rule']}, found {each['found']}"
 
 
 @contextmanager
-def reached(server: str, path: str) -> Iterator[str]:
-    """The address of *server* by way of *path*, while it runs."""
+def reached(server: str, path: str, journal: str) -> Iterator[str]:
+    """The address of *server* by way of *path*, while it runs. A guard on the way writes its journal to *journal*."""
     command = SERVERS[server]()
     over_http = [*command, "--http", "127.0.0.1:0"]
     if path == DIRECT:
@@ -61,19 +101,13 @@ def reached(server: str, path: str) -> Iterator[str]:
             yield url
         return
     over, mode = path.split()
-    guard = [sys.executable, "-m", "assay", "guard", "--journal", "off", "--mode", mode, "--listen", "127.0.0.1:0"]
+    guard = [sys.executable, "-m", "assay", "guard", "--journal", journal, "--mode", mode, "--listen", "127.0.0.1:0"]
     if over == "child":
         with served([*guard, "--", *command]) as url:
             yield url
         return
     with served(over_http) as target, served([*guard, "--target", target]) as url:
         yield url
-
-
-def rows(trip: Trip) -> list[Row]:
-    """What the suite finds on *trip*, beside what is expected."""
-    with reached(trip.server, trip.path) as url:
-        return run(url, {each: LISTED[each] for each in trip.revisions})
 
 
 def passing(found: Iterable[Row]) -> int:
@@ -100,22 +134,15 @@ KINDS = (
 )
 
 
-def table(server: str, found: Mapping[str, Sequence[Row]]) -> Iterator[str]:
-    """How many scenarios pass at *server*, where *found* has what the suite found by each path."""
+def table(server: str, visits: Sequence[Visit]) -> Iterator[str]:
+    """How many scenarios pass at *server* on each of *visits*."""
     for kind in KINDS:
-        rows = [[row for row in found[path] if kind.has(row)] for path in PATHS]
+        rows = [[row for row in each.rows if kind.has(row)] for each in visits]
         yield line(server, kind.name, *(f"{passing(each)}/{len(each)}" for each in rows))
 
 
 def line(server: str, kind: str, *cells: str) -> str:
     return "  ".join([f"{server:<10}  {kind:<10}", *(f"{cell:<13}" for cell in cells)]).rstrip()
-
-
-def different(server: str, path: str, found: Iterable[Row]) -> Iterator[str]:
-    """A line for each scenario that is not as it should be."""
-    for row in found:
-        if row.differences:
-            yield f"{server}, {path}, {row.revision}, {row.scenario}: {'; '.join(row.differences)}"
 
 
 def main(servers: Sequence[str]) -> int:
@@ -124,12 +151,12 @@ def main(servers: Sequence[str]) -> int:
     wrong: list[str] = []
     for server in servers:
         try:
-            found = {path: rows(Trip(server, path)) for path in PATHS}
+            visits = [visit(Trip(server, path)) for path in PATHS]
         except CannotRun as why:
             print(why, file=sys.stderr)
             return 2
-        print(*table(server, found), sep="\n", flush=True)
-        wrong += [each for path in PATHS for each in different(server, path, found[path])]
+        print(*table(server, visits), sep="\n", flush=True)
+        wrong += [difference for each in visits for difference in each.differences]
     print("\nThe guard changes nothing." if not wrong else "\n".join(["", *wrong]))
     return 1 if wrong else 0
 
