@@ -205,12 +205,7 @@ def fixture_server() -> Any:
 
 
 class Events:
-    """
-    What was sent in sessions, for clients that come back to a stream: an event store, as the SDK has it.
-
-    It is told the id of the request that a stream belongs to, but not the session. So a stream ends with the response,
-    or what a later session has sent under the same id would be taken for more of it.
-    """
+    """What was sent in one session, for a client that comes back to a stream: an event store, as the SDK has it."""
 
     def __init__(self) -> None:
         self.stored: list[tuple[str, Any]] = []
@@ -229,14 +224,23 @@ class Events:
         for ident, (where, sent) in enumerate(self.stored[start + 1 :], start + 1):
             if where == stream and sent is not None:
                 await send(streamable_http.EventMessage(sent, str(ident)))
-                if isinstance(sent, (mcp_types.JSONRPCResponse, mcp_types.JSONRPCError)):
-                    break
         return stream
+
+
+def separate_events(manager: Any) -> None:
+    """
+    Give each session of *manager* an event store of its own.
+
+    The SDK shares one, and names a stream by the id of its request: two clients that use the same ids would get each
+    other's messages.
+    """
+    manager.__class__ = type("SeparateEvents", (type(manager),), {"event_store": property(lambda _: Events())})
 
 
 def serve_http(server: Any, host: str, port: int) -> None:
     """Serves until it is told to end. On a host of this machine alone, it refuses requests that name another."""
-    app = server.streamable_http_app(host=host, event_store=Events(), retry_interval=RETRY_MS)
+    app = server.streamable_http_app(host=host, retry_interval=RETRY_MS)
+    separate_events(server.session_manager)
     with socket.create_server((host, port)) as listening:
         # Whoever connects from here on is heard, if a little later.
         print(f"url=http://{host}:{listening.getsockname()[1]}/mcp", file=sys.stderr, flush=True)
