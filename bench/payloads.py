@@ -110,8 +110,8 @@ def opened() -> Conversation:
         (Party.CLIENT, {"id": 0, "method": "initialize", "params": opening}),
         (Party.SERVER, {"id": 0, "result": answer}),
         (Party.CLIENT, {"method": "notifications/initialized"}),
-        (Party.CLIENT, {"id": 0, "method": "tools/list"}),
-        (Party.SERVER, {"id": 0, "result": {"tools": tools}}),
+        (Party.CLIENT, {"id": 1, "method": "tools/list"}),
+        (Party.SERVER, {"id": 1, "result": {"tools": tools}}),
     ):
         verdict = conversation.hear(party, orjson.dumps({"jsonrpc": "2.0", **message}))
         assert verdict.violations == (), verdict.violations

@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from assay.conversation import Conversation
 from assay.spec.schema import protocol_schema
 from assay.verdict import Party
 from payloads import CALLS, TOOLS, call, opened, result
@@ -39,18 +40,23 @@ def measured(name: str) -> dict[str, float]:
     count = 300 if len(call(0, tool, arguments)) < 10_000 else 30
     frames = [call(ident, tool, arguments) for ident in range(1000, 1000 + count)]
     answers = [result(ident) for ident in range(1000, 1000 + count)]
-    conversation = opened()
-    hear, client, server = conversation.hear, Party.CLIENT, Party.SERVER
+    client, server = Party.CLIENT, Party.SERVER
+    # One conversation per round: within a session an id is used once, and a second use takes the long way.
+    spare = [opened() for _ in range(ROUNDS)]
+    used: list[Conversation] = []
 
     def loads() -> None:
         for frame in frames:
             orjson.loads(frame)
 
     def verdict() -> None:
+        used.append(spare.pop())
+        hear = used[-1].hear
         for frame in frames:
             hear(client, frame)
 
     def answered() -> None:
+        hear = used[-1].hear
         for frame in answers:
             hear(server, frame)
 

@@ -62,6 +62,7 @@ class Talk:
 
     def __init__(self, **options: Any) -> None:
         self.conversation = Conversation(**options)
+        self._lists = 0
 
     def client(self, message: Any) -> Verdict:
         """What is concluded when the client says *message*."""
@@ -86,8 +87,10 @@ class Talk:
 
     def listed(self, *tools: dict[str, Any]) -> "Talk":
         """The same, after the server has listed its *tools*."""
-        good(self.client(request("list", "tools/list")))
-        self.server(result("list", {"tools": list(tools)}))
+        self._lists += 1
+        ident = f"list {self._lists}"
+        good(self.client(request(ident, "tools/list")))
+        self.server(result(ident, {"tools": list(tools)}))
         return self
 
 

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import weakref
+from itertools import count
 from typing import Any
 
 import orjson
@@ -204,9 +205,13 @@ class Asked:
         return bool(self.is_valid(value))
 
 
+_NUMBERS = count()
+
+
 def listed(talk: Talk, tools: list[Any], **more: Any) -> Any:
-    good(talk.client(request(1, "tools/list")))
-    return talk.server(result(1, {"tools": tools, **more}))
+    ident = f"list {next(_NUMBERS)}"
+    good(talk.client(request(ident, "tools/list")))
+    return talk.server(result(ident, {"tools": tools, **more}))
 
 
 def test_a_list_of_very_many_bad_entries_fails_as_a_whole() -> None:
@@ -326,7 +331,12 @@ def test_what_is_kept_of_many_large_schemas_is_bounded() -> None:
 # ── tasks ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 TASKS = ALL_SERVER | {"tasks": {"requests": {"tools": {"call": {}}}}}
-PROMISING = {"name": "t", "inputSchema": ANY, "outputSchema": ANY | {"required": ["hits"]}}
+PROMISING = {
+    "name": "t",
+    "inputSchema": ANY,
+    "outputSchema": ANY | {"required": ["hits"]},
+    "execution": {"taskSupport": "optional"},
+}
 
 
 def task(ident: str) -> dict[str, Any]:
@@ -354,9 +364,16 @@ def test_the_payload_of_a_task_of_long_ago_is_held_to_its_contract() -> None:
     assert rules(talk.server(result("r", {"content": [], "structuredContent": {}}))) == ["contract/output"]
 
 
+RELATED = {"io.modelcontextprotocol/related-task": {"taskId": "of another session"}}
+
+
 @pytest.mark.parametrize(
     ("payload", "expected"),
-    [({"content": []}, []), ({"anything": 1}, ["protocol/result"]), ({"content": 5}, ["protocol/result"])],
+    [
+        ({"content": [], "_meta": RELATED}, []),
+        ({"anything": 1}, ["protocol/result"]),
+        ({"content": 5}, ["protocol/result"]),
+    ],
 )
 def test_the_payload_of_an_unknown_task_is_a_result_that_some_task_has(payload: Any, expected: list[str]) -> None:
     talk = Talk().opened(server=TASKS).listed(PROMISING)

@@ -47,7 +47,7 @@ def test_an_id_that_is_open_cannot_be_used_again() -> None:
     good(talk.client(request(1, "tools/list")))
     assert rules(talk.client(request(1, "prompts/list"))) == ["protocol/id-in-use"]
     good(talk.server(result(1, {"tools": []})))
-    good(talk.client(request(1, "prompts/list")))
+    good(talk.client(request(2, "prompts/list")))
 
 
 @pytest.mark.parametrize("ident", ["1", 2, "", -1])
@@ -546,7 +546,8 @@ def test_the_progress_of_a_task_goes_on_until_its_result_is_fetched() -> None:
     good(talk.server(result(1, {"task": task})))
     good(talk.server(progress(7, 1)))
     good(talk.client(request(2, "tasks/result", {"taskId": "t"})))
-    good(talk.server(result(2, TEXT)))
+    related = {"io.modelcontextprotocol/related-task": {"taskId": "t"}}
+    good(talk.server(result(2, {**TEXT, "_meta": related})))
     assert rules(talk.server(progress(7, 2))) == ["protocol/progress"]
 
 

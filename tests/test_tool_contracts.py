@@ -112,10 +112,13 @@ def test_what_takes_the_place_of_a_bad_result_is_a_good_answer(revision: str, an
         assert failed["error"]["data"]["violations"][0]["rule"] == verdict.violations[0].rule
 
 
+RUNS_AS_TASK = {**SEARCH, "execution": {"taskSupport": "optional"}}
+
+
 def test_a_bad_answer_to_a_call_that_runs_as_a_task_is_an_error() -> None:
     """The client waits for a task there, and not for what the tool has found."""
     runs_tasks = ALL_SERVER | {"tasks": {"requests": {"tools": {"call": {}}}}}
-    talk = Talk().opened(server=runs_tasks).listed(SEARCH)
+    talk = Talk().opened(server=runs_tasks).listed(RUNS_AS_TASK)
     good(talk.client(request(1, "tools/call", {"name": "search", "arguments": {"words": "a"}, "task": {}})))
     assert replacement(talk.server(result(1, {"content": []})))["error"]["code"] == -32010
 
@@ -302,7 +305,7 @@ def test_keys_with_a_meaning_elsewhere_are_plain_data(key: str) -> None:
 
 def test_a_call_made_as_a_task_is_answered_by_the_task_and_its_payload_held_to_the_contract() -> None:
     capabilities = {**ALL_SERVER, "tasks": {"requests": {"tools": {"call": {}}}}}
-    talk = Talk().opened(server=capabilities).listed(SEARCH)
+    talk = Talk().opened(server=capabilities).listed(RUNS_AS_TASK)
     params = {"name": "search", "arguments": {"words": "a"}, "task": {"ttl": 1}}
     good(talk.client(request(1, "tools/call", params)))
     task = {"taskId": "t", "status": "working", "createdAt": "now", "lastUpdatedAt": "now", "ttl": None}

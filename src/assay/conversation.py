@@ -9,7 +9,7 @@ import gc
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
-from assay import absent, irregular, objections, quarantine, render, repair
+from assay import absent, irregular, objections, quarantine, render, repair, reuse
 from assay.asking_back import declared_in
 from assay.collector import paused
 from assay.contracts.headers import ParamHeaders
@@ -286,6 +286,8 @@ class Conversation:
         # 0 may have been written -0, which the thorough way keeps.
         if entry is None or not ident or ident in requests or len(requests) >= self._most_open:
             return None
+        if ident in side.settled and not side.stateless:
+            return None
         requests[ident] = exchange = Exchange()
         exchange.entry = entry
         exchange.id = ident
@@ -419,6 +421,8 @@ class Conversation:
         found += faults
         if ident in side.open or len(side.open) >= self._most_open:
             found.append(objections.no_room(side, ident, self.limits, judge.revision))
+        elif ident in side.settled:
+            found += reuse.check_id(side, ident, method, judge.revision)
         if judge is side.judge and method in side.undeclared:
             found.append(objections.undeclared(self._sides, side.party, method, judge.revision))
         if batched and method == "initialize":
@@ -691,6 +695,8 @@ class Conversation:
     ) -> Verdict:
         """The verdict on an answer that does not come."""
         asker.close(exchange, state)
+        # After a time-out the server has it; in the other cases clients send the same request again, as after a 401.
+        exchange.reusable = state == "answered"
         if exchange.method == "initialize":
             self._memory.refused()
         wrong = objections.unanswered(exchange, why)

@@ -8,7 +8,7 @@ violation, added to the list that the caller hands in.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from assay import absent, asking_back, objections, reserved_codes
+from assay import absent, answers, asking_back, features, objections, reserved_codes, reuse
 from assay.contracts.tools import Tools
 from assay.engine.budget import Budget
 from assay.ladder import contract
@@ -16,9 +16,9 @@ from assay.ladder.protocol import Definition, Judge
 from assay.lifecycle import CAPABILITIES_KEY, Lifecycle
 from assay.limits import Limits
 from assay.policy import Policy
-from assay.side import Id, Side, has_capability, undeclared
+from assay.side import Id, Side, undeclared
 from assay.spec.revisions import handshake
-from assay.tasks import TASK_CAPABILITIES, Tasks
+from assay.tasks import Tasks, is_task
 from assay.verdict import Exchange, Kind, Party, Violation
 
 Found = list[Violation]
@@ -68,8 +68,9 @@ class Memory:
             exchange.detail = name[:100]
             known = self.tools.known.get(name)
             exchange.as_task = "task" in params and self._tasks.runs(exchange)
+            exchange.contract = known
+            found += features.check_features(exchange, params, self.sides)
             if known is not None:
-                exchange.contract = known
                 found += contract.check_usable(known, exchange.revision)
                 faults, more = contract.check_input(known, params, exchange.revision, budget)
                 found += faults
@@ -79,7 +80,7 @@ class Memory:
             elif self.tools.complete:
                 found.append(objections.unknown_tool(name, self.tools.known, exchange.revision))
         elif params:
-            self._take_details(side, exchange, params, found)
+            self._take_details(exchange, params, found)
         return 0
 
     def _take_meta(self, side: Side, exchange: Exchange, meta: dict[str, Any], found: Found) -> None:
@@ -88,6 +89,8 @@ class Memory:
             if isinstance(token, str) and len(token) > self.limits.id_bytes:
                 found.append(objections.too_long("/params/_meta/progressToken", token, self.limits.id_bytes))
                 return
+            if token in side.tokens:
+                found += reuse.check_token(side, token, exchange.revision)
             exchange.token = token
             side.tokens[token] = None
         declared = meta.get(CAPABILITIES_KEY)
@@ -95,7 +98,7 @@ class Memory:
             exchange.declared = asking_back.declared_in(declared)
             self._goes_beyond = self._goes_beyond or bool(exchange.declared & _EXTENSIONS)
 
-    def _take_details(self, side: Side, exchange: Exchange, params: dict[str, Any], found: Found) -> None:
+    def _take_details(self, exchange: Exchange, params: dict[str, Any], found: Found) -> None:
         cursor = params.get("cursor")
         if isinstance(cursor, str):
             exchange.detail = True
@@ -106,22 +109,7 @@ class Memory:
         if exchange.revision == "2025-11-25" and exchange.method.startswith("tasks/") and isinstance(task, str):
             found += self._tasks.check_asked(params)
             exchange.detail = task if len(task) <= self.limits.id_bytes else None
-        if side.party is Party.SERVER:
-            found += self._check_features(exchange, params)
-
-    def _check_features(self, exchange: Exchange, params: dict[str, Any]) -> list[Violation]:
-        """Modes of sampling and elicitation that a client declares one by one."""
-        wanted = []
-        if exchange.method == "elicitation/create" and params.get("mode") == "url":
-            wanted.append(("/params/mode", "elicitation.url"))
-        if exchange.method == "sampling/createMessage" and "tools" in params:
-            wanted.append(("/params/tools", "sampling.tools"))
-        declared = self.sides[Party.CLIENT].capabilities
-        return [
-            objections.lacks(at, Party.CLIENT, path, exchange.revision)
-            for at, path in wanted
-            if declared is not None and not has_capability(declared, path)
-        ]
+        found += features.check_features(exchange, params, self.sides)
 
     def asked(self, exchange: Exchange, message: dict[str, Any]) -> None:
         """A request has passed, at a time when it may decide the era."""
@@ -129,6 +117,7 @@ class Memory:
             if self.lifecycle.phase not in {"new", "stateless"}:
                 return
             self.lifecycle.initialize(message)
+            reuse.begin_session(self.sides[Party.CLIENT])
             self.sides[Party.CLIENT].capabilities = _object(_object(message.get("params")).get("capabilities"))
             self._settle()
         elif (
@@ -195,11 +184,14 @@ class Memory:
             yield objections.cancels_nothing("the id of an open request of its own", judge.revision)
         elif exchange is not None and exchange.method == "initialize":
             yield objections.cancels_nothing("another request than initialize", judge.revision)
+        elif self._tasks.has(exchange or asker.settled.get(ident)):
+            yield objections.cancels_task(judge.revision)
 
     def _check_progress(self, side: Side, params: Mapping[str, Any], judge: Judge) -> Iterator[Violation]:
-        tokens = self.sides[side.party.other].tokens
+        asker = self.sides[side.party.other]
+        tokens = asker.tokens
         token, progress = _token(params.get("progressToken")), params.get("progress")
-        if token is None or not isinstance(progress, int | float):
+        if token is None or token in asker.shared or not isinstance(progress, int | float):
             return
         last = tokens.get(token)
         if token not in tokens:
@@ -259,13 +251,20 @@ class Memory:
         if kind == "error":
             faults, more = judge.check_error(message, budget)
             found += faults
-            found += self._check_code(exchange, message["error"])
+            found += answers.check_code(
+                exchange,
+                message["error"]["code"],
+                self.sides,
+                listed=bool(self.tools.known),
+                extended=self._is_extended(exchange),
+            )
             found += reserved_codes.check(exchange, message["error"])
             return more
         result = message["result"]
         if entry.result is None:
             return 0
         definition: Definition = entry.result
+        exchange.as_task = exchange.as_task and is_task(exchange, result)
         if exchange.method == "initialize":
             judge, early = self.lifecycle.place_initialize_result(result)
             definition = judge.definition("InitializeResult")
@@ -290,13 +289,17 @@ class Memory:
     def _check_result_type(self, exchange: Exchange, result: dict[str, Any], judge: Judge) -> list[Violation]:
         """A type of result that the specification does not have may still be that of a declared extension."""
         found = list(judge.check_result_type(exchange.method, result))
-        declared = exchange.declared or frozenset()
-        if not found or not (self.has_extensions({}) or declared & _EXTENSIONS):
+        if not found or not self._is_extended(exchange):
             return found
         return [objections.beyond(each, judge.revision) for each in found]
 
+    def _is_extended(self, exchange: Exchange) -> bool:
+        """Whether either side, or the request itself, has declared that it goes beyond the specification."""
+        return self.has_extensions({}) or bool((exchange.declared or frozenset()) & _EXTENSIONS)
+
     def _check_promise(self, exchange: Exchange, result: dict[str, Any], found: Found, budget: Budget) -> int:
         """What goes beyond the schema: the tool's contract, the payload of a task, what may be asked back."""
+        found += answers.check_result(exchange, result, budget.violations)
         if exchange.as_task:
             found += self._tasks.check_started(result)
             return 0
@@ -309,16 +312,6 @@ class Memory:
             found += faults
             return more
         return 0
-
-    def _check_code(self, exchange: Exchange, error: dict[str, Any]) -> list[Violation]:
-        """-32601 to tools/call from a server that does have tools."""
-        declared = self.sides[Party.SERVER].capabilities or {}
-        if exchange.method != "tools/call" or error["code"] != -32601 or not ("tools" in declared or self.tools.known):
-            return []
-        if exchange.contract is not None and has_capability(declared, TASK_CAPABILITIES["tools/call"]):
-            # Of a tool that is known it says that the call had to be a task, or must not be one (2025-11-25).
-            return []
-        return [objections.no_such_code(exchange.revision)]
 
     def answered(self, exchange: Exchange, message: dict[str, Any], found: Found) -> None:
         """An answer has passed."""

@@ -7,6 +7,7 @@ Each function words one violation; whether it applies is for the conversation to
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from assay.engine.pointers import escaped
 from assay.ladder.envelope import Profile
 from assay.ladder.protocol import Judge
 from assay.limits import Limits
@@ -129,6 +130,29 @@ def cancels_nothing(expected: str, revision: str) -> Violation:
     return violation("protocol/cancel", "/params/requestId", expected=expected, found="none", revision=revision)
 
 
+def cancels_task(revision: str) -> Violation:
+    """A request that runs as a task, cancelled as if it did not."""
+    return violation(
+        "protocol/cancel",
+        "/params/requestId",
+        expected="tasks/cancel for a request that runs as a task",
+        found="notifications/cancelled",
+        revision=revision,
+        hint="Send tasks/cancel with the taskId: it is answered with the final state of the task.",
+    )
+
+
+def unrelated(key: str, ident: str | None, revision: str) -> Violation:
+    """The payload of a task that does not say which task it belongs to, or names another one."""
+    return violation(
+        "protocol/related-task",
+        f"/result/_meta/{escaped(key)}",
+        expected="the taskId that was asked for",
+        found="nothing" if ident is None else f'"{ident[:60]}"',
+        revision=revision,
+    )
+
+
 def no_progress(at: str, expected: str, found: str, revision: str) -> Violation:
     """Progress of nothing, or that does not rise."""
     return violation("protocol/progress", at, expected=expected, found=found, revision=revision)
@@ -155,17 +179,6 @@ def beyond(wrong: Violation, revision: str) -> Violation:
         wrong.at,
         expected="a result of the specification",
         found=wrong.found,
-        revision=revision,
-    )
-
-
-def no_such_code(revision: str) -> Violation:
-    """-32601 from a server that does have tools."""
-    return violation(
-        "protocol/error-code",
-        "/error/code",
-        expected="-32602 for a tool that is not known",
-        found="-32601",
         revision=revision,
     )
 

@@ -88,7 +88,7 @@ class Side:
 
     __slots__ = (
         "_most_settled", "call", "capabilities", "garbage", "irregular", "judge", "open", "party",
-        "settled", "stateless", "tokens", "undeclared",
+        "settled", "shared", "stateless", "tokens", "undeclared",
     )  # fmt: skip
 
     def __init__(self, party: Party, limits: Limits, judge: Judge) -> None:
@@ -99,6 +99,8 @@ class Side:
         """The last of its requests that were answered, cancelled or given up, oldest first; at most twice the limit."""
         self.tokens: dict[Id, float | None] = {}
         """The progress tokens of its open requests, with the progress last told."""
+        self.shared: dict[Id, None] = {}
+        """Progress tokens that two open requests had at the same time, oldest first."""
         self.capabilities: Mapping[str, Any] | None = None
         """What it has declared; None until it has."""
         self.undeclared: frozenset[str] = frozenset()

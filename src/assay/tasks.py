@@ -35,6 +35,9 @@ _PAYLOADS: Final = {
 }
 
 
+_RELATED: Final = "io.modelcontextprotocol/related-task"
+
+
 class Tasks:
     """The tasks of one conversation, of either side."""
 
@@ -56,6 +59,12 @@ class Tasks:
             and declared is not None
             and has_capability(declared, path)
         )
+
+    def has(self, exchange: Exchange | None) -> bool:
+        """Whether a request is to be run as a task, or is: it has not been answered yet, or was answered with one."""
+        if exchange is None or not exchange.as_task:
+            return False
+        return exchange.state == "open" or any(each is exchange for each in self._started.values())
 
     def check_started(self, result: dict[str, Any]) -> list[Violation]:
         """What is wrong with the task that a request was answered with: its id is kept as long as the task."""
@@ -90,6 +99,15 @@ class Tasks:
 
         Returns at least how many violations there are beyond those found.
         """
+        before = len(found)
+        more = self._check_promised(exchange, result, found, budget)
+        if len(found) == before:
+            found += _check_related(exchange, result)
+        return more
+
+    def _check_promised(
+        self, exchange: Exchange, result: dict[str, Any], found: list[Violation], budget: Budget
+    ) -> int:
         started = self._request_of(exchange)
         if started is None:
             return self._check_unknown(exchange, result, found, budget)
@@ -141,6 +159,25 @@ class Tasks:
         exchange = self._started.pop((asker, ident), None)
         if exchange is not None:
             self._sides[asker].forget_token(exchange)
+
+
+def is_task(exchange: Exchange, result: Mapping[str, Any]) -> bool:
+    """
+    Return whether the *result* of a request that asks to be run as a task is held to be one.
+
+    A server should refuse to run a tool as a task if the tool forbids that, but it may run the tool at once.
+    """
+    forbidden = exchange.contract is not None and not exchange.contract.runs(as_task=True)
+    return "task" in result or not forbidden
+
+
+def _check_related(exchange: Exchange, result: Mapping[str, Any]) -> list[Violation]:
+    """Which task a payload belongs to stands in its `_meta`: nothing else in it says so."""
+    meta = result.get("_meta")
+    ident = _task_id(meta.get(_RELATED)) if isinstance(meta, Mapping) else None
+    if ident is not None and (ident == exchange.detail or not isinstance(exchange.detail, str)):
+        return []
+    return [objections.unrelated(_RELATED, ident, exchange.revision)]
 
 
 def _task_id(value: Any) -> str | None:

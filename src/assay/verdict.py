@@ -196,6 +196,8 @@ class Exchange:
     as_task: bool = False
     """Whether it asks to be run as a task, and so is answered by one."""
     state: Literal["open", "answered", "cancelled", "timed-out"] = "open"
+    reusable: bool = False
+    """Whether its id may be used again: it was asked before the session, or the other party never got it."""
     moment: Any = None
     """What the records know the request by, so that its answer is found beside it."""
     span: Any = None

@@ -113,9 +113,8 @@ def test_every_result_of_a_tool_is_what_the_revision_and_the_tool_promise(method
     heard = Heard(methods, revision)
     heard.say(request("list", "tools/list", {}, revision))
     assert set(heard.judge.tools.known) == set(TOOLS)
-    for tool, arguments in GOOD:
-        # The same id again and again: each call has been answered.
-        [found] = heard.say(call(1, tool, arguments, revision))
+    for ident, (tool, arguments) in enumerate(GOOD):
+        [found] = heard.say(call(ident, tool, arguments, revision))
         _check_promise(tool, found["result"], revision)
     assert heard.judge.open_requests(Party.CLIENT) == ()
 
@@ -127,9 +126,9 @@ def test_every_result_is_so_with_a_tier_and_a_backend_too(revision: str) -> None
     for tier in ("community", "pro", "enterprise"):
         heard = Heard(methods, revision, tier=tier)
         heard.say(request("list", "tools/list", {}, revision))
-        for tool, arguments in GOOD:
+        for ident, (tool, arguments) in enumerate(GOOD):
             if tool in {"diff_assets", "populate_backend", "list_schemas"}:
-                [found] = heard.say(call(1, tool, arguments, revision, request_id='"\\'))
+                [found] = heard.say(call(ident, tool, arguments, revision, request_id='"\\'))
                 _check_promise(tool, found["result"], revision)
 
 
@@ -145,8 +144,8 @@ def _check_promise(tool: str, result: Any, revision: str) -> None:
 def test_every_answer_to_arguments_that_break_the_contract_is_right(methods: Methods, revision: str) -> None:
     """The judge has not seen the tools listed, so that it has nothing against the calls."""
     heard = Heard(methods, revision)
-    for tool, arguments in BAD:
-        [found] = heard.say(call(1, tool, arguments, revision))
+    for ident, (tool, arguments) in enumerate(BAD):
+        [found] = heard.say(call(ident, tool, arguments, revision))
         if revision < "2025-11-25":
             assert found["error"]["code"] == -32602
         else:
@@ -163,8 +162,8 @@ def test_a_judge_that_knows_the_tools_blames_the_client_alone(methods: Methods, 
         judge.hear(Party.CLIENT, frame_of(message))
         for each in server.respond(frame_of(message)):
             assert judge.hear(Party.SERVER, each).violations == ()
-    for tool, arguments in BAD:
-        frame = frame_of(call(1, tool, arguments, revision))
+    for ident, (tool, arguments) in enumerate(BAD):
+        frame = frame_of(call(ident, tool, arguments, revision))
         assert {each.rule for each in judge.hear(Party.CLIENT, frame).violations} == {"contract/input"}
         [answer] = server.respond(frame)
         assert judge.hear(Party.SERVER, answer).violations == ()
@@ -207,9 +206,9 @@ OTHERS: list[tuple[str, dict[str, Any], bool]] = [
 @every_revision
 def test_every_other_answer_is_what_the_revision_says(methods: Methods, revision: str) -> None:
     heard = Heard(methods, revision)
-    for method, params, good in OTHERS:
+    for ident, (method, params, good) in enumerate(OTHERS):
         if method in methods_of(revision):
-            [found] = heard.say(request("a", method, params, revision))
+            [found] = heard.say(request(ident, method, params, revision))
             assert ("result" in found) is good, (method, params, found)
     assert heard.judge.open_requests(Party.CLIENT) == ()
 

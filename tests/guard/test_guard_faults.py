@@ -32,11 +32,11 @@ def test_under_enforce_the_client_gets_one_error_and_the_server_nothing(
     params = {"_meta": {"fault": 1}, **({"cursor": 5} if place == "acted" else {})}
     with guarded(tmp_path, *options("enforce", tmp_path), received=True) as guard:
         guard.open()
-        for _ in range(2):
-            told = guard.ask(request(7, "resources/list", params))
-            assert told["id"] == 7
+        for ident in (6, 7):
+            told = guard.ask(request(ident, "resources/list", params))
+            assert told["id"] == ident
             assert told["error"]["code"] == INTERNAL_ERROR
-            assert guard.ask(request(7, "ping"))["result"] == {}
+            assert guard.ask(request(f"ping {ident}", "ping"))["result"] == {}
         guard.close()
         assert guard.out.rest() == []
         assert guard.ended() == 0
@@ -72,9 +72,9 @@ def test_an_answer_of_the_server_that_fails_here_is_still_an_answer(
     answers: Any = {"on": {"resources/list": [["result", {"resources": [], "_meta": {"fault": 1}}]]}}
     with guarded(tmp_path, *options(mode, tmp_path), **answers) as guard:
         guard.open()
-        for _ in range(2):
-            told = guard.ask(request(7, "resources/list"))
-            assert told["id"] == 7
+        for ident in (6, 7):
+            told = guard.ask(request(ident, "resources/list"))
+            assert told["id"] == ident
             if mode == "audit":
                 assert told["result"]["_meta"] == {"fault": 1}
             elif place != "timed":

@@ -75,7 +75,8 @@ def modern(ident: Any, method: str, **params: Any) -> dict[str, Any]:
 # ── lies of the server, in place of an answer ────────────────────────────────────────────────────────────────────────
 
 TEXT = [{"type": "text", "text": "x"}]
-HITS = {"content": TEXT, "structuredContent": {"hits": 1}}
+STRUCTURED = {"structuredContent": {"hits": 1}}
+HITS = {"content": TEXT, **STRUCTURED}
 
 
 def answering(rule: str, *actions: Any, gets: Outcome = -32010, **more: Any) -> Case:
@@ -185,6 +186,9 @@ SLOW: dict[str, Any] = {
 }
 AGAIN = {**initialize(), "id": "again"}
 BARE = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "liar", "version": "1"}}
+RUNS: dict[str, Any] = {"requests": {"tools": {"call": {}}}}
+TASKING = {**BARE, "capabilities": {"tools": {}, "tasks": RUNS}}
+REF = {"type": "ref/prompt", "name": "a"}
 NOTE = notification("notifications/message", {"level": "info", "data": 1})
 CALLED = {"name": "search", "arguments": {"words": "sea"}}
 UPPER = next(iter(META)).upper()
@@ -263,6 +267,11 @@ METHODS = [
         [(1, "result")],
         on={"resources/read": [["result", {"contents": []}]]},
     ),
+    answering(
+        "protocol/base64",
+        ["result", {"content": [{"type": "image", "data": "iVBORw0KGgo", "mimeType": "image/png"}], **STRUCTURED}],
+        gets="result",
+    ),
     answering("protocol/unsolicited", ["say", result("nobody", HITS)], ["good"], gets="result"),
     answering("protocol/unsolicited", ["raw", '{"jsonrpc":"2.0","id":"1","result":{}}\n'], ["good"], gets="result"),
     Case("protocol/unsolicited", [[result("nobody", {})]], []),
@@ -277,6 +286,19 @@ METHODS = [
         "protocol/id-in-use",
         [[call("a", "slow"), call("b", "slow"), call("a", "slow"), notification("notifications/roots/list_changed")]],
         [("a", -32600), ("a", "result"), ("b", "result")],
+        on=SLOW,
+    ),
+    Case("protocol/id-reused", [[call(1)], [request(1, "ping")]], [(1, "result"), (1, "result")]),
+    Case(
+        "protocol/progress-token",
+        [
+            [
+                request("a", "tools/call", {**PROGRESS, "name": "slow"}),
+                request("b", "tools/call", {**PROGRESS, "name": "slow"}),
+                notification("notifications/roots/list_changed"),
+            ]
+        ],
+        [("a", "result"), ("b", "result")],
         on=SLOW,
     ),
     Case(
@@ -318,6 +340,30 @@ METHODS = [
         revision=LATEST,
     ),
     answering("protocol/error-code", ["say", UNKNOWN], gets=-32601),
+    Case(
+        "protocol/error-code",
+        [[request(1, "prompts/list")]],
+        [(1, -32601)],
+        on={"prompts/list": [["say", {**UNKNOWN, "error": {"code": -32601, "message": "Method not found"}}]]},
+    ),
+    Case(
+        "protocol/completion-values",
+        [[request(1, "completion/complete", {"ref": REF, "argument": {"name": "a", "value": ""}})]],
+        [(1, "result")],
+        on={"completion/complete": [["result", {"completion": {"values": ["x"] * 101}}]]},
+    ),
+    Case(
+        "protocol/root",
+        [[call(1)], [result("s", {"roots": [{"uri": "https://example.com/project"}]})]],
+        [(1, "result")],
+        on={"tools/call": [["say", request("s", "roots/list")], ["good"]]},
+    ),
+    Case(
+        "protocol/related-task",
+        [[request(1, "tasks/result", {"taskId": "t"})]],
+        [(1, "result")],
+        on={"initialize": [["result", TASKING]], "tasks/result": [["result", {"content": TEXT}]]},
+    ),
     answering("protocol/unanswered", ["log", "no more\n"], ["exit", 5], gets=-32011, survives=False),
 ]
 
@@ -415,6 +461,13 @@ CONTRACTS = [
     Case("contract/input", [[call(1, limit=0)]], [(1, -32602)], revision="2025-06-18"),
     answering("contract/output", ["result", {"content": TEXT, "structuredContent": {"hits": "3"}}], gets="isError"),
     answering("contract/output", ["result", {"content": TEXT}], gets="isError"),
+    Case(
+        "contract/task-support",
+        [[call(1)]],
+        [(1, "result")],
+        on={"initialize": [["result", TASKING]]},
+        tools=[tool(execution={"taskSupport": "required"})],
+    ),
     Case("contract/unknown-tool", [[call(1, "serach")]], [(1, "result")]),
     setting_aside("contract/duplicate-tool", tool(), listed=2),
     setting_aside("contract/schema", taking({"type": "strnig"})),

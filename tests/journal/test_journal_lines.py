@@ -108,16 +108,19 @@ def test_good_messages_go_the_quick_way_to_the_same_line(
 
 def exchanges() -> Iterator[tuple[Verdict, Verdict]]:
     """Good requests and their good answers, of every kind."""
-    talk = opened()
     for ident in (5, 0, "x", '"quoted" – é', 2**53, 7.0):
-        asked = talk.client(call(ident, "search", {"words": "a"}))
+        # A conversation for each request: within one an id is used once.
+        asked = (talk := opened()).client(call(ident, "search", {"words": "a"}))
         assert asked.exchange is not None
         yield asked, talk.conversation.vouch(asked.exchange, b"{...}")
+        talk = opened()
         yield talk.client(request(ident, "ping")), talk.server(result(ident, {}))
+        talk = opened()
         yield (
             talk.client(request(ident, "resources/list", {"cursor": "2"})),
             talk.server(result(ident, {"resources": []})),
         )
+        talk = opened()
         yield talk.client(call(ident, "unlisted", {})), talk.server(result(ident, {"content": []}))
     bare = {"jsonrpc": "2.0", "id": 1, "method": "get_schema"}
     asked = verdict(Party.CLIENT, b"{}", "request", bare, None, None)

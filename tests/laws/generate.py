@@ -6,6 +6,7 @@ the compiled schema, so that a mistake here cannot pass for one there.
 """
 
 import os
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
@@ -169,6 +170,8 @@ def _scalar(kind: str, low: int | None, high: int | None, form: str | None) -> s
             return st.sampled_from(_URIS)
         case "string" if form == "uri-template":
             return st.sampled_from(_TEMPLATES)
+        case "string" if form == "byte":
+            return st.binary(max_size=9).map(lambda data: b64encode(data).decode())
         case "string":
             return texts
         case "integer" if low is None and high is None:

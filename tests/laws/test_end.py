@@ -210,9 +210,10 @@ def test_the_tasks_of_the_two_sides_have_nothing_to_do_with_each_other() -> None
     said(conversation, SERVER, request(1, "elicitation/create", params))
     said(conversation, CLIENT, result(1, {"task": task}))
     said(conversation, CLIENT, request(2, "tasks/result", {"taskId": "1"}))
-    said(conversation, SERVER, result(2, {"content": []}))
+    related = {"io.modelcontextprotocol/related-task": {"taskId": "1"}}
+    said(conversation, SERVER, result(2, {"content": [], "_meta": related}))
     said(conversation, SERVER, request(2, "tasks/result", {"taskId": "1"}))
-    said(conversation, CLIENT, result(2, {"action": "decline"}))
+    said(conversation, CLIENT, result(2, {"action": "decline", "_meta": related}))
 
 
 def test_a_refused_request_does_not_take_the_progress_of_another() -> None:

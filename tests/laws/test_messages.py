@@ -77,6 +77,8 @@ def results_of(draw: st.DrawFn, case: Case) -> dict[str, Any]:
 def _final(case: Case, value: dict[str, Any]) -> dict[str, Any]:
     if case.method.name == "initialize":
         return value | {"protocolVersion": case.revision}
+    if case.method.name == "roots/list":
+        return value | {"roots": [{**each, "uri": "file:///home"} for each in value["roots"]]}
     return value if handshake(case.revision) else value | {"resultType": "complete"}
 
 
@@ -158,12 +160,16 @@ def test_a_notification_that_fits_its_definition_passes(case: Case, data: st.Dat
     assert (verdict.kind, verdict.method, verdict.revision) == ("notification", case.method.name, case.revision)
 
 
+RELATED = "io.modelcontextprotocol/related-task"
+
+
 def payload(case: Case, value: Any) -> Any:
     """*value*; of a task whose request is not known, a result that a task can have."""
     if case.method.name != "tasks/result":
         return value
     known: dict[str, Any] = {"content": []} if case.sender is Party.CLIENT else {"action": "cancel"}
-    return {key: one for key, one in value.items() if key == "_meta"} | known
+    asked_for = (case.plain() or {})["taskId"]
+    return known | {"_meta": value.get("_meta", {}) | {RELATED: {"taskId": asked_for}}}
 
 
 @every_request
@@ -456,7 +462,8 @@ def test_a_task_is_started_and_its_payload_is_the_result_of_the_request(case: Ca
     assert_named(verdict, fault, "/result")
 
     said(conversation, case.sender, request(3, "tasks/result", task))
-    spoken = frame(result(3, data.draw(results_of(case))))
+    value = data.draw(results_of(case))
+    spoken = frame(result(3, value | {"_meta": value.get("_meta", {}) | {RELATED: task}}))
     assert_passed(conversation.hear(case.sender.other, spoken), spoken)
 
 
@@ -467,7 +474,9 @@ def test_whoever_does_not_run_tasks_answers_as_if_none_was_asked_for(case: Case)
     process requests of that type normally, ignoring any task-augmentation metadata if present."
     """
     conversation = opened(case.revision, without="tasks")
-    said(conversation, case.sender, request(1, case.method.name, (case.plain() or {}) | {"task": {}}))
+    asked_for = request(1, case.method.name, (case.plain() or {}) | {"task": {}})
+    verdict = conversation.hear(case.sender, frame(asked_for))
+    assert [(each.rule, each.at) for each in verdict.violations] == [("protocol/capability", "/params/task")]
     spoken = frame(result(1, least(case.schema, _result_node(case))))
     assert_passed(conversation.hear(case.sender.other, spoken), spoken)
 

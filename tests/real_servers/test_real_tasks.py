@@ -21,6 +21,8 @@ ANSWERS: dict[str, dict[str, Any]] = {
 }
 """What the client answers when the server asks."""
 
+RELATED = "io.modelcontextprotocol/related-task"
+
 CAPABILITIES: dict[str, Any] = {
     "elicitation": {"form": {}},
     "sampling": {},
@@ -34,7 +36,9 @@ def ask(one: Guarded, message: Any) -> Any:
     while True:
         got = one.answer()
         if got.get("method") in ANSWERS:
-            one.say(result(got["id"], ANSWERS[got["method"]]))
+            task = got.get("params", {}).get("taskId")
+            related = {"_meta": {RELATED: {"taskId": task}}} if got["method"] == "tasks/result" else {}
+            one.say(result(got["id"], {**ANSWERS[got["method"]], **related}))
         elif "method" not in got and got["id"] == message["id"]:
             return got["result"]
 

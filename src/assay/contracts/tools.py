@@ -39,11 +39,13 @@ class Contract:
 
     __slots__ = (
         "__weakref__", "_keys", "_texts", "headers", "input", "name", "names", "output", "ready", "size",
-        "valid_input", "valid_output",
+        "task_support", "valid_input", "valid_output",
     )  # fmt: skip
 
-    def __init__(self, name: str, input_schema: Any, output_schema: Any) -> None:
+    def __init__(self, name: str, input_schema: Any, output_schema: Any, task_support: str = "forbidden") -> None:
         self.name = name
+        self.task_support = task_support
+        """Whether a call may, or must, be run as a task (2025-11-25): forbidden, optional or required."""
         self.input: Compiled | None = None
         self.output: Compiled | None = None
         self.headers: ParamHeaders = ()
@@ -80,6 +82,9 @@ class Contract:
             self.headers = repeated
         self.input, self.output = (each if isinstance(each, Compiled) else None for each in found.values())
         self.valid_input, self.valid_output = _validity(self.input), _validity(self.output)
+        if self.task_support == "required":
+            # Whether a call is a task is not a matter of its arguments: a closer look is always due.
+            self.valid_input = _nothing
         refused = [(member, each) for member, each in found.items() if isinstance(each, Refusal)]
         if isinstance(repeated, list):
             refused += [("inputSchema", each) for each in repeated]
@@ -96,6 +101,10 @@ class Contract:
         self.ready = False
         self.input = self.output = None
         self.valid_input = self.valid_output = _nothing
+
+    def runs(self, *, as_task: bool) -> bool:
+        """Return whether the tool can be called so: as a task, or without one."""
+        return self.task_support != ("forbidden" if as_task else "required")
 
     @property
     def patterns(self) -> int:
@@ -257,7 +266,7 @@ class Tools:
             yield self._one_too_many(name, at, revision)
             return
         output = tool.get("outputSchema", _NONE) if outputs else _NONE
-        contract = Contract(name, tool.get("inputSchema", _NONE), output)
+        contract = Contract(name, tool.get("inputSchema", _NONE), output, _task_support(tool))
         self._drop(name)
         if self._bytes + contract.size > self._most_bytes:
             self._overflowing = True
@@ -349,6 +358,12 @@ def too_many_aside(at: str, revision: str) -> Violation:
 def _name(tool: Any) -> str | None:
     name = tool.get("name") if isinstance(tool, dict) else None
     return name if isinstance(name, str) else None
+
+
+def _task_support(tool: dict[str, Any]) -> str:
+    execution = tool.get("execution")
+    support = execution.get("taskSupport") if isinstance(execution, dict) else None
+    return support if support in ("optional", "required") else "forbidden"
 
 
 def concerns(refusal: Refusal, revision: str) -> bool:

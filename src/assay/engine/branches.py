@@ -58,7 +58,8 @@ class Branches:
             return self.forms(leaves)
         if len(fitting) == 1 or not isinstance(value, dict):
             return fitting
-        return self._by_fixed(fitting, value)
+        likely = self._by_fixed(fitting, value)
+        return likely if isinstance(likely, str) else self._by_required(likely, value)
 
     def forms(self, branches: Sequence[Place]) -> str:
         """What *branches* want, together."""
@@ -149,6 +150,16 @@ class Branches:
             return f"{_whose(telling, traits)}, not {found(value[telling])}"
         fewest = min(misses for _, misses in scores)
         return [place for place, (_, misses) in zip(fitting, scores, strict=True) if misses == fewest]
+
+    def _by_required(self, likely: list[Place], value: dict[str, Any]) -> list[Place]:
+        """Those of the *likely* branches that *value* has all required properties of; all of them if there is none."""
+        needs = [self.traits(place).required for place in likely]
+        whole = [
+            place
+            for place, needed in zip(likely, needs, strict=True)
+            if needed and all(map(value.__contains__, needed))
+        ]
+        return whole or likely
 
 
 def same(one: Any, other: Any) -> bool:

@@ -8,6 +8,7 @@ import jsonschema_rs
 from assay.engine.budget import Budget, affordable, is_narrow
 from assay.engine.dialects import DRAFT_2020_12, Draft, Schema, draft_of
 from assay.engine.fault import Fault, Faults
+from assay.engine.formats import FORMATS
 from assay.engine.outline import UNNAMED, joined
 from assay.engine.pointers import from_fragment
 
@@ -115,7 +116,8 @@ def options(*, formats: bool, backtracking: bool, pattern_size: int = PATTERN_SI
         )
     else:
         patterns = jsonschema_rs.RegexOptions(size_limit=pattern_size, dfa_size_limit=pattern_size)
-    return {"offline": True, "validate_formats": formats, "pattern_options": patterns}
+    known = {"formats": dict(FORMATS)} if formats else {}
+    return {"offline": True, "validate_formats": formats, "pattern_options": patterns, **known}
 
 
 def registered(schema: Schema) -> tuple[str, jsonschema_rs.Registry]:

@@ -7,6 +7,8 @@ Both come from strangers: whatever is quoted is short, on one line and printable
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from assay.engine.formats import BASE64
+
 SHORT = 40
 """Characters of a value we quote: enough to recognise it, too few to leak or to flood a report."""
 
@@ -166,7 +168,9 @@ _PHRASES: dict[str, Callable[[dict[str, Any]], str]] = {
     "const": lambda schema: shown(schema["const"]),
     "enum": lambda schema: one_of(schema["enum"]) if schema["enum"] else "nothing at all",
     "pattern": lambda schema: f"a string that matches {_plain(str(schema['pattern']), 2 * SHORT)}",
-    "format": lambda schema: f"a string in the format {_plain(str(schema['format']), SHORT)}",
+    "format": lambda schema: (
+        BASE64 if schema["format"] == "byte" else f"a string in the format {_plain(str(schema['format']), SHORT)}"
+    ),
     "uniqueItems": lambda _: "items that all differ",
     "contentEncoding": lambda schema: f"a string in {_plain(str(schema['contentEncoding']), SHORT)}",
     "contentMediaType": lambda schema: f"a string that holds {_plain(str(schema['contentMediaType']), SHORT)}",

@@ -12,6 +12,7 @@ from assay.contracts.look_alikes import Keys
 from assay.engine.budget import Budget
 from assay.engine.compiled import Compiled, compile_schema
 from assay.engine.fault import Faults
+from assay.engine.formats import BASE64
 from assay.rules import broken, violation
 from assay.spec.methods import Method, methods, revisions_of
 from assay.spec.notation import Schema
@@ -116,7 +117,8 @@ class Definition:
 
     def _violations(self, rule: str, faults: Faults, revision: str, hint: str | None) -> Iterator[Violation]:
         for fault in faults.distinct():
-            yield broken(rule, fault, revision=revision, detail=self.name, hint=hint)
+            kind = "protocol/base64" if rule == "protocol/format" and fault.expected == BASE64 else rule
+            yield broken(kind, fault, revision=revision, detail=self.name, hint=hint)
 
 
 class Entry:

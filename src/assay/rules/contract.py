@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from assay.rules.rule import BASIC, HTTP, OURS, QUARANTINE, REFUSE, REPORT, TOOLS, Row
+from assay.rules.rule import BASIC, HTTP, OURS, QUARANTINE, REFUSE, REPORT, TASKS, TOOLS, Row
 
 ROWS: Final[tuple[Row, ...]] = (
     (
@@ -34,6 +34,17 @@ ROWS: Final[tuple[Row, ...]] = (
         REFUSE,
         "UPSTREAM_INVALID",
         '{"content":[]} from a tool that has an outputSchema',
+    ),
+    (
+        "contract/task-support",
+        "A call runs as a task if the tool requires it, and does not if the tool forbids it (2025-11-25).",
+        "The server refuses the call with -32601.",
+        TASKS,
+        "Look at execution.taskSupport of the tool: without it tasks are forbidden.",
+        REPORT,
+        "INVALID_TOOL_INPUT",
+        'params.task in a call of a tool without "execution"',
+        REFUSE,
     ),
     (
         "contract/unknown-tool",

@@ -21,6 +21,7 @@ _SIMPLE: Final[dict[str, Schema]] = {
     "any": {},
     "uri": {"type": "string", "format": "uri"},
     "uritpl": {"type": "string", "format": "uri-template"},
+    "byte": {"type": "string", "format": "byte"},
 }
 # Blanks around these make str.split the tokenizer, without a loop over characters: start-up counts. No constant and no
 # field name of the protocol contains one of them.

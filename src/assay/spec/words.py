@@ -5,7 +5,7 @@ from typing import Final
 
 from assay.spec.notation import Schema
 
-_FORMATS: Final = {"uri": "URI", "uri-template": "URI template"}
+_FORMATS: Final = {"uri": "URI", "uri-template": "URI template", "byte": "Base64"}
 
 
 def words(schema: Schema) -> str:
