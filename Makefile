@@ -107,6 +107,8 @@ conformance: $(VENV)/.test $(SDK)/.done $(PACKAGES)  ## what the official confor
 	@$(BIN)/python tests/conformance/suite.py
 	@printf '%s\n' '' 'Servers on two official SDKs, directly and through the guard, scenarios that pass:' ''
 	@$(BIN)/python tests/conformance/transparency.py
+	@printf '%s\n' '' 'The official TypeScript client signs in, directly and through the guard:' ''
+	@$(BIN)/python tests/conformance/signing_in.py
 
 bench: $(BENCH)/.done  ## the cost of a verdict, and of the asset server, beside their peers
 	$(BENCH)/bin/python bench/run.py

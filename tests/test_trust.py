@@ -324,9 +324,9 @@ def test_no_row_is_left_of_a_setting_that_is_gone() -> None:
             'guard.policy."protocol/params"',
         ),
         (
-            '[guard.policy]\n"contract/input" = { action = "refuse" }',
             '[guard.policy]\n"contract/input" = { action = "refuse", repair = true }',
-            'guard.policy."contract/input".repair',
+            '[guard.policy]\n"contract/input" = { action = "pass", repair = true }',
+            'guard.policy."contract/input".action',
         ),
         (
             '[[guard.exceptions]]\nrule = "protocol/progress"\naction = "refuse"\nreason = "x"\nuntil = 2099-01-01',
@@ -360,6 +360,14 @@ def test_settings_that_bound_each_other_can_be_trusted(checkout: Path) -> None:
     assert guard(checkout).stderr.count("assay: ") == 1
     # An option that needs a line of the file.
     assert guard(checkout, "--set", "journal.total_bytes=9000").returncode == 0
+
+
+def test_a_found_file_turns_repair_off_but_not_on(tmp_path: Path) -> None:
+    for toml in ("[guard]\nrepair = {}", '[guard.policy]\n"contract/input" = {{ repair = {} }}'):
+        assert ignored(tmp_path, toml.format("false")) == []
+        assert ignored(tmp_path, toml.format("true")) == []
+        for option in ("guard.repair=false", "guard.strict=true"):
+            assert len(ignored(tmp_path, toml.format("true"), option)) == 1
 
 
 def test_a_line_is_compared_with_what_options_and_variables_say(tmp_path: Path) -> None:

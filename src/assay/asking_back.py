@@ -21,6 +21,7 @@ _CAPABILITIES: Final = {
 }
 """What the client must have declared for the server to ask for it."""
 
+_NOTHING: Final[frozenset[str]] = frozenset()
 _TOOLS: Final = frozenset({"sampling.tools"})
 _MODES: Final = {
     (form, url): frozenset(["elicitation.form"] * form + ["elicitation.url"] * url)
@@ -36,6 +37,8 @@ ASKED_FOR: Final = frozenset(_CAPABILITIES.values()) | {"extensions", "experimen
 def declared_in(capabilities: Mapping[str, Any]) -> frozenset[str]:
     """Return the paths of what a client declares, as far as a server may need it: `sampling`, `sampling.tools`."""
     # Asked for every call: no loop, and no set is made unless there is something to put into it.
+    if not capabilities:
+        return _NOTHING
     declared = ASKED_FOR.intersection(capabilities)
     sampling, elicitation = capabilities.get("sampling"), capabilities.get("elicitation")
     if sampling and type(sampling) is dict and "tools" in sampling:

@@ -9,7 +9,7 @@ import gc
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
-from assay import absent, irregular, objections, quarantine, render, repair, reuse
+from assay import absent, irregular, objections, quarantine, render, repair, reuse, serving
 from assay.asking_back import declared_in
 from assay.collector import paused
 from assay.contracts.headers import ParamHeaders
@@ -18,8 +18,9 @@ from assay.engine.budget import LARGE, Budget
 from assay.ladder import contract, envelope, framing, syntax
 from assay.ladder.headers import Headers, check_headers, keeps_headers
 from assay.ladder.protocol import Judge
-from assay.lifecycle import CAPABILITIES_KEY, REVISION_KEY, named_revision
+from assay.lifecycle import CAPABILITIES_KEY, LEVEL_KEY, REVISION_KEY, named_revision
 from assay.limits import DEFAULT, Limits
+from assay.log_levels import RANKS
 from assay.memory import Memory
 from assay.policy import Policy
 from assay.side import Id, Side
@@ -42,6 +43,8 @@ class Facts(NamedTuple):
     """The revision that a header names, over HTTP."""
     headers: Headers | None = None
     """The headers of a request of its own, by name in lower case, over HTTP."""
+    served: bool = False
+    """Whether the guard is itself the HTTP server of a revision without handshake: see `serving`."""
 
 
 NO_FACTS = Facts()
@@ -382,7 +385,7 @@ class Conversation:
         if faults and not self._enforcing and kind in {"result", "error"}:
             ident, faults = self._excused(party, frame, value, ident, faults)
         if faults:
-            return self._malformed(party, frame, kind, value, faults)
+            return self._malformed(party, frame, kind, value, faults, facts)
         if kind == "request":
             return self._request(party, frame, value, facts, batched, cast("Id", ident))
         if kind == "notification":
@@ -428,10 +431,13 @@ class Conversation:
         if batched and method == "initialize":
             found.append(objections.batched_initialize(judge.revision))
         exchange = Exchange.of(entry, ident)
+        exchange.alone = facts.transport == "http" and entry.stateless
         if type(ident) is int and (ident is not message["id"] or ident == 0):
             exchange.spelling = render.id_token(frame, message["id"])
         called = _tool_named(message)
         found = self._decided(found, called)
+        if facts.served:
+            found += serving.check_alone(message, found, judge.revision)
         if "params" in message and not _refused(found):
             more += self._memory.take_params(side, exchange, message["params"], found, self._budget)
             found = self._decided(found, called)
@@ -442,6 +448,8 @@ class Conversation:
             # The tool's schemas were compiled for this call only, and cannot be judged by.
             self._tools.set_aside(useless.name)
             found.append(objections.set_aside(useless.name, judge.revision))
+        if useless is not None:
+            found = quarantine.about(useless.name, found)
         side.garbage = 0
         if mending and self._policy is not None and method == "tools/call" and _refused(found):
             side.forget_token(exchange)
@@ -452,7 +460,7 @@ class Conversation:
             mended = self._mended(frame, message, found, again)
             if mended is not None:
                 return mended
-        return self._heard_request(side, frame, message, exchange, found, more, facts.revision)
+        return self._heard_request(side, frame, message, exchange, found, more, facts)
 
     def _mended(self, frame: bytes, message: dict[str, Any], found: list[Violation], judge: Heard) -> Verdict | None:
         """The verdict on a call whose slips are all mended; None if they are not to be, or nothing good comes of it."""
@@ -478,11 +486,11 @@ class Conversation:
         exchange: Exchange,
         found: list[Violation],
         more: int,
-        told: str | None,
+        facts: Facts,
     ) -> Verdict:
         """A request goes on unless it is refused and refusals are enforced."""
         found = self._memory.lifecycle.once(found) if found else found
-        goes_on = not self._enforcing or not _refused(found)
+        goes_on = not self._stops(message, found, facts)
         listed, more = self._listed(found, more)
         back = None
         if goes_on:
@@ -494,9 +502,10 @@ class Conversation:
         else:
             side.forget_token(exchange)
             ident = exchange.spelling or render.id_token(frame, message["id"])
-            requested = named_revision(message) or told
+            requested = named_revision(message) or facts.revision
             back = render.refusal(ident, listed, more, exchange.revision, requested=requested)
-        findings = Findings(listed, more, frame if goes_on else None, back) if found else None
+        aside = quarantine.quarantined(found) if found else ()
+        findings = Findings(listed, more, frame if goes_on else None, back, (), aside) if found else None
         return verdict(side.party, frame, "request", message, exchange, exchange.revision, findings)
 
     def _notification(self, party: Party, frame: bytes, message: dict[str, Any], facts: Facts) -> Verdict:
@@ -519,10 +528,12 @@ class Conversation:
         found = self._decided(found)
         if early:
             found = self._memory.lifecycle.once(found)
+        if facts.served:
+            found += serving.check_alone(message, found, judge.revision)
         if not self._enforcing or not _refused(found):
             found += self._decided(self._memory.check_note(side, method, message.get("params", {}), judge))
         side.garbage = 0
-        goes_on = not self._enforcing or not _refused(found)
+        goes_on = not self._stops(message, found, facts)
         exchange = self._memory.noted(side, method, message.get("params", {}), judge) if goes_on else None
         listed, more = self._listed(found, more)
         findings = Findings(listed, more, frame if goes_on else None) if found else None
@@ -554,12 +565,15 @@ class Conversation:
             learned: list[Violation] = []
             self._memory.answered(exchange, message, learned)
             found += self._decided_answer(exchange, message, learned)
+        if found:
+            found = quarantine.named(exchange, message, found)
         if self._enforcing and found and kind == "result":
             onward = self._mended_answer(frame, message, exchange, found, more)
         elif self._enforcing and _refused(found):
             onward = self._failed(frame, message, exchange, found, more)
         listed, more = self._listed(found, more)
-        findings = Findings(listed, more, onward) if found else None
+        aside = () if _refused(found) else quarantine.quarantined(found)
+        findings = Findings(listed, more, onward, quarantined=aside) if found else None
         self._closing = None
         return verdict(party, frame, kind, message, exchange, exchange.revision, findings)
 
@@ -635,7 +649,7 @@ class Conversation:
             irregular.take_unreadable(self._memory, party, frame, why.rule)
         return self._unreadable(party, frame, why)
 
-    def _unreadable(self, party: Party, frame: bytes, why: Violation | None) -> Verdict:
+    def _unreadable(self, party: Party, frame: bytes, why: Violation | None, *, stops: bool | None = None) -> Verdict:
         """
         A frame that cannot be read. A client is told, within bounds; a server is not: what it prints by mistake is no
         question, and an answer would only confuse it further.
@@ -645,17 +659,21 @@ class Conversation:
         violations = tuple(self._decided([why] if why is not None else []))
         back = None
         told = party is _CLIENT and not any(each.action == "drop" for each in violations)
-        if self._enforcing and told and side.garbage <= self.limits.garbage_answers:
+        stops = self._enforcing if stops is None else stops
+        if stops and told and side.garbage <= self.limits.garbage_answers:
             back = render.refusal(None, violations, 0, self.revision)
-        findings = Findings(violations, 0, None if self._enforcing else frame, back)
+        findings = Findings(violations, 0, None if stops else frame, back)
         return verdict(party, frame, "unreadable", None, None, self.revision, findings)
 
-    def _malformed(self, party: Party, frame: bytes, kind: Kind, value: Any, faults: Sequence[Violation]) -> Verdict:
+    def _malformed(
+        self, party: Party, frame: bytes, kind: Kind, value: Any, faults: Sequence[Violation], facts: Facts
+    ) -> Verdict:
         """A JSON value that is no message: a request is answered, a broken answer fails what it seems to answer."""
         faults = self._decided(list(faults))
         listed, more = self._listed(faults, 0)
         ident = render.usable_id(frame, value)
         exchange, onward, back = None, None, None
+        stops = self._enforcing or self._stops(value, faults, facts)
         if kind in {"result", "error"} or (party is _SERVER and not _asks(value)):
             asker = self._sides[party.other]
             exchange = asker.open.get(ident) if ident is not None else None
@@ -665,22 +683,23 @@ class Conversation:
                     onward = self._failed(frame, value, exchange, faults, 0)
                 else:
                     irregular.take_answer(self._memory, exchange, value)
-        elif not self._enforcing:
+        elif not stops:
             irregular.take_malformed(self._memory, party, frame, value, faults)
         elif ident is not None:
             back = render.refusal(render.id_token(frame, value["id"]), listed, more, self.revision)
         elif kind != "notification":
-            back = self._unreadable(party, frame, listed[0]).back
-        findings = Findings(listed, more, onward, back) if self._enforcing else Findings(listed, more, frame)
+            back = self._unreadable(party, frame, listed[0], stops=True).back
+        findings = Findings(listed, more, onward, back) if stops else Findings(listed, more, frame)
         return verdict(party, frame, kind, value, exchange, self.revision, findings)
 
     def _unsolicited(
         self, party: Party, frame: bytes, message: dict[str, Any], kind: Kind, exchange: Exchange | None
     ) -> Verdict:
         """An answer that nobody waits for: never delivered, unless it may answer a request that we could not read."""
-        if not self._enforcing and self._sides[party.other].irregular.answers_unknown():
+        asker = self._sides[party.other]
+        if not self._enforcing and asker.irregular.answers_unknown():
             return verdict(party, frame, kind, message, None, self.revision)
-        wrong = self._decided([objections.unsolicited(message["id"], exchange, self.revision)])
+        wrong = self._decided([objections.unsolicited(message["id"], exchange, asker, self.revision)])
         findings = Findings(tuple(wrong), 0, None if self._enforcing else frame)
         return verdict(party, frame, kind, message, exchange, self.revision, findings)
 
@@ -722,7 +741,7 @@ class Conversation:
             # Whoever sent a batch is answered with one.
             allowed = self._sides[party.other].irregular.answers_batch()
         if not allowed or not 0 < len(values) <= self.limits.batch_entries:
-            return self._no_batch(party, frame, values, allowed)
+            return self._no_batch(party, frame, values, allowed, facts)
         # The frame is gone through once more, to find how each entry is spelt.
         self._budget.steps //= 2
         parts = tuple(
@@ -737,22 +756,28 @@ class Conversation:
         untouched = all(part.onward is part.frame for part in parts)
         onward = frame if untouched else render.array([part.onward for part in parts])
         back = render.array([part.back for part in parts])
-        findings = Findings(listed, more, onward, back, parts)
+        aside = tuple(dict.fromkeys(each for part in parts for each in part.quarantined))
+        findings = Findings(listed, more, onward, back, parts, aside)
         return verdict(party, frame, "batch", values, None, self.revision, findings)
 
-    def _no_batch(self, party: Party, frame: bytes, values: list[Any], allowed: bool) -> Verdict:
+    def _no_batch(self, party: Party, frame: bytes, values: list[Any], allowed: bool, facts: Facts) -> Verdict:
         wrong = objections.no_batch(len(values), self.limits, self.revision, allowed=allowed)
-        if not self._enforcing:
+        stops = self._enforcing or facts.served
+        if not stops:
             irregular.take_batch(self._memory, party, render.entries(frame), values, self.limits.batch_entries)
-        refused = self._unreadable(party, frame, wrong)
+        refused = self._unreadable(party, frame, wrong, stops=stops)
         return verdict(party, frame, "batch", values, None, self.revision, refused.findings)
+
+    def _stops(self, message: Any, found: Sequence[Violation], facts: Facts) -> bool:
+        """Whether a message of a client or server goes no further, by the mode or by what served it."""
+        return (self._enforcing and _refused(found)) or (facts.served and serving.must_stop(message, found))
 
     def _no_such_method(self, judge: Judge, party: Party, kind: Kind, message: dict[str, Any]) -> Violation:
         return objections.no_such_method(judge, party, kind, message, self._memory.rule_beyond(judge, party, message))
 
     def _decided(self, found: list[Violation], tool: str | None = None) -> list[Violation]:
         """*found*, each with what the policy says of it."""
-        return found if self._policy is None else self._policy.decided(found, tool)
+        return found if self._policy is None or not found else self._policy.decided(found, tool)
 
     def _listed(self, found: Sequence[Violation], more: int) -> tuple[tuple[Violation, ...], int]:
         most = self.limits.violations
@@ -777,6 +802,8 @@ def _quick_meta(exchange: Exchange, params: dict[str, Any]) -> bool:
     ):
         return False
     exchange.declared = declared_in(meta[CAPABILITIES_KEY])
+    if LEVEL_KEY in meta:
+        exchange.level = RANKS[meta[LEVEL_KEY]]
     return True
 
 

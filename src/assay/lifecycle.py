@@ -15,6 +15,8 @@ from assay.verdict import Party, Violation
 
 REVISION_KEY = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
+LEVEL_KEY = "io.modelcontextprotocol/logLevel"
+SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
 
 Phase = Literal["new", "initializing", "negotiated", "operating", "stateless"]
 
@@ -150,12 +152,14 @@ class Lifecycle:
 
     def _unsupported(self, revision: str) -> Place:
         """A request that names a revision which nobody can speak without a handshake, or at all."""
+        opened = revision in REVISIONS and handshake(revision)
         wrong = violation(
             "protocol/unsupported-revision",
             f"/params/_meta/{REVISION_KEY.replace('/', '~1')}",
-            expected=f"one of {', '.join(REVISIONS)}",
+            expected=f"{LATEST}, which needs no handshake" if opened else f"one of {', '.join(REVISIONS)}",
             found=f'"{revision[:40]}"',
             revision=LATEST,
+            hint=f"{revision} needs initialize; name {LATEST} here." if opened else None,
         )
         return Place(self._judge_of(LATEST), (wrong,))
 

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+DEEPEST = 254
+"""The highest `Limits.depth`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -58,8 +61,8 @@ class Limits:
             if getattr(self, name) < 1:
                 raise ValueError(f"the limit {name} is at least 1")
         # What can be proved without walking through every value; no parser we know of is asked for more.
-        if self.depth > 254:
-            raise ValueError("the limit depth is at most 254")
+        if self.depth > DEEPEST:
+            raise ValueError(f"the limit depth is at most {DEEPEST}")
 
 
 DEFAULT = Limits()

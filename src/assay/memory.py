@@ -16,8 +16,10 @@ from assay.ladder.protocol import Definition, Judge
 from assay.lifecycle import CAPABILITIES_KEY, Lifecycle
 from assay.limits import Limits
 from assay.policy import Policy
+from assay.render import shown_id
 from assay.side import Id, Side, undeclared
 from assay.spec.revisions import handshake
+from assay.stateless import Stateless
 from assay.tasks import Tasks, is_task
 from assay.verdict import Exchange, Kind, Party, Violation
 
@@ -46,6 +48,7 @@ class Memory:
         self.tools = Tools(limits.tools, limits.contract_bytes) if tools is None else tools
         self.sides = {party: Side(party, limits, self.lifecycle.judge) for party in Party}
         self._tasks = Tasks(self.sides, limits)
+        self._stateless = Stateless(self.sides[Party.CLIENT], whole=revision is None)
         self._goes_beyond = False
         """Whether a request without handshake has declared an extension: what the server then sends may be of it."""
         self._settle()
@@ -113,6 +116,7 @@ class Memory:
 
     def asked(self, exchange: Exchange, message: dict[str, Any]) -> None:
         """A request has passed, at a time when it may decide the era."""
+        self._stateless.asked(exchange, message)
         if exchange.method == "initialize" and exchange.asker is Party.CLIENT:
             if self.lifecycle.phase not in {"new", "stateless"}:
                 return
@@ -164,7 +168,8 @@ class Memory:
     def check_note(self, side: Side, method: str, params: Mapping[str, Any], judge: Judge) -> list[Violation]:
         """What is wrong with a notification by what was said before."""
         check = _CHECKED.get(method)
-        return list(check(self, side, params, judge)) if check else []
+        found = list(check(self, side, params, judge)) if check else []
+        return found + self._stateless.check_note(side.party, method, params, judge.revision)
 
     def _check_cancel(self, side: Side, params: Mapping[str, Any], judge: Judge) -> Iterator[Violation]:
         """
@@ -181,9 +186,9 @@ class Memory:
         if asker is not side and exchange is not None and exchange.method != "subscriptions/listen":
             yield objections.cancels_other(exchange, judge.revision)
         elif exchange is None and ident not in asker.settled and not asker.irregular.may_have(ident):
-            yield objections.cancels_nothing("the id of an open request of its own", judge.revision)
+            yield objections.cancels_nothing("the id of an open request of its own", ident, judge.revision)
         elif exchange is not None and exchange.method == "initialize":
-            yield objections.cancels_nothing("another request than initialize", judge.revision)
+            yield objections.cancels_nothing("another request than initialize", ident, judge.revision)
         elif self._tasks.has(exchange or asker.settled.get(ident)):
             yield objections.cancels_task(judge.revision)
 
@@ -199,13 +204,14 @@ class Memory:
                 # It may be that of a request which could not be read.
                 return
             yield objections.no_progress(
-                "/params/progressToken", "the token of an open request", "another", judge.revision
+                "/params/progressToken", "the token of an open request", shown_id(token), judge.revision
             )
         elif last is not None and progress <= last:
             yield objections.no_progress("/params/progress", f"more than {last:g}", f"{progress:g}", judge.revision)
 
     def noted(self, side: Side, method: str, params: Mapping[str, Any], judge: Judge) -> Exchange | None:
         """A notification has passed; the exchange that it concerns, if any."""
+        self._stateless.noted(method, params)
         effect = _NOTED.get(method)
         return effect(self, side, params, judge) if effect else None
 
@@ -281,6 +287,7 @@ class Memory:
         found += faults
         if any(each.stops for each in self._decided(faults, exchange.tool)):
             return more
+        found += self._stateless.check_result(exchange, result)
         return self._check_promise(exchange, result, found, budget)
 
     def _decided(self, faults: list[Violation], tool: str | None) -> list[Violation]:
@@ -320,6 +327,7 @@ class Memory:
                 self.refused()
             return
         result = message["result"]
+        self._stateless.answered(exchange, result)
         if exchange.as_task:
             self._tasks.started(exchange, result)
             return
@@ -346,6 +354,7 @@ class Memory:
         server.tokens.clear()
         server.garbage = 0
         self._tasks.renew()
+        self._stateless.renew()
         self.tools.changed()
 
     def _negotiated(self, _: Exchange, result: dict[str, Any], __: Found) -> None:

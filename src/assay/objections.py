@@ -4,7 +4,8 @@ What stands against a message by what was said before: an id in use, a capabilit
 Each function words one violation; whether it applies is for the conversation to see. No state of its own.
 """
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from assay.engine.pointers import escaped
@@ -17,6 +18,10 @@ from assay.side import Id, Side, missing_capability
 from assay.spec.methods import revisions_of
 from assay.spec.revisions import handshake
 from assay.verdict import Exchange, Kind, Party, Violation
+
+_WHOLE: Final = re.compile(r"-?[0-9]{1,18}")
+_MOST_LISTED: Final = 3
+"""Tools that are listed for a client that names another one."""
 
 _TAKEN_OVER: Final = ("tasks/", "notifications/tasks")
 """What a revision with a handshake had itself, and an official extension has after it."""
@@ -85,7 +90,7 @@ def no_batch(entries: int, limits: Limits, revision: str | None, *, allowed: boo
     return violation(
         "envelope/batch",
         expected=f"1 to {limits.batch_entries:,} messages" if allowed else "one message, not a batch",
-        found=f"an array of {entries:,} {'item' if entries == 1 else 'items'}",
+        found=f"an array of {entries:,} {'item' if entries == 1 else 'items'}" if entries else "an empty array",
         revision=revision,
     )
 
@@ -102,16 +107,27 @@ def null_id(revision: str) -> Violation:
     return violation("envelope/null-id", "/id", expected="a string or an integer", found="null", revision=revision)
 
 
-def unsolicited(ident: Any, exchange: Exchange | None, revision: str | None) -> Violation:
+def unsolicited(ident: Any, exchange: Exchange | None, asker: Side, revision: str | None) -> Violation:
     """An answer that nobody waits for; *exchange* is the request that it comes too late for, if there was one."""
+    alike = _other_type(ident, asker) if exchange is None else None
     return violation(
         "protocol/unsolicited" if exchange is None else "protocol/answered-twice",
         "/id",
         expected="the id of an open request",
         found=shown_id(ident) if exchange is None else f"that of a request already {exchange.state}",
         revision=revision,
-        hint=_LATE if exchange is not None and exchange.state == "timed-out" else None,
+        hint=alike or (_LATE if exchange is not None and exchange.state == "timed-out" else None),
     )
+
+
+def _other_type(ident: Any, asker: Side) -> str | None:
+    """What to do where the id is that of an open request, but for its type."""
+    other: Id | None = str(ident) if type(ident) is int else None
+    if type(ident) is str and _WHOLE.fullmatch(ident):
+        other = int(ident)
+    if other not in asker.open:
+        return None
+    return f"Echo the request's id as it came: {shown_id(other)}, not {shown_id(ident)}."
 
 
 def cancels_other(exchange: Exchange, revision: str) -> Violation:
@@ -125,9 +141,10 @@ def cancels_other(exchange: Exchange, revision: str) -> Violation:
     )
 
 
-def cancels_nothing(expected: str, revision: str) -> Violation:
+def cancels_nothing(expected: str, ident: Id, revision: str) -> Violation:
     """A request that cannot be cancelled."""
-    return violation("protocol/cancel", "/params/requestId", expected=expected, found="none", revision=revision)
+    found = shown_id(ident)
+    return violation("protocol/cancel", "/params/requestId", expected=expected, found=found, revision=revision)
 
 
 def cancels_task(revision: str) -> Violation:
@@ -192,10 +209,19 @@ def unknown_tool(name: str, known: Iterable[str], revision: str) -> Violation:
     return violation(
         "contract/unknown-tool",
         "/params/name",
-        expected=f"a listed tool, such as {near[0]}" if near else f"one of {len(listed)} listed tools",
+        expected=f"a listed tool, such as {near[0]}" if near else _one_of(listed),
         found=f'"{name[:60]}"',
         revision=revision,
     )
+
+
+def _one_of(tools: Sequence[str]) -> str:
+    """The tools that there are, where a few words can say it."""
+    if not tools:
+        return "a listed tool, but the list is empty"
+    if len(tools) > _MOST_LISTED:
+        return f"one of {len(tools):,} listed tools"
+    return f"a listed tool: {' or '.join(each[:60] for each in tools)}"
 
 
 def set_aside(tool: str, revision: str) -> Violation:
@@ -203,8 +229,8 @@ def set_aside(tool: str, revision: str) -> Violation:
     return violation(
         "contract/set-aside",
         "/params/name",
-        expected="a tool of the list as it was handed on",
-        found=f'"{tool[:60]}", which was set aside',
+        expected="a tool of the list as it was forwarded",
+        found=f'"{tool[:60]}", which is quarantined',
         revision=revision,
     )
 

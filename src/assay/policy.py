@@ -42,7 +42,8 @@ _DROPPED: Final = frozenset(
         "protocol/unsolicited", "protocol/answered-twice", "protocol/method", "protocol/extension",
         "protocol/unheard-extension",
         "protocol/direction", "protocol/params", "protocol/look-alike-key", "protocol/format", "protocol/capability",
-        "protocol/before-initialize", "protocol/before-initialized", "protocol/progress",
+        "protocol/before-initialize", "protocol/before-initialized", "protocol/progress", "protocol/log",
+        "protocol/subscription",
         "protocol/cancel", "protocol/cancel-other", "protocol/header-missing", "protocol/header-mismatch",
         "protocol/header-encoding", "guard/failure",
     }
@@ -117,10 +118,10 @@ class Policy:
         self._actions: dict[str, Action] = {rule: row.severest for rule, row in RULES.items()} if strict else {}
         if fail_open:
             self._actions |= dict.fromkeys(UNJUDGED, "report")
-        for pattern in sorted(given, key=_precision):
+        for pattern in sorted(given, key=precision):
             self._actions |= dict.fromkeys(_fitted(pattern, given[pattern]), ACTIONS[given[pattern]])
         self._exceptions: dict[tuple[str, str | None], Excepted] = {}
-        for each in sorted(exceptions, key=lambda one: _precision(one.rule)):
+        for each in sorted(exceptions, key=lambda one: precision(one.rule)):
             self._exceptions |= {(rule, each.tool): each for rule in _fitted(each.rule, each.action)}
         self.repairs = frozenset(rule for pattern in repairs for rule in meant(pattern) if rule in REPAIRED)
         """The rules whose slips are mended where that is safe."""
@@ -140,7 +141,8 @@ class Policy:
         return violation if action is None or action == violation.action else replace(violation, action=action)
 
 
-def _precision(pattern: str) -> int:
+def precision(pattern: str) -> int:
+    """Return how specific *pattern* is: all rules, a rung, one rule."""
     return 0 if pattern == "*" else 1 if pattern.endswith("/*") else 2
 
 

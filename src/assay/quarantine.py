@@ -12,7 +12,7 @@ from typing import Any, Final
 from assay import render
 from assay.contracts.tools import MOST_ASIDE
 from assay.ladder import syntax
-from assay.verdict import Exchange, Violation
+from assay.verdict import Exchange, ListEntry, Violation
 
 LISTS: Final = {
     "tools/list": "tools",
@@ -21,6 +21,22 @@ LISTS: Final = {
     "prompts/list": "prompts",
 }
 """The methods that answer with a list, and the member that it is."""
+
+_NAMED: Final = {**LISTS, "roots/list": "roots", "tasks/list": "tasks"}
+"""The same, with the lists whose entries are only named."""
+
+_NOUNS: Final = {
+    "tools": ("tool", "name"),
+    "resources": ("resource", "name", "uri"),
+    "resourceTemplates": ("resource template", "name", "uriTemplate"),
+    "prompts": ("prompt", "name"),
+    "roots": ("root", "name", "uri"),
+    "tasks": ("task", "taskId"),
+}
+"""What an entry of a list is called, and the members that it may be known by, best first."""
+
+_NAME_LENGTH: Final = 60
+"""Characters of a name that are shown: names are the peer's. The specification asks for 128 at most."""
 
 _TOGETHER: Final = 16
 """Entries that are asked about together."""
@@ -72,6 +88,45 @@ def entries(exchange: Exchange, found: Sequence[Violation]) -> set[int]:
         return set()
     numbers = (_entry(each, member) for each in found if each.stops or each.action == "quarantine")
     return {number for number in numbers if number is not None}
+
+
+def entry(kind: str, name: str) -> ListEntry:
+    """An entry as it is shown: its name cut short, with nothing in it that a terminal would act upon."""
+    from assay.console.plain import plain  # noqa: PLC0415 - only where something is wrong
+
+    return ListEntry(kind, plain(name if len(name) <= _NAME_LENGTH else name[: _NAME_LENGTH - 1] + "…"))
+
+
+def named(exchange: Exchange, message: dict[str, Any], found: Sequence[Violation]) -> list[Violation]:
+    """*found*, each with the entry of the list that it is about."""
+    member = _NAMED.get(exchange.method)
+    result = message.get("result")
+    listed = result.get(member) if member is not None and isinstance(result, dict) else None
+    if member is None or not isinstance(listed, list):
+        return list(found)
+    numbers = [_entry(each, member) for each in found]
+    return [
+        each if number is None or number >= len(listed) else replace(each, entry=_named(member, number, listed[number]))
+        for each, number in zip(found, numbers, strict=True)
+    ]
+
+
+def about(tool: str, found: Sequence[Violation]) -> list[Violation]:
+    """*found* against a call, with the tool where it is the tool that cannot be used."""
+    which = entry("tool", tool)
+    return [replace(each, entry=which) if each.action == "quarantine" else each for each in found]
+
+
+def quarantined(found: Sequence[Violation]) -> tuple[ListEntry, ...]:
+    """The entries that are quarantined, each once."""
+    return tuple(dict.fromkeys(each.entry for each in found if each.entry is not None and each.action == "quarantine"))
+
+
+def _named(member: str, number: int, listed: Any) -> ListEntry:
+    kind, *keys = _NOUNS[member]
+    names = (listed.get(key) for key in keys) if isinstance(listed, dict) else ()
+    known = next((each for each in names if isinstance(each, str) and each), None)
+    return entry(kind, known if known is not None else f"number {number + 1}")
 
 
 def tool_at(violation: Violation, result: Any) -> str | None:

@@ -152,9 +152,9 @@ def error_frame(ident: bytes | None, error: dict[str, Any], data: dict[str, Any]
     return _frame(ident, b'"error":' + orjson.dumps(whole), revision)
 
 
-def as_json(violation: Violation) -> dict[str, str]:
+def as_json(violation: Violation) -> dict[str, Any]:
     """A violation as it stands in ``error.data.violations``, in reports and in the journal."""
-    shown = {
+    shown: dict[str, Any] = {
         "rule": violation.rule,
         "at": violation.at,
         "expected": violation.expected,
@@ -168,6 +168,8 @@ def as_json(violation: Violation) -> dict[str, str]:
         shown["action"] = violation.action
     if violation.reason is not None:
         shown["reason"] = violation.reason
+    if violation.entry is not None:
+        shown["entry"] = violation.entry._asdict()
     return shown
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from assay import render
+from assay.log_levels import ANY_LEVEL
 from assay.side import Id, Side
 from assay.verdict import Exchange, Findings, Kind, Party, Verdict, Violation, verdict
 
@@ -58,7 +59,7 @@ class Unjudged:
                 side.close(exchange, "answered")
         elif exchange is None and len(side.open) < self._most_open:
             exchange = side.open[ident] = Exchange.of(side.judge.stranger(side.party, method), ident)
-            exchange.spelling = token
+            exchange.spelling, exchange.level = token, ANY_LEVEL
         elif exchange is None:
             side.irregular.unknown += 1
         return exchange

@@ -28,6 +28,18 @@ message stops without a word to whoever sent it; or what is wrong is mended, and
 """
 
 
+class ListEntry(NamedTuple):
+    """One entry of a list that a party sends, as people know it: short and printable, whatever the peer called it."""
+
+    kind: str
+    """``tool``, ``prompt``, ``resource``, ``resource template``, ``root`` or ``task``."""
+    name: str
+    """Its name; else its URI, else its number in the list."""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
 @dataclass(frozen=True, slots=True)
 class Violation:
     """One broken rule, at one place."""
@@ -48,6 +60,8 @@ class Violation:
     """Where in the schema, as a URI fragment, if a schema refused it."""
     reason: str | None = None
     """Why it is treated otherwise than others, in the words of whoever has said so."""
+    entry: ListEntry | None = None
+    """The entry of a list that it is about, if it is about one."""
 
     @property
     def stops(self) -> bool:
@@ -58,9 +72,14 @@ class Violation:
         """The same violation in a message that holds this one at *prefix*."""
         return replace(self, at=prefix + self.at)
 
-    def __str__(self) -> str:
+    @property
+    def place(self) -> str:
+        """Where it is, for people: ``/result/tools/0/inputSchema (tool search)``."""
         place = self.at or "the message"
-        return f"{place}: expected {self.expected}, found {self.found} [{self.rule}]"
+        return place if self.entry is None else f"{place} ({self.entry})"
+
+    def __str__(self) -> str:
+        return f"{self.place}: expected {self.expected}, found {self.found} [{self.rule}]"
 
 
 Kind = Literal["request", "notification", "result", "error", "batch", "blank", "unreadable", "missing"]
@@ -76,6 +95,7 @@ class Findings(NamedTuple):
     onward: bytes | None = None
     back: bytes | None = None
     parts: "tuple[Verdict, ...]" = ()
+    quarantined: tuple[ListEntry, ...] = ()
 
 
 class Verdict:
@@ -126,6 +146,11 @@ class Verdict:
         return self.findings.parts if self.findings else ()
 
     @property
+    def quarantined(self) -> tuple[ListEntry, ...]:
+        """The entries of a list that are quarantined, or would be where nothing is enforced: all of them."""
+        return self.findings.quarantined if self.findings else ()
+
+    @property
     def accepted(self) -> bool:
         """Whether no rule stops the message; it may still carry reports."""
         return not any(violation.stops for violation in self.violations)
@@ -148,7 +173,13 @@ class Verdict:
     @property
     def tool(self) -> str | None:
         """The tool that is called, or whose result this is."""
-        return self.exchange.tool if self.exchange else None
+        known = self.exchange.tool if self.exchange else None
+        if known is not None or self.kind != "request" or self.value.get("method") != "tools/call":
+            return known
+        # A call that was refused before its tool was looked at.
+        params = self.value.get("params")
+        name = params.get("name") if isinstance(params, dict) else None
+        return name if isinstance(name, str) else None
 
     def __repr__(self) -> str:
         what = f"{self.kind} {self.method or ''}".strip()
@@ -193,6 +224,12 @@ class Exchange:
     """What an answer needs of the request: the tool called, whether a list goes on, the task asked about."""
     declared: frozenset[str] | None = None
     """What the client can do, where each request says so (2026-07-28)."""
+    level: int | None = None
+    """The rank of the log messages that it asks for, where each request says so (2026-07-28)."""
+    scope: str | None = None
+    """The cacheScope of the page before the one that it asks for, if that is known (2026-07-28)."""
+    alone: bool = False
+    """Whether all that is said about it, and nothing else, is heard here: over HTTP without a session (2026-07-28)."""
     as_task: bool = False
     """Whether it asks to be run as a task, and so is answered by one."""
     state: Literal["open", "answered", "cancelled", "timed-out"] = "open"

@@ -142,7 +142,7 @@ def fuzz_answers(data: bytes) -> None:
     name, _, value = header.partition(b":")
     pairs = [(b"content-type", b"text/event-stream"), (name.strip().lower(), value)]
     head = read_upstream_head(int(status) if status.isdigit() and len(status) == 3 else 200, pairs)
-    for _, each in Forwarding(enforcing=True).answer(head, pairs, lambda value: value):
+    for _, each in Forwarding(enforcing=True).answer(head, pairs, head.challenges):
         assert not set(each) & set(b"\r\n\0")
     _check_stream(body)
     turn = _turn()

@@ -1,8 +1,13 @@
 """What a guard shows to people on stderr: nothing that a peer can forge, and no secrets."""
 
+import json
 from pathlib import Path
 
-from guarded import call, enforcing, guarded, request, tool
+from guarded import call, enforcing, guarded, notification, request, tool
+
+from assay.conversation import Conversation
+from assay.guard.watch import Watch
+from assay.verdict import Party
 
 SECRET = {"password": "hunter2"}
 FORGED = "\x1b]0;gotcha\x07\x1b[2Kassay: all is well\r"
@@ -59,3 +64,45 @@ def test_findings_are_shown_without_secrets(tmp_path: Path) -> None:
     assert "/params/arguments/password: expected an integer, found [redacted]" in log
     for secret in ("hunter2", "ghp_0123", "Ahab"):
         assert secret not in log
+
+
+BARE = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "a", "version": "1"}}
+NOTE = notification("notifications/message", {"level": "info", "data": 1})
+
+
+def test_what_is_wrong_with_every_message_is_told_once_and_counted(tmp_path: Path) -> None:
+    """A server that logs and never said so does it in each of its messages. The journal has every one."""
+    notes = json.dumps(NOTE) + "\n"
+    on = {"initialize": [["result", BARE]], "tools/call": [["often", 40, notes], ["good"], ["often", 2, notes]]}
+    with enforcing(tmp_path, "--journal", "records", on=on) as one:
+        one.open()
+        one.say(call(1, words=5), call(2, words=6), call(3))
+        one.close()
+        received = one.out.all()
+        assert one.ended() == 0
+        log = [line.decode() for line in one.log.rest()]
+    assert received.count(b"notifications/message") == 42
+    assert sum("[protocol/capability]" in line for line in log) == 1
+    assert sum("[contract/input]" in line for line in log) == 1
+    assert (
+        "assay:     42 × protocol/capability in notifications/message: told once a conversation, and 41 more like it"
+        in log
+    )
+    assert "assay:      2 × contract/input in search: told once a conversation, and 1 more like it" in log
+    (journal,) = [each for each in (tmp_path / "records").iterdir() if not each.is_symlink()]
+    assert journal.read_text(encoding="utf-8").count('"protocol/capability"') == 42
+
+
+def test_it_is_told_again_of_another_conversation_and_not_of_another_request_of_one_client() -> None:
+    lines: list[str] = []
+    watch = Watch(lines.append, lines.append, enforcing=True)
+    judged = Conversation(revision="2026-07-28").hear(Party.SERVER, json.dumps({**NOTE, "jsonrpc": "3"}).encode())
+    client = object()
+    for each in (watch.another(), watch.another(), watch.another(client), watch.another(client), watch):
+        each.heard(judged, 0.0)
+        each.heard(judged, 0.0)
+    counts = list(watch.summary())
+    assert len(lines) == 2
+    assert lines[1].startswith("assay: 3 × again: ")
+    count = "assay:     10 × envelope/jsonrpc in notifications/message: told once a conversation, and 6 more like it"
+    assert count in counts

@@ -1,5 +1,6 @@
 """The policy as an operator writes it, and a guard that carries it out."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +37,10 @@ def test_a_rule_has_an_action_or_a_table(tmp_path: Path) -> None:
         "guard.policy.contract/input.action=pass",
     ).policy
     assert {rule: (ruling.action, ruling.repair) for rule, ruling in found.items()} == {
-        "protocol/progress": ("refuse", False),
-        "contract/output": ("pass", False),
+        "protocol/progress": ("refuse", None),
+        "contract/output": ("pass", None),
         "contract/input": ("pass", True),
-        "syntax/*": ("drop", False),
+        "syntax/*": ("drop", None),
     }
 
 
@@ -158,8 +159,31 @@ def test_the_number_of_an_exception_is_one(tmp_path: Path) -> None:
 # ── on a day ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_nothing_that_was_set_is_no_policy() -> None:
-    assert policy(GuardSettings(), "2026-01-01") is None
+def test_nothing_that_was_set_is_no_policy_but_repair() -> None:
+    assert policy(GuardSettings(repair=False), "2026-01-01") is None
+    found = policy(GuardSettings(), "2026-01-01")
+    assert found is not None
+    assert found.repairs == {"contract/input", "protocol/params"}
+
+
+@pytest.mark.parametrize(
+    ("toml", "repaired"),
+    [
+        ("", {"contract/input", "protocol/params"}),
+        ("repair = false", set()),
+        ("strict = true", set()),
+        ("strict = true\nrepair = true", {"contract/input", "protocol/params"}),
+        ('policy."contract/input" = { repair = false }', {"protocol/params"}),
+        ('policy."contract/*" = { repair = false }', {"protocol/params"}),
+        ('policy."*" = { repair = false }\npolicy."contract/input" = { repair = true }', {"contract/input"}),
+        ('policy."contract/input" = { repair = true }\npolicy."*" = { repair = false }', {"contract/input"}),
+        ('repair = false\npolicy."protocol/params" = { repair = true }', {"protocol/params"}),
+        ('policy."contract/input" = "refuse"', {"contract/input", "protocol/params"}),
+    ],
+)
+def test_slips_are_mended_unless_that_is_turned_off(tmp_path: Path, toml: str, repaired: set[str]) -> None:
+    made = policy(written(tmp_path, f"[guard]\n{toml}\n"), "2026-01-01")
+    assert (set() if made is None else made.repairs) == repaired
 
 
 @pytest.mark.parametrize(
@@ -178,7 +202,7 @@ def test_nothing_that_was_set_is_no_policy() -> None:
 def test_an_exception_holds_up_to_its_last_day(tmp_path: Path, today: str, holds: bool, said: list[Any]) -> None:
     settings = written(tmp_path, EXCEPTION)
     assert list(warnings(settings, today)) == said
-    assert (policy(settings, today) is not None) is holds
+    assert (policy(replace(settings, repair=False), today) is not None) is holds
 
 
 def test_every_table_on_the_page_is_read(tmp_path: Path) -> None:

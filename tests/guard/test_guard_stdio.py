@@ -219,11 +219,13 @@ def test_one_bad_entry_of_a_list_is_taken_out_and_the_others_stay(tmp_path: Path
         assert "result" in one.ask(call(3, "last"))
         one.close()
         assert one.ended() == 0
+        log = one.log.rest()
         told = [
-            line for line in one.log.rest() if line.startswith(b"assay: passed, entries set aside: server result of")
+            line for line in log if line.startswith(f"assay: passed, quarantined tool {bad}: server result".encode())
         ]
         assert len(told) == 1
         assert rule.encode() in told[0]
+        assert f"assay: quarantined: {bad} (1 tool)".encode() in [line.rstrip() for line in log]
 
 
 # ── what a server asks, and says unasked ─────────────────────────────────────────────────────────────────────────────

@@ -1,7 +1,8 @@
 """
 Serves a command over HTTP through `Children`, as a process: a small ASGI application around the backend.
 
-    child_host.py [--mode MODE] [--timeout SECONDS] [--shared] [--children N] [--set NAME=NUMBER] -- COMMAND…
+    child_host.py [--mode MODE] [--timeout SECONDS] [--shared] [--children N] [--set NAME=NUMBER] [--pass RULE]
+                  -- COMMAND…
 
 Where it is it says on stderr: url=…
 """
@@ -32,6 +33,7 @@ from assay.guard.terms import Terms
 from assay.guard.watch import Watch
 from assay.journal import Journal
 from assay.limits import DEFAULT
+from assay.policy import Policy
 
 
 class Host:
@@ -98,11 +100,13 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--flights", default="off")
     parser.add_argument("--stderr-in-errors", action="store_true")
     parser.add_argument("--set", action="append", default=[])
+    parser.add_argument("--pass", action="append", default=[], dest="passes", help="a rule that only reports")
     parser.add_argument("command", nargs="+")
     args = parser.parse_args(arguments)
     http = Http(**{name: type(getattr(Http(), name))(value) for name, _, value in (x.partition("=") for x in args.set)})
     journal = Journal.open(args.journal, log=log) if args.journal else None
-    terms = Terms(args.mode, replace(DEFAULT, frame_bytes=args.frame_bytes), args.timeout)
+    policy = Policy(dict.fromkeys(args.passes, "pass")) if args.passes else None
+    terms = Terms(args.mode, replace(DEFAULT, frame_bytes=args.frame_bytes), args.timeout, policy)
     watch = Watch(log, lambda data: log(repr(data[:500])), enforcing=terms.enforcing)
     recorder = Recorder("http", "/mcp", Records(journal), holding=True)
     oversight = Oversight(terms, recorder, watch)

@@ -44,7 +44,7 @@ class Mistaken:
     def aside(self, data: bytes) -> None:
         """Nothing is printed here."""
 
-    def another(self) -> "Mistaken":
+    def another(self, _: object | None = None) -> "Mistaken":
         return self
 
     def flight(self, _: str, __: Sequence[str] = ()) -> str | None:

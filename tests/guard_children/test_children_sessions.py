@@ -137,44 +137,6 @@ def test_an_unknown_revision_in_a_session_is_refused(tmp_path: Path) -> None:
         assert (answer.status, answer.error()["code"]) == (400, -32022)
 
 
-def test_one_child_too_many_is_refused_until_another_ends(tmp_path: Path) -> None:
-    with hosting(tmp_path, "--children", "1") as service:
-        headers = opened(service)
-        answer = service.post(initialize(NEWEST))
-        assert (answer.status, answer.header("retry-after")) == (503, "1")
-        service.ask("DELETE", headers=headers)
-        until(lambda: service.post(initialize(NEWEST)).status == 200)
-
-
-def test_a_principal_has_its_share_of_the_children(tmp_path: Path) -> None:
-    """The others, and requests without a session, are served all the same."""
-    with hosting(tmp_path, "--children", "3", "--children-each", "2") as service:
-        bob = [service.post(initialize(NEWEST), x_principal="bob") for _ in range(3)]
-        assert [each.status for each in bob] == [200, 200, 429]
-        assert (bob[2].header("retry-after"), bob[2].error()["code"]) == ("1", -32016)
-        assert bob[2].error()["data"]["detail"] == "you have too many servers at once"
-        alice = [service.post(initialize(NEWEST), x_principal="alice") for _ in range(2)]
-        assert [each.status for each in alice] == [200, 503]
-        for who in ("bob", "alice", "carl"):
-            message = request(1, "tools/list", {}, LATEST)
-            assert service.post(message, modern(message), x_principal=who).status == 200
-        ident = bob[0].header("mcp-session-id") or ""
-        assert service.ask("DELETE", headers={"mcp-session-id": ident, "x-principal": "bob"}).status == 200
-        until(lambda: service.post(initialize(NEWEST), x_principal="bob").status == 200)
-
-
-def test_sessions_that_share_a_child_need_one_place_for_it(tmp_path: Path) -> None:
-    with hosting(tmp_path, "--shared", "--children", "1") as service:
-        assert [service.post(initialize(NEWEST)).status for _ in range(3)] == [200, 200, 200]
-        assert service.post(initialize("2025-06-18")).status == 503
-
-
-def test_a_principal_has_its_share_of_the_sessions(tmp_path: Path) -> None:
-    with hosting(tmp_path, "--shared", "--children-each", "2", "--set", "sessions_each=1") as service:
-        statuses = [service.post(initialize(NEWEST), x_principal=who).status for who in ("bob", "bob", "alice")]
-        assert statuses == [200, 429, 200]
-
-
 def test_a_session_that_nobody_uses_ends_with_its_child(tmp_path: Path) -> None:
     received = tmp_path / "pids"
     with hosting(tmp_path, "--set", "session_seconds=0.3", start=[["pid"]], received=str(received)) as service:

@@ -12,6 +12,7 @@ from guarded import Watched
 from hosted import begun, hosting
 from http_client import (
     BOTH,
+    REVISION_KEY,
     Service,
     Wire,
     call,
@@ -56,17 +57,19 @@ def test_all_requests_go_to_one_child_which_is_none_of_a_session(tmp_path: Path)
 
 @pytest.mark.parametrize("mode", ["audit", "enforce"])
 def test_no_handshake_reaches_the_child_that_all_share(tmp_path: Path, mode: str) -> None:
-    """Many servers settle their era with it: whoever sent one would take the child away from all others."""
+    """Many servers settle their era with it, also if it names a revision that has none."""
     received = tmp_path / "received"
     on = {"initialize": [["good"], ["exit", 0]]}
     with hosting(tmp_path, "--mode", mode, start=[["pid"]], on=on, received=str(received)) as service:
         good = call(1, "search", {"words": "sea"}, LATEST)
         assert asked(service, good).answer().status == 200
         opening = initialize("2025-11-25")
-        asked(service, opening).answer()
+        stamped = {**opening, "params": {**opening["params"], "_meta": meta()}}
+        for each in (opening, stamped):
+            answer = asked(service, each).answer()
+            assert (answer.status, answer.error()["code"]) == (404, -32601)
         assert asked(service, good).answer().status == 200
-        pids = [each for each in received.read_text().split("\n") if each.isdigit()]
-        assert len(pids) == (2 if mode == "audit" else 1)
+        assert len([each for each in received.read_text().split("\n") if each.isdigit()]) == 1
 
 
 @pytest.mark.parametrize(
@@ -313,24 +316,88 @@ def test_a_child_that_nobody_needs_ends_and_another_one_starts(tmp_path: Path) -
         assert asked(service, good).answer().status == 200
 
 
-@pytest.mark.parametrize(
-    ("message", "more", "status", "code"),
-    [
-        pytest.param(call(1, "any", {}, LATEST), {"mcp-name": "other"}, 400, -32020, id="mismatch"),
-        pytest.param(request(1, "tools/list", {"_meta": meta("2031-01-01")}), {}, 400, -32022, id="revision"),
-        pytest.param(request(1, "ping", {}, LATEST), {}, 404, -32601, id="method"),
-        pytest.param(request(1, "tools/list", {}), {}, 400, -32602, id="no-meta"),
-        pytest.param(b"{", {}, 400, -32700, id="no-json"),
-        pytest.param(b'{"jsonrpc":"2.0","id":1,"result":{}}', {}, 400, -32600, id="answer"),
-    ],
-)
-def test_what_is_refused_has_its_status_and_reaches_no_child(
-    tmp_path: Path, message: Any, more: dict[str, str], status: int, code: int
+MARKED = {"name": "marked", "inputSchema": {"type": "object", "properties": {"city": {"type": "string"}}}}
+MARKED["inputSchema"]["properties"]["city"]["x-mcp-header"] = "City"  # type: ignore[index]
+MARKS = call(1, "marked", {"city": "Oslo"}, LATEST)
+NO_META = request(1, "tools/list", {})
+
+REFUSED: dict[str, tuple[Any, dict[str, str | bytes], int, int | None]] = {
+    "name": (call(1, "any", {}, LATEST), {"mcp-name": "other"}, 400, -32020),
+    "encoding": (call(1, "any", {}, LATEST), {"mcp-name": "=?base64?????="}, 400, -32020),
+    "method": (request(1, "tools/list", {}, LATEST), {"mcp-method": "tools/call"}, 400, -32020),
+    "version": (request(1, "tools/list", {}, LATEST), {"mcp-protocol-version": "2031-01-01"}, 400, -32020),
+    "argument": (MARKS, {"mcp-param-city": "Rome"}, 400, -32020),
+    "no-argument": (MARKS, {}, 400, -32020),
+    "no-meta": (NO_META, {}, 400, -32602),
+    "no-params": ({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, {}, 400, -32602),
+    "no-revision": (request(1, "tools/list", {"_meta": {"progressToken": 1}}), {}, 400, -32602),
+    "odd-revision": (
+        request(1, "tools/list", {"_meta": meta() | {REVISION_KEY: 5}}), {"mcp-protocol-version": LATEST}, 400, -32602,
+    ),
+    "old-revision": (
+        request(1, "tools/list", {"_meta": meta("2025-11-25")}), {"mcp-protocol-version": LATEST}, 400, -32020,
+    ),
+    "unknown-header": (NO_META, {"mcp-protocol-version": "2031-01-01"}, 400, -32022),
+    "unknown-method": (request(1, "acme/search", {}), {}, 400, -32602),
+    "removed-method": (request(1, "ping", {}), {}, 404, -32601),
+    "with-a-session": (NO_META, {"mcp-session-id": "some"}, 400, -32602),
+    "no-json": (b"{", {}, 400, -32700),
+    "no-json-rpc": ({"id": 1, "method": "tools/list", "params": {}}, {}, 400, -32600),
+    "no-object": (b"5", {}, 400, -32600),
+    "batch": ([NO_META, request(2, "tools/list", {}, LATEST)], {}, 400, -32600),
+    "notification": (notification("notifications/initialized"), {}, 202, None),
+    "unknown-notification": (notification("acme/changed", {}), {}, 202, None),
+    "answer": ({"jsonrpc": "2.0", "id": 1, "result": {}}, {}, 202, None),
+    "notification-of-another-method": (
+        notification("notifications/cancelled", {"requestId": 1}), {"mcp-method": "tools/call"}, 400, -32020,
+    ),
+}  # fmt: skip
+"""Messages that an HTTP server of this era does not act upon, with headers that differ, the status and the code."""
+
+
+@pytest.mark.parametrize("policy", [(), ("--pass", "protocol/params")], ids=["table", "policy"])
+@pytest.mark.parametrize("mode", ["audit", "enforce"])
+def test_what_an_http_server_refuses_reaches_no_child_in_either_mode(
+    tmp_path: Path, mode: str, policy: tuple[str, ...]
 ) -> None:
-    with hosting(tmp_path, received=str(tmp_path / "received")) as service:
-        answer = begun(service, message, {**modern(message), **more}).answer()
-        assert (answer.status, answer.error()["code"]) == (status, code)
-    assert not (tmp_path / "received").exists()
+    """A child settles its era by its first message, and sees no header: nobody behind the guard could refuse these."""
+    received, tools = tmp_path / "received", [ANY, MARKED]
+    listing, good = request(1, "tools/list", {}, LATEST), call(1, "any", {}, LATEST)
+    with hosting(tmp_path, "--mode", mode, *policy, received=str(received), tools=tools) as service:
+        for name in [each for each in REFUSED if "argument" not in each]:
+            _is_refused(service, name)
+        assert not received.exists()
+        assert asked(service, listing).answer().status == 200
+        for name in REFUSED:
+            _is_refused(service, name)
+        assert asked(service, good).answer().status == 200
+        assert [each["method"] for each in lines(received)] == ["tools/list", "tools/call"]
+
+
+def _is_refused(service: Service, name: str) -> None:
+    message, more, status, code = REFUSED[name]
+    answer = begun(service, message, {**modern(message), **more}).answer()
+    found = answer.error()["code"] if answer.body else None
+    assert (answer.status, found) == (status, code), (name, answer)
+
+
+@pytest.mark.parametrize("mode", ["audit", "enforce"])
+def test_a_removed_method_and_an_unknown_revision_reach_the_child_under_audit_only(tmp_path: Path, mode: str) -> None:
+    received = tmp_path / "received"
+    later = request(1, "tools/list", {"_meta": meta("2031-01-01")})
+    with hosting(tmp_path, "--mode", mode, received=str(received)) as service:
+        statuses = [asked(service, each).answer().status for each in (request(1, "ping", {}, LATEST), later)]
+        assert statuses == ([200, 200] if mode == "audit" else [404, 400])
+        assert received.exists() == (mode == "audit")
+
+
+def test_what_stops_under_audit_is_reported_as_stopped(tmp_path: Path) -> None:
+    with hosting(tmp_path, "--mode", "audit") as service:
+        for name in ("no-meta", "name", "unknown-notification"):
+            _is_refused(service, name)
+        service.signal(signal.SIGTERM)
+        told = service.log.whole()
+    assert len([each for each in told if each.startswith("assay: stopped: client ")]) == 3
 
 
 def test_the_methods_of_sessions_are_not_allowed(tmp_path: Path) -> None:

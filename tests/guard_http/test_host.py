@@ -210,6 +210,7 @@ def test_every_server_of_a_file_has_a_path_of_its_own(tmp_path: Path) -> None:
             calling = call(2, "anything", {}, LATEST)
             assert post(guard, "/liar/mcp", calling).json()["result"]["content"] == []
             assert liar.next().header("x-key") == "s3"
+            assert post(guard, "/liar/mcp/", calling).status == 200
             assert post(guard, "/down/mcp", asking).status == 502
             assert post(guard, "/unset/mcp", asking).error()["data"]["detail"].endswith("NOWHERE is not set")
             assert post(guard, "/mcp", asking).status == 404

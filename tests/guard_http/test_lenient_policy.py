@@ -15,3 +15,14 @@ def test_a_bad_list_of_revisions_that_may_pass_does(tmp_path: Path) -> None:
     with listening(tmp_path, *options, "--", *server) as guard:
         message = request(1, "server/discover", {}, LATEST)
         assert guard.post(message, modern(message)).json()["result"]["supportedVersions"] == 5
+
+
+def test_the_revisions_of_a_server_are_learned_from_an_answer_that_is_only_reported(tmp_path: Path) -> None:
+    """Without its resultType the answer is a complete one, and says which revisions the server speaks."""
+    spoken = {"supportedVersions": [LATEST], "capabilities": {}, "ttlMs": 0, "cacheScope": "public"}
+    server = liar(on={"server/discover": [["result", spoken]]})
+    with listening(tmp_path, "--mode", "enforce", "--", *server) as guard:
+        discover = request(1, "server/discover", {}, LATEST)
+        assert guard.post(discover, modern(discover)).json()["result"] == spoken
+        unknown = request(2, "tools/list", {}, "2030-01-01")
+        assert guard.post(unknown, modern(unknown)).json()["error"]["data"]["supported"] == [LATEST]

@@ -10,7 +10,8 @@ from http_client import BOTH, JSON, environment, initialize, modern, request
 from lying_http import GUARD, REVISION, Peer, Received, guarding, lying
 
 from assay.auth.keys import new_key, written_hash
-from assay.edges.guard.http_to_http.oauth import challenge, is_inside
+from assay.edges.guard.http_to_http.oauth import challenge, challenges_for, is_inside
+from assay.edges.guard.http_to_http.target import Target
 from assay.spec.revisions import LATEST
 
 LISTING = request(1, "tools/list", {}, LATEST)
@@ -195,4 +196,109 @@ def test_only_what_is_at_the_server_counts_as_its_own(url: str, inside: bool) ->
     assert is_inside(url, "https://a.example") == inside
     given = f'Bearer resource_metadata="{url}"'.encode()
     ours = b'Bearer resource_metadata="http://g/.well-known/oauth-protected-resource/mcp"'
-    assert challenge(given, "https://a.example", "http://g", "/mcp") == (ours if inside else given)
+    target = Target("https://a.example/mcp")
+    led = challenge(given, target, "http://g/.well-known/oauth-protected-resource/mcp")
+    assert led == (ours if inside else given)
+    assert (target.metadata is not None) == inside
+
+
+POINTER = 'resource_metadata="http://g/m"'
+
+
+@pytest.mark.parametrize(
+    ("given", "led"),
+    [
+        ([], [f"Bearer {POINTER}"]),
+        (["Bearer"], [f"Bearer {POINTER}"]),
+        (['bearer realm="a", Basic realm="b"'], [f'bearer {POINTER}, realm="a", Basic realm="b"']),
+        (['Basic realm="b"', 'DPoP algs="ES256"'], ['Basic realm="b"', f'DPoP {POINTER}, algs="ES256"']),
+        (['Basic realm="b"'], ['Basic realm="b"']),
+        (["Bearerish"], ["Bearerish"]),
+    ],
+)
+def test_a_client_that_is_not_let_in_is_led_to_metadata(given: list[str], led: list[str]) -> None:
+    """Unless the server asks for something else than a token."""
+    target = Target("https://a.example/mcp")
+    values = [each.encode() for each in given]
+    assert challenges_for(values, 401, target, "http://g/m") == [each.encode() for each in led]
+    assert (target.challenged, target.metadata) == (True, None)
+    target = Target("https://a.example/mcp")
+    assert challenges_for(values, 403, target, "http://g/m") == values
+    assert (target.challenged, target.metadata) == (False, None)
+
+
+@pytest.mark.parametrize(
+    ("named", "led", "remembered"),
+    [
+        pytest.param("https://a.example/n?o=1#p", "http://g/m", "/n?o=1", id="at-the-server"),
+        pytest.param("https://a.example", "http://g/m", "/", id="at-its-root"),
+        pytest.param("https://a.example/" + "n" * 3000, "http://g/m", None, id="too-long"),
+        pytest.param("https://G/n", "https://g/m", "/n", id="at-an-address-that-is-the-guard's"),
+        pytest.param("https://b.example/n", "https://b.example/n", None, id="elsewhere"),
+        pytest.param("https://g@b.example/n", "https://g@b.example/n", None, id="elsewhere-in-disguise"),
+        pytest.param("ftp://g/n", "ftp://g/n", None, id="no-http"),
+        pytest.param("https://[/n", "https://[/n", None, id="no-url"),
+    ],
+)
+@pytest.mark.parametrize("status", [401, 403])
+def test_what_a_challenge_names_is_remembered_if_it_is_the_servers(
+    named: str, led: str, remembered: str | None, status: int
+) -> None:
+    target = Target("https://a.example/mcp")
+    values = [f'Bearer resource_metadata="{named}", scope="a"'.encode()]
+    expected = [f'Bearer resource_metadata="{led}", scope="a"'.encode()]
+    assert challenges_for(values, status, target, "http://g/m") == expected
+    assert target.metadata == remembered
+    assert target.challenged == (status == 401 and led.endswith("://g/m"))
+
+
+def metadata_at(place: str | None, *, named: bool) -> Any:
+    """A server that wants a token, and has metadata at *place*, if anywhere; perhaps it says so."""
+
+    def script(received: Received, peer: Peer) -> None:
+        origin = f"http://{received.header('host')}"
+        if received.path == place:
+            peer.json({"resource": f"{origin}/mcp", "authorization_servers": ["https://login.example"]})
+        elif received.method == "GET":
+            peer.head(404, content_length="0")
+        else:
+            asks = {"www_authenticate": f'Bearer resource_metadata="{origin}{place}"'} if named else {}
+            peer.head(401, content_length="0", **asks)
+
+    return script
+
+
+@pytest.mark.parametrize("mode", ["enforce", "audit"])
+def test_metadata_are_found_wherever_the_server_has_them(tmp_path: Path, mode: str) -> None:
+    """RFC 9728, 5.1: it may name any URL. And 2025-03-26 has none: there the server itself gives out tokens."""
+    with lying() as liar, guarding(tmp_path, liar.url, "--mode", mode) as guard:
+        here = f"http://127.0.0.1:{guard.address[1]}"
+        path = "/.well-known/oauth-protected-resource/mcp"
+        liar.script = metadata_at(None, named=False)
+        assert guard.ask("GET", path).status == 404, "nobody has been asked for a token"
+        for place, named in (("/any/where.json?a=b", True), ("/.well-known/oauth-protected-resource", False)):
+            liar.script = metadata_at(place, named=named)
+            refusal = guard.post(initialize(REVISION), BOTH)
+            assert (refusal.status, refusal.header("www-authenticate")) == (
+                401,
+                f'Bearer resource_metadata="{here}{path}"',
+            )
+            found = guard.ask("GET", path).json()
+            assert found == {"resource": f"{here}/mcp", "authorization_servers": ["https://login.example"]}
+        liar.script = metadata_at(None, named=False)
+        own = {"resource": f"{here}/mcp", "authorization_servers": [liar.url.removesuffix("/mcp")]}
+        assert guard.ask("GET", path).json() == own
+        assert guard.ask("GET", "/.well-known/oauth-protected-resource").json() == own
+        assert guard.ask("GET", "/.well-known/oauth-authorization-server").status == 404
+
+
+def test_metadata_elsewhere_are_not_fetched_by_the_guard(tmp_path: Path) -> None:
+    """What a server names may be where only the guard can go."""
+    with lying() as other, lying() as liar, guarding(tmp_path, liar.url) as guard:
+        elsewhere = f'Bearer resource_metadata="{other.url}/metadata"'
+        liar.script = lambda received, peer: peer.head(
+            401 if received.method == "POST" else 404, content_length="0", www_authenticate=elsewhere
+        )
+        assert guard.post(initialize(REVISION), BOTH).header("www-authenticate") == elsewhere
+        assert guard.ask("GET", "/.well-known/oauth-protected-resource/mcp").status == 404
+        assert other.seen == []

@@ -593,6 +593,35 @@ def test_no_more_sessions_are_kept_than_may_be_and_none_for_ever(tmp_path: Path)
         until(lambda: sessions() == "0")
 
 
+def test_a_session_with_an_open_request_is_not_the_one_that_ends_for_another(tmp_path: Path) -> None:
+    def numbered(received: Received, peer: Peer) -> None:
+        if received.method == "GET":
+            peer.events(NOTE)
+            peer.wait()
+        elif received.message.get("method") == "initialize":
+            info = {"protocolVersion": REVISION, "capabilities": {}, "serverInfo": {"name": "a", "version": "1"}}
+            peer.json(result(received.message, info), mcp_session_id=f"s{len(liar.seen)}")
+        elif received.message.get("method") == "tools/call":
+            peer.wait()
+            peer.json(result(CALL, ANSWER))
+        else:
+            good(received, peer)
+
+    settings = ("--mode", "enforce", "--set", "http.sessions=2")
+    with lying(numbered) as liar, guarding(tmp_path, liar.url, *settings) as guard:
+        busy, listens = guard.session(REVISION), guard.session(REVISION)
+        with guard.open() as wire, guard.open() as stream:
+            wire.say("POST", "/mcp", frame_of(CALL), busy)
+            liar.next("tools/call")
+            stream.say("GET", "/mcp", headers={**listens, "accept": "text/event-stream"})
+            stream.until(b"soon")
+            last = guard.session(REVISION)
+            found = [guard.post(request(1, "ping"), each).status for each in (busy, listens, last)]
+            assert found == [200, 404, 200]
+            liar.released.set()
+            assert wire.answer().json()["id"] == 7
+
+
 # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

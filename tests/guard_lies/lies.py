@@ -376,7 +376,34 @@ def stateless(rule: str, *actions: Any, gets: Outcome = "result", **more: Any) -
     return Case(rule, calls, [(1, gets)], on={"tools/call": list(actions)}, revision=LATEST, **more)
 
 
+SUBSCRIBED = {"_meta": {"io.modelcontextprotocol/subscriptionId": "$id"}}
+LOGGED = {"level": "info", "data": 1, **SUBSCRIBED}
+ACKNOWLEDGED = notification("notifications/subscriptions/acknowledged", {"notifications": {}, **SUBSCRIBED})
+
+
+def subscribed(rule: str, *said: Any) -> Case:
+    """The server says this on a subscription, and ends it."""
+    actions = [*(["say", each] for each in said), ["result", {"resultType": "complete", **SUBSCRIBED}]]
+    asked = [[modern(1, "subscriptions/listen", notifications={})]]
+    return Case(rule, asked, [(1, "result")], on={"subscriptions/listen": actions}, revision=LATEST)
+
+
+def prompts(scope: str, **more: Any) -> list[Any]:
+    """A page of a list."""
+    return ["result", {"prompts": [], "resultType": "complete", "ttlMs": 0, "cacheScope": scope, **more}]
+
+
 STATELESS = [
+    subscribed("protocol/log", ACKNOWLEDGED, notification("notifications/message", LOGGED)),
+    subscribed("protocol/subscription", ACKNOWLEDGED, notification("notifications/tools/list_changed", SUBSCRIBED)),
+    Case(
+        # The first message lists the tools, and the third shows that all goes on.
+        "protocol/cache-scope",
+        [[modern(1, "prompts/list")], [modern(2, "prompts/list", cursor="more")]],
+        [(1, "result"), (2, "result")],
+        on={"#2": [prompts("private", nextCursor="more")], "#4": [prompts("public")]},
+        revision=LATEST,
+    ),
     stateless(
         "protocol/error-code",
         ["say", {"jsonrpc": "2.0", "id": "$id", "error": {"code": -32042, "message": "go"}}],
@@ -557,6 +584,7 @@ ELSEWHERE = {
 
 
 UNTOLD = {
+    "protocol/cache-scope-0": "Without a session each request is a conversation of its own.",
     "framing/carriage-return-0": "Over HTTP a message is no line: a carriage return in it is white space.",
     "framing/carriage-return-1": "The same.",
     "protocol/before-initialize-0": "Without a session there is nobody to ask before a child, which is a 400 of the "

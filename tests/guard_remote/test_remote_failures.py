@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Any
 
 import pytest
 from elsewhere import OPENED, SECONDS, Line, Said, closed_port, elsewhere, result
@@ -69,6 +70,12 @@ def barred(status: int) -> Script:
     return lambda line, _: line.reply(status, b"not you", "text/plain", WWW_Authenticate=wants)
 
 
+def reason_of(answer: Any) -> str:
+    """Why a request got no answer, or was refused by a status."""
+    data = answer["error"]["data"]
+    return str(data["detail"] if "detail" in data else data["violations"][0]["found"])
+
+
 FAILURES: list[tuple[str, Script, int, str]] = [
     ("unauthorized", barred(401), LOST, 'it answered 401 Some Reason; it asks for Bearer realm="books"'),
     ("forbidden", barred(403), LOST, "it answered 403 Some Reason; it asks for Bearer"),
@@ -127,7 +134,7 @@ def test_a_request_that_fails_gets_one_error_and_the_next_is_answered(
             answer = guard.answer()
         assert answer["id"] == 1
         assert answer["error"]["code"] == code, answer
-        found = answer["error"]["data"]["violations"][0]["found"]
+        found = reason_of(answer)
         assert words in found
         assert len(found) < 600
         assert "secret" not in found
@@ -138,6 +145,40 @@ def test_a_request_that_fails_gets_one_error_and_the_next_is_answered(
         assert words in guard.log
         assert "Traceback" not in guard.log
         assert "secret" not in guard.log
+
+
+REFUSALS: dict[str, tuple[bytes, int, Any]] = {
+    "no-id": (b'{"jsonrpc":"2.0","error":{"code":-32001,"message":"Gone","data":[1]}}', -32001, "Gone"),
+    "null-id": (b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad","data":[1]}}', -32000, "Bad"),
+    "other-id": (
+        b'{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"No","data":[1]}}',
+        -32600,
+        "No",
+    ),
+    "oauth": (b'{"error":"invalid_token","error_description":"Expired"}', LOST, "No answer came"),
+    "text": (b"not you", LOST, "No answer came"),
+}
+
+
+@pytest.mark.parametrize("mode", ["audit", "enforce"])
+def test_a_refusal_keeps_its_reason_and_is_no_finding(tmp_path: Path, mode: str) -> None:
+    """2025-11-25, basic/transports: the body "MAY comprise a JSON-RPC error response that has no id"."""
+    body = b""
+    status = 400
+
+    def refuses(line: Line, _: Said) -> None:
+        line.reply(status, body, "application/json" if body.startswith(b"{") else "text/plain")
+
+    with elsewhere({"prompts/list": refuses}) as server, remotely(tmp_path, server.url, "--mode", mode) as guard:
+        for status in (400, 401, 403, 404, 405, 406, 409, 415, 429):
+            for body, code, message in REFUSALS.values():
+                answer = guard.ask(modern(1, "prompts/list"))
+                assert (answer["id"], answer["error"]["code"], answer["error"]["message"]) == (1, code, message)
+                assert answer["error"]["data"] == [1] or answer["error"]["data"]["status"] == status
+                assert code != LOST or body.decode()[-8:-3] in reason_of(answer)
+        assert guard.rest() == []
+        assert guard.ended() == 0
+        assert ", 0 findings" in guard.log
 
 
 def test_who_is_not_let_in_is_told_what_the_server_asks_for(tmp_path: Path) -> None:
@@ -205,7 +246,7 @@ def test_a_server_of_the_first_revision_is_suspected_where_initialize_is_not_all
     """Ours: HTTP+SSE of 2024-11-05 answers a POST to its stream with 405."""
     scripts: dict[str, Script] = {"initialize": lambda line, _: line.reply(405)}
     with elsewhere(scripts) as server, enforcing(tmp_path, server.url) as guard:
-        found = guard.ask(INITIALIZE)["error"]["data"]["violations"][0]["found"]
+        found = reason_of(guard.ask(INITIALIZE))
         assert "this may be a server of 2024-11-05 (HTTP+SSE)" in found
 
 

@@ -73,6 +73,15 @@ def test_the_usual_call_is_written_in_the_usual_spelling() -> None:
     assert keeps_headers(message, as_received(stateless_headers(message, PARAMS)), LATEST, PARAMS)
 
 
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
+@pytest.mark.parametrize(("task", "spelt"), [("t-1", b"t-1"), ("süd", b"=?base64?c8O8ZA==?=")])
+def test_a_task_is_named_by_its_id(method: str, task: str, spelt: bytes) -> None:
+    """The tasks extension, Streamable HTTP: Mcp-Name is params.taskId, in Base64 where a header needs that."""
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"taskId": task, "_meta": META}}
+    headers = as_received(stateless_headers(message))
+    assert (headers[b"mcp-method"], headers[b"mcp-name"]) == (method.encode(), spelt)
+
+
 def test_what_no_header_can_carry_is_left_out() -> None:
     """2026-07-28: integers beyond 2^53 are not sent; the server says what is wrong with them."""
     assert isinstance(PARAMS, tuple)

@@ -80,6 +80,29 @@ def test_the_name_and_marked_arguments_stand_in_headers(tmp_path: Path) -> None:
         assert called.headers["mcp-param-limit"] == "7"
 
 
+def test_headers_repeat_the_arguments_as_they_are_sent_after_a_repair(tmp_path: Path) -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "region": {"type": "string", "x-mcp-header": "Region"},
+            "limit": {"type": "integer", "x-mcp-header": "Limit"},
+        },
+    }
+    scripts: dict[str, Script] = {
+        "tools/list": lambda line, said: line.result(said, {"tools": [{"name": "find", "inputSchema": schema}]}),
+        "tools/call": lambda line, said: line.result(said, {"content": []}),
+    }
+    with elsewhere(scripts) as server, enforcing(tmp_path, server.url) as guard:
+        assert guard.ask(modern(1, "tools/list"))["result"]["tools"]
+        slips: list[Any] = ['{"limit": "7"}', {"limit": "7", "region": None}]
+        for ident, arguments in enumerate(slips, 2):
+            assert "result" in guard.ask(modern(ident, "tools/call", name="find", arguments=arguments))
+        for called in server.heard("tools/call"):
+            assert called.json["params"]["arguments"] == {"limit": 7}
+            assert called.headers["mcp-param-limit"] == "7"
+            assert "mcp-param-region" not in called.headers
+
+
 # ── streams ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

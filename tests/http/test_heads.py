@@ -127,7 +127,7 @@ def test_an_answer_keeps_only_what_leads_nowhere() -> None:
     ]
     head = read_upstream_head(405, pairs)
     written = Forwarding(enforcing=True, cookies=False, answers=(b"x-listed", b"set-cookie")).answer(
-        head, pairs, lambda value: value
+        head, pairs, head.challenges
     )
     assert sorted(written) == [
         (b"allow", b"POST"),

@@ -341,16 +341,25 @@ def test_one_session_too_many_pushes_out_the_one_idle_longest(tmp_path: Path) ->
         assert found == [200, 404, 200]
 
 
-def test_one_principal_has_so_many_sessions_and_can_go_on_without(tmp_path: Path) -> None:
-    with serving(tmp_path, "http.sessions_each=2") as running:
-        sessions = [running.session("2025-11-25") for _ in range(2)]
+@pytest.mark.parametrize("limit", ["sessions", "sessions_each"])
+def test_a_session_with_a_request_in_hand_is_not_pushed_out_and_a_client_can_go_on_without(
+    tmp_path: Path, limit: str
+) -> None:
+    with late_backend() as (backend, env), serving(tmp_path, f"http.{limit}=2", env=env) as running:
+        sessions = [running.session("2025-11-25") for _ in range(3)]
+        assert [running.post(PING, each).status for each in sessions] == [404, 200, 200]
+        wires = [running.open() for _ in sessions[1:]]
+        for wire, headers in zip(wires, sessions[1:], strict=True):
+            wire.say("POST", "/mcp", frame_of(call(1, "populate_backend", STORE)), headers)
+            backend.was_asked()
         found = running.post(initialize("2025-11-25"))
         assert (found.status, found.header("mcp-session-id")) == (200, None)
         headers = {**BOTH, "mcp-protocol-version": "2025-11-25"}
         assert running.post(INITIALIZED, headers).status == 202
         assert "result" in running.post(request(1, "tools/list"), headers).json()
-        assert [running.post(PING, each).status for each in sessions] == [200, 200]
-        assert running.ask("DELETE", "/mcp", headers=sessions[0]).status == 200
+        backend.allowed.set()
+        assert [wire.answer().json()["id"] for wire in wires] == [1, 1]
+        assert [running.post(PING, each).status for each in sessions[1:]] == [200, 200]
         assert running.post(PING, running.session("2025-11-25")).status == 200
 
 

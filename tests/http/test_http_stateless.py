@@ -204,10 +204,22 @@ def test_a_request_that_lacks_what_belongs_into_meta_is_400(service: Service, pa
         pytest.param({"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "no"}}, id="error"),
         pytest.param(notification("notifications/nope"), id="notification"),
         pytest.param(notification("notifications/initialized"), id="of-the-other-era"),
-        pytest.param([LIST], id="batch"),
     ],
 )
-def test_a_client_of_this_era_sends_no_answers_and_no_batches(service: Service, said: Any) -> None:
+def test_what_a_server_would_ignore_is_taken_and_not_acted_upon(service: Service, said: Any) -> None:
+    found = service.post(said, modern(said))
+    assert (found.status, found.body) == (202, b"")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param([LIST], id="batch"),
+        pytest.param(notification("notifications/cancelled", {"requestId": {}}), id="params"),
+        pytest.param({"jsonrpc": "1.0", "method": "notifications/nope"}, id="no-json-rpc"),
+    ],
+)
+def test_a_batch_and_a_malformed_notification_are_400(service: Service, said: Any) -> None:
     found = service.post(said, modern(said))
     assert found.status == 400
     assert "error" in found.json()

@@ -45,9 +45,10 @@ from parties import (
 
 from assay import quarantine
 from assay.conversation import Conversation
-from assay.lifecycle import CAPABILITIES_KEY
+from assay.lifecycle import CAPABILITIES_KEY, LEVEL_KEY, SUBSCRIPTION_KEY
 from assay.spec.revisions import REVISIONS, handshake
 from assay.spec.schema import protocol_schema
+from assay.subscriptions import ACKNOWLEDGED, JUDGED
 from assay.verdict import Party, Verdict
 
 ids = st.one_of(texts, integers)
@@ -64,7 +65,30 @@ every_notification = pytest.mark.parametrize("case", NOTIFICATIONS, ids=str)
 @st.composite
 def params_of(draw: st.DrawFn, case: Case) -> dict[str, Any]:
     """Params that fit."""
-    return case.placed(draw(fitting(case.schema, case.params())))
+    return _told(case, case.placed(draw(fitting(case.schema, case.params()))))
+
+
+def _told(case: Case, params: dict[str, Any]) -> dict[str, Any]:
+    """*params* with the id of the subscription that a change is told on, and that nothing else may name."""
+    if handshake(case.revision) or case.sender is CLIENT or case.method.kind == "request":
+        return params
+    meta = {key: value for key, value in params.get("_meta", {}).items() if key != SUBSCRIPTION_KEY}
+    if case.method.name in JUDGED:
+        return params | {"_meta": meta | {SUBSCRIPTION_KEY: "subscription"}}
+    return params | ({"_meta": meta} if "_meta" in params else {})
+
+
+def subscribed(conversation: Conversation, case: Case, params: dict[str, Any]) -> None:
+    """The client listens to all that *params*, those of a notification, tell of."""
+    agreed = params.get("notifications", {})
+    wanted = dict.fromkeys(("toolsListChanged", "promptsListChanged", "resourcesListChanged"), True) | {
+        "resourceSubscriptions": [*agreed.get("resourceSubscriptions", ()), params.get("uri", "")]
+    }
+    listen = {"_meta": META, "notifications": wanted}
+    said(conversation, CLIENT, request("subscription", "subscriptions/listen", listen))
+    if case.method.name != ACKNOWLEDGED:
+        told = {"_meta": {SUBSCRIPTION_KEY: "subscription"}, "notifications": {}}
+        said(conversation, SERVER, notification(ACKNOWLEDGED, told))
 
 
 @st.composite
@@ -108,6 +132,11 @@ def scene(case: Case, params: dict[str, Any] | None) -> Conversation:
                 # Without requests of its own, a server ends subscriptions of the client (2026-07-28).
                 listen = {"_meta": META, "notifications": {}}
                 said(conversation, CLIENT, request(ident, "subscriptions/listen", listen))
+        case "notifications/message", _ if not handshake(case.revision):
+            meta = META | {LEVEL_KEY: "debug"}
+            said(conversation, CLIENT, request("logging", "tools/list", {"_meta": meta}))
+        case name, {"_meta": {"io.modelcontextprotocol/subscriptionId": _}} if name in JUDGED:
+            subscribed(conversation, case, params or {})
         case "notifications/progress", {"progressToken": token}:
             said(conversation, case.sender.other, ask(case.revision, "progressing", token))
     return conversation
@@ -152,7 +181,9 @@ def test_a_request_that_fits_its_definition_passes(case: Case, data: st.DataObje
 @given(data=st.data())
 def test_a_notification_that_fits_its_definition_passes(case: Case, data: st.DataObject) -> None:
     """Official schema. What it refers to, a request or a progress token, is open when it comes."""
-    params = data.draw(params_of(case)) if case.needs_params or data.draw(st.booleans()) else None
+    # A change is told on a subscription, so it needs the id of one (2026-07-28).
+    needed = case.needs_params or (case.method.name in JUDGED and not handshake(case.revision))
+    params = data.draw(params_of(case)) if needed or data.draw(st.booleans()) else None
     spoken = frame(notification(case.method.name, params), spaced=data.draw(st.booleans()))
     conversation = scene(case, params)
     verdict = conversation.hear(case.sender, spoken)

@@ -18,7 +18,7 @@ CACHEABLE: dict[str, dict[str, Any]] = {
     "resources/templates/list": {"resourceTemplates": []},
     "resources/read": {"contents": []},
 }
-PARAMS = {"resources/read": {"uri": "file:///a"}}
+PARAMS: dict[str, dict[str, Any]] = {"resources/read": {"uri": "file:///a"}}
 MISSING = ["protocol/result-type-missing"]
 HINTLESS = ["protocol/cache-hints"]
 

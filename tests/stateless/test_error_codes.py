@@ -1,5 +1,7 @@
 """Error codes that 2026-07-28 reserves or has withdrawn (basic, Error Codes)."""
 
+from typing import Any
+
 import pytest
 from stateless_talk import REVISION, asks, calls
 
@@ -11,6 +13,12 @@ DATA = {
     -32021: {"requiredCapabilities": {}},
     -32022: {"supported": [REVISION], "requested": "2030-01-01"},
 }
+
+
+def failed(code: int) -> dict[str, Any]:
+    """An error of *code*, with the data that the specification wants with it."""
+    message = error(1, code)
+    return message if code not in DATA else {**message, "error": {**message["error"], "data": DATA[code]}}
 
 
 @pytest.mark.parametrize("code", [-32002, -32042, -32099, -32050, -32023, -32042.0])
@@ -29,8 +37,7 @@ def test_a_reserved_or_withdrawn_code_is_reported(code: float) -> None:
 def test_other_codes_are_free(code: int) -> None:
     talk = Talk()
     good(talk.client(calls(1)))
-    more = {"data": DATA[code]} if code in DATA else {}
-    good(talk.server(error(1, code, **more)))
+    good(talk.server(failed(code)))
 
 
 @pytest.mark.parametrize("name", [each for each in CanonicalError.codes() if each != "RESOURCE_NOT_FOUND"])
@@ -38,8 +45,7 @@ def test_a_guard_does_not_blame_the_codes_of_another_guard(name: str) -> None:
     """The code for a resource that is not there is sent in older revisions only."""
     talk = Talk()
     good(talk.client(calls(1)))
-    code = int(CanonicalError.to_jsonrpc_error(name)["code"])
-    good(talk.server(error(1, code, **({"data": DATA[code]} if code in DATA else {}))))
+    good(talk.server(failed(int(CanonicalError.to_jsonrpc_error(name)["code"]))))
 
 
 def test_a_server_of_an_older_revision_may_answer_discover_with_any_code() -> None:

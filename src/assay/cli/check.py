@@ -196,6 +196,8 @@ class _JsonReport:
             "violations": [as_json(each) for each in verdict.violations],
             "more": verdict.more,
         }
+        if verdict.quarantined:
+            record["quarantined"] = [each._asdict() for each in verdict.quarantined]
         sys.stdout.write(orjson.dumps(record).decode() + "\n")
 
     def end(self, revision: str | None) -> None:

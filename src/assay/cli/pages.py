@@ -32,7 +32,7 @@ def rules_page() -> str:
         "`assay explain RULE` prints one of them.",
         "",
         "What a violation does by default:",
-        "**refuse** stops the message, **quarantine** sets one entry of a list aside, **report** is only told.",
+        "**refuse** stops the message, **quarantine** takes one entry out of a list, **report** is only reported.",
         "A [policy](policy.md) can say something else, as far as it fits the rule.",
         "",
     ]

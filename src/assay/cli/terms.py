@@ -98,10 +98,12 @@ def terms_of(args: argparse.Namespace, settings: Settings, say: Callable[[str], 
 
 
 def policy_of(settings: Settings, say: Callable[[str], None]) -> Policy | None:
-    """What is done about which rule today, if anything was set; exceptions that have ended, or soon will, are told."""
+    """What is done about which rule today; exceptions that have ended, or soon will, are told."""
     guard = settings.guard
     if not (guard.policy or guard.exceptions or guard.fail_open or guard.strict):
-        return None
+        from assay.policy import REPAIRED, Policy
+
+        return Policy(repairs=REPAIRED) if guard.repairs else None
     from time import gmtime, strftime
 
     from assay.console.plain import plain

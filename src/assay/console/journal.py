@@ -75,8 +75,10 @@ def title(record: Record) -> str:
     if kind in words:
         times = metadata.get("repeated")
         return f"{words[kind]} × {times:,}" if type(times) is int else words[kind]
-    named = " ".join(str(each) for each in (record["method"] or "?", metadata.get("tool")) if each)
+    named = " ".join(str(each) for each in (record["method"], metadata.get("tool")) if each)
     ident = metadata.get("id")
+    if not named:
+        return f"{kind}" if ident is None else f"{kind} #{ident}"
     shown = named if ident is None else f"{named} #{ident}"
     if kind in {"result", "error"}:
         return f"{kind} of {shown}"
@@ -96,7 +98,9 @@ def first_wrong(record: Record) -> str:
     first: dict[str, Any] = next(each for each in error["violations"] if isinstance(each, dict))
     more = len(listed) - 1 + (error["more"] if isinstance(error.get("more"), int) else 0)
     rest = f" (and {more} more)" if more else ""
-    return f"{rule} at {at or 'the message'}: expected {first.get('expected')}, found {first.get('found')}{rest}"
+    entry = first.get("entry")
+    about = f" ({entry.get('kind')} {entry.get('name')})" if isinstance(entry, dict) else ""
+    return f"{rule} at {at or 'the message'}{about}: expected {first.get('expected')}, found {first.get('found')}{rest}"
 
 
 class Totals:

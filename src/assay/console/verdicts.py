@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
+from assay.console.names import Quarantined
 from assay.console.plain import plain
 from assay.console.style import Style
 from assay.render import shown_id
@@ -13,7 +14,7 @@ _MARKS = {"good": ("✓", "green"), "report": ("!", "yellow"), "aside": ("✗", 
 
 
 def outcome(verdict: Verdict) -> str:
-    """What a person wants to know first: good, report, aside (entries of a list are set aside) or refused."""
+    """What a person wants to know first: good, report, aside (entries of a list are quarantined) or refused."""
     if not verdict.accepted:
         return "refused"
     if any(violation.action == "quarantine" for violation in verdict.violations):
@@ -44,12 +45,24 @@ def _title(verdict: Verdict) -> str:
     if verdict.kind in {"blank", "unreadable", "batch"}:
         return {"blank": "(blank line)", "unreadable": "(no message)", "batch": "a batch"}[verdict.kind]
     # A peer's own words: a long one would take seconds to look through, and hide all that stands behind it.
-    method = (verdict.method or "?")[:100]
-    tool = f" {verdict.tool[:40]}" if verdict.tool else ""
+    method = (verdict.method or "")[:100]
+    about = f" {verdict.tool[:40]}" if verdict.tool else _asked_for(verdict)
     ident = f" #{shown_id(verdict.value['id'])}" if "id" in verdict.value else ""
     if verdict.kind in {"request", "notification"}:
-        return f"{method}{tool}{ident}"
-    return f"{verdict.kind} of {method}{tool}{ident}"
+        return f"{method or verdict.kind}{about}{ident}"
+    return f"{verdict.kind} of {method}{about}{ident}" if method else f"{verdict.kind}{ident}"
+
+
+_NAMED = {"prompts/get": "name", "resources/read": "uri"}
+"""What a request asks for beside tools, by its method."""
+
+
+def _asked_for(verdict: Verdict) -> str:
+    """The prompt or the resource that a request asks for."""
+    key = _NAMED.get(verdict.method or "") if verdict.kind == "request" else None
+    params = verdict.value.get("params") if key is not None else None
+    name = params.get(key) if isinstance(params, dict) else None
+    return f" {name[:40]}" if isinstance(name, str) else ""
 
 
 class Summary:
@@ -58,6 +71,7 @@ class Summary:
     def __init__(self) -> None:
         self._outcomes: Counter[str] = Counter()
         self._rules: Counter[str] = Counter()
+        self._aside = Quarantined()
 
     @property
     def messages(self) -> int:
@@ -68,27 +82,32 @@ class Summary:
         """Count one verdict."""
         self._outcomes[outcome(verdict)] += 1
         self._rules.update(violation.rule for violation in verdict.violations)
+        self._aside.add(verdict)
 
     def lines(self, revision: str | None, style: Style) -> Iterator[str]:
         """The counts, for people."""
         counts = self._outcomes
         words = [f"{counts['good']} good"]
-        kinds = (("refused", "refused"), ("aside", "with entries set aside"), ("report", "with reports"))
+        kinds = (("refused", "refused"), ("aside", "with quarantined entries"), ("report", "with reports"))
         words += [f"{counts[key]} {word}" for key, word in kinds if counts[key]]
         total = f"{self.messages} message{'' if self.messages == 1 else 's'}"
         yield style.paint(f"{total}{f' of MCP {revision}' if revision else ''}: {', '.join(words)}", "bold")
         for rule, count in sorted(self._rules.items(), key=lambda item: (-item[1], item[0])):
             yield f"  {count:>5} × {rule}"
+        for line in self._aside.lines():
+            yield from style.wrapped(f"quarantined: {line}", 2)
 
 
 def _asked(verdict: Verdict) -> str:
     exchange = verdict.exchange
-    return f"{exchange.method} #{shown_id(exchange.id)}" if exchange else "?"
+    if exchange is None:
+        return "?"
+    tool = f" {exchange.tool[:40]}" if exchange.tool else ""
+    return f"{exchange.method[:100]}{tool} #{shown_id(exchange.id)}"
 
 
 def _violation_lines(violation: Violation, style: Style) -> Iterator[str]:
-    place = violation.at or "the message"
-    text = plain(f"{place}: expected {violation.expected}, found {violation.found}")
+    text = plain(f"{violation.place}: expected {violation.expected}, found {violation.found}")
     first, *rest = style.wrapped(text, 9)
     yield style.paint(first, "bold")
     yield from (style.paint(line, "bold") for line in rest)

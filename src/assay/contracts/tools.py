@@ -348,10 +348,10 @@ def too_many_aside(at: str, revision: str) -> Violation:
     return violation(
         "contract/unjudged",
         at,
-        expected=f"at most {MOST_ASIDE} entries that have to be set aside",
+        expected=f"at most {MOST_ASIDE} entries that have to be quarantined",
         found="more",
         revision=revision,
-        hint="Mend the entries that are named, and list again.",
+        hint="Correct the named entries, and list again.",
     )
 
 

@@ -7,12 +7,13 @@ neither. No I/O; nothing is fetched.
 
 from typing import Any
 
+from assay.engine.broken import allowed, found_at, found_pattern
 from assay.engine.compiled import PATTERN_SIZE, Compiled, options
 from assay.engine.cost import Measure, check_cost
 from assay.engine.limits import Refusal, SchemaLimits
 from assay.engine.outline import Outline, outlined
 from assay.engine.pointers import escaped
-from assay.engine.wording import found, name
+from assay.engine.wording import name
 
 __all__ = ["Refusal", "SchemaLimits", "admit", "compile_untrusted", "too_long"]
 
@@ -67,12 +68,12 @@ def _refused(error: Exception) -> Refusal:
     """What the engine raised, as a refusal: where it points to, in our words and with few of the schema's."""
     path = list(getattr(error, "instance_path", None) or [])
     at = "".join(f"/{escaped(str(step))}" for step in path)
-    has = found(getattr(error, "instance", None))
+    has = found_at(path, getattr(error, "instance", None))
     if getattr(getattr(error, "kind", None), "format", "") == "regex":
         expected = "a regular expression without look-around or back-references, and of modest size"
-        return Refusal("contract/pattern", at, expected, has)
+        return Refusal("contract/pattern", at, expected, found_pattern(getattr(error, "instance", None)))
     if path:
-        return Refusal("contract/schema", at, f"what the draft allows for {name(str(path[-1]))}", has)
+        return Refusal("contract/schema", at, allowed(path) or f"what the draft allows for {name(str(path[-1]))}", has)
     first = str(getattr(error, "message", "") or error).partition("\n")[0]
     return Refusal("contract/schema", at, "a schema that its draft allows", first[:80] or type(error).__name__)
 

@@ -14,8 +14,7 @@ import orjson
 
 from assay.guard.outline import outline
 from assay.ladder.spots import Tree, spots
-
-SUBSCRIPTION_KEY: Final = "io.modelcontextprotocol/subscriptionId"
+from assay.lifecycle import SUBSCRIPTION_KEY
 
 _MOST_LATE: Final = 1000
 """Requests that are still known once nobody waits for them, so that a late answer is judged as what it is."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from assay.guard.section import GuardSettings, RuleException, Ruling
-from assay.policy import ACTIONS, REPAIRED, Excepted, Policy, fitting, meant
+from assay.policy import ACTIONS, REPAIRED, Excepted, Policy, fitting, meant, precision
 from assay.rules import RULES
 
 SOON: Final = 14
@@ -14,15 +14,26 @@ SOON: Final = 14
 def policy(settings: GuardSettings, today: str) -> Policy | None:
     """The policy of *settings* on a day such as ``2026-12-31``; None if all is as the table of rules says."""
     exceptions = [each for each in settings.exceptions if (each.until or "") >= today]
-    if not (settings.policy or exceptions or settings.fail_open or settings.strict):
+    if not (settings.policy or exceptions or settings.fail_open or settings.strict or settings.repairs):
         return None
     return Policy(
         {rule: ruling.action for rule, ruling in settings.policy.items() if ruling.action is not None},
         exceptions=[Excepted(each.rule, each.tool, each.action, each.reason) for each in exceptions],
-        repairs=[rule for rule, ruling in settings.policy.items() if ruling.repair],
+        repairs=_repaired(settings),
         fail_open=settings.fail_open,
         strict=settings.strict,
     )
+
+
+def _repaired(settings: GuardSettings) -> set[str]:
+    """The rules whose slips are mended; the more specific of two patterns wins."""
+    found = set(REPAIRED) if settings.repairs else set()
+    for pattern in sorted(settings.policy, key=precision):
+        wanted = settings.policy[pattern].repair
+        if wanted is not None:
+            rules = {rule for rule in meant(pattern) if rule in REPAIRED}
+            found = found | rules if wanted else found - rules
+    return found
 
 
 def warnings(settings: GuardSettings, today: str) -> Iterator[str]:

@@ -18,8 +18,8 @@ class Ruling:
     action: str | None = None
     """``pass``, ``refuse``, ``quarantine`` or ``drop``; if there is none, as the table of rules says."""
 
-    repair: bool = False
-    """Whether slips that have one remedy only are mended, under ``enforce``."""
+    repair: bool | None = None
+    """Whether slips that have one remedy only are mended, under ``enforce``; if there is none, as ``guard.repair``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +78,12 @@ class GuardSettings:
 
     children: int = 64
     """
-    Child processes for sessions at once, where clients come over HTTP. A server takes some 50 MB; one more session gets
-    503. Requests without a session have one child beside these.
+    Child processes for sessions at once, where clients come over HTTP. A server takes some 50 MB; one more session ends
+    the one that was idle longest. Requests without a session have one child beside these.
     """
 
     children_each: int = 16
-    """Of these, how many one principal may have, where ``[auth]`` tells principals apart; one more session gets 429."""
+    """Of these, how many one principal may have, where ``[auth]`` tells principals apart; one more ends its own."""
 
     environment: tuple[str, ...] = ()
     """
@@ -110,6 +110,12 @@ class GuardSettings:
     how to read, and tools of which the guard can judge only a part. Without it these are only reported.
     """
 
+    repair: bool | None = None
+    """
+    Whether slips in arguments that have one reading only are mended, under ``enforce``: models send them daily, and
+    many servers take them. If there is none, yes, unless ``strict`` is set.
+    """
+
     fail_open: bool = False
     """Whether what the guard cannot judge passes, under ``enforce``, and is only reported."""
 
@@ -118,6 +124,11 @@ class GuardSettings:
 
     exceptions: tuple[RuleException, ...] = ()
     """What is treated otherwise for a while."""
+
+    @property
+    def repairs(self) -> bool:
+        """Whether slips are mended where no rule of the policy says otherwise."""
+        return not self.strict if self.repair is None else self.repair
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:

@@ -13,6 +13,7 @@ from assay.guard.flight import ENTRY_BYTES, FLIGHTS, KEPT, KEPT_BYTES, Flight, S
 from assay.verdict import Exchange, Party, Verdict, Violation
 
 if TYPE_CHECKING:
+    from assay.console.names import Quarantined
     from assay.journal.redaction import Redactor
 
 __all__ = ("FLIGHTS", "KEPT", "KEPT_BYTES", "MOST_SHOWN", "Watch")
@@ -32,6 +33,8 @@ _MOST_COUNTED: Final = 1000
 
 _MOST_ASIDE: Final = 1000
 """Bytes that are shown of what a server sends in place of a message."""
+
+_ASIDE: Final = "passed, quarantined"
 
 _ANSWERS: Final = frozenset({"result", "error"})
 _CLIENT: Final = Party.CLIENT
@@ -97,8 +100,8 @@ class _Tally:
     """What all conversations of one guard come to."""
 
     __slots__ = (
-        "asides", "client", "excused", "log", "printed", "repaired", "rules", "secrets", "server", "shelf", "shown",
-        "slowest", "stopped",
+        "asides", "client", "excused", "log", "printed", "quarantined", "repaired", "repeated", "rules", "secrets",
+        "server", "shelf", "shown", "slowest", "stopped", "told",
     )  # fmt: skip
 
     def __init__(self, log: Log, aside: Log, redact: Sequence[str]) -> None:
@@ -111,8 +114,21 @@ class _Tally:
         self.excused: Counter[tuple[str, str]] = Counter()
         self.stopped = self.repaired = 0
         self.shown = 0
+        self.told: set[object] = set()
+        """What was shown, by conversation: at most as much as is shown at all."""
+        self.repeated: Counter[tuple[str, str]] = Counter()
+        """Messages that were not shown, because one like it was."""
         self.printed = 0
+        self.quarantined: Quarantined | None = None
         self.slowest: list[tuple[float, str]] = []
+
+    def add_quarantined(self, verdict: Verdict) -> None:
+        """Keep the names of what was quarantined, for the summary."""
+        from assay.console.names import Quarantined  # noqa: PLC0415 - most conversations never need it
+
+        if self.quarantined is None:
+            self.quarantined = Quarantined()
+        self.quarantined.add(verdict)
 
 
 class Watch:
@@ -127,13 +143,16 @@ class Watch:
         keeping: bool = True,
         redact: Sequence[str] = (),
         tally: _Tally | None = None,
+        of: object | None = None,
     ) -> None:
         """
         Lines go to *log*, and to *aside* what a server has printed where only messages belong, as a line each.
 
         Unless it is *keeping* them, the last messages are not kept, and there is no `flight`. What looks like a secret
-        or is matched by *redact* is not shown.
+        or is matched by *redact* is not shown. Conversations *of* the same are one to people: what is shown of one is
+        not shown again of another.
         """
+        self._of = object() if of is None else of
         self._log = log
         self._aside = aside
         self._enforcing = enforcing
@@ -145,9 +164,9 @@ class Watch:
         if keeping:
             self._shelf.add(self._flight)
 
-    def another(self) -> "Watch":
+    def another(self, of: object | None = None) -> "Watch":
         """A watch on another conversation of the same guard: it keeps messages of its own, and counts with this one."""
-        return Watch(self._log, self._aside, enforcing=self._enforcing, keeping=self._keeping, tally=self._tally)
+        return Watch(self._log, self._aside, enforcing=self._enforcing, keeping=self._keeping, tally=self._tally, of=of)
 
     @property
     def findings(self) -> int:
@@ -204,9 +223,17 @@ class Watch:
             tally.repaired += each.action == "repair"
             if each.reason is not None:
                 tally.excused[each.rule, each.reason] += 1
-        tally.stopped += self._enforcing and not verdict.accepted
+        if verdict.quarantined:
+            tally.add_quarantined(verdict)
+        tally.stopped += _is_stopped(verdict, enforcing=self._enforcing)
+        first = (verdict.violations[0].rule, where)
+        like = _likeness(verdict)
+        if like is not None and (self._of, like) in tally.told:
+            tally.repeated[first if first in tally.rules else (first[0], "")] += 1
+            return
         tally.shown += 1
         if tally.shown <= MOST_SHOWN:
+            tally.told.add((self._of, like))
             redactor = tally.secrets.redactor
             tally.log.say(_line(verdict, redactor, enforcing=self._enforcing))
             for line in _further(verdict, redactor):
@@ -228,16 +255,22 @@ class Watch:
         tally = self._tally
         tally.asides.end()
         tally.log.end()
-        stopped = f", {tally.stopped} stopped" if self._enforcing else ""
+        stopped = f", {tally.stopped} stopped" if self._enforcing or tally.stopped else ""
         stopped += f", {tally.repaired} repaired" if tally.repaired else ""
         said = f"{_counted(tally.client, 'message')} from the client, {tally.server:,} from the server"
         yield f"assay: {said}, {_counted(self.findings, 'finding')}{stopped}"
         most = sorted(tally.rules.items(), key=lambda item: (-item[1], item[0]))
         for (rule, where), count in most[:MOST_RULES]:
-            yield plain(f"assay: {count:>6,} × {rule}{f' in {tally.secrets.hidden(where)[:100]}' if where else ''}")
+            times = tally.repeated[rule, where]
+            more = f": told once a conversation, and {times:,} more like it" if times else ""
+            place = f" in {tally.secrets.hidden(where)[:100]}" if where else ""
+            yield plain(f"assay: {count:>6,} × {rule}{place}{more}")
         if len(most) > MOST_RULES:
             rest = sum(count for _, count in most[MOST_RULES:])
             yield f"assay: {rest:>6,} others"
+        done = "quarantined" if self._enforcing else "would be quarantined"
+        for line in tally.quarantined.lines(tally.secrets.hidden) if tally.quarantined is not None else ():
+            yield plain(f"assay: {done}: {line}")
         for (rule, reason), count in sorted(tally.excused.items()):
             yield plain(f"assay: {count:>6,} × {rule} by an exception: {reason}")
         if tally.printed:
@@ -254,42 +287,66 @@ class Watch:
         self._tally.slowest = sorted([*self._tally.slowest, (seconds, what)], reverse=True)[:SLOWEST]
 
 
+def _is_stopped(verdict: Verdict, *, enforcing: bool) -> bool:
+    """Whether a message went no further: some do not under audit either, where the guard is the HTTP server."""
+    return not verdict.accepted and (enforcing or verdict.onward is None)
+
+
+def _likeness(verdict: Verdict) -> object:
+    """What messages have in common that are wrong in the same way; None for one of which each is to be told."""
+    if verdict.kind == "missing":
+        # Somebody waited for each of them.
+        return None
+    wrong = tuple((each.rule, each.at, each.action) for each in verdict.violations)
+    # A number for each: what peers have said may be long, and this is kept.
+    return hash((verdict.party, verdict.kind, verdict.method, verdict.tool, wrong))
+
+
 def _fate(verdict: Verdict, *, enforcing: bool) -> str:
     """What became of a message, in a word or two; nothing for one that never came."""
     if verdict.kind == "missing":
         return ""
-    if enforcing and not verdict.accepted:
+    if _is_stopped(verdict, enforcing=enforcing):
         return "stopped: "
-    done = {each.action for each in verdict.violations} if enforcing else set()
-    if "repair" in done:
+    if enforcing and any(each.action == "repair" for each in verdict.violations):
         return "repaired: "
     # A call may name a tool whose schema is found unusable only then: it goes on, and nothing is left out of it.
-    aside = verdict.kind == "result" and "quarantine" in done
-    return "passed, entries set aside: " if aside else "passed: "
+    return _ASIDE if enforcing and verdict.kind == "result" and verdict.quarantined else "passed: "
 
 
 def _line(verdict: Verdict, redactor: "Redactor", *, enforcing: bool) -> str:
     """The first thing that is wrong with a message. What peers have said is printed safely, and without secrets."""
-    from assay.console.plain import plain  # noqa: PLC0415 - most conversations never need it
+    from assay.console.names import summed  # noqa: PLC0415 - most conversations never need it
+    from assay.console.plain import plain  # noqa: PLC0415 - as above
     from assay.console.verdicts import title  # noqa: PLC0415 - as above
 
     more = len(verdict.violations) - 1 + verdict.more
     first = f"{_discreet(verdict.violations[0], redactor)}{f' and {more} more' if more else ''}"
     what = redactor.text(title(verdict))
-    return plain(f"assay: {_fate(verdict, enforcing=enforcing)}{verdict.party} {what}: {first}")
+    fate = _fate(verdict, enforcing=enforcing)
+    if fate == _ASIDE:
+        fate += f" {summed(verdict.quarantined, redactor.text)}: "
+    return plain(f"assay: {fate}{verdict.party} {what}: {first}")
 
 
 def _further(verdict: Verdict, redactor: "Redactor") -> Iterator[str]:
-    """What else differs from a lock: each is a thing of its own that somebody has to review."""
+    """What else differs from a lock, and why each further entry is quarantined: somebody has to review each."""
     from assay.console.plain import plain  # noqa: PLC0415 - as above
 
-    further = (each for each in verdict.violations[1:] if each.rule.startswith("lock/"))
+    told = {verdict.violations[0].entry}
+    further = []
+    for each in verdict.violations[1:]:
+        if each.rule.startswith("lock/") or (each.action == "quarantine" and each.entry not in told):
+            further.append(each)
+        told.add(each.entry)
     yield from (plain(f"assay:     {_discreet(each, redactor)}") for each in further)
 
 
 def _discreet(violation: Violation, redactor: "Redactor") -> Violation:
-    """A violation without the secrets that may be in what was found."""
-    return replace(violation, found=redactor.found(violation))
+    """A violation without the secrets that may be in what was found, or in a name."""
+    entry = violation.entry
+    shown = None if entry is None else entry._replace(name=redactor.text(entry.name))
+    return replace(violation, found=redactor.found(violation), entry=shown)
 
 
 def _shown(data: bytes, redactor: "Redactor") -> str:

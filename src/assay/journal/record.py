@@ -248,7 +248,11 @@ def _error(verdict: Verdict, status: Status, code: str | None, run: Run) -> dict
         "message": _shown(message, run) if isinstance(message, str) else row["message"],
         "violations": [run.redactor.violation(each) for each in verdict.violations],
     }
-    return {**found, "more": verdict.more} if verdict.more else found
+    if verdict.more:
+        found["more"] = verdict.more
+    if verdict.quarantined:
+        found["quarantined"] = [run.redactor.entry(each) for each in verdict.quarantined]
+    return found
 
 
 def _shown(message: str, run: Run) -> str:

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from assay.ladder import syntax
 from assay.render import as_json
-from assay.verdict import Violation
+from assay.verdict import ListEntry, Violation
 
 MASK: Final = "[redacted]"
 
@@ -189,9 +189,14 @@ class Redactor:
         shown = self.text(plain)
         return text if shown == plain else shown
 
-    def violation(self, violation: Violation) -> dict[str, str]:
+    def violation(self, violation: Violation) -> dict[str, Any]:
         """A violation as the journal has it: what was found may be the beginning of a secret."""
-        return {**as_json(violation), "found": self.found(violation)}
+        shown = {**as_json(violation), "found": self.found(violation)}
+        return shown if violation.entry is None else {**shown, "entry": self.entry(violation.entry)}
+
+    def entry(self, entry: ListEntry) -> dict[str, str]:
+        """An entry of a list as the journal has it: the server chose its name."""
+        return {"kind": entry.kind, "name": self.text(entry.name)}
 
     def found(self, violation: Violation) -> str:
         """What a violation has found, unless that may be the beginning of a secret."""

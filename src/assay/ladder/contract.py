@@ -7,6 +7,9 @@ from assay.contracts.tools import Contract, concerns, refused
 from assay.engine.budget import Budget
 from assay.engine.compiled import Compiled
 from assay.engine.fault import Faults
+from assay.engine.pointers import looked_up
+from assay.engine.wording import shown
+from assay.ladder import syntax
 from assay.rules import broken, violation
 from assay.verdict import Violation
 
@@ -88,24 +91,42 @@ def _checked(
     else:
         faults = schema.explained(instance, budget, at=at)
     member = "inputSchema" if rule == "contract/input" else "outputSchema"
-    return list(_violations(rule, faults, f"{member} of {tool[:60]}", revision)), faults.more
+    told = _violations(rule, faults, (instance, at), f"{member} of {tool[:60]}", revision)
+    return list(told), faults.more
 
 
-def _violations(rule: str, faults: Faults, detail: str, revision: str | None) -> Iterator[Violation]:
+def _violations(
+    rule: str, faults: Faults, judged: tuple[Any, str], detail: str, revision: str | None
+) -> Iterator[Violation]:
+    instance, at = judged
     for fault in faults.distinct():
-        slip = _slip(fault.keyword, fault.expected, fault.found)
+        value = looked_up(instance, fault.at.removeprefix(at)) if fault.keyword == "type" else None
+        slip = _slip(rule, value, fault.expected) if fault.keyword == "type" else None
         # What is too large for its schema was not looked at, so nothing is known of it but that.
         yield broken(_UNJUDGED.get(fault.keyword, rule), fault, revision=revision, detail=detail, hint=slip)
 
 
-def _slip(keyword: str, expected: str, found: str) -> str | None:
-    """The likely slip, where one stands out: these three make up most of what models get wrong."""
-    if keyword != "type":
+def _slip(rule: str, value: Any, expected: str) -> str | None:
+    """The likely slip, where one stands out: these make up most of what models get wrong."""
+    if value is None:
+        what = "argument" if rule == "contract/input" else "property"
+        return f"Leave an optional {what} out instead of sending null."
+    if not isinstance(value, str) or len(value) > _LONGEST_SLIP:
         return None
-    if found == "null":
-        return "Leave an optional argument out instead of sending null."
-    if found.startswith(('the string "{', 'the string "[')) and ("object" in expected or "array" in expected):
-        return "Send the JSON value itself, not JSON inside a string."
-    if found.startswith("the string") and any(kind in expected for kind in ("integer", "number", "boolean")):
-        return 'Send the value itself, not as text: 5, not "5".'
-    return None
+    meant = syntax.read((value.lower() if value.lower() in _FLAGS else value).encode(errors="replace"))
+    if isinstance(meant, dict | list):
+        fits = ("an object" if isinstance(meant, dict) else "an array") in expected
+        return "Send the JSON value itself, not JSON inside a string." if fits else None
+    if isinstance(meant, bool):
+        fits = "a boolean" in expected
+    elif isinstance(meant, int | float):
+        fits = "a number" in expected or ("an integer" in expected and (isinstance(meant, int) or meant.is_integer()))
+    else:
+        fits = False
+    return f"Send the value itself, not as text: {shown(meant)}, not {shown(value)}." if fits else None
+
+
+_FLAGS = frozenset({"true", "false"})
+
+_LONGEST_SLIP = 4096
+"""Characters of a text that is looked at for the value it was meant to be."""

@@ -4,7 +4,8 @@ The third rung: a JSON value into a JSON-RPC message, by the profile in force. N
 `classify` is the quick way for the good; `check` lists every fault of the others.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 from assay.contracts.look_alikes import Keys
@@ -132,7 +133,11 @@ def check_call(
                 "envelope/members", f"/{extra}", expected="a method alone", found=f"a method and {_an(extra)}"
             )
     if "id" in value:
-        yield from _check_id(value, profile, id_limit)
+        faults = _check_id(value, profile, id_limit)
+        if isinstance(method, str) and method.startswith("notifications/"):
+            yield from (replace(each, expected="no id in a notification", hint=_NO_ID) for each in faults)
+        else:
+            yield from _about_id(faults, _NUMBERED)
     elif needs_id:
         yield _member(value, "id", profile.id_words)
     if "params" in value or (profile.params_required and ("id" in value or needs_id)):
@@ -151,15 +156,20 @@ def check_answer(
     if "result" in value and "error" in value:
         yield violation("envelope/members", "/error", expected="a result or an error", found="a result and an error")
     elif "result" not in value and "error" not in value:
-        yield violation("envelope/members", expected="a method, a result or an error", found=found_words(value))
+        yield violation(
+            "envelope/members",
+            expected="a method, a result or an error",
+            found=found_words(value),
+            hint="Add the one that is missing; logs belong on stderr, not among the messages.",
+        )
     if "error" in value:
         yield from _check_error(value["error"])
     elif "result" in value and not profile.any_result and not isinstance(value["result"], dict):
         yield _member(value, "result", "an object")
     if "id" in value:
-        yield from _check_id(value, profile, id_limit)
+        yield from _about_id(_check_id(value, profile, id_limit), _ECHOED)
     elif error_id or "error" not in value:
-        yield _member(value, "id", profile.id_words)
+        yield from _about_id([_member(value, "id", profile.id_words)], _ECHOED)
 
 
 def _check_version(value: dict[str, Any]) -> Iterator[Violation]:
@@ -203,6 +213,16 @@ def _check_id(value: dict[str, Any], profile: Profile, id_limit: int) -> Iterato
         yield _member(value, "id", profile.id_words)
 
 
+_NUMBERED = "Number the requests, or use a UUID as text."
+_NO_ID = "Leave the id out: a notification has none, and is never answered."
+_ECHOED = "Echo the request's id as it came."
+
+
+def _about_id(faults: Iterable[Violation], hint: str) -> Iterator[Violation]:
+    """*faults* of an id, with what to do about them in a message of this kind."""
+    return (replace(each, hint=hint) for each in faults)
+
+
 def _is_uuid(text: str) -> bool:
     from uuid import UUID  # noqa: PLC0415 - only where ids are deterministic
 
@@ -215,7 +235,7 @@ def _is_uuid(text: str) -> bool:
 def _member(value: dict[str, Any], name: str, expected: str) -> Violation:
     if name in value:
         return violation(f"envelope/{name}", f"/{name}", expected=expected, found=found_words(value[name]))
-    return violation(f"envelope/{name}", expected=f"{name}, {expected}", found="nothing")
+    return violation(f"envelope/{name}", expected=f"the member {name}, {expected}", found="nothing")
 
 
 def _part_of_error(name: str, part: Any, expected: str) -> Violation:

@@ -101,11 +101,15 @@ class Definition:
             rule, faults = "protocol/format", self._strict.explained(instance, budget, at=at)
         else:
             faults = self._loose.explained(instance, budget, at=at)
-        hint = self.hint(instance, revision, budget) if rule != "protocol/format" else None
+        hint = self._newer(instance, revision, budget) if rule != "protocol/format" else None
         return list(self._violations(rule, faults, revision, hint)), faults.more
 
     def hint(self, instance: Any, revision: str, budget: Budget) -> str:
-        """Where to look it up; and if a newer revision would have it so, that one: servers often run ahead."""
+        """Where to look it up; and if a newer revision would have it so, that one."""
+        return self._newer(instance, revision, budget) or _look_up(revision, self.name)
+
+    def _newer(self, instance: Any, revision: str, budget: Budget) -> str | None:
+        """That a newer revision would have it so, if one does: servers often run ahead."""
         for newer in REVISIONS[REVISIONS.index(revision) + 1 :]:
             schema = protocol_schema(newer, errata=self._errata)
             if self.name not in schema.definitions:
@@ -113,12 +117,25 @@ class Definition:
             validator = schema.validator(self.name, self._part)
             if budget.affords(validator, instance) and validator.is_valid(instance):
                 return f"{newer} has it so, but {revision} is what was agreed: send what that one has."
-        return f"`assay schemas show {revision} {self.name}` prints what is wanted."
+        return None
 
     def _violations(self, rule: str, faults: Faults, revision: str, hint: str | None) -> Iterator[Violation]:
         for fault in faults.distinct():
+            told = hint
+            if told is None and rule != "protocol/format":
+                told = _look_up(revision, _definition_of(fault.schema_at) or self.name)
             kind = "protocol/base64" if rule == "protocol/format" and fault.expected == BASE64 else rule
-            yield broken(kind, fault, revision=revision, detail=self.name, hint=hint)
+            yield broken(kind, fault, revision=revision, detail=self.name, hint=told)
+
+
+def _look_up(revision: str, name: str) -> str:
+    return f"`assay schemas show {revision} {name}` prints what is wanted."
+
+
+def _definition_of(schema_at: str) -> str | None:
+    """The definition that a place in a schema is in, ``#/$defs/Tool/required``; None for the schema as a whole."""
+    head, _, rest = schema_at.partition("/$defs/")
+    return rest.partition("/")[0] or None if head == "#" else None
 
 
 class Entry:

@@ -278,25 +278,32 @@ def _why_not(frame: bytes, error: orjson.JSONDecodeError, depth: int) -> Violati
     try:
         text = frame.decode()
     except UnicodeDecodeError as wrong:
-        return violation(
-            "syntax/utf8", expected="UTF-8", found=f"the byte 0x{frame[wrong.start]:02x} at position {wrong.start}"
-        )
+        byte = f"the byte 0x{frame[wrong.start]:02x} at position {wrong.start}"
+        start = frame[:1000].decode(errors="replace")
+        shown = f" of {_excerpt(start)}" if _is_text(start, wrong.start) else ""
+        return violation("syntax/utf8", expected="UTF-8", found=byte + shown)
     reason = error.msg.lower()
     if "surrogate" in reason:
-        return violation("syntax/surrogate", expected="a whole character", found=f"half a pair at {_place(error)}")
+        return violation("syntax/surrogate", expected="a whole character", found=f"half of a pair at {_place(error)}")
     if "depth" in reason:
         return _too_deep(depth)
     if "infinity" in reason or text.startswith(("NaN", "Infinity", "-Infinity"), error.pos - text.startswith("-")):
-        return violation("syntax/number", expected="a finite number", found=f"another one at {_place(error)}")
+        infinite = "one that is too large" if "infinity" in reason else "NaN or Infinity"
+        return violation("syntax/number", expected="a finite number", found=f"{infinite} at {_place(error)}")
     return violation("syntax/json", expected="one JSON value", found=_what_is_there(text, error))
 
 
 def _what_is_there(text: str, error: orjson.JSONDecodeError) -> str:
-    """What stands where JSON should go on; for text that never was JSON, its beginning."""
-    if text.lstrip()[:1] not in ("{", "["):
+    """What stands where JSON should go on; for text that never was JSON, such as a log line, its beginning."""
+    if _is_text(text, error.pos):
         return f"the text {_excerpt(text)}"
     reason = error.msg.partition(":")[0]
     return f"{reason} at {_place(error)}"
+
+
+def _is_text(text: str, wrong: int) -> bool:
+    """Whether *text*, which is *wrong* at a position, never was JSON: log lines may begin with a bracket too."""
+    return text.lstrip()[:1] not in ("{", "[") or '"' not in text[:wrong]
 
 
 def _place(error: orjson.JSONDecodeError) -> str:
@@ -307,7 +314,8 @@ def _too_deep(depth: int) -> Violation:
     return violation("syntax/depth", expected=f"at most {depth} levels of nesting", found="more")
 
 
-def _excerpt(text: str, most: int = 40) -> str:
-    """*text* as JSON, cut short."""
+def _excerpt(text: str, most: int = 80) -> str:
+    """*text* as JSON, cut short, with nothing in it that a terminal would act upon: enough of a log line to find it."""
     shown = text if len(text) <= most else text[: most - 1] + "…"
-    return _dumps(shown).decode()
+    plain = shown if shown.isprintable() else "".join(each if each.isprintable() else "·" for each in shown)
+    return _dumps(plain).decode()

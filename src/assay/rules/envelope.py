@@ -59,7 +59,7 @@ ROWS: Final[tuple[Row, ...]] = (
     (
         "envelope/method",
         "A request or notification names its method in a string that is not empty.",
-        "Without it nobody knows what is asked.",
+        "Without it the other side cannot tell what is asked.",
         "JSON-RPC 2.0, 4",
         "Send the method's name as a string.",
         REFUSE,
@@ -111,7 +111,7 @@ ROWS: Final[tuple[Row, ...]] = (
         "A result is an object.",
         "Every result of MCP is an object, so that it can carry _meta and grow.",
         BASIC,
-        "Answer with an object; an empty one if there is nothing to say.",
+        "Answer with an object; an empty one if there is nothing to return.",
         REFUSE,
         "INVALID_ENVELOPE",
         '{"jsonrpc":"2.0","id":1,"result":"done"}',

@@ -28,7 +28,7 @@ ROWS: Final[tuple[Row, ...]] = (
     (
         "lock/removed",
         "Everything that was there when a server was locked is still listed.",
-        "Whoever relies on it will fail.",
+        "A client that uses it will fail.",
         OURS,
         "Look for it under another name; `assay lock --update` accepts that it is gone.",
         REPORT,
@@ -47,7 +47,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ),
     (
         "guard/failure",
-        "The guard comes to a verdict.",
+        "The guard reaches a verdict.",
         "A message that could not be judged is not let through as if it were good; the fault is ours, and is logged.",
         OURS,
         "Report it, with the lines of the log. An operator can let such messages pass with guard.fail_open.",

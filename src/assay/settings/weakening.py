@@ -132,6 +132,7 @@ WEAKER: Final[Mapping[Path, Weaker]] = {
     ("guard", "stderr_in_errors"): more,
     ("guard", "lock"): other,
     ("guard", "strict"): less,
+    ("guard", "repair"): by_effect,
     ("guard", "fail_open"): more,
     ("guard", "policy", ANY): by_effect,
     ("guard", "policy", ANY, "action"): by_effect,

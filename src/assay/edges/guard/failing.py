@@ -15,6 +15,9 @@ import httpx
 CONNECT: Final = 10.0
 """Seconds for a connection, TLS included: a server on another continent takes one or two."""
 
+NO_POST: Final = "this may be a server of 2024-11-05 (HTTP+SSE), or the URL may lack its path"
+"""What is likely behind a 404 or 405 that `initialize` gets."""
+
 SHOWN: Final = 200
 """Characters of what a server says that are told."""
 

@@ -37,8 +37,8 @@ class Watcher(Protocol):
     def aside(self, data: bytes) -> None:
         """The server printed something that is no message."""
 
-    def another(self) -> "Watcher":
-        """Whoever wants to know the same of another conversation."""
+    def another(self, of: object | None = None, /) -> "Watcher":
+        """Whoever wants to know the same of another conversation; those *of* the same are one to people."""
 
     def flight(self, directory: str, redact: Sequence[str] = ()) -> str | None:
         """The conversation has broken: its last messages go into a file."""
@@ -245,12 +245,13 @@ class Oversight:
         tools: Tools | None = None,
         lock: "Inspection | None" = None,
         watcher: Watcher | None = None,
+        of: object | None = None,
     ) -> Overseer:
         """
         A conversation; *revision*, *tools* and *lock* are those of `Conversation`.
 
         Without *lock* it has one of its own, if there is one. Its last messages are kept apart from those of others,
-        unless *watcher* keeps them together.
+        unless *watcher* keeps them together. What people are told of one is not told again of others *of* the same.
         """
         guard = Guard(
             mode=self._terms.mode,
@@ -262,7 +263,7 @@ class Oversight:
             lock=lock or self.inspection(),
             policy=self._terms.policy,
         )
-        watcher = self._watcher.another() if watcher is None else watcher
+        watcher = self._watcher.another(of) if watcher is None else watcher
         return Overseer(guard, self.recorder, watcher, session=session)
 
     def watcher(self) -> Watcher:

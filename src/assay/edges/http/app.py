@@ -16,7 +16,7 @@ from assay.assets.server import AssetServer, Settled, Turn, is_mcp
 from assay.auth import Gate, Principal
 from assay.conversation import Facts
 from assay.edges.http import body
-from assay.edges.http.asking import ENDPOINT, UNNAMED, Accepts, Headers, headers_of, names_revision, peeked
+from assay.edges.http.asking import ENDPOINT, UNNAMED, Accepts, Headers, headers_of, names_revision, path_of, peeked
 from assay.edges.http.door import METADATA, Door
 from assay.edges.http.events import event, primer
 from assay.edges.http.heads import (
@@ -27,6 +27,7 @@ from assay.edges.http.heads import (
     may_be_odd,
     refuse_head,
 )
+from assay.edges.http.idleness import Idleness
 from assay.edges.http.probes import probes
 from assay.edges.http.quotas import Full, Quota
 from assay.edges.http.replies import (
@@ -48,7 +49,7 @@ from assay.edges.http.replies import (
 from assay.edges.http.safety import Safety
 from assay.edges.http.section import Http
 from assay.edges.http.sessions import Session, Sessions
-from assay.edges.http.statuses import is_patient, status_of
+from assay.edges.http.statuses import is_ignored, is_patient, status_of
 from assay.edges.http.streams import Streams
 from assay.edges.http.waiting import beside, listens, may_take_long, waits
 from assay.edges.recorder import Recorder
@@ -109,7 +110,7 @@ class App:
         self._limits = limits
         self._http = http or Http()
         self._door = Door(safety or Safety(), gate, Principal("anonymous", methods.tier))
-        self.sessions: Sessions[AssetServer] = Sessions(self._http, clock)
+        self.sessions: Sessions[AssetServer] = Sessions(self._http, clock, idleness=_idleness)
         self.streams = Streams(self._http, gated=gate is not None)
         each = self._http.requests_each if gate is not None else None
         self._requests = Quota("requests", self._http.requests, each=each)
@@ -127,7 +128,7 @@ class App:
         """One HTTP request."""
         if scope["type"] != "http":
             raise RuntimeError(f"no {scope['type']} here")
-        route = self._routes.get(scope["path"])
+        route = self._routes.get(path_of(scope))
         if route is None:
             await refuse(send, "METHOD_NOT_FOUND", f"there is nothing here; MCP is at {ENDPOINT}")
             return
@@ -310,6 +311,8 @@ class App:
         for request in turn.asked:
             answer = await beside(server.answer, request, moment.request_id)
             answers.append((server.settle(request, answer), answer[1]))
+        if heard.caller.session is not None:
+            self.sessions.touch(heard.caller.session)
         return self._outcome(heard, answers)
 
     def _failed(self, caller: Caller, frame: bytes, error: Exception) -> Reply:
@@ -350,6 +353,8 @@ class App:
             headers += self._settled(heard, code)
         if verdict.kind == "blank":
             return Reply(400, error_body("PARSE_ERROR", "there is no message in the body"), headers)
+        if not frames and is_ignored(verdict):
+            return Reply(202, b"", headers)
         if code is not None and not frames:
             # Never 404, which in a session says that it is gone.
             return Reply(400, render.refusal(None, verdict.violations, verdict.more, verdict.revision), headers)
@@ -460,6 +465,10 @@ class App:
             return
         self.sessions.drop(caller.session)
         await reply(send, 200, headers=shared(headers))
+
+
+def _idleness(session: Session[AssetServer]) -> Idleness:
+    return session.idleness if session.server.idle else Idleness.BUSY
 
 
 def _primed(session: Session[AssetServer]) -> bool:

@@ -13,6 +13,7 @@ from assay.lifecycle import REVISION_KEY
 from assay.limits import DEFAULT
 
 ENDPOINT: Final = "/mcp"
+_SLASHED: Final = ENDPOINT + "/"
 
 UNNAMED: Final = "2025-03-26"
 """The revision of a request that names none: the last one that had no header for it."""
@@ -44,6 +45,12 @@ def _joined(pairs: Pairs) -> Headers:
         between = b", " if name in _REPEATABLE else b"\n"
         headers[name] = headers[name] + between + value if name in headers else value
     return headers
+
+
+def path_of(scope: dict[str, Any]) -> str:
+    """The path of a request. `/mcp/` is `/mcp`: people write either, and a redirect would lose some clients' bodies."""
+    path: str = scope["path"]
+    return path[:-1] if path.endswith(_SLASHED) else path
 
 
 def address_of(scope: dict[str, Any], headers: Headers) -> str:

@@ -38,7 +38,7 @@ class Http:
     """Sessions of the handshake revisions at once, about 8 kB each. One more pushes out the one idle longest."""
 
     sessions_each: int = 1000
-    """Of these, how many one principal may have."""
+    """Of these, how many one principal may have. One more pushes out its own that was idle longest."""
 
     streams: int = 1000
     """Streams open at once, each of them a connection and a task."""

@@ -9,6 +9,7 @@ from functools import partial
 from secrets import token_urlsafe
 from typing import Final, Generic, TypeVar
 
+from assay.edges.http.idleness import Idleness, to_end
 from assay.edges.http.section import Http
 
 REPLAYED: Final = 64
@@ -73,6 +74,11 @@ class Session(Generic[S]):
         ]
 
     @property
+    def idleness(self) -> Idleness:
+        """How little would be lost with it, by its streams alone."""
+        return Idleness.LISTENS if self.open_streams else Idleness.IDLE
+
+    @property
     def keeps(self) -> bool:
         """Whether bytes of events are kept for it."""
         return self._bytes > 0
@@ -94,15 +100,21 @@ class Session(Generic[S]):
 class Sessions(Generic[S]):
     """All sessions, the one used longest ago first."""
 
-    __slots__ = ("_by_id", "_clock", "_dropped", "_each", "_http", "_kept", "_kept_by_all")
+    __slots__ = ("_by_id", "_clock", "_dropped", "_each", "_http", "_idleness", "_kept", "_kept_by_all")
 
     def __init__(
-        self, http: Http, clock: Callable[[], float], dropped: Callable[["Session[S]"], None] | None = None
+        self,
+        http: Http,
+        clock: Callable[[], float],
+        dropped: Callable[["Session[S]"], None] | None = None,
+        *,
+        idleness: Callable[["Session[S]"], Idleness] | None = None,
     ) -> None:
-        """*dropped* is told of each session that ends, before its streams do."""
+        """*dropped* is told of each session that ends, before its streams do; *idleness* says which may end."""
         self._http = http
         self._clock = clock
         self._dropped = dropped
+        self._idleness = idleness or _by_streams
         self._by_id: OrderedDict[str, Session[S]] = OrderedDict()
         self._each: dict[str, int] = {}
         self._kept: dict[str, int] = {}
@@ -116,18 +128,23 @@ class Sessions(Generic[S]):
         return iter(self._by_id.values())
 
     def begin(self, principal: str, server: S) -> Session[S] | None:
-        """A new session; None if *principal* has as many as one may have."""
+        """A new session; an idle one ends for it at the limit. None if none is idle that may end for *principal*."""
         self.sweep()
-        if self._each.get(principal, 0) >= self._http.sessions_each:
-            return None
-        if len(self._by_id) >= self._http.sessions:
-            every = self._by_id.values()
-            self.drop(next((each for each in every if not each.open_streams), next(iter(every))))
+        own = self.has_share(principal)
+        if own or len(self._by_id) >= self._http.sessions:
+            last = to_end(self._by_id.values(), self._idleness, principal, own_only=own)
+            if last is None:
+                return None
+            self.drop(last)
         # 256 bits: nobody guesses one.
         session = Session(token_urlsafe(32), principal, server, self._clock(), partial(self._count, principal))
         self._by_id[session.ident] = session
         self._each[principal] = self._each.get(principal, 0) + 1
         return session
+
+    def has_share(self, principal: str) -> bool:
+        """Whether *principal* has as many sessions as one may have."""
+        return self._each.get(principal, 0) >= self._http.sessions_each
 
     def find(self, ident: bytes, principal: str) -> Session[S] | None:
         """The session *ident* of *principal*. Somebody else's is none, so that nothing is learned by trying."""
@@ -137,13 +154,17 @@ class Sessions(Generic[S]):
             return None
         if session is None or session.principal != principal:
             return None
-        now = self._clock()
-        if not session.open_streams and now - session.used > self._http.session_seconds:
+        if not session.open_streams and self._clock() - session.used > self._http.session_seconds:
             self.drop(session)
             return None
-        session.used = now
-        self._by_id.move_to_end(session.ident)
+        self.touch(session)
         return session
+
+    def touch(self, session: Session[S]) -> None:
+        """*session* is used now, or was until now: a request may take long, and is no time of idleness."""
+        if session.ident in self._by_id:
+            session.used = self._clock()
+            self._by_id.move_to_end(session.ident)
 
     def drop(self, session: Session[S]) -> None:
         """Ends *session*."""
@@ -184,3 +205,7 @@ class Sessions(Generic[S]):
             if found is None:
                 return
             found.forget()
+
+
+def _by_streams(session: Session[S]) -> Idleness:
+    return session.idleness

@@ -9,6 +9,29 @@ from assay.verdict import Verdict
 _BY_STATUS: Final = frozenset({"HEADER_MISMATCH", "UNSUPPORTED_REVISION"})
 """Errors of requests that only a client of a later era sends: there the specification sets the status."""
 
+_IGNORED: Final = frozenset(
+    {
+        *("protocol/method", "protocol/direction", "protocol/extension", "protocol/capability"),
+        *("protocol/cancel", "protocol/cancel-other", "protocol/progress"),
+        *("protocol/unsolicited", "protocol/answered-twice"),
+    }
+)
+"""Rules about what a receiver does not know, or knows no more. JSON-RPC has it ignore such messages."""
+
+
+def is_ignored(verdict: Verdict) -> bool:
+    """
+    Whether a message that stops is a notification or an answer which its receiver would only ignore.
+
+    The sender gets 202 for it: nobody answers it, and the official TypeScript client takes any other status for a
+    failure of the transport. What breaks the format of a message gets 400.
+    """
+    if verdict.parts:
+        return all(each.onward is not None or is_ignored(each) for each in verdict.parts)
+    stopping = [each.rule for each in verdict.violations if each.stops]
+    readable = verdict.kind in {"notification", "result", "error"}
+    return readable and bool(stopping) and verdict.more == 0 and _IGNORED.issuperset(stopping)
+
 
 def is_patient(version: str | None, *, in_session: bool) -> bool:
     """

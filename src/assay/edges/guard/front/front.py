@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from assay.edges.guard.front.guarded import Backend, Request, failure
 from assay.edges.http import body
-from assay.edges.http.asking import headers_of
+from assay.edges.http.asking import headers_of, path_of
 from assay.edges.http.door import METADATA, Door
 from assay.edges.http.heads import check_accept, refuse_head
 from assay.edges.http.probes import probes
@@ -70,7 +70,7 @@ class Front:
         """One HTTP request."""
         if scope["type"] != "http":
             raise RuntimeError(f"no {scope['type']} here")
-        path = scope["path"]
+        path = path_of(scope)
         route = self._routes.get(path)
         try:
             if path in self._backends:

@@ -7,10 +7,11 @@ share one. Nobody is left waiting, and nothing stays behind.
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
+from operator import itemgetter
 from time import monotonic
 from typing import Any, Final
 
@@ -24,11 +25,13 @@ from assay.edges.guard.http_to_child.direct import Direct
 from assay.edges.guard.http_to_child.mistakes import FAILED, contained, tell
 from assay.edges.guard.http_to_child.outflow import Post, Stream
 from assay.edges.guard.http_to_child.pipe import Owner, Pipe
+from assay.edges.guard.http_to_child.room import Room, Tenant
 from assay.edges.guard.http_to_child.share import Client, SessionShare, Share, SharedWire
 from assay.edges.guard.http_to_child.stateless import Asking, Stateless, status
 from assay.edges.guard.overseer import Overseer, Oversight
 from assay.edges.http.asking import UNNAMED, names_revision, peeked
 from assay.edges.http.heads import SESSION
+from assay.edges.http.idleness import Idleness
 from assay.edges.http.quotas import Full, Quota
 from assay.edges.http.replies import CLOSE, Pairs, Receive, Send, not_allowed, refuse, reply, shared
 from assay.edges.http.section import Http
@@ -47,7 +50,9 @@ TICK: Final = 0.25
 """Seconds between two looks at what has waited too long."""
 
 STOPPED: Final = "the guard was stopped"
+NEEDED: Final = "another session needed its place"
 
+_ENDING: Final = Full(503, "the guard is ending")
 _TOO_MANY_SESSIONS: Final = Full(503, "too many sessions at once")
 
 
@@ -87,6 +92,7 @@ class Children:
         self._env, self._cwd = env, cwd
         self._is_gated = children_each is not None
         self._quota = Quota("servers", children, each=children_each)
+        self._room = Room(self._quota, self._tenants)
         self._http = http or Http()
         self._flights, self._redact = flights, tuple(redact)
         self._stderr_in_errors = stderr_in_errors
@@ -103,7 +109,7 @@ class Children:
         self._beside: set[asyncio.Task[None]] = set()
         self._ticking: asyncio.Task[None] | None = None
         self._stopping = False
-        self._sessions: Sessions[Talk] = Sessions(self._http, clock, self._dropped)
+        self._sessions: Sessions[Talk] = Sessions(self._http, clock, self._dropped, idleness=_idleness)
 
     @property
     def sessions(self) -> int:
@@ -117,7 +123,7 @@ class Children:
         if self._ticking is None:
             self._ticking = asyncio.ensure_future(self._tick())
         if self._stopping:
-            await _overloaded(request, send, "the guard is ending")
+            await _ENDING.refuse(send, [CLOSE, *shared(request.headers)])
             return
         ident, told = request.head.session, request.head.revision
         if ident is not None:
@@ -129,7 +135,7 @@ class Children:
 
     async def _unknown(self, request: Request, told: str | None, receive: Receive, send: Send) -> None:
         """A message without a session: one that opens a session, or one of the era that has none."""
-        if self._oversight.enforcing and request.head.is_stateless:
+        if request.head.is_stateless:
             await self._without_session(request, told, receive, send)
             return
         message = peeked(request.frame)
@@ -141,8 +147,7 @@ class Children:
         if stateless:
             await self._without_session(request, told, receive, send)
         elif opens:
-            # Also if the header names the era without handshake, under audit: a handshake in the child that all share
-            # would settle its era for everybody else.
+            # Under audit also with an unknown revision in the header: the child of a session may know it.
             await self._open(request, params, receive, send)
         else:
             await refuse(
@@ -173,17 +178,23 @@ class Children:
 
     async def _open(self, request: Request, params: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """`initialize`: a session, and a child for it."""
-        share = self._share_for(request, params) if self._is_shared else None
-        full = self._quota.full(request.principal) if share is None or not share.is_running else None
+        full = None
+        if not self._is_shared or not self._share_for(request, params).is_running:
+            full = await self._room.make(request.principal)
+        if full is None and self._stopping:
+            full = _ENDING
         if full is not None:
             await full.refuse(send, [CLOSE, *shared(request.headers)])
             return
+        # Not before: one that waits for its first session counts as spent, and may be gone by now.
+        share = self._share_for(request, params) if self._is_shared else None
         overseer = self._oversight.begin()
         wire = self._direct(request.principal) if share is None else SharedWire(share)
         talk = wire.talk = Talk(overseer, wire)
         session = self._sessions.begin(request.principal, talk)
         if session is None:
-            full = Full(429, "you have too many sessions at once") if self._is_gated else _TOO_MANY_SESSIONS
+            own = self._is_gated and self._sessions.has_share(request.principal)
+            full = Full(429, "you have too many sessions at once") if own else _TOO_MANY_SESSIONS
             await full.refuse(send, [CLOSE, *shared(request.headers)])
             return
         talk.session = session
@@ -212,6 +223,8 @@ class Children:
         finally:
             # A child that had to wait for it waits no longer.
             found.leave()
+            if talk.session is not None:
+                self._sessions.touch(talk.session)
 
     async def _respond_in_session(
         self, talk: Talk, found: Post, request: Request, receive: Receive, send: Send, *, opens: bool
@@ -310,8 +323,7 @@ class Children:
         if full is not None:
             raise StartError(f"cannot start one more: {full.why}")
         pipe = self._spawn(owner)
-        self._quota.take(principal)
-        pipe.when_over(lambda: self._quota.give_back(principal))
+        self._room.take(pipe, principal)
         return pipe
 
     def _spawn(self, owner: Owner) -> Pipe:
@@ -367,7 +379,34 @@ class Children:
 
     def end(self, pipe: Pipe) -> None:
         """Ends a child, beside everything else."""
+        self._room.ends(pipe)
         self._do(pipe.end())
+
+    def _tenants(self) -> Iterator[Tenant]:
+        """The children of sessions, the one used longest ago first."""
+        for session in list(self._sessions):
+            wire = session.server.wire
+            if isinstance(wire, Direct) and wire.pipe is not None:
+                ending = partial(self._give_up, [session], wire.pipe)
+                yield Tenant(session.principal, session.server.idleness, ending)
+        used = [(_last_use(share), key[0], share) for key, share in self._shares.items() if share.is_running]
+        for _, principal, share in sorted(used, key=itemgetter(0)):
+            idleness = max((each.server.idleness for each in _sessions_of(share)), default=Idleness.IDLE)
+            yield Tenant(principal, idleness, partial(self._give_up_share, share))
+
+    async def _give_up(self, sessions: Sequence[Session[Talk]], pipe: Pipe) -> None:
+        """End *sessions*, and wait until nothing is left of their child, which ends with them."""
+        for session in sessions:
+            self._sessions.drop(session)
+        self._recorder.flush()
+        await pipe.over()
+
+    async def _give_up_share(self, share: SessionShare) -> None:
+        """End a child that sessions share, and all of these."""
+        sessions, pipe = _sessions_of(share), share.release(NEEDED)
+        if pipe is not None:
+            self.end(pipe)
+            await self._give_up(sessions, pipe)
 
     def shown(self, last_words: list[str]) -> list[str]:
         """Return what a client may read of the last lines that its own child wrote to stderr."""
@@ -453,6 +492,20 @@ async def _overloaded(request: Request, send: Send, why: str) -> None:
 async def _tell(request: Request, told: Whole, send: Send) -> None:
     headers = shared(request.headers)
     await reply(send, told.status, told.content, [*headers, CLOSE] if told.status == 413 else headers)
+
+
+def _idleness(session: Session[Talk]) -> Idleness:
+    return session.server.idleness
+
+
+def _sessions_of(share: SessionShare) -> list[Session[Talk]]:
+    talks = [each for each in share.clients if isinstance(each, Talk)]
+    return [each.session for each in talks if each.session is not None]
+
+
+def _last_use(share: SessionShare) -> float:
+    """When one of its sessions was used; the child itself counts as used while it has any."""
+    return max((each.used for each in _sessions_of(share)), default=share.used)
 
 
 def _is_stateless(version: str | None, message: Any) -> bool:

@@ -15,9 +15,10 @@ from assay.conversation import Facts
 from assay.edges.guard.http_to_child.mistakes import FAILED, Subject, contained, lost, subjects, tell
 from assay.edges.guard.http_to_child.outflow import SLOW, SLOW_BYTES, Post, Stream
 from assay.edges.guard.overseer import Heard, Overseer
+from assay.edges.http.idleness import Idleness
 from assay.edges.http.replies import error_body
 from assay.edges.http.sessions import Session
-from assay.edges.http.statuses import status_of
+from assay.edges.http.statuses import is_ignored, status_of
 from assay.guard.guard import cancelled, may_be_cancelled
 from assay.guard.outline import outline
 from assay.message import params_of
@@ -86,6 +87,15 @@ class Talk:
     def principal(self) -> str:
         """Whose session it is."""
         return self.session.principal if self.session is not None else ""
+
+    @property
+    def idleness(self) -> Idleness:
+        """How little would be lost with it."""
+        if self._posts:
+            return Idleness.BUSY
+        if self.overseer.guard.conversation.open_requests(Party.SERVER):
+            return Idleness.ASKED
+        return Idleness.LISTENS if self._listeners else Idleness.IDLE
 
     @property
     def wants_logs(self) -> bool:
@@ -446,6 +456,8 @@ def refusal(heard: Heard, *, patient: bool) -> Whole | None:
     unreadable = verdict.value is None
     if move.to_server is not None and not unreadable:
         return None
+    if move.to_client is None and is_ignored(verdict):
+        return Whole(202)
     code = code_of(verdict)
     if move.to_client is None or unreadable:
         # Also under audit: what is no JSON cannot be one line for the server.

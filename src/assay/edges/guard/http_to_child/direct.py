@@ -44,6 +44,11 @@ class Direct:
         self._left = False
         self.talk: Talk | None = None
 
+    @property
+    def pipe(self) -> Pipe | None:
+        """The child, while there is one."""
+        return self._pipe
+
     def has_room(self, size: int) -> bool:
         """Whether *size* bytes more may wait for it."""
         return self._pipe is None or self._pipe.has_room(size)

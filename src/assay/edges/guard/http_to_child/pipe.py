@@ -105,6 +105,10 @@ class Pipe:
         """Has *told* called once nothing of it is left."""
         self._life.add_done_callback(lambda _: told())
 
+    async def over(self) -> None:
+        """Waits until nothing of it is left."""
+        await asyncio.wait((self._life,))
+
     # ── what it hears ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def has_room(self, size: int) -> bool:
@@ -241,7 +245,7 @@ class Pipe:
     async def end(self, *, at_once: bool = False) -> None:
         """Ends it: its input, SIGTERM, SIGKILL; with *at_once* the first two together."""
         await self._wind_up(at_once=at_once)
-        await asyncio.wait((self._life,))
+        await self.over()
 
     async def _wind_up(self, *, at_once: bool) -> None:
         self._close_input()

@@ -115,6 +115,16 @@ class Share:
         self._run = run
 
     @property
+    def pipe(self) -> Pipe | None:
+        """The child, while there is one."""
+        return self._pipe
+
+    @property
+    def used(self) -> float:
+        """When something was last sent to it."""
+        return self._used
+
+    @property
     def is_running(self) -> bool:
         """Whether there is a child."""
         return self._pipe is not None
@@ -276,10 +286,16 @@ class Share:
 
     async def end(self, reason: str, *, at_once: bool = False) -> None:
         """Ends the child, if there is one. Whoever still waits is told the *reason*."""
+        pipe = self.release(reason)
+        if pipe is not None:
+            await pipe.end(at_once=at_once)
+
+    def release(self, reason: str) -> Pipe | None:
+        """Lets go of the child, which is still to be ended. Whoever still waits is told the *reason*."""
         pipe = self._pipe
         if pipe is not None:
             self._forget(reason)
-            await pipe.end(at_once=at_once)
+        return pipe
 
 
 class _Run:

@@ -19,12 +19,12 @@ from assay.edges.guard.http_to_child.share import Share, UnavailableError
 from assay.edges.guard.overseer import Overseer, Oversight
 from assay.errors import CanonicalError
 from assay.guard.guard import Settled, cancelled
+from assay.lifecycle import LEVEL_KEY
 from assay.message import params_of, versions_of
 from assay.spec.revisions import LATEST
 from assay.verdict import Party, Verdict
 
 LISTENS: Final = "subscriptions/listen"
-_LEVEL_KEY: Final = "io.modelcontextprotocol/logLevel"
 
 _MOST_SPARE: Final = 64
 """Conversations that are kept for the next request, some 10 kB each."""
@@ -102,7 +102,7 @@ class Asking:
             if raw is not None:
                 self.post.answer(raw[1], self.ident)
         elif is_answer(verdict):
-            if verdict.method == "server/discover" and verdict.kind == "result" and verdict.findings is None:
+            if verdict.method == "server/discover" and verdict.kind == "result" and verdict.accepted:
                 # A revision that has no such method leaves its result unjudged, so that it may say anything.
                 self._stateless.spoken = frozenset(versions_of(verdict.value)) or self._stateless.spoken
             self.post.answer(move.to_client, self.ident)
@@ -192,7 +192,7 @@ class Stateless:
     def hear(self, request: Request, version: str | None, *, as_json: bool, as_stream: bool) -> "Asking | Whole":
         """What comes of one message: an answer at once, or what the child says to it."""
         asking = Asking(self._spare.pop() if self._spare else self.begin(), self, request.principal)
-        facts = Facts("http", version, request.headers)
+        facts = Facts("http", version, request.headers, served=True)
         heard = asking.overseer.hear(Party.CLIENT, request.frame, facts)
         told = refusal(heard, patient=False)
         if told is not None:
@@ -200,7 +200,9 @@ class Stateless:
         due = list(requests(heard.verdict))
         frame = heard.move.to_server or b""
         if not due:
-            self._note(request, asking, heard.verdict, frame)
+            if heard.verdict.kind == "notification":
+                self._note(request, asking, heard.verdict, frame)
+            # Anything else answers something; but in this era no server asks its clients.
             return Whole(202)
         self._fill(asking, heard.verdict, due[0][1], as_json=as_json, as_stream=as_stream)
         self.open[asking] = None
@@ -228,7 +230,8 @@ class Stateless:
         asking.clean = verdict.findings is None
         asking.listens = verdict.method == LISTENS
         meta = params_of(verdict.value).get("_meta")
-        asking.wants_logs = isinstance(meta, dict) and _LEVEL_KEY in meta
+        # What a server logs is never said on a subscription.
+        asking.wants_logs = isinstance(meta, dict) and LEVEL_KEY in meta and not asking.listens
 
     def _narrowed(self, verdict: Verdict, content: bytes) -> bytes:
         """

@@ -6,17 +6,20 @@ turn that it belongs to.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from assay.edges.guard.front.guarded import Request
 from assay.edges.guard.http_to_http.forwarding import UpstreamHead
-from assay.edges.guard.http_to_http.oauth import challenge
-from assay.edges.guard.http_to_http.refusals import MOST_BYTES, SECONDS
+from assay.edges.guard.http_to_http.hearing import Hearing
+from assay.edges.guard.http_to_http.oauth import challenges_for
 from assay.edges.guard.http_to_http.target import Answered, BrokenError, NoAnswerError
 from assay.edges.guard.http_to_http.turn import Told, Turn
+from assay.edges.guard.refusals import MOST_BYTES, SECONDS
 from assay.edges.guard.stint import Stint
+from assay.edges.http.door import METADATA
 from assay.edges.http.events import Reader, event
 from assay.edges.http.replies import CLOSE, JSON, SMALL, STREAM, Pairs, Send, error_body, refuse, shared
 from assay.errors import CanonicalError
@@ -103,6 +106,8 @@ class Errand:
         redirects = 300 <= head.status < 400
         if redirects:
             self._proxy.redirected(head.location)
+        elif head.status in (404, 405) and self._turn.opens:
+            self._proxy.takes_no_post(head.status)
         if self._oversight.enforcing:
             if head.trouble:
                 raise NoAnswerError(head.trouble)
@@ -143,7 +148,7 @@ class Errand:
         elif head.kind == _EVENTS and status < 300:
             await self._stream(answered)
         elif head.kind == _JSON and self._request.method == "POST":
-            await self._whole(answered)
+            await self._overheard(answered)
         elif 400 <= status < 500 or (not self._turn.due and self._request.method != "GET" and status < 300):
             await self._pass(answered)
         elif status < 300 and self._turn.due:
@@ -153,17 +158,22 @@ class Errand:
             await self._unread(answered, f"its answer has HTTP status {status}")
 
     def _as_ours(self, answered: Answered) -> Answered:
-        """The answer with a challenge that leads to us, if it has one."""
-        if not answered.head.challenges:
+        """The answer with challenges that lead to us, if it has any, or should have one."""
+        if not answered.head.challenges and answered.head.status != 401:
             return answered
-        pairs = [
-            (name, self._challenge(value) if name == b"www-authenticate" else value) for name, value in answered.pairs
-        ]
-        return answered._replace(pairs=pairs)
+        others = [pair for pair in answered.pairs if pair[0] != b"www-authenticate"]
+        given = [value for name, value in answered.pairs if name == b"www-authenticate"]
+        led = self._challenges(given, answered.head.status)
+        return answered._replace(pairs=[*others, *((b"www-authenticate", each) for each in led)])
 
-    def _challenge(self, value: bytes) -> bytes:
+    def _challenges(self, values: Iterable[bytes], status: int) -> list[bytes]:
+        """Each `WWW-Authenticate` that the client gets for those of the server."""
+        if self._proxy.gated:
+            # Who the client is, the guard has seen for itself: what the server asks for is none of its business.
+            status = 0
         address = f"http://{self._request.headers.get(b'host', b'localhost').decode('latin-1')}"
-        return challenge(value, self._proxy.target.origin, address, self._proxy.endpoint)
+        ours = f"{address}{METADATA}{self._proxy.endpoint}"
+        return challenges_for(values, status, self._proxy.target, ours)
 
     async def _refused(self, answered: Answered) -> None:
         """A 4xx: its status, and what its body says as an error of JSON-RPC."""
@@ -197,57 +207,67 @@ class Errand:
             self._proxy.broke(self._turn.talk)
 
     async def _whole(self, answered: Answered) -> None:
-        """One JSON value."""
+        """One JSON value under enforce; of one that is longer than a message may be, the beginning is judged."""
         limit = self._oversight.frame_bytes
         held = bytearray()
         async for chunk in self._chunks(answered):
             held += chunk
             self._hold(len(held))
             if len(held) > limit:
-                await self._endless_body(answered, bytes(held))
-                return
-        content = bytes(held)
+                break
+        content = bytes(held[: limit + 1])
         if not content.strip():
-            if self._turn.due and answered.head.status < 400 and self._oversight.enforcing:
+            if self._turn.due and answered.head.status < 400:
                 raise NoAnswerError(f"its answer is empty, with HTTP status {answered.head.status}")
             self._turn.forget()
             await self._reply(answered, Told(answered.head.status, content))
         elif not self._turn.stream.due and answered.head.status == 202:
             # Taken, which is all that there is to say.
-            await self._reply(answered, Told(202, b"" if self._oversight.enforcing else content))
+            await self._reply(answered, Told(202, b""))
         else:
             await self._reply(answered, self._turn.body(content, answered.head.status))
 
-    async def _endless_body(self, answered: Answered, begun: bytes) -> None:
-        """A body that is longer than a message may be: judged by its beginning, and passed on where nothing stops."""
-        limit = self._oversight.frame_bytes
-        told = self._turn.body(begun[: limit + 1], answered.head.status)
-        if self._oversight.enforcing:
-            await self._reply(answered, told)
-        else:
-            await self._pass(answered, begun)
+    async def _overheard(self, answered: Answered) -> None:
+        """One JSON value under audit: goes on as it comes, and is judged before its end goes on."""
+        hearing = Hearing(
+            self._oversight.frame_bytes,
+            hold=self._hold,
+            judge=partial(self._judge_whole, answered.head.status),
+            unjudged=self._proxy.unjudged,
+        )
+        await self._pass(answered, hearing)
+
+    def _judge_whole(self, status: int, content: bytes) -> None:
+        """Judges a body that goes on as it came, whatever is wrong with it."""
+        if 400 <= status < 500:
+            self._turn.refused(content[:MOST_BYTES], status)
+        elif content.strip() and (self._turn.stream.due or status != 202):
+            self._turn.body(content, status)
+        self._go_on()
 
     async def _unread(self, answered: Answered, why: str) -> None:
         """What is no answer goes to the client all the same: nothing is stopped under audit."""
         self._turn.record("UPSTREAM_FAILURE", why)
         await self._pass(answered)
 
-    async def _pass(self, answered: Answered, begun: bytes = b"") -> None:
+    async def _pass(self, answered: Answered, hearing: Hearing | None = None) -> None:
         """
-        Under audit, the rest of the answer as it comes.
+        Under audit, the rest of the answer as it comes, while *hearing* listens.
 
         What of it was still open is answered by its status. Where it breaks off, so does what the client gets.
         """
         await self._start(answered)
-        if begun:
-            await self._more(begun)
         try:
             async for chunk in self._chunks(answered):
+                if hearing is not None:
+                    hearing.more(chunk)
                 await self._more(chunk)
         except NoAnswerError as error:
             self._note_break(error)
             self._break_off(str(error))
             return
+        if hearing is not None:
+            hearing.end()
         self._turn.forget()
         await self._end()
 
@@ -348,7 +368,8 @@ class Errand:
     def _headers(self, answered: Answered, kind: tuple[bytes, bytes] | None = None) -> list[tuple[bytes, bytes]]:
         """The headers of the answer: under enforce those that we write ourselves, else those of the server."""
         if self._oversight.enforcing:
-            written = self._proxy.forwarding.answer(answered.head, answered.pairs, self._challenge)
+            challenges = self._challenges(answered.head.challenges, answered.head.status)
+            written = self._proxy.forwarding.answer(answered.head, answered.pairs, challenges)
             return [*written, kind] if kind is not None else written
         named = any(name == b"content-type" for name, _ in answered.pairs)
         return [*answered.pairs, kind] if kind is not None and not named else list(answered.pairs)

@@ -6,7 +6,7 @@ and events are written anew. Under audit what is end-to-end goes on as it came.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from assay.edges.http.asking import Headers, media_type
@@ -110,13 +110,14 @@ class Forwarding(NamedTuple):
         judged = head.is_stateless and name.startswith(_JUDGED)
         return judged or name in _FORWARDED or name in self.names or is_credential(name)
 
-    def answer(self, head: "UpstreamHead", pairs: Pairs, ours: Callable[[bytes], bytes]) -> list[tuple[bytes, bytes]]:
+    def answer(self, head: "UpstreamHead", pairs: Pairs, challenges: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
         """
         The headers of an answer that go to the client under enforce.
 
-        *ours* makes a challenge lead to us. `Location`, `Refresh`, `Alt-Svc` and the like have no way in here.
+        *challenges* are those of the server, such that they lead to us. `Location`, `Refresh`, `Alt-Svc` and the like
+        have no way in here.
         """
-        written = [(b"www-authenticate", ours(each)) for each in head.challenges]
+        written = [(b"www-authenticate", each) for each in challenges]
         if head.session is not None:
             written.append((SESSION, head.session))
         if head.retry_after is not None:

@@ -2,12 +2,16 @@
 Who gives out tokens for a server behind the guard: what the server says of it, with its address replaced by ours.
 
 Clients compare the `resource` that is named there with the URL they talk to, and look where a challenge sends them
-(RFC 9728). Everything else in such a document stays as it is.
+(RFC 9728). Everything else in such a document stays as it is. A server that asks for tokens and has no such document is
+one of 2025-03-26, which gives them out itself: that is then what ours says.
+
+Only the origin of the server is ever asked, whatever URL a server names: the guard may reach more than its clients do.
 """
 
 import asyncio
 import re
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import orjson
@@ -27,8 +31,17 @@ _MOST: Final = 256 << 10
 
 _SECONDS: Final = 15.0
 
+_NONE: Final = frozenset({401, 403, 404, 405, 410})
+"""What a server says that has no such document, or shows it to nobody who has not signed in yet."""
+
 _AT_ONCE: Final = 16
 """Documents of one server that are asked for at once: nobody has shown who it is yet."""
+
+_LONGEST: Final = 2048
+"""Characters of a URL of metadata that is remembered."""
+
+_TOKEN: Final = re.compile(rb"\s*(?:bearer|dpop)(?=\s|$)", re.IGNORECASE)
+"""A challenge that asks for a token of OAuth."""
 
 _POINTER: Final = re.compile(rb'(resource_metadata\s*=\s*)"([^"]*)"', re.IGNORECASE)
 
@@ -46,15 +59,66 @@ def _port(split: Any) -> int | None:
     return split.port or {"http": 80, "https": 443}.get(split.scheme)
 
 
-def challenge(value: bytes, origin: str, address: str, endpoint: str) -> bytes:
-    """A `WWW-Authenticate` in which metadata of the server at *origin* are where we have them."""
-    ours = f"{address}{METADATA}{endpoint}".encode()
+def challenges_for(values: Iterable[bytes], status: int, target: Target, ours: str) -> list[bytes]:
+    """
+    Every `WWW-Authenticate` of an answer, such that metadata of the server are at *ours*.
+
+    Where a server with status 401 names none, a client is led to ours. What was asked for, *target* remembers.
+    """
+    led = [challenge(each, target, ours) for each in values]
+    if status != 401:
+        return led
+    named = [found[2] for each in led for found in _POINTER.finditer(each)]
+    # Where its metadata are elsewhere, they are not ours to replace.
+    target.challenged = all(each.endswith(ours.partition(":")[2].encode()) for each in named)
+    return led if named else _with_pointer(led, b'resource_metadata="%b"' % ours.encode())
+
+
+def challenge(value: bytes, target: Target, ours: str) -> bytes:
+    """A challenge in which metadata of the server are at *ours*; where they are, *target* remembers."""
 
     def replaced(found: re.Match[bytes]) -> bytes:
         url = found[2].decode("latin-1")
-        return found[1] + b'"%b"' % ours if is_inside(url, origin) else found[0]
+        led = _led(url, target.origin, ours)
+        if led is None:
+            return found[0]
+        if len(url) <= _LONGEST:
+            split = urlsplit(url)
+            target.metadata = (split.path or "/") + (f"?{split.query}" if split.query else "")
+        return found[1] + b'"%b"' % led.encode()
 
     return _POINTER.sub(replaced, value)
+
+
+def _led(url: str, origin: str, ours: str) -> str | None:
+    """Where the metadata at *url* of the server at *origin* are here; None if they are not the server's."""
+    if is_inside(url, origin):
+        return ours
+    here = urlsplit(ours)
+    try:
+        split = urlsplit(url)
+    except ValueError:
+        return None
+    # The server calls the guard's address its own. What is in front of the guard may have another scheme.
+    known = split.scheme in ("http", "https") and split.netloc.lower() == here.netloc.lower()
+    return here._replace(scheme=split.scheme).geturl() if known else None
+
+
+def _with_pointer(values: list[bytes], pointer: bytes) -> list[bytes]:
+    """These challenges, the first that asks for a token with *pointer* in it; without any challenge, one of our own."""
+    if not values:
+        return [b"Bearer " + pointer]
+    for at, value in enumerate(values):
+        scheme = _TOKEN.match(value)
+        if scheme is not None:
+            # Right behind the scheme: at the end it could belong to another challenge in the same header.
+            rest = value[scheme.end() :].lstrip(b" ,")
+            return [
+                *values[:at],
+                scheme[0].strip() + b" " + pointer + (b", " + rest if rest else b""),
+                *values[at + 1 :],
+            ]
+    return values
 
 
 def resource(content: bytes, origin: str, own: str) -> bytes:
@@ -67,6 +131,14 @@ def resource(content: bytes, origin: str, own: str) -> bytes:
     if not isinstance(named, str) or not is_inside(named, origin):
         return content
     return orjson.dumps({**found, "resource": own})
+
+
+class _Document(NamedTuple):
+    """A document of the server, as it goes on."""
+
+    status: int
+    pairs: Pairs
+    content: bytes
 
 
 class Discovery:
@@ -89,51 +161,74 @@ class Discovery:
     def routes(self, *, alone: bool) -> dict[str, Route]:
         """By path; those without the endpoint in them only where this server is *alone* here."""
         behind = self._target.path.rstrip("/")
-        every = {name + self._endpoint: name + behind for name in (METADATA, *_ISSUERS)}
+        every = {name + self._endpoint: [name + behind] for name in _ISSUERS}
+        every[METADATA + self._endpoint] = [METADATA + behind, METADATA]
         if alone:
-            every |= {name: name for name in (METADATA, *_ISSUERS)}
+            every |= {name: [name] for name in (METADATA, *_ISSUERS)}
         return {ours: self._route(theirs) for ours, theirs in every.items()}
 
-    def _route(self, path: str) -> Route:
+    def _route(self, paths: list[str]) -> Route:
         async def document(scope: dict[str, Any], _: Receive, send: Send) -> None:
             headers = headers_of(scope)
             if scope["method"] == "OPTIONS":
                 await self._door.preflight(headers, send)
             elif await self._door.passes(headers, send) and await reads(scope, send, shared(headers)):
                 own = address_of(scope, headers) + self._endpoint
-                await self._pass(path, own, shared(headers), send)
+                await self._pass(self._places(paths), own, shared(headers), send)
 
         return document
 
-    async def _pass(self, path: str, own: str, ours: Pairs, send: Send) -> None:
+    def _places(self, paths: list[str]) -> list[str]:
+        """Where the document may be at the server: metadata first where a challenge has named them."""
+        named = self._target.metadata
+        if named is not None and METADATA in paths:
+            paths = [*paths, named] if paths == [METADATA] else [named, *paths]
+        return list(dict.fromkeys(paths))
+
+    async def _pass(self, paths: list[str], own: str, ours: Pairs, send: Send) -> None:
         if self._target.documents >= _AT_ONCE:
             await Full(503, "too many requests at once").refuse(send, ours)
             return
         self._target.documents += 1
         try:
-            await self._passed(path, own, ours, send)
-        finally:
-            self._target.documents -= 1
-
-    async def _passed(self, path: str, own: str, ours: Pairs, send: Send) -> None:
-        try:
-            pairs = self._target.with_own([(b"accept", b"application/json")])
-            async with asyncio.timeout(_SECONDS), self._target.ask("GET", pairs, path=path) as answered:
-                content = await _content(answered)
-                head = answered.head
-                if self._enforcing:
-                    _check(head, content)
+            async with asyncio.timeout(_SECONDS):
+                found = await self._first(paths, own)
         except (NoAnswerError, TimeoutError) as error:
             await refuse(send, "UPSTREAM_FAILURE", str(error) or "no answer in time", ours)
             return
-        if path.startswith(METADATA) and head.status == 200:
-            content = resource(content, self._target.origin, own)
-        if self._enforcing and head.status != 200:
-            content = b""
-        kept = [JSON] if self._enforcing else answered.pairs
-        headers = [*kept, *ours, (b"content-length", b"%d" % len(content))]
-        await send({"type": "http.response.start", "status": head.status, "headers": headers})
-        await send({"type": "http.response.body", "body": content})
+        finally:
+            self._target.documents -= 1
+        headers = [*found.pairs, *ours, (b"content-length", b"%d" % len(found.content))]
+        await send({"type": "http.response.start", "status": found.status, "headers": headers})
+        await send({"type": "http.response.body", "body": found.content})
+
+    async def _first(self, paths: list[str], own: str) -> _Document:
+        """What the server has at the first of *paths* where it has anything, or what we say in its place."""
+        is_metadata = METADATA in paths
+        for path in paths:
+            found = await self._document(path)
+            if not 400 <= found.status < 500:
+                break
+        if is_metadata and found.status == 200:
+            return found._replace(content=resource(found.content, self._target.origin, own))
+        if is_metadata and found.status in _NONE and self._target.challenged:
+            return _Document(200, [JSON], orjson.dumps(_metadata(own, self._target.origin)))
+        return found
+
+    async def _document(self, path: str) -> _Document:
+        """What the server has at *path*; under enforce a JSON object, or the status that says that there is none."""
+        pairs = self._target.with_own([(b"accept", b"application/json")])
+        async with self._target.ask("GET", pairs, path=path) as answered:
+            content = await _content(answered)
+        if not self._enforcing:
+            return _Document(answered.head.status, answered.pairs, content)
+        _check(answered.head, content)
+        return _Document(answered.head.status, [JSON], content if answered.head.status == 200 else b"")
+
+
+def _metadata(own: str, origin: str) -> dict[str, Any]:
+    """Metadata of our *own* address for a server that gives out tokens itself, as those of 2025-03-26 do."""
+    return {"resource": own, "authorization_servers": [origin]}
 
 
 def _check(head: UpstreamHead, content: bytes) -> None:

@@ -13,6 +13,7 @@ from time import monotonic
 from typing import Any, Final
 
 from assay.conversation import Facts
+from assay.edges.guard.failing import NO_POST
 from assay.edges.guard.front.guarded import Request
 from assay.edges.guard.http_to_http.errand import Errand
 from assay.edges.guard.http_to_http.forwarding import Forwarding, is_credential
@@ -99,7 +100,8 @@ class Proxy:
         self._beside: set[asyncio.Task[None]] = set()
         self._redirects: set[str] = set()
         self._unforwarded: set[bytes] = set()
-        self._broken = 0
+        self._told_no_post = False
+        self._broken = self._unjudged = 0
 
     @property
     def sessions(self) -> int:
@@ -285,6 +287,12 @@ class Proxy:
             self._redirects.add(shown)
             self._log(f"assay: the server redirects to {shown}, which is past the guard: give that as --target")
 
+    def takes_no_post(self, status: int) -> None:
+        """The server takes not even the first request: an operator should know what may be behind that, once."""
+        if not self._told_no_post:
+            self._told_no_post = True
+            self._log(f"assay: the server answers what clients ask first with {status}; {NO_POST}")
+
     def broke(self, talk: Talk) -> None:
         """The server is lost while it owes an answer: what was last said in that session goes into a file, once."""
         session = talk.origin or talk
@@ -299,6 +307,14 @@ class Proxy:
             self._log(f"assay: an answer of the server broke off, and so did what the client got of it: {why}")
         elif self._broken == TOLD + 1:
             self._log("assay: further answers that break off are not told")
+
+    def unjudged(self, why: str) -> None:
+        """An answer went on under audit that could not be kept until it was whole."""
+        self._unjudged += 1
+        if self._unjudged <= TOLD:
+            self._log(f"assay: an answer of the server was passed on and not judged: {why}")
+        elif self._unjudged == TOLD + 1:
+            self._log("assay: further answers that are not judged are not told")
 
 
 def _who(request: Request, pairs: Pairs) -> Who:

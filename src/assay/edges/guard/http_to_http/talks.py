@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 
 from assay.contracts.tools import Tools
 from assay.edges.guard.overseer import Overseer, Oversight
+from assay.edges.http.idleness import Idleness, to_end
 from assay.edges.http.section import Http
 from assay.lock.inspection import Inspection
 from assay.side import Id
@@ -110,6 +111,21 @@ class Talk:
         self._count = count
         self._known: OrderedDict[bytes, Known] = OrderedDict()
 
+    @property
+    def principal(self) -> str:
+        """Whose it is."""
+        return self.who.principal
+
+    @property
+    def idleness(self) -> Idleness:
+        """How little would be lost with it. An open request that its client has left keeps no session alive."""
+        conversation = self.overseer.guard.conversation
+        if self.hands and conversation.open_requests(Party.CLIENT):
+            return Idleness.BUSY
+        if any(map(conversation.open_requests, Party)):
+            return Idleness.ASKED
+        return Idleness.LISTENS if self.hands else Idleness.IDLE
+
     def joined(self, who: Who, now: float) -> "Talk":
         """The same conversation, for somebody who may prove to be of it, and only listens until then."""
         made = Talk(self.overseer, who, self.ident, now, lambda _: None)
@@ -174,13 +190,15 @@ def _digest(data: bytes) -> bytes:
 class _Client:
     """One client without sessions, in one revision."""
 
-    __slots__ = ("__weakref__", "lock", "spare", "tools")
+    __slots__ = ("__weakref__", "lock", "requests", "spare", "tools")
 
     def __init__(self, tools: Tools, lock: Inspection | None) -> None:
         """What its requests share, each of which is a conversation of its own."""
         self.tools = tools
         self.lock = lock
         self.spare: list[Overseer] = []
+        self.requests = object()
+        """What they are all of, to people."""
 
 
 class Talks:
@@ -257,7 +275,7 @@ class Talks:
         """
         From now on *talk* is that of the session *ident*, or whoever speaks in it is one of those of that session.
 
-        One too many pushes out the one used longest ago.
+        One too many pushes out the one that was idle longest.
         """
         if talk.origin is not None and self._sessions.get((ident, talk.origin.who)) is talk.origin:
             self._renew(talk.origin, ident, talk.who)
@@ -274,14 +292,20 @@ class Talks:
         self._named.setdefault(ident, {})[talk] = None
         principal = talk.who.principal
         self._each[principal] = self._each.get(principal, 0) + 1
-        if self._each[principal] > self._share:
-            self._push_out([each for each in self._sessions.values() if each.who.principal == principal])
-        elif len(self._sessions) > self._http.sessions:
-            self._push_out(list(self._sessions.values()))
+        self._push_out(talk, principal)
 
-    def _push_out(self, every: list[Talk]) -> None:
-        """Drop one of these sessions, which are in the order of their last use: the first that is not in use now."""
-        self.drop(next((each for each in every if not each.hands), every[0]))
+    def _push_out(self, newest: Talk, principal: str) -> None:
+        """
+        Drop idle sessions until no more are left than there may be.
+
+        Where all are busy they stay: there are no more of those than requests at once.
+        """
+        while (own := self._each[principal] > self._share) or len(self._sessions) > self._http.sessions:
+            others = [each for each in self._sessions.values() if each is not newest]
+            last = to_end(others, lambda each: each.idleness, principal, own_only=own)
+            if last is None:
+                return
+            self.drop(last)
 
     def drop(self, talk: Talk) -> None:
         """Its session is over."""
@@ -339,7 +363,9 @@ class Talks:
         if client.spare:
             overseer = client.spare.pop()
         else:
-            overseer = self._oversight.begin(revision=revision, tools=client.tools, lock=client.lock)
+            overseer = self._oversight.begin(
+                revision=revision, tools=client.tools, lock=client.lock, of=client.requests
+            )
         talk = Talk(overseer, who, None, 0.0, self._count)
         talk.client = client
         return talk

@@ -56,7 +56,18 @@ class Answered(NamedTuple):
 class Target:
     """One server."""
 
-    __slots__ = ("_client", "_own", "_replaced", "_url", "documents", "has_query", "origin", "path")
+    __slots__ = (
+        "_client",
+        "_own",
+        "_replaced",
+        "_url",
+        "challenged",
+        "documents",
+        "has_query",
+        "metadata",
+        "origin",
+        "path",
+    )
 
     def __init__(self, url: str, headers: Pairs = ()) -> None:
         """
@@ -71,6 +82,10 @@ class Target:
         """Whether the operator's URL has a query: then no client may add to it."""
         self.documents = 0
         """How many documents beside the endpoint are being asked for."""
+        self.challenged = False
+        """Whether it has asked a client to show who it is."""
+        self.metadata: str | None = None
+        """Where it has said that metadata of its resource are: a path, perhaps with a query."""
         self._own = list(headers)
         self._replaced = {name.replace(b"_", b"-") for name, _ in headers}
         self._client = httpx.AsyncClient(

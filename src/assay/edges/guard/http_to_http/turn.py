@@ -9,12 +9,12 @@ from typing import Final, NamedTuple
 
 from assay import render
 from assay.conversation import Facts
-from assay.edges.guard.http_to_http.refusals import addressed, explained
 from assay.edges.guard.http_to_http.talks import LONGEST_ID, REMEMBERED, Stream, Talk
+from assay.edges.guard.refusals import addressed, explained
 from assay.edges.http.events import PING, Event, event
 from assay.edges.http.heads import visible
 from assay.edges.http.replies import error_body
-from assay.edges.http.statuses import status_of
+from assay.edges.http.statuses import is_ignored, status_of
 from assay.errors import CanonicalError
 from assay.guard.guard import Move
 from assay.ladder import syntax
@@ -25,6 +25,8 @@ from assay.verdict import Exchange, Party, Verdict
 
 _CLIENT: Final = Party.CLIENT
 _SERVER: Final = Party.SERVER
+
+_FIRST: Final = frozenset({"initialize", "server/discover"})
 
 _RETRY_DIGITS: Final = 9
 """Of milliseconds: eleven days."""
@@ -99,6 +101,11 @@ class Turn:
             self.told = self.told._replace(content=syntax.write(answer))
 
     @property
+    def opens(self) -> bool:
+        """Whether the client asks what it asks a server first."""
+        return self.verdict is not None and self.verdict.method in _FIRST
+
+    @property
     def due(self) -> list[Exchange]:
         """What the client still waits for."""
         return self.stream.open()
@@ -113,6 +120,8 @@ class Turn:
     def _refused(self, verdict: Verdict, answer: bytes | None) -> Told:
         if verdict.kind == "blank":
             return Told(400, error_body("PARSE_ERROR", "there is no message in the body"))
+        if answer is None and is_ignored(verdict):
+            return Told(202, b"")
         if answer is None:
             # A notification, or an answer. Never 404, which in a session says that it is gone.
             return Told(400, _refusal(verdict))
@@ -124,6 +133,8 @@ class Turn:
 
     def body(self, content: bytes, status: int) -> Told:
         """A whole answer of the server's, with that status. What it leaves open has failed."""
+        if status >= 500:
+            content = self._addressed(content) or content
         move = self._heard(content)
         frames = [*filter(None, (move.to_client,)), *(each.answer for each in move.settled)]
         passes = move.to_client is not None
@@ -147,16 +158,20 @@ class Turn:
         if not content.strip():
             self.forget()
             return Told(status, b"")
-        due = self.due
-        answer = addressed(content, due[0]) if len(due) == 1 else None
+        answer = self._addressed(content)
         if answer is not None:
             return self.body(answer, status)
         revision = self.talk.overseer.guard.conversation.revision
-        frames = [explained(content, status, each, revision) for each in due]
+        frames = [explained(content, status, each, revision) for each in self.due]
         self.forget()
         if not frames:
             return Told(status, explained(content, status, None, revision))
         return self.made(frames, "UPSTREAM_FAILURE", status)
+
+    def _addressed(self, content: bytes) -> bytes | None:
+        """The error in the body of a failure as the answer to what was asked, if it is one, and one thing was."""
+        due = self.due
+        return addressed(content, due[0]) if len(due) == 1 else None
 
     def made(self, frames: list[bytes], code: str, status: int | None = None) -> Told:
         """An answer of our own: these *frames*, which are the error *code*, and what is beside them."""
@@ -246,7 +261,7 @@ class Turn:
     def _heard(self, frame: bytes) -> Move:
         """A message of the server's."""
         verdict, move = self.talk.overseer.hear(_SERVER, frame)
-        if verdict.method == "server/discover" and verdict.kind == "result" and verdict.findings is None:
+        if verdict.method == "server/discover" and verdict.kind == "result" and verdict.accepted:
             # A revision that has no such method leaves its result unjudged, so that it may say anything.
             self.speaks = versions_of(verdict.value) or None
         for part in verdict.parts or (verdict,):

@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing
 from typing import Any, Final
 
-from assay.edges.guard.failing import first_line, plain
+from assay.edges.guard.failing import NO_POST, first_line, plain
+from assay.edges.guard.refusals import addressed
 from assay.edges.guard.stdio_to_http.upstream import Lost, Pairs, Reply, Upstream
 from assay.edges.guard.stint import Stint
 from assay.edges.http.events import Event, Reader
@@ -42,6 +43,15 @@ class SessionGone(Lost):
     def __init__(self, session: bytes, failure: Lost) -> None:
         super().__init__(failure.why, failure.code, **failure.data)
         self.session = session
+
+
+class Refused(Lost):
+    """The server has answered with a 4xx status and this *body*: it may, so nobody is to blame for a missing answer."""
+
+    def __init__(self, failure: Lost, body: bytes) -> None:
+        super().__init__(failure.why, failure.code, **failure.data)
+        self.body = body
+        self.status: int = failure.data["status"]
 
 
 class Asked:
@@ -188,8 +198,8 @@ class Dialogue:
             raise SessionGone(asked.session, reply.failure(body))
         if reply.is_json and reply.good:
             await self._whole(body)
-        elif reply.is_json and reply.status not in (401, 403):
-            await self._error(body, asked)
+        elif not reply.good:
+            await self._error(reply, body, asked)
         if self._waits(asked):
             raise self._unfit(reply, body) if reply.is_json and reply.good else _explained(reply, body, asked)
 
@@ -209,18 +219,11 @@ class Dialogue:
             why = f"its answer is no JSON: {first_line(body)}"
         return Lost(why, "UPSTREAM_INVALID", status=reply.status)
 
-    async def _error(self, body: bytes, asked: Asked) -> None:
+    async def _error(self, reply: Reply, body: bytes, asked: Asked) -> None:
         """A failure that is told as JSON-RPC tells it. One without the id is still the answer to what was sent."""
-        value = syntax.read(body)
-        error = value.get("error") if isinstance(value, dict) else None
-        if not isinstance(error, dict) or not isinstance(error.get("code"), int) or len(asked.exchanges) != 1:
-            return
-        exchange = asked.exchanges[0]
-        if isinstance(value, dict) and _is(value.get("id"), exchange.id):
-            await self._take(body)
-        elif isinstance(error.get("message"), str):
-            ident = exchange.spelling or syntax.write(exchange.id)
-            await self._take(b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (ident, syntax.write(error)))
+        answer = addressed(body, asked.exchanges[0], reply.barred) if len(asked.exchanges) == 1 else None
+        if answer is not None:
+            await self._take(answer)
 
     def _waits(self, asked: Asked) -> bool:
         return any(self._is_open(each) for each in asked.exchanges)
@@ -350,5 +353,5 @@ def _explained(reply: Reply, body: bytes, asked: Asked) -> Lost:
     """A failure, with what is likely behind it."""
     lost = reply.failure(body)
     if asked.method == "initialize" and reply.status in (404, 405):
-        lost.why += "; this may be a server of 2024-11-05 (HTTP+SSE), or the URL may lack its path"
-    return lost
+        lost.why += f"; {NO_POST}"
+    return Refused(lost, body) if 400 <= reply.status < 500 else lost

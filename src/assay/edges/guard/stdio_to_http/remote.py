@@ -16,8 +16,9 @@ from urllib.parse import urlsplit
 
 from assay import render
 from assay.edges.guard.overseer import Overseer, Oversight, Watcher
+from assay.edges.guard.refusals import explained
 from assay.edges.guard.stdio_to_http.client import Client
-from assay.edges.guard.stdio_to_http.dialogue import Asked, Dialogue, SessionGone
+from assay.edges.guard.stdio_to_http.dialogue import Asked, Dialogue, Refused, SessionGone
 from assay.edges.guard.stdio_to_http.upstream import Lost, Upstream, objection_to, shown_url
 from assay.edges.hangup import is_heeded
 from assay.edges.http.safety import leads_here
@@ -26,6 +27,8 @@ from assay.guard.failure import log_once
 from assay.guard.guard import Move, Settled, line
 from assay.guard.outbound import is_stateless, stateless_headers
 from assay.guard.outline import outline
+from assay.ladder import syntax
+from assay.limits import DEEPEST
 from assay.side import Id
 from assay.verdict import Exchange, Party, Verdict
 
@@ -54,6 +57,9 @@ CROSSING: Final = 5.0
 
 RECORDED: Final = 1.0
 """Seconds between two looks at what waits to be written down."""
+
+TOLD: Final = 100
+"""Requests that the server refused of which people are told, as many as there are messages whose findings are."""
 
 OPENING: Final = 60.0
 """Seconds for a new session in place of one that the server has forgotten."""
@@ -153,6 +159,8 @@ class Remote:
         """Something was asked or answered."""
         self._stop = asyncio.Event()
         self._stopped = False
+        self._refused = 0
+        """How many requests the server has refused by a status."""
         self._lost = ""
         """Why the server counts as lost."""
 
@@ -290,7 +298,7 @@ class Remote:
 
     async def _send(self, verdict: Verdict, frame: bytes) -> None:
         stateless = is_stateless(verdict.value, verdict.revision) if isinstance(verdict.value, dict) else False
-        headers = stateless_headers(verdict.value, _params(verdict)) if stateless else None
+        headers = stateless_headers(_sent(verdict), _params(verdict)) if stateless else None
         requests = _requests(verdict)
         exchanges = tuple(each for each in requests if self._guard.conversation.is_open(each))
         if exchanges:
@@ -317,6 +325,8 @@ class Remote:
             await self._dialogue.ask(asked)
         except SessionGone as gone:
             await self._renew(gone)
+        except Refused as refused:
+            await self._refuse(asked, refused)
         except Lost as lost:
             self._fail(asked.exchanges, lost)
         except Exception as error:
@@ -327,6 +337,21 @@ class Remote:
             for each in asked.exchanges:
                 if self._asked.get(each.id) is asked:
                     del self._asked[each.id]
+
+    async def _refuse(self, asked: Asked, refused: Refused) -> None:
+        """What the server has refused by a status is answered with its reason; people are told, too."""
+        revision = self._guard.conversation.revision
+        for each in filter(self._guard.conversation.is_open, asked.exchanges):
+            self._note_refusal(each.method, refused.why)
+            known = {name: value for name, value in refused.data.items() if name != "status"}
+            await self._from_server(explained(refused.body, refused.status, each, revision, refused.why, known))
+
+    def _note_refusal(self, method: str, why: str) -> None:
+        self._refused += 1
+        if self._refused <= TOLD:
+            self._log(f"assay: the server refused {method[:60]!r}: {why}")
+        elif self._refused == TOLD + 1:
+            self._log("assay: further requests that the server refuses are not told")
 
     async def _tell(self, verdict: Verdict, frame: bytes, headers: Any) -> None:
         """What the server only has to take; the next message waits until it has."""
@@ -511,6 +536,13 @@ def _requests(verdict: Verdict) -> tuple[Exchange, ...]:
     """The requests in a message, which may be a batch."""
     heard = verdict.parts if verdict.kind == "batch" else (verdict,)
     return tuple(each.exchange for each in heard if each.kind == "request" and each.exchange is not None)
+
+
+def _sent(verdict: Verdict) -> Any:
+    """The message that goes to the server: without the slips that were mended in it."""
+    if verdict.onward is None or not any(each.action == "repair" for each in verdict.violations):
+        return verdict.value
+    return syntax.read(verdict.onward, DEEPEST)
 
 
 def _params(verdict: Verdict) -> Any:

@@ -65,6 +65,12 @@ class Reply:
         """Whether events follow."""
         return self.type == _EVENTS
 
+    @property
+    def barred(self) -> dict[str, str]:
+        """What a server that lets nobody in wants to see, as it is told in `data`."""
+        wanted = plain(self.header("www-authenticate") or "") if self.status in (401, 403) else ""
+        return {"wwwAuthenticate": wanted} if wanted else {}
+
     def header(self, name: str) -> str | None:
         """The value of the header *name*."""
         value: str | None = self._response.headers.get(name)
@@ -119,9 +125,8 @@ class Reply:
 
     def _barred(self, reason: str, said: str) -> Lost:
         """Whoever asks is not let in: what the server wants to see is the most useful thing to know."""
-        wanted = plain(self.header("www-authenticate") or "")
-        asks = f"; it asks for {wanted}" if wanted else ""
-        known = {"wwwAuthenticate": wanted} if wanted else {}
+        known = self.barred
+        asks = f"; it asks for {known['wwwAuthenticate']}" if known else ""
         return Lost(f"it answered {reason}{asks}{_quoted(said)}", status=self.status, **known)
 
 

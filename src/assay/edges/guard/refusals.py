@@ -5,6 +5,8 @@ Servers answer such requests with a JSON-RPC error that often lacks the id, with
 A client gets the status, and a JSON-RPC error with the reason and the id of its request.
 """
 
+from codecs import getincrementaldecoder
+from collections.abc import Mapping
 from typing import Any, Final
 
 import orjson
@@ -22,36 +24,52 @@ SECONDS: Final = 5.0
 """How long its body may take: the status is known already."""
 
 
-def addressed(content: bytes, exchange: Exchange) -> bytes | None:
+def addressed(content: bytes, exchange: Exchange, known: Mapping[str, Any] | None = None) -> bytes | None:
     """
     The JSON-RPC error in *content* as the answer to *exchange*; None if there is no such error.
 
     A server that could not read the request, or the session, has no id to echo: what it sent is still the answer.
+    What else is *known* of the refusal goes into `data`, as far as the server has left room there.
     """
     value = _read(content)
     error = _error(value)
     if error is None:
         return None
-    ident = value.get("id")
-    if type(ident) is type(exchange.id) and ident == exchange.id:
+    if _answers(value, exchange) and not known:
         return content
-    return render.error_frame(_token(exchange), error, error.pop("data", None), None)
+    data = error.get("data", {})
+    if known and isinstance(data, dict):
+        error["data"] = {**known, **data}
+    return render.error_frame(_token(exchange), error, None, None)
 
 
-def explained(content: bytes, status: int, exchange: Exchange | None, revision: str | None) -> bytes:
-    """A JSON-RPC error that says what *content* says, for *exchange* if there is one."""
+def explained(
+    content: bytes,
+    status: int,
+    exchange: Exchange | None,
+    revision: str | None,
+    why: str = "",
+    known: Mapping[str, Any] | None = None,
+) -> bytes:
+    """
+    A JSON-RPC error that says what *content* says, for *exchange* if there is one.
+
+    *why* says it in other words, and *known* is what else there is to know.
+    """
     value = _read(content)
     error: dict[str, Any] | None = _error(value)
     if error is None:
-        error = dict(CanonicalError.to_jsonrpc_error("UPSTREAM_FAILURE"))
         said = _oauth(value) or first_line(content)
-        detail = f"the server answered with HTTP status {status}{f': {said}' if said else ''}"
-        error["data"] = {"status": status, "detail": detail}
+        detail = why or f"the server answered with HTTP status {status}{f': {said}' if said else ''}"
+        data = {"status": status, **(known or {}), "detail": detail}
+        if body := value or _text(content, detail):
+            data["body"] = body
+        error = {**CanonicalError.to_jsonrpc_error("UPSTREAM_FAILURE"), "data": data}
     token = _token(exchange) if exchange is not None else b"null"
-    return render.error_frame(token, error, error.pop("data", None), revision)
+    return render.error_frame(token, error, None, revision)
 
 
-def _read(content: bytes) -> Any:
+def _read(content: bytes) -> dict[str, Any]:
     """The JSON object in *content*, or an empty one."""
     value = syntax.read(content)
     return value if isinstance(value, dict) else {}
@@ -66,10 +84,31 @@ def _error(value: dict[str, Any]) -> dict[str, Any] | None:
     return {**kept, "data": error["data"]} if "data" in error else kept
 
 
+def _answers(value: dict[str, Any], exchange: Exchange) -> bool:
+    """Whether a body with an error is the answer to *exchange* as it stands."""
+    ident = value.get("id")
+    whole = value.get("jsonrpc") == "2.0" and value.keys().isdisjoint({"method", "result"})
+    return whole and type(ident) is type(exchange.id) and ident == exchange.id
+
+
 def _oauth(value: dict[str, Any]) -> str:
     """What an OAuth error says (RFC 6750, 3.1)."""
     told = [value.get(name) for name in ("error", "error_description")]
     return ": ".join(plain(each) for each in told if isinstance(each, str) and each)
+
+
+def _text(content: bytes, told: str) -> str:
+    """*content* where it is plain text of which more is to be said than was *told*; a page for browsers is none."""
+    try:
+        # What is cut short may end within a character.
+        text = getincrementaldecoder("utf-8")().decode(content).strip()
+    except UnicodeDecodeError:
+        return ""
+    readable = text.translate(_LAYOUT).isprintable()
+    return text if readable and not text.startswith("<") and text not in told else ""
+
+
+_LAYOUT: Final = str.maketrans("", "", "\t\r\n")
 
 
 def _token(exchange: Exchange) -> bytes:
