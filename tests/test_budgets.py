@@ -245,9 +245,8 @@ def test_entries_of_a_long_list_are_asked_about_together() -> None:
 @pytest.mark.parametrize(
     "tools",
     [
-        pytest.param([{"name": f"t{n}", "inputSchema": ANY} for n in range(3_000)], id="too-many"),
         pytest.param([{"name": "t", "inputSchema": ANY}] * 3_000, id="the-same"),
-        pytest.param([{"name": f"t{n}", "inputSchema": ANY | {"$ref": "x"}} for n in range(3_000)], id="bad-schemas"),
+        pytest.param([{"name": f"t{n}", "inputSchema": ANY | {"$ref": "#"}} for n in range(3_000)], id="bad-schemas"),
     ],
 )
 def test_a_list_of_which_nearly_all_would_be_set_aside_fails_as_a_whole(tools: list[Any]) -> None:
@@ -256,6 +255,23 @@ def test_a_list_of_which_nearly_all_would_be_set_aside_fails_as_a_whole(tools: l
     assert len(found) <= MOST_ASIDE + 2
     assert found[-1].stops
     assert found[-1].at == "/result/tools"
+
+
+@pytest.mark.parametrize(
+    "tools",
+    [
+        pytest.param([{"name": f"t{n}", "inputSchema": ANY} for n in range(3_000)], id="too-many"),
+        pytest.param([{"name": f"t{n}", "inputSchema": ANY | {"$ref": "x"}} for n in range(3_000)], id="foreign"),
+    ],
+)
+def test_a_list_of_which_nearly_nothing_can_be_judged_passes_and_is_told_in_few_words(tools: list[Any]) -> None:
+    known = Tools(1_000)
+    found = list(known.learn(tools, first=True, last=True, outputs=True, revision="2025-11-25"))
+    assert len(found) <= MOST_ASIDE + 2
+    assert {each.action for each in found} == {"report"}
+    assert (found[-1].rule, found[-1].at) == ("contract/unjudged", "/result/tools")
+    assert not known.complete
+    assert not known.is_aside("t2999")
 
 
 # ── schemas that are kept ────────────────────────────────────────────────────────────────────────────────────────────
@@ -268,17 +284,18 @@ def padded(name: str, size: int, **more: Any) -> dict[str, Any]:
 def test_a_schema_that_is_too_long_is_not_kept() -> None:
     known = Tools(1_000)
     [found] = known.learn([padded("t", 300_000)], first=True, last=True, outputs=True, revision="2025-11-25")
-    assert (found.rule, found.action) == ("contract/schema-size", "quarantine")
+    assert (found.rule, found.action) == ("contract/schema-size", "report")
     assert known.known["t"].size == 4 * len("t")
 
 
 def test_tools_are_remembered_by_their_weight() -> None:
     talk = Talk(limits=Limits(contract_bytes=500_000, frame_bytes=16 << 20)).opened()
     verdict = listed(talk, [padded(f"t{n}", 100_000) for n in range(8)])
-    assert {each.rule for each in verdict.violations} == {"contract/unjudged"}
+    assert {each.rule for each in verdict.violations} == {"contract/schema-size"}
     assert "limits.contract_bytes" in verdict.violations[0].hint
-    assert [one["name"] for one in orjson.loads(verdict.onward)["result"]["tools"]] == ["t0", "t1", "t2", "t3"]
-    assert rules(talk.client(call(2, "t7", {}))) == ["contract/set-aside"]
+    assert verdict.onward is verdict.frame
+    assert list(talk.conversation.tools.known) == ["t0", "t1", "t2", "t3"]
+    assert rules(talk.client(call(2, "t7", {}))) == []
     verdict = listed(talk, [padded(f"t{n}", 100_000) for n in range(4, 8)])
     assert verdict.accepted
 
@@ -441,7 +458,7 @@ def test_names_of_tools_count_as_well() -> None:
     page = [{"name": letter * 1000, "inputSchema": {"type": "object"}} for letter in "abcdefgh"]
     wrong = list(tools.learn(page, first=True, last=True, outputs=True, revision="2025-11-25"))
     assert len(tools.known) == 2
-    assert {each.rule for each in wrong} == {"contract/unjudged"}
+    assert {each.rule for each in wrong} == {"contract/schema-size"}
     tools.set_aside("x" * 2000)
     assert tools.is_aside("x" * 2000)
     assert tools.is_aside("anything that is not known")

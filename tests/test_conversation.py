@@ -1,7 +1,7 @@
 """What is concluded of what two parties say to each other."""
 
 from array import array
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 import pytest
@@ -626,25 +626,26 @@ def test_limits_that_cannot_be_kept_are_refused(limits: dict[str, int]) -> None:
 MORE = {"name": "more", "inputSchema": {"type": "object"}}
 
 
-def test_tools_past_the_limit_are_not_called_unknown_but_set_aside() -> None:
-    talk = Talk(limits=Limits(tools=1), mode="enforce").opened()
+@pytest.mark.parametrize("mode", ["enforce", "audit"])
+def test_tools_past_the_limit_are_told_once_and_can_be_called(mode: Literal["enforce", "audit"]) -> None:
+    talk = Talk(limits=Limits(tools=1), mode=mode).opened()
     good(talk.client(request("list", "tools/list")))
     verdict = talk.server(result("list", {"tools": [SEARCH, MORE]}))
     assert [(each.rule, each.at, each.action) for each in verdict.violations] == [
-        ("contract/unjudged", "/result/tools/1", "quarantine")
+        ("contract/schema-size", "/result/tools/1", "report")
     ]
+    assert verdict.onward is verdict.frame
+    good(talk.client(call(1, "more", {})))
+
+
+def test_under_a_strict_policy_tools_past_the_limit_are_set_aside() -> None:
+    talk = Talk(limits=Limits(tools=1), policy=Policy(strict=True)).opened()
+    good(talk.client(request("list", "tools/list")))
+    verdict = talk.server(result("list", {"tools": [SEARCH, MORE]}))
+    assert [each.action for each in verdict.violations] == ["quarantine"]
     assert orjson.loads(verdict.onward or b"")["result"]["tools"] == [SEARCH]
     [only] = talk.client(call(1, "more", {})).violations
     assert only.rule == "contract/set-aside"
-
-
-def test_under_audit_tools_past_the_limit_are_told_once_and_can_be_called() -> None:
-    talk = Talk(limits=Limits(tools=1), mode="audit").opened()
-    good(talk.client(request("list", "tools/list")))
-    assert [each.rule for each in talk.server(result("list", {"tools": [SEARCH, MORE]})).violations] == [
-        "contract/unjudged"
-    ]
-    good(talk.client(call(1, "more", {})))
 
 
 def test_an_answer_after_a_time_out_is_told_so() -> None:

@@ -5,12 +5,13 @@ Work is bounded by counting, not by the clock: what would take minutes or gigaby
 themselves.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 import pytest
 
 from assay.limits import Limits
+from assay.policy import Policy
 from assay.verdict import Party
 from talk import ALL_SERVER, SEARCH, Talk, call, good, notification, request, result, rules
 
@@ -177,14 +178,22 @@ def test_a_list_full_of_patterns_is_not_compiled_at_once() -> None:
     good(talk.client(call(2, "t299", {"a": "x"})))
 
 
-def test_a_schema_that_proves_unusable_when_called_is_named_then() -> None:
+@pytest.mark.parametrize("mode", ["enforce", "audit"])
+def test_a_schema_that_proves_unusable_when_called_is_named_then_once(mode: Literal["enforce", "audit"]) -> None:
     fillers = [{"name": f"f{i}", "inputSchema": {**ANY, "description": "x" * 30_000}} for i in range(9)]
     odd = {"name": "odd", "inputSchema": {**ANY, "properties": {"a": {"$ref": "https://example.com/a"}}}}
-    audited, talk = Talk(mode="audit").opened().listed(*fillers, odd), Talk().opened().listed(*fillers, odd)
-    verdict = audited.client(call(1, "odd", {"a": 1}))
+    talk = Talk(mode=mode).opened().listed(*fillers, odd)
+    verdict = talk.client(call(1, "odd", {"a": 1}))
     assert rules(verdict) == ["contract/remote-ref"]
+    assert "inputSchema of odd" in verdict.violations[0].source
     assert verdict.onward is verdict.frame
-    good(audited.client(call(2, "odd", {"a": 1})))
+    good(talk.client(call(2, "odd", {"a": 1})))
+
+
+def test_under_a_strict_policy_such_a_schema_sets_its_tool_aside() -> None:
+    fillers = [{"name": f"f{i}", "inputSchema": {**ANY, "description": "x" * 30_000}} for i in range(9)]
+    odd = {"name": "odd", "inputSchema": {**ANY, "properties": {"a": {"$ref": "https://example.com/a"}}}}
+    talk = Talk(policy=Policy(strict=True)).opened().listed(*fillers, odd)
     verdict = talk.client(call(1, "odd", {"a": 1}))
     assert rules(verdict) == ["contract/remote-ref", "contract/set-aside"]
     assert verdict.onward is None

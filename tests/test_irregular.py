@@ -174,6 +174,17 @@ def test_two_requests_with_one_id_may_be_answered_in_any_order(order: tuple[int,
     assert rules(talk.server(result(7, {}))) == ["protocol/answered-twice"]
 
 
+def test_two_calls_with_one_id_may_be_answered_so_that_nobody_can_tell_which_is_which() -> None:
+    """The first answer is good for both calls, the second only for the one that counts as answered."""
+    loose = {"name": "loose", "inputSchema": {"type": "object"}}
+    talk = audited().listed(SEARCH, loose)
+    good(talk.client(call(7, "loose", {})))
+    asked(talk, call(7, "search", {"words": "a"}))
+    good(talk.server(result(7, HITS)))
+    good(talk.server(result(7, {"content": []})))
+    assert rules(talk.server(result(7, {"content": []}))) == ["protocol/answered-twice"]
+
+
 def test_an_answer_that_fits_neither_of_two_requests_is_judged_by_the_first() -> None:
     talk = audited().listed(SEARCH)
     good(talk.client(request(7, "tools/list")))
@@ -270,6 +281,17 @@ def test_a_malformed_handshake_still_opens_the_conversation(fault: dict[str, Any
     good(talk.client(notification("notifications/initialized")))
     good(talk.client(request(2, "tools/list")))
     assert talk.conversation.revision == "2025-06-18"
+
+
+@pytest.mark.parametrize("batched", [True, False])
+def test_a_handshake_in_a_batch_still_opens_the_conversation(batched: bool) -> None:
+    params = {"protocolVersion": "2025-06-18", "capabilities": ALL_CLIENT, "clientInfo": INFORMATION}
+    answered = result(1, {"protocolVersion": "2025-06-18", "capabilities": ALL_SERVER, "serverInfo": INFORMATION})
+    talk = Talk(mode="audit")
+    asked(talk, [request(1, "initialize", params)])
+    assert talk.server([answered] if batched else answered).violations == ()
+    good(talk.client(notification("notifications/initialized")))
+    good(talk.client(request(2, "tools/list")))
 
 
 def test_a_malformed_handshake_may_be_tried_again() -> None:

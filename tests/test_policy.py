@@ -10,7 +10,7 @@ from assay.verdict import Verdict
 from talk import SEARCH, Talk, answer, call, good, notification, replacement, request, result, rules
 
 TEXT = {"content": [{"type": "text", "text": "x"}]}
-ODD = {"name": "odd", "inputSchema": {"type": "object", "properties": {"a": {"pattern": "(?=a)b"}}}}
+ODD = {"name": "odd", "inputSchema": {"type": "object", "properties": {"a": {"type": "strnig"}}}}
 PROGRESS = notification("notifications/progress", {"progressToken": "?", "progress": 1})
 
 
@@ -177,14 +177,14 @@ def listing(actions: dict[str, str], **more: Any) -> tuple[Talk, Verdict]:
 
 
 def test_a_tool_that_would_be_set_aside_can_pass() -> None:
-    talk, verdict = listing({"contract/pattern": "pass"})
+    talk, verdict = listing({"contract/schema": "pass"})
     assert verdict.onward is verdict.frame
-    assert done(verdict) == [("contract/pattern", "report")]
+    assert done(verdict) == [("contract/schema", "report")]
     good(talk.client(call(1, "odd", {"a": "c"})))
 
 
 def test_a_tool_that_would_be_set_aside_can_fail_the_whole_list() -> None:
-    talk, verdict = listing({"contract/pattern": "refuse"})
+    talk, verdict = listing({"contract/schema": "refuse"})
     assert replacement(verdict)["error"]["code"] == -32010
     assert rules(talk.client(call(1, "odd", {}))) == ["contract/set-aside"]
     good(talk.client(call(2, "search", {"words": "a"})))
@@ -228,14 +228,23 @@ def test_an_exception_wins_over_the_table_and_one_for_the_tool_over_one_for_all(
 # ── what cannot be judged ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_cannot_be_judged_stops_unless_it_is_to_fail_open() -> None:
-    _, verdict = listing({})
-    assert done(verdict) == [("contract/pattern", "quarantine")]
-    talk, verdict = listing({}, fail_open=True)
-    assert done(verdict) == [("contract/pattern", "report")]
-    good(talk.client(call(1, "odd", {"a": "c"})))
-    _, verdict = listing({"contract/pattern": "quarantine"}, fail_open=True)
-    assert done(verdict) == [("contract/pattern", "quarantine")]
+def unmatched(policy: Policy) -> tuple[Talk, Verdict]:
+    """A list with a tool of which a pattern cannot be judged by, and what is concluded of it."""
+    talk = Talk(policy=policy).opened()
+    good(talk.client(request("list", "tools/list")))
+    odd = {"name": "odd", "inputSchema": {"type": "object", "properties": {"a": {"pattern": "[^]"}}}}
+    return talk, talk.server(result("list", {"tools": [SEARCH, odd]}))
+
+
+def test_what_cannot_be_judged_stops_under_a_strict_policy_unless_it_is_to_fail_open() -> None:
+    for policy in (Policy(), Policy(fail_open=True), Policy(strict=True, fail_open=True)):
+        talk, verdict = unmatched(policy)
+        assert done(verdict) == [("contract/pattern", "report")]
+        good(talk.client(call(1, "odd", {"a": "c"})))
+    for policy in (Policy(strict=True), Policy({"contract/pattern": "quarantine"}, fail_open=True)):
+        talk, verdict = unmatched(policy)
+        assert done(verdict) == [("contract/pattern", "quarantine")]
+        assert rules(talk.client(call(1, "odd", {"a": "c"}))) == ["contract/set-aside"]
 
 
 def test_a_schema_that_is_wrong_is_not_one_that_we_cannot_judge_by() -> None:

@@ -1,12 +1,15 @@
 """Tools as a server lists them, and calls and results held to what they promise."""
 
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 import pytest
 
+from assay.conversation import Conversation, Facts
 from assay.limits import Limits
+from assay.policy import Policy
 from assay.spec.revisions import REVISIONS
+from assay.verdict import Party
 from talk import (
     ALL_SERVER,
     SEARCH,
@@ -193,18 +196,27 @@ def test_a_known_tool_may_be_method_not_found_where_it_is_about_tasks(support: s
     assert rules(talk.server(error(2, -32601))) == ["protocol/error-code"]
 
 
+USELESS = [
+    ({"type": "object", "properties": {"a": {"type": "strnig"}}}, "contract/schema"),
+    ({"type": "object", "allOf": [{"$ref": "#"}]}, "contract/schema-cycle"),
+]
+UNJUDGED = [
+    ({"type": "object", "properties": {"a": {"$ref": "https://example.com/a.json"}}}, "contract/remote-ref"),
+    ({"type": "object", "$schema": "https://example.com/mine"}, "contract/unknown-dialect"),
+    ({"type": "object", "properties": {"a": {"pattern": "[^]"}}}, "contract/pattern"),
+    ({"type": "object", "description": "x" * 300_000}, "contract/schema-size"),
+    ({"type": "object", "oneOf": [{"items": {"$ref": "#"}, "contains": {"$ref": "#"}}]}, "contract/schema-cost"),
+]
+
+
 @pytest.mark.parametrize(
-    ("schema", "rule"),
-    [
-        ({"type": "object", "properties": {"a": {"type": "strnig"}}}, "contract/schema"),
-        ({"type": "object", "properties": {"a": {"$ref": "https://example.com/a.json"}}}, "contract/remote-ref"),
-        ({"type": "object", "$schema": "https://example.com/mine"}, "contract/unknown-dialect"),
-        ({"type": "object", "properties": {"a": {"pattern": "(?=a)b"}}}, "contract/pattern"),
-        ({"type": "object", "allOf": [{"$ref": "#"}]}, "contract/schema-cycle"),
-    ],
+    ("schema", "rule", "policy"),
+    [*((*each, None) for each in USELESS), *((*each, Policy(strict=True)) for each in UNJUDGED)],
 )
-def test_a_schema_that_cannot_be_used_is_named_and_its_tool_not_judged(schema: dict[str, Any], rule: str) -> None:
-    talk = Talk().opened()
+def test_a_schema_that_cannot_be_used_is_named_and_its_tool_not_handed_on(
+    schema: dict[str, Any], rule: str, policy: Policy | None
+) -> None:
+    talk = Talk(policy=policy).opened()
     good(talk.client(request("list", "tools/list")))
     verdict = talk.server(result("list", {"tools": [SEARCH, {"name": "odd", "inputSchema": schema}]}))
     assert rules(verdict) == [rule]
@@ -217,7 +229,24 @@ def test_a_schema_that_cannot_be_used_is_named_and_its_tool_not_judged(schema: d
     assert rules(talk.client(call(2, "search", {}))) == ["contract/input"]
 
 
-ODD = {"name": "odd", "inputSchema": {"type": "object", "properties": {"a": {"pattern": "(?=a)b"}}}}
+@pytest.mark.parametrize("mode", ["enforce", "audit"])
+@pytest.mark.parametrize(("schema", "rule"), UNJUDGED)
+def test_a_schema_that_we_cannot_judge_by_is_reported_once_and_its_tool_lives(
+    schema: dict[str, Any], rule: str, mode: Literal["enforce", "audit"]
+) -> None:
+    talk = Talk(mode=mode).opened()
+    good(talk.client(request("list", "tools/list")))
+    odd = {"name": "odd", "inputSchema": schema, "outputSchema": schema}
+    verdict = talk.server(result("list", {"tools": [SEARCH, odd]}))
+    assert [(each.rule, each.action) for each in verdict.violations] == [(rule, "report")] * 2
+    assert [each.at.split("/")[4] for each in verdict.violations] == ["inputSchema", "outputSchema"]
+    assert verdict.onward is verdict.frame
+    for ident in (1, 2):
+        good(talk.client(call(ident, "odd", {"a": "b"})))
+        good(talk.server(result(ident, {"content": [], "structuredContent": {"a": "b"}})))
+
+
+ODD = {"name": "odd", "inputSchema": {"type": "object", "properties": {"a": {"type": "strnig"}}}}
 EVEN = {"name": "odd", "inputSchema": {"type": "object", "properties": {"a": {"type": "string"}}}}
 
 
@@ -262,10 +291,11 @@ def test_more_tools_than_are_remembered_set_aside_leave_none_that_can_be_called_
 def test_a_schema_that_proves_useless_at_the_first_call_sets_its_tool_aside() -> None:
     """What is too much to compile with the list is compiled for the first call."""
     patterns = {"type": "object", "properties": {str(number): {"pattern": "a"} for number in range(64)}}
-    talk = Talk().opened().listed({"name": "first", "inputSchema": patterns}, ODD)
+    odd = {"name": "odd", "inputSchema": {"type": "object", "properties": {"a": {"type": "strnig", "pattern": "a"}}}}
+    talk = Talk().opened().listed({"name": "first", "inputSchema": patterns}, odd)
     verdict = talk.client(call(1, "odd", {"a": "b"}))
     assert [(each.rule, each.action) for each in verdict.violations] == [
-        ("contract/pattern", "quarantine"),
+        ("contract/schema", "quarantine"),
         ("contract/set-aside", "refuse"),
     ]
     assert answer(verdict)["error"]["code"] == -32602
@@ -313,3 +343,91 @@ def test_a_call_made_as_a_task_is_answered_by_the_task_and_its_payload_held_to_t
     good(talk.client(request(2, "tasks/result", {"taskId": "t"})))
     verdict = talk.server(result(2, {**TEXT, "structuredContent": {"hits": "many"}}))
     assert [each.at for each in verdict.violations] == ["/result/structuredContent/hits"]
+
+
+# ── what is judged in part ───────────────────────────────────────────────────────────────────────────────────────────
+
+SLOW = r"(?=a)a*a*a*a*b"
+"""Nobody can tell in bounded time whether a long row of `a` matches it."""
+
+
+def slow(**more: Any) -> Talk:
+    schema = {"type": "object", "properties": {"text": {"pattern": SLOW}, "limit": {"type": "integer"}}}
+    return Talk(**more).opened().listed({"name": "slow", "inputSchema": schema, "outputSchema": schema})
+
+
+@pytest.mark.parametrize("mode", ["enforce", "audit"])
+def test_a_text_that_a_pattern_cannot_decide_passes_with_a_report_and_the_rest_is_judged(
+    mode: Literal["enforce", "audit"],
+) -> None:
+    talk = slow(mode=mode)
+    good(talk.client(call(1, "slow", {"text": "aab"})))
+    good(talk.server(result(1, {"content": [], "structuredContent": {"text": "ab"}})))
+    assert rules(talk.client(call(2, "slow", {"text": "a"}))) == ["contract/input"]
+    verdict = talk.client(call(3, "slow", {"text": "a" * 5_000, "limit": 5}))
+    assert [(each.rule, each.action) for each in verdict.violations] == [("contract/unjudged", "report")]
+    assert SLOW in verdict.violations[0].expected
+    assert verdict.onward is verdict.frame
+    verdict = talk.server(result(3, {"content": [], "structuredContent": {"text": "a" * 5_000}}))
+    assert rules(verdict) == ["contract/unjudged"]
+    assert verdict.onward is verdict.frame
+    verdict = talk.client(call(4, "slow", {"text": "a" * 5_000, "limit": "five"}))
+    assert [(each.rule, each.at) for each in verdict.violations] == [
+        ("contract/input", "/params/arguments/limit"),
+        ("contract/unjudged", "/params/arguments"),
+    ]
+
+
+def test_under_a_strict_policy_a_text_that_a_pattern_cannot_decide_is_refused_each_time() -> None:
+    talk = slow(policy=Policy(strict=True))
+    for ident in (1, 2):
+        verdict = talk.client(call(ident, "slow", {"text": "a" * 5_000}))
+        assert [(each.rule, each.action) for each in verdict.violations] == [("contract/unjudged", "refuse")]
+    good(talk.client(call(3, "slow", {"text": "ab"})))
+
+
+@pytest.mark.parametrize(
+    "reference", ["https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema#"]
+)
+def test_a_tool_that_takes_a_schema_lives_and_what_else_it_takes_is_judged(reference: str) -> None:
+    schema = {"type": "object", "properties": {"schema": {"$ref": reference}, "name": {"type": "string"}}}
+    talk = Talk().opened()
+    good(talk.client(request(1, "tools/list")))
+    verdict = talk.server(result(1, {"tools": [{"name": "add", "inputSchema": schema}]}))
+    assert [(each.rule, each.action, each.at) for each in verdict.violations] == [
+        ("contract/remote-ref", "report", "/result/tools/0/inputSchema/properties/schema/$ref")
+    ]
+    assert verdict.onward is verdict.frame
+    good(talk.client(call(2, "add", {"schema": {"type": "string"}, "name": "a"})))
+    assert rules(talk.client(call(3, "add", {"schema": {}, "name": 5}))) == ["contract/input"]
+
+
+HEADED = {"type": "object", "properties": {"limit": {"type": "number", "x-mcp-header": "Limit"}}}
+
+
+@pytest.mark.parametrize(
+    ("facts", "policy", "action"),
+    [
+        pytest.param(Facts("http"), None, "quarantine", id="http"),
+        pytest.param(Facts(), None, "report", id="stdio"),
+        pytest.param(Facts(), Policy(strict=True), "quarantine", id="strict"),
+        pytest.param(Facts("http"), Policy({"contract/header": "pass"}), "report", id="passed"),
+    ],
+)
+def test_a_header_on_a_number_takes_its_tool_away_only_over_http(
+    facts: Facts, policy: Policy | None, action: str
+) -> None:
+    """2026-07-28, server/tools: clients over HTTP leave such a tool out; over other transports nothing is asked."""
+    conversation = Conversation(revision="2026-07-28", policy=policy)
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    good(conversation.hear(Party.CLIENT, orjson.dumps(request(1, "tools/list", {"_meta": meta})), facts))
+    tools = [SEARCH, {"name": "headed", "inputSchema": HEADED}]
+    listed = {"tools": tools, "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+    verdict = conversation.hear(Party.SERVER, orjson.dumps(result(1, listed)))
+    assert [(each.rule, each.action) for each in verdict.violations] == [("contract/header", action)]
+    assert verdict.onward is not None
+    handed_on = [tool["name"] for tool in orjson.loads(verdict.onward)["result"]["tools"]]
+    assert handed_on == (["search"] if action == "quarantine" else ["search", "headed"])

@@ -217,6 +217,10 @@ class Conversation:
         self._tools = self._memory.tools = Tools(self.limits.tools, self.limits.contract_bytes)
         self._contracts = self._tools.known
 
+    def forget_settled(self) -> None:
+        """Forget the requests that are settled: the next ones are of another client, with ids of its own."""
+        self._memory.forget_settled()
+
     def end(self, party: Party, why: str = "", data: Mapping[str, Any] | None = None) -> list[Verdict]:
         """
         *party* says no more: each request that it still owes an answer to fails, once.
@@ -312,8 +316,9 @@ class Conversation:
         return made
 
     def _quick_result(self, frame: bytes, message: dict[str, Any]) -> Verdict | None:
+        client = self._client
         try:
-            exchange = self._client.open[message["id"]]
+            exchange = client.open[message["id"]]
             result = message["result"]
             known = exchange.contract
             promised = known.output is not None
@@ -324,7 +329,7 @@ class Conversation:
         entry = exchange.entry
         if type(message["id"]) is not type(exchange.id) or not entry.result.is_valid(result):
             return None
-        if self._client.call is None or (entry.stateless and result["resultType"] != "complete"):
+        if client.call is None or (entry.stateless and result["resultType"] != "complete"):
             return None
         if promised and not contract.keeps_output(known, result):
             return None
@@ -334,7 +339,7 @@ class Conversation:
                 if entry.result.look_alikes(result, "", entry.revision, 1):
                     return None
                 break
-        self._client.close(exchange, "answered")
+        client.close(exchange, "answered")
         self._server.garbage = 0
         made = Verdict()
         made.party = _SERVER
@@ -419,7 +424,7 @@ class Conversation:
         if facts.headers is not None:
             # Before all else: a body that names another revision than its header is refused for that.
             known = self._called(message) if method == "tools/call" else None
-            unusable = contract.check_usable(known, judge.revision) if known is not None else []
+            unusable = contract.check_usable(known, judge.revision, over_http=True) if known is not None else []
             wrong = list(check_headers(message, facts.headers, judge.revision, _repeated(known)))
             found = wrong + [each for each in found if each not in wrong] + unusable
         faults, more = judge.check_params(entry, message, self._budget)
@@ -434,6 +439,7 @@ class Conversation:
             found.append(objections.batched_initialize(judge.revision))
         exchange = Exchange.of(entry, ident)
         exchange.alone = facts.transport == "http" and entry.stateless
+        exchange.over_http = facts.transport == "http"
         if type(ident) is int and (ident is not message["id"] or ident == 0):
             exchange.spelling = render.id_token(frame, message["id"])
         called = _tool_named(message)
@@ -442,6 +448,8 @@ class Conversation:
             found += serving.check_alone(message, found, judge.revision)
         if "params" in message and not _refused(found):
             more += self._memory.take_params(side, exchange, message["params"], found, self._budget)
+            if facts.transport == "stdio":
+                more += self._memory.check_retry(exchange, message["params"], found, self._budget)
             found = self._decided(found, called)
         elif not self._enforcing and _refused(found):
             irregular.take_request(self._memory, side, exchange, message, found)

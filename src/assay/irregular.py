@@ -150,6 +150,11 @@ def promote(memory: "Memory", asker: Side, ident: Id, fits: Fits) -> None:
     chosen = next((each for each in among if fits(each)), among[0]) if len(among) > 1 else among[0]
     if chosen is first:
         return
+    earlier = asker.settled.get(ident)
+    if first is None and earlier is not None and not fits(chosen) and fits(earlier):
+        # It may be the answer to the earlier one, which got that of this one.
+        chosen.entry = chosen.entry.judge.stranger(asker.party, chosen.method)
+        chosen.contract = None
     asker.irregular.remove(chosen)
     if first is not None:
         asker.irregular.add(first)

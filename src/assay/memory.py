@@ -11,12 +11,14 @@ from typing import Any, Final
 from assay import absent, answers, asking_back, features, objections, reserved_codes, reuse
 from assay.contracts.tools import Tools
 from assay.engine.budget import Budget
+from assay.forms import Forms
 from assay.ladder import contract
 from assay.ladder.protocol import Definition, Judge
 from assay.lifecycle import CAPABILITIES_KEY, Lifecycle
 from assay.limits import Limits
 from assay.policy import Policy
 from assay.render import shown_id
+from assay.rounds import Rounds
 from assay.side import Id, Side, undeclared
 from assay.spec.revisions import handshake
 from assay.stateless import Stateless
@@ -48,6 +50,8 @@ class Memory:
         self.tools = Tools(limits.tools, limits.contract_bytes) if tools is None else tools
         self.sides = {party: Side(party, limits, self.lifecycle.judge) for party in Party}
         self._tasks = Tasks(self.sides, limits)
+        self._forms = Forms()
+        self._rounds = Rounds()
         self._stateless = Stateless(self.sides[Party.CLIENT], whole=revision is None)
         self._goes_beyond = False
         """Whether a request without handshake has declared an extension: what the server then sends may be of it."""
@@ -74,7 +78,7 @@ class Memory:
             exchange.contract = known
             found += features.check_features(exchange, params, self.sides)
             if known is not None:
-                found += contract.check_usable(known, exchange.revision)
+                found += contract.check_usable(known, exchange.revision, over_http=exchange.over_http)
                 faults, more = contract.check_input(known, params, exchange.revision, budget)
                 found += faults
                 return more
@@ -85,6 +89,10 @@ class Memory:
         elif params:
             self._take_details(exchange, params, found)
         return 0
+
+    def check_retry(self, exchange: Exchange, params: dict[str, Any], found: Found, budget: Budget) -> int:
+        """Judges a request that brings the input which an earlier one was answered with the wish for."""
+        return 0 if handshake(exchange.revision) else self._rounds.check(exchange, params, found, budget)
 
     def _take_meta(self, side: Side, exchange: Exchange, meta: dict[str, Any], found: Found) -> None:
         token = _token(meta.get("progressToken"))
@@ -113,6 +121,8 @@ class Memory:
             found += self._tasks.check_asked(params)
             exchange.detail = task if len(task) <= self.limits.id_bytes else None
         found += features.check_features(exchange, params, self.sides)
+        if exchange.method == "elicitation/create":
+            self._forms.asked(exchange, params)
 
     def asked(self, exchange: Exchange, message: dict[str, Any]) -> None:
         """A request has passed, at a time when it may decide the era."""
@@ -310,8 +320,11 @@ class Memory:
         if exchange.as_task:
             found += self._tasks.check_started(result)
             return 0
+        if exchange.method == "elicitation/create":
+            return self._forms.check(exchange, result, found, budget)
         if exchange.method == "tasks/result":
-            return self._tasks.check_payload(exchange, result, found, budget)
+            more = self._tasks.check_payload(exchange, result, found, budget)
+            return more + self._forms.check(self._tasks.request_of(exchange), result, found, budget)
         if not handshake(exchange.revision) and result.get("resultType") == "input_required":
             found += asking_back.check(exchange, result)
         elif exchange.contract is not None and _is_final(exchange, result):
@@ -333,6 +346,8 @@ class Memory:
             return
         if exchange.method == "tasks/result":
             self._tasks.fetched(exchange)
+        if not handshake(exchange.revision) and result.get("resultType") == "input_required":
+            self._rounds.asked_back(exchange, result)
         effect = _ANSWERED.get(exchange.method)
         if effect is not None and exchange.asker is Party.CLIENT:
             effect(self, exchange, result, found)
@@ -357,6 +372,12 @@ class Memory:
         self._stateless.renew()
         self.tools.changed()
 
+    def forget_settled(self) -> None:
+        """Forget all requests that are settled, and the rounds they began."""
+        for side in self.sides.values():
+            side.settled.clear()
+        self._rounds.clear()
+
     def _negotiated(self, _: Exchange, result: dict[str, Any], __: Found) -> None:
         if self.lifecycle.phase != "initializing":
             return
@@ -379,6 +400,7 @@ class Memory:
                 last="nextCursor" not in result,
                 outputs=exchange.revision >= "2025-06-18",
                 revision=exchange.revision,
+                over_http=exchange.over_http,
             )
 
     def _settle(self) -> None:

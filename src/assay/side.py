@@ -124,7 +124,9 @@ class Side:
         """A request of this party is no longer open."""
         ident = exchange.id
         self.open.pop(ident, None)
-        self.forget_token(exchange)
+        # Looked at here as well: most requests have no token, and every answer comes this way.
+        if exchange.token is not None:
+            self.forget_token(exchange)
         exchange.state = state
         settled = self.settled
         # Out and in again: the order is that of settling, so that the first ones are the oldest.

@@ -108,7 +108,7 @@ class Tasks:
     def _check_promised(
         self, exchange: Exchange, result: dict[str, Any], found: list[Violation], budget: Budget
     ) -> int:
-        started = self._request_of(exchange)
+        started = self.request_of(exchange)
         if started is None:
             return self._check_unknown(exchange, result, found, budget)
         definition: Definition = started.entry.result
@@ -119,7 +119,7 @@ class Tasks:
             found += faults
         return more
 
-    def _request_of(self, exchange: Exchange) -> Exchange | None:
+    def request_of(self, exchange: Exchange) -> Exchange | None:
         """The request that started the task which *exchange* asks about; None if it is not known."""
         ident = exchange.detail
         if not isinstance(ident, str):

@@ -230,6 +230,8 @@ class Exchange:
     """The cacheScope of the page before the one that it asks for, if that is known (2026-07-28)."""
     alone: bool = False
     """Whether all that is said about it, and nothing else, is heard here: over HTTP without a session (2026-07-28)."""
+    over_http: bool = False
+    """Whether it was asked over HTTP."""
     as_task: bool = False
     """Whether it asks to be run as a task, and so is answered by one."""
     state: Literal["open", "answered", "cancelled", "timed-out"] = "open"

@@ -108,6 +108,18 @@ def test_the_tables_have_every_tool() -> None:
     assert {tool for tool, _ in GOOD} == {tool for tool, _ in BAD} == set(TOOLS)
 
 
+def test_a_server_that_serves_another_client_next_forgets_the_ids_of_this_one(methods: Methods) -> None:
+    server = AssetServer(methods, revision="2025-11-25")
+    found = []
+    for forgets in (True, False, False):
+        turn = server.hear(frame_of(request(1, "ping")))
+        server.answers(turn)
+        found.append([each.rule for each in turn.verdict.violations])
+        if forgets:
+            server.forget_settled()
+    assert found == [[], [], ["protocol/id-reused"]]
+
+
 @every_revision
 def test_every_result_of_a_tool_is_what_the_revision_and_the_tool_promise(methods: Methods, revision: str) -> None:
     heard = Heard(methods, revision)

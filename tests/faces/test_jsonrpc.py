@@ -249,7 +249,7 @@ def circular() -> dict[str, Any]:
         pytest.param({"$ref": "http://127.0.0.1:1/x"}, "contract/remote-ref", id="never-fetched"),
         pytest.param({"$ref": "#"}, "contract/schema-cycle", id="in-place-cycle"),
         pytest.param(circular(), "contract/schema-size", id="a-python-cycle"),
-        pytest.param({"pattern": "(?=a)b"}, "contract/pattern", id="look-around"),
+        pytest.param({"pattern": "[^]"}, "contract/pattern", id="no-pattern"),
     ],
 )
 def test_a_schema_that_cannot_be_used_is_a_fault_and_no_exception(schema: Any, rule: str) -> None:

@@ -492,6 +492,16 @@ def test_a_reference_in_an_override_is_never_fetched(caplog: pytest.LogCaptureFi
     assert "contract/remote-ref" in the_only_line(caplog)
 
 
+def test_an_override_whose_patterns_look_around_is_not_used(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+    """Whether a text matches cannot always be told in bounded time; a message is judged wholly or not at all."""
+    file = tmp_path / "own.json"
+    file.write_bytes(orjson.dumps({"$defs": {"A": {"pattern": "(?=a)b"}}}))
+    validator = SchemaValidator(schema_override_uri=str(file))
+    validator.initialize()
+    assert bundled(validator)
+    assert "contract/pattern" in the_only_line(caplog)
+
+
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_the_official_file_as_an_override_says_what_the_bundled_schema_says(
     shared: Path, revision: str, caplog: pytest.LogCaptureFixture

@@ -193,18 +193,9 @@ def test_line_ends_of_either_kind_are_passed_on(tmp_path: Path) -> None:
 # ── lists ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def bomb(levels: int) -> dict[str, Any]:
-    """A schema whose judging takes twice as long with every level."""
-    twice = {str(level): {"allOf": [{"$ref": f"#/$defs/{level + 1}"}] * 2} for level in range(levels)}
-    return {"type": "object", "$ref": "#/$defs/0", "$defs": {**twice, str(levels): {"type": "object"}}}
-
-
 BAD_TOOLS: dict[str, tuple[dict[str, Any], str]] = {
     "no-schema": ({"name": "no-schema"}, "protocol/result"),
-    "remote": (tool("remote", outputSchema={"type": "object", "$ref": "https://example.com/x"}), "contract/remote-ref"),
-    "file": (tool("file", outputSchema={"type": "object", "$ref": "file:///etc/passwd"}), "contract/remote-ref"),
     "cycle": (tool("cycle", outputSchema={"type": "object", "$ref": "#"}), "contract/"),
-    "bomb": (tool("bomb", outputSchema=bomb(40)), "contract/"),
     "typo": (tool("typo", outputSchema={"type": "object", "properties": {"a": {"type": "strnig"}}}), "contract/"),
     "good": (tool("good"), "contract/duplicate-tool"),
 }
@@ -226,6 +217,34 @@ def test_one_bad_entry_of_a_list_is_taken_out_and_the_others_stay(tmp_path: Path
         assert len(told) == 1
         assert rule.encode() in told[0]
         assert f"assay: quarantined: {bad} (1 tool)".encode() in [line.rstrip() for line in log]
+
+
+def bomb(levels: int) -> dict[str, Any]:
+    """A schema whose judging takes twice as long with every level."""
+    twice = {str(level): {"allOf": [{"$ref": f"#/$defs/{level + 1}"}] * 2} for level in range(levels)}
+    return {"type": "object", "$ref": "#/$defs/0", "$defs": {**twice, str(levels): {"type": "object"}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "rule"),
+    [
+        ({"type": "object", "$ref": "https://example.com/x"}, "contract/remote-ref"),
+        ({"type": "object", "$ref": "file:///etc/passwd"}, "contract/remote-ref"),
+        (bomb(40), "contract/schema-cost"),
+    ],
+)
+def test_a_tool_that_cannot_be_judged_lives_and_is_reported_once(
+    tmp_path: Path, schema: dict[str, Any], rule: str
+) -> None:
+    odd = tool("odd", outputSchema=schema)
+    with enforcing(tmp_path, tools=[tool("good"), odd]) as one:
+        assert one.open() == {"tools": [tool("good"), odd]}
+        for number in (2, 3, 4):
+            assert "result" in one.ask(call(number, "odd"))
+        one.close()
+        assert one.ended() == 0
+        told = [line for line in one.log.rest() if line.startswith(b"assay: passed: server result of")]
+        assert [rule.encode() in line for line in told] == [True]
 
 
 # ── what a server asks, and says unasked ─────────────────────────────────────────────────────────────────────────────

@@ -76,6 +76,16 @@ def test_clients_that_never_end_their_session_are_all_served(tmp_path: Path) -> 
         assert statuses(service, *runs[3:]) == [404, 200], "the ping before was the last use"
 
 
+def test_a_client_that_is_refused_ends_no_session(tmp_path: Path) -> None:
+    with hosting(tmp_path, "--children", "1", "--set", "sessions=1") as service:
+        headers = opened(service)
+        bad = initialize(NEWEST)
+        del bad["params"]["clientInfo"]
+        answer = service.post(bad)
+        assert (answer.error()["code"], answer.header("mcp-session-id")) == (-32602, None)
+        assert statuses(service, headers) == [200]
+
+
 def test_a_session_with_an_open_request_is_never_ended(tmp_path: Path) -> None:
     received = tmp_path / "received"
     on = {**MUTE, "ping": [["say", ANSWER], ["good"]]}

@@ -549,7 +549,9 @@ def test_a_refusal_of_the_server_comes_with_its_status_and_headers(either: Where
     liar.script = answering(refuses)
     answer = guard.post(CALL, headers)
     assert (answer.status, answer.header("retry-after")) == (status, "3")
-    assert answer.header("www-authenticate") == 'Bearer realm="a"'
+    here = f"http://127.0.0.1:{guard.address[1]}"
+    led = f'resource_metadata="{here}/.well-known/oauth-protected-resource/mcp", ' if status == 401 else ""
+    assert answer.header("www-authenticate") == f'Bearer {led}realm="a"'
     if answer.header("content-type") == "application/json":
         assert (answer.json()["id"], answer.error()["data"]["status"]) == (7, status)
         assert answer.error()["data"]["detail"] == f"the server answered with HTTP status {status}: no"

@@ -22,6 +22,7 @@ from assay.guard.terms import Terms
 from assay.guard.watch import Watch
 from assay.limits import DEFAULT
 from assay.spec.revisions import LATEST
+from assay.verdict import Party
 
 CALL = call(7, "search", {"words": "sea"})
 ANSWER = {"content": [], "structuredContent": {"found": 1}}
@@ -124,6 +125,17 @@ def test_an_event_that_was_not_judged_is_not_known_again_as_a_message(enforcing:
     liar.script = answering(lambda _, peer: peer.events(then), "GET")
     assert b"sampling" not in guard.ask("GET", headers=headers).body
     assert b"sampling" not in guard.ask("GET", headers={**headers, "last-event-id": "5-4"}).body
+
+
+def test_an_event_whose_name_has_blanks_around_it_is_judged_as_a_message(enforcing: Where) -> None:
+    """Some clients take no notice of them: what they would read must be judged, and good answers must arrive."""
+    guard, liar = enforcing
+    headers = guard.session(REVISION)
+    named = b"event:  message \ndata: " + frame_of(result(CALL, ANSWER)) + b"\n\n"
+    liar.script = answering(lambda _, peer: peer.events(named))
+    [event] = guard.post(CALL, headers).events()
+    assert json.loads(event["data"]) == result(CALL, ANSWER)
+    assert event["event"] == "message"
 
 
 def test_a_judged_event_comes_again_only_to_who_asks_for_it_again(enforcing: Where) -> None:
@@ -500,6 +512,23 @@ def test_only_so_many_documents_are_asked_for_at_once(tmp_path: Path) -> None:
             liar.next()
         assert guard.ask("GET", path).status == 503
         liar.released.set()
+
+
+def test_without_sessions_every_request_may_have_the_same_id() -> None:
+    """The conversation of one request serves that of another client next."""
+    recorder = Recorder("http", "/mcp", Records(None))
+    watch = Watch(lambda _: None, lambda _: None, enforcing=True)
+    talks = Talks(Oversight(Terms("enforce", DEFAULT, 60.0), recorder, watch), Http(), lambda: 0.0)
+    used = set()
+    for _ in range(3):
+        talk = talks.alone(Who("anonymous", b""), "2025-11-25")
+        hear = talk.overseer.guard.conversation.hear
+        assert hear(Party.CLIENT, b'{"jsonrpc":"2.0","id":1,"method":"ping"}').violations == ()
+        assert hear(Party.SERVER, b'{"jsonrpc":"2.0","id":1,"result":{}}').violations == ()
+        talks.admit(talk)
+        talks.done(talk)
+        used.add(talk.overseer)
+    assert len(used) == 1
 
 
 def test_one_bound_for_the_events_of_all_sessions() -> None:

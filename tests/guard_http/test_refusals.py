@@ -84,7 +84,7 @@ def test_an_error_of_the_server_keeps_its_code_message_and_data(where: Where, ho
         assert answer.status == status
         assert answer.error() == ERROR
         assert answer.header("retry-after") == "5"
-        assert (answer.header("www-authenticate") or "").startswith('Bearer error="invalid_token"')
+        assert 'error="invalid_token"' in (answer.header("www-authenticate") or "")
         if mode == "audit":
             assert answer.body == ERRORS[said]
         else:

@@ -189,6 +189,7 @@ BARE = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverI
 RUNS: dict[str, Any] = {"requests": {"tools": {"call": {}}}}
 TASKING = {**BARE, "capabilities": {"tools": {}, "tasks": RUNS}}
 REF = {"type": "ref/prompt", "name": "a"}
+FORM = {"message": "?", "requestedSchema": {"type": "object", "properties": {"age": {"type": "integer"}}}}
 NOTE = notification("notifications/message", {"level": "info", "data": 1})
 CALLED = {"name": "search", "arguments": {"words": "sea"}}
 UPPER = next(iter(META)).upper()
@@ -288,7 +289,15 @@ METHODS = [
         [("a", -32600), ("a", "result"), ("b", "result")],
         on=SLOW,
     ),
-    Case("protocol/id-reused", [[call(1)], [request(1, "ping")]], [(1, "result"), (1, "result")]),
+    # The id of the list that every case begins with.
+    Case("protocol/id-reused", [[request("list", "ping")]], []),
+    Case(
+        "protocol/retry-id",
+        [[modern(1, "tools/call", **CALLED)], [modern(1, "tools/call", **CALLED, requestState="a")]],
+        [(1, "result"), (1, "result")],
+        on={"tools/call": [["result", {"resultType": "input_required", "requestState": "a"}]]},
+        revision=LATEST,
+    ),
     Case(
         "protocol/progress-token",
         [
@@ -377,7 +386,6 @@ def stateless(rule: str, *actions: Any, gets: Outcome = "result", **more: Any) -
 
 
 SUBSCRIBED = {"_meta": {"io.modelcontextprotocol/subscriptionId": "$id"}}
-LOGGED = {"level": "info", "data": 1, **SUBSCRIBED}
 ACKNOWLEDGED = notification("notifications/subscriptions/acknowledged", {"notifications": {}, **SUBSCRIBED})
 
 
@@ -394,7 +402,7 @@ def prompts(scope: str, **more: Any) -> list[Any]:
 
 
 STATELESS = [
-    subscribed("protocol/log", ACKNOWLEDGED, notification("notifications/message", LOGGED)),
+    stateless("protocol/log", ["say", NOTE], ["good"]),
     subscribed("protocol/subscription", ACKNOWLEDGED, notification("notifications/tools/list_changed", SUBSCRIBED)),
     Case(
         # The first message lists the tools, and the third shows that all goes on.
@@ -472,11 +480,18 @@ def setting_aside(rule: str, *wrong: dict[str, Any], listed: int = 2, **more: An
     )
 
 
+def reporting(rule: str, *odd: dict[str, Any], **more: Any) -> Case:
+    """A list with something *odd* between two good tools: all of them are handed on."""
+    return setting_aside(rule, *odd, listed=2 + len(odd), **more)
+
+
 def doubling(levels: int) -> dict[str, Any]:
     """A schema whose judging takes twice as long with every level."""
     twice = {str(level): {"allOf": [{"$ref": f"#/$defs/{level + 1}"}] * 2} for level in range(levels)}
     return {"$ref": "#/$defs/0", "$defs": {**twice, str(levels): {"type": "object"}}}
 
+
+STRICT = ("--set", "guard.strict=true")
 
 WIDE = {"anyOf": [{"items": {"maximum": 5}}] * 200}
 """A schema that is cheap to compile, and dear on a long list."""
@@ -489,6 +504,13 @@ CONTRACTS = [
     answering("contract/output", ["result", {"content": TEXT, "structuredContent": {"hits": "3"}}], gets="isError"),
     answering("contract/output", ["result", {"content": TEXT}], gets="isError"),
     Case(
+        "contract/elicitation",
+        [[call(1)], [result("s", {"action": "accept", "content": {"age": "ten"}})]],
+        [(1, "result")],
+        on={"tools/call": [["say", request("s", "elicitation/create", FORM)], ["good"]]},
+        capabilities={"elicitation": {}},
+    ),
+    Case(
         "contract/task-support",
         [[call(1)]],
         [(1, "result")],
@@ -499,20 +521,19 @@ CONTRACTS = [
     setting_aside("contract/duplicate-tool", tool(), listed=2),
     setting_aside("contract/schema", taking({"type": "strnig"})),
     setting_aside("contract/schema", taking({"$ref": "#/$defs/nowhere"})),
-    setting_aside("contract/remote-ref", taking({"$ref": "https://example.com/schema.json"})),
-    setting_aside("contract/remote-ref", taking({"$ref": "file:///etc/passwd"})),
-    setting_aside(
+    reporting("contract/remote-ref", taking({"$ref": "https://example.com/schema.json"})),
+    reporting("contract/remote-ref", taking({"$ref": "file:///etc/passwd"})),
+    reporting(
         "contract/unknown-dialect",
         tool("odd", inputSchema={"type": "object", "$schema": "https://example.com/mine"}),
     ),
     Case(
-        # Beyond what is compiled of one list: that waits until somebody calls it, and then it cannot be judged.
+        # Beyond what is compiled of one list: that waits until somebody calls it, and then a part of it is left out.
         "contract/pattern",
         [[request(1, "tools/list")], [call(2, "odd")]],
-        [(1, "result"), (2, -32602)],
-        tools=[tool(), taking({"pattern": "^(?=a)b", "description": "x" * 200_000})],
+        [(1, "result"), (2, "result")],
+        tools=[tool(), taking({"pattern": "a\\Z", "description": "x" * 200_000})],
         listed=2,
-        fate="refuse",
     ),
     Case(
         "contract/set-aside",
@@ -523,23 +544,34 @@ CONTRACTS = [
         # There, nothing is set aside.
         audited=False,
     ),
-    setting_aside("contract/schema-size", taking({"enum": ["x" * 300_000]})),
-    setting_aside("contract/schema-size", taking({"properties": {str(n): {} for n in range(6000)}})),
-    setting_aside("contract/schema-cost", taking(doubling(40)) | {"inputSchema": {"type": "object", **doubling(40)}}),
+    reporting("contract/schema-size", taking({"enum": ["x" * 300_000]})),
+    reporting("contract/schema-size", taking({"properties": {str(n): {} for n in range(6000)}})),
+    reporting("contract/schema-cost", taking(doubling(40)) | {"inputSchema": {"type": "object", **doubling(40)}}),
     setting_aside("contract/schema-cycle", tool("odd", inputSchema={"type": "object", "$ref": "#"})),
-    setting_aside("contract/pattern", taking({"pattern": "^(?=a)b"})),
+    reporting("contract/pattern", taking({"pattern": "[^]"})),
+    setting_aside("contract/pattern", taking({"pattern": "[^]"}), fate="quarantine", options=STRICT),
+    Case(
+        "contract/unjudged",
+        [[call(1, value=[1] * 490_000)]],
+        [(1, "result")],
+        tools=[tool(inputSchema={"type": "object", "properties": {"value": WIDE}})],
+    ),
     Case(
         "contract/unjudged",
         [[call(1, value=[1] * 490_000)]],
         [(1, -32602)],
         tools=[tool(inputSchema={"type": "object", "properties": {"value": WIDE}})],
+        fate="refuse",
+        options=STRICT,
     ),
     Case(
         "contract/header",
         [[modern(1, "tools/list")]],
         [(1, "result")],
         tools=[tool(), taking({"type": "number", "x-mcp-header": "Value"}), tool("last")],
-        listed=2,
+        # Over STDIO there are no headers.
+        listed=3,
+        fate="report",
         revision=LATEST,
     ),
 ]
@@ -589,12 +621,16 @@ UNTOLD = {
     "framing/carriage-return-1": "The same.",
     "protocol/before-initialize-0": "Without a session there is nobody to ask before a child, which is a 400 of the "
     "guard's; and a server at a URL may be one that gives out no ids.",
+    "protocol/retry-id-0": "Without sessions the ids of different clients coincide: which request is repeated is not "
+    "known.",
 }
 """Lies that cannot be told over HTTP, and why."""
 
 OVER_HTTP: dict[str, dict[str, Any]] = {
     # Its headers have to say what it says, or they are what is wrong with it.
     "protocol/unsupported-revision-0": {"revision": LATEST},
+    # Clients over HTTP leave the tool out themselves.
+    "contract/header-0": {"listed": 2},
 }
 """What is different in a case that is told over HTTP."""
 

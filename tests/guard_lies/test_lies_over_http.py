@@ -155,8 +155,8 @@ class Telling:
         for number, turn in enumerate(frames(self.case)):
             self.say(*turn)
             if len(turn) == 1:
-                # What it is answered comes with it.
-                self.until(*(ident for ident, _ in self.case.gets if json.dumps(ident) == asked(turn[0])))
+                # What it is answered comes with it; a later turn may use its id again.
+                self.until(*{ident for ident, _ in self.case.gets if json.dumps(ident) == asked(turn[0])})
             if self.case.survives:
                 self.go_on(f"sync {number}")
         self.until(*(ident for ident, _ in self.case.gets if ident is not None and self._is_awaited(ident)))

@@ -555,11 +555,18 @@ def test_a_server_over_http_that_only_knows_sessions_is_locked(tmp_path: Path) -
     assert Sessions.ended[-1] == "s1"
 
 
+NAMELESS = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Request: no"}}'
+"""What SDKs answer to a request that they take for one without a session."""
+
+
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
         pytest.param((401, "text/plain", b""), "HTTP 401: the server does not let us in", id="stranger"),
         pytest.param((404, "text/html", b"nothing"), "HTTP 404", id="not-there"),
+        pytest.param(
+            (400, "application/json", NAMELESS), "initialize was refused: -32000 Bad Request: no", id="refuses"
+        ),
         pytest.param((302, "text/html", b""), "HTTP 302", id="elsewhere"),
         pytest.param((200, "text/html", b"hello"), "no answer came", id="a-web-page"),
         pytest.param((200, "application/json", b'{"detail":"x"}'), "no answer came", id="another-api"),

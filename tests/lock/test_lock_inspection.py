@@ -1,5 +1,6 @@
 """A conversation under a lock: what is listed is held to it, page by page."""
 
+from itertools import count
 from typing import Any
 
 import pytest
@@ -28,13 +29,17 @@ def talk(mode: str = "enforce", **members: Any) -> Talk:
     return Talk(mode=mode, lock=lock(**members)).opened()
 
 
+_NUMBERS = count()
+
+
 def page(
     of: Talk, *tools: Any, cursor: str | None = None, more: str | None = None, method: str = "tools/list"
 ) -> Verdict:
     """What is concluded of a page of a list."""
-    good(of.client(request("l", method, None if cursor is None else {"cursor": cursor})))
+    ident = f"list {next(_NUMBERS)}"
+    good(of.client(request(ident, method, None if cursor is None else {"cursor": cursor})))
     member = next(kind.member for kind in KINDS if kind.method == method)
-    return of.server(result("l", {member: list(tools)} | ({} if more is None else {"nextCursor": more})))
+    return of.server(result(ident, {member: list(tools)} | ({} if more is None else {"nextCursor": more})))
 
 
 def names(verdict: Verdict) -> list[str]:

@@ -88,12 +88,6 @@ class Library:
         shelf = self._shelf
         bundle = _bundled(shelf, number)
         usable = compile_untrusted(bundle)
-        if isinstance(usable, Refusal) and usable.rule == "contract/pattern":
-            # Look-around is legal in a pattern, and these schemas are the operator's own. Steps back are limited: the
-            # worst we know, `(?=a)a*a*a*a*b` against a megabyte of `a`, took 13 s to refuse and explain.
-            usable = compile_untrusted(bundle, backtracking=True)
-            if isinstance(usable, Refusal) and usable.rule == "contract/pattern":
-                usable = Refusal(usable.rule, usable.at, "a regular expression of modest size", usable.found)
         return _as_written(usable, shelf) if isinstance(usable, Refusal) else usable
 
 

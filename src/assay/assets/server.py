@@ -119,6 +119,10 @@ class AssetServer:
         """Whether nothing is open."""
         return not self._conversation.open_requests(Party.CLIENT)
 
+    def forget_settled(self) -> None:
+        """Forget the requests that were answered: the next ones are of another client, with ids of its own."""
+        self._conversation.forget_settled()
+
     def respond(self, frame: bytes) -> Sequence[bytes]:
         """What is to be sent for *frame*, in order."""
         turn = self.hear(frame)

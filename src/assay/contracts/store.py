@@ -23,6 +23,12 @@ _PER_BYTE: Final = 25
 _MOST_PATTERNS: Final = 32
 """Patterns that count: together those of one schema take no more (`SchemaLimits.patterns`)."""
 
+_COPIES: Final = 4
+"""Times that a schema counts whose patterns may step back: it may be compiled without them, too, and they by steps."""
+
+_STEPPING_BACK: Final = (b"(?=", b"(?!", b"(?<", *(b"\\\\%d" % number for number in range(1, 10)))
+"""How such a pattern is spelt in the text of a schema."""
+
 _SCHEMAS: dict[bytes, Compiled | Refusal] = {}
 """By their text, the one that was asked for longest ago first."""
 
@@ -66,13 +72,19 @@ def let_go(text: bytes) -> None:
 
 
 def compiled(schema: Any) -> Compiled | Refusal:
-    """*schema*, admitted and compiled, or why not. The same object for the same text."""
+    """*schema*, admitted and compiled as far as it can be judged by, or why not. The same object for the same text."""
     try:
         text = orjson.dumps(schema)
     except orjson.JSONEncodeError:
         # From Python only, an integer beyond 64 bits for one: what was read from a frame can be written again.
-        return compile_untrusted(schema)
+        return compile_untrusted(schema, partly=True)
     return of_text(text, schema)
+
+
+def wholly_compiled(schema: Any) -> Compiled | Refusal:
+    """The same for those who judge by all of a schema or not at all."""
+    usable = compiled(schema)
+    return usable.left_out[0] if isinstance(usable, Compiled) and usable.left_out else usable
 
 
 def of_text(text: bytes, schema: Any = None, user: Any = None) -> Compiled | Refusal:
@@ -84,7 +96,7 @@ def of_text(text: bytes, schema: Any = None, user: Any = None) -> Compiled | Ref
     global _held  # noqa: PLW0603 - one store, one account of what it holds
     known = _SCHEMAS.pop(text, None)
     if known is None:
-        known = compile_untrusted(orjson.loads(text) if schema is None else schema)
+        known = compile_untrusted(orjson.loads(text) if schema is None else schema, partly=True)
         _held += weight(text)
     _SCHEMAS[text] = known
     if user is not None:
@@ -99,7 +111,8 @@ def of_text(text: bytes, schema: Any = None, user: Any = None) -> Compiled | Ref
 
 def weight(text: bytes) -> int:
     """The bytes that a schema may take once it is compiled."""
-    return len(text) * _PER_BYTE + min(text.count(b'"pattern'), _MOST_PATTERNS) * PATTERN_SIZE
+    once = len(text) * _PER_BYTE + min(text.count(b'"pattern'), _MOST_PATTERNS) * PATTERN_SIZE
+    return once * _COPIES if any(spelt in text for spelt in _STEPPING_BACK) else once
 
 
 def _drop(text: bytes) -> None:

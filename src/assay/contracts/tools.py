@@ -38,7 +38,7 @@ class Contract:
     """
 
     __slots__ = (
-        "__weakref__", "_keys", "_texts", "headers", "input", "name", "names", "output", "ready", "size",
+        "__weakref__", "_keys", "_texts", "_told", "headers", "input", "name", "names", "output", "ready", "size",
         "task_support", "valid_input", "valid_output",
     )  # fmt: skip
 
@@ -54,6 +54,7 @@ class Contract:
         """The arguments that the input schema names; None if it names none or takes no others: none can be mistaken."""
         self._keys: Keys | None = None
         self.ready = False
+        self._told = False
         # As text: a schema takes 25 times as much once it is read, and one that nobody calls is never compiled.
         self._texts = {"inputSchema": _text(input_schema), "outputSchema": _text(output_schema)}
         self.size = 4 * len(name) + sum(len(text) for text in self._texts.values() if isinstance(text, bytes))
@@ -67,7 +68,11 @@ class Contract:
         return cls(name, schema, _NONE)
 
     def prepare(self) -> list[tuple[str, Refusal]]:
-        """Compiles both schemas, once; gives those that cannot be used, by member."""
+        """
+        Compiles both schemas, if they are not yet; gives what of them cannot be judged by, with the member, once.
+
+        What was let go of is compiled again, and nothing is said of it a second time.
+        """
         if self.ready:
             return []
         self.ready = True
@@ -85,10 +90,11 @@ class Contract:
         if self.task_support == "required":
             # Whether a call is a task is not a matter of its arguments: a closer look is always due.
             self.valid_input = _nothing
-        refused = [(member, each) for member, each in found.items() if isinstance(each, Refusal)]
+        refused = [(member, each) for member, usable in found.items() for each in _unjudged(usable)]
         if isinstance(repeated, list):
             refused += [("inputSchema", each) for each in repeated]
-        return refused
+        told, self._told = self._told, True
+        return [] if told else refused
 
     def __del__(self) -> None:
         # Counted by hand: bytes cannot be referred to weakly.
@@ -162,12 +168,19 @@ def _read(schema: Any, text: Any) -> Any:
     return orjson.loads(text) if isinstance(text, bytes) else None
 
 
+def _unjudged(schema: Any) -> tuple[Refusal, ...]:
+    """What is not judged of a schema: all of it, or parts."""
+    if isinstance(schema, Refusal):
+        return (schema,)
+    return schema.left_out if isinstance(schema, Compiled) else ()
+
+
 def _validity(schema: Compiled | None) -> Callable[[Any], bool]:
     if schema is None:
         return _anything
-    if schema.always_affordable:
+    if schema.always_affordable and schema.is_sure:
         return schema.is_valid
-    return lambda instance: affordable(schema, instance) and schema.is_valid(instance)
+    return lambda instance: affordable(schema, instance) and schema.surely_fits(instance)
 
 
 def _anything(_: Any) -> bool:
@@ -217,30 +230,34 @@ class Tools:
         self._aside: set[str] = set()
         self._forgetful = False
 
-    def learn(self, page: list[Any], *, first: bool, last: bool, outputs: bool, revision: str) -> Iterator[Violation]:
+    def learn(
+        self, page: list[Any], *, first: bool, last: bool, outputs: bool, revision: str, over_http: bool = False
+    ) -> Iterator[Violation]:
         """
         Takes in one page of a list, and yields what is wrong with the tools on it.
 
-        *outputs* says whether the revision knows output schemas.
+        *outputs* says whether the revision knows output schemas, *over_http* how whoever asked for the list did.
         """
         if first:
             self._listed = set()
             self._overflowing = False
         here: set[str] = set()
         budget = _Budget()
-        wrong = 0
+        wrong = aside = 0
         for index, tool in enumerate(page[: self._limit + MOST_ASIDE + 1]):
             # What is no tool at all breaks the schema of the result; here it is just not learned.
             if isinstance(tool, dict) and isinstance(tool.get("name"), str):
                 for each in self._learn_one(tool, f"/result/tools/{index}", outputs, revision, here, budget):
+                    told = each if over_http else over_stdio(each)
                     wrong += 1
-                    yield each
+                    aside += told.action == "quarantine"
+                    yield told
             if wrong > MOST_ASIDE:
                 break
         if wrong > MOST_ASIDE or len(page) > self._limit + MOST_ASIDE:
             # Each is told, set aside and remembered: beyond some hundred the list is of no use to anybody.
             self._overflowing = True
-            yield too_many_aside("/result/tools", revision)
+            yield _too_many("/result/tools", revision, useless=aside > MOST_ASIDE)
         if last:
             for name in self.known.keys() - self._listed:
                 self._drop(name)
@@ -261,6 +278,7 @@ class Tools:
             )
             return
         here.add(name)
+        self._aside.discard(name)
         if name not in self.known and len(self.known) >= self._limit:
             self._overflowing = True
             yield self._one_too_many(name, at, revision)
@@ -273,7 +291,6 @@ class Tools:
             yield self._too_much(name, at, revision)
             return
         self._listed.add(name)
-        self._aside.discard(name)
         self.known[name] = contract
         self._bytes += contract.size
         if budget.allows(contract):
@@ -337,22 +354,27 @@ class Tools:
 
 
 def _unkept(expected: str, name: str, at: str, revision: str, hint: str) -> Violation:
-    """A tool that cannot be remembered: no call of it could be held to anything, so that it is set aside."""
+    """A tool that cannot be remembered: no call of it can be held to anything."""
     found = f"{orjson.dumps(name[:60]).decode()} beyond them"
-    wrong = violation("contract/unjudged", at, expected=expected, found=found, revision=revision, hint=hint)
-    return replace(wrong, action="quarantine")
+    return violation("contract/schema-size", at, expected=expected, found=found, revision=revision, hint=hint)
 
 
-def too_many_aside(at: str, revision: str) -> Violation:
-    """A list of which more entries would have to be set aside than are told one by one."""
-    return violation(
+def _too_many(at: str, revision: str, *, useless: bool) -> Violation:
+    """A list with more wrong entries than are told one by one; *useless* if as many would have to be set aside."""
+    wrong = violation(
         "contract/unjudged",
         at,
-        expected=f"at most {MOST_ASIDE} entries that have to be quarantined",
+        expected=f"at most {MOST_ASIDE} entries with something wrong",
         found="more",
         revision=revision,
         hint="Correct the named entries, and list again.",
     )
+    return replace(wrong, action="refuse") if useless else wrong
+
+
+def over_stdio(wrong: Violation) -> Violation:
+    """*wrong*, as it is for a client that sends no headers: it has no reason to leave a tool out for one."""
+    return replace(wrong, action="report") if wrong.rule == "contract/header" else wrong
 
 
 def _name(tool: Any) -> str | None:

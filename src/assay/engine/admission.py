@@ -5,12 +5,17 @@ The engine has no limits of its own, and some schemas of a kilobyte stall or cra
 neither. No I/O; nothing is fetched.
 """
 
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple, TypeVar
 
+import jsonschema_rs
+
+from assay.engine.backtracking import Backtracking
 from assay.engine.broken import allowed, found_at, found_pattern
-from assay.engine.compiled import PATTERN_SIZE, Compiled, options
+from assay.engine.compiled import PATTERN_SIZE, Compiled, Options, options
 from assay.engine.cost import Measure, check_cost
 from assay.engine.limits import Refusal, SchemaLimits
+from assay.engine.milder import Regex, left_out, regexes, strictly, without
 from assay.engine.outline import Outline, outlined
 from assay.engine.pointers import escaped
 from assay.engine.wording import name
@@ -21,30 +26,170 @@ __all__ = ["Refusal", "SchemaLimits", "admit", "compile_untrusted", "too_long"]
 def admit(schema: Any, limits: SchemaLimits = SchemaLimits()) -> Refusal | None:  # noqa: B008 - it is frozen
     """Why *schema* is not to be compiled, or None. Patterns and the metaschema are left to `compile_untrusted`."""
     surveyed = _surveyed(schema, limits)
-    return surveyed if isinstance(surveyed, Refusal) else None
+    if isinstance(surveyed, Refusal):
+        return surveyed
+    return next(iter(left_out(surveyed.outline)), None)
 
 
 def compile_untrusted(
     schema: Any,
     *,
     formats: bool = False,
-    backtracking: bool = False,
+    partly: bool = False,
     limits: SchemaLimits = SchemaLimits(),  # noqa: B008 - it is frozen
 ) -> Compiled | Refusal:
     """
     *schema* made ready to judge by, or why it is not. Raises nothing, whatever *schema* is.
 
-    *backtracking* allows patterns with look-around and back-references; only for servers the operator trusts, since
-    the engine for those is not linear.
+    With *partly* what cannot be judged by is left out: a reference to another document, a pattern that no engine
+    takes. `Compiled.left_out` has it. What is left refuses nothing that the whole would accept.
     """
     surveyed = _surveyed(schema, limits)
     if isinstance(surveyed, Refusal):
         return surveyed
+    foreign = left_out(surveyed.outline)
+    if not foreign:
+        # Nearly every schema is settled here.
+        usable = _compiled(surveyed, options(formats=formats, pattern_size=surveyed.pattern_size(limits)))
+        if not isinstance(usable, Refusal) or usable.rule != "contract/pattern":
+            return usable
+    elif not partly:
+        return foreign[0]
+    return _sorted_out(surveyed, foreign, formats, partly, limits)
+
+
+class _Survey(NamedTuple):
+    """What there is to a schema, and what it costs to judge by."""
+
+    outline: Outline
+    measure: Measure
+
+    def pattern_size(self, limits: SchemaLimits) -> int:
+        """The bytes that each compiled regular expression may take."""
+        return min(PATTERN_SIZE, limits.patterns // max(1, sum(1 for _ in regexes(self.outline))))
+
+
+def _sorted_out(
+    surveyed: _Survey, foreign: list[Refusal], formats: bool, partly: bool, limits: SchemaLimits
+) -> Compiled | Refusal:
+    """A schema of which some patterns are not linear, or no patterns at all, or some references lead elsewhere."""
+    outline = surveyed.outline
+    patterns = _Patterns(outline, surveyed.pattern_size(limits), limits)
+    useless = {text for text, kind in patterns.kinds.items() if kind is None}
+    refused = foreign + [_no_pattern(regex) for regex in regexes(outline) if regex.text in useless]
+    if refused and not partly:
+        return refused[0]
+    stepping = patterns.stepping()
+    settings = patterns.settings(formats=formats, backtracking=bool(stepping))
+    if refused or patterns.instead:
+        usable = _less(outline, _Less(useless, patterns.instead, settings, limits))
+    else:
+        usable = _compiled(surveyed, settings)
+    if not isinstance(usable, Refusal):
+        usable.left_out = tuple(refused)
+        if stepping:
+            # Made when a text cannot be decided, since most always can.
+            less = _Less({*useless, *stepping}, patterns.instead, patterns.settings(formats=formats), limits)
+            document = outline.document
+            usable.steps_back(list(stepping.values()), lambda: _again(document, less))
+    return usable
+
+
+class _Less(NamedTuple):
+    """What is left out of a schema, what is spelt otherwise, and how the rest is compiled."""
+
+    patterns: Collection[str]
+    instead: Mapping[str, str]
+    settings: Options
+    limits: SchemaLimits
+
+
+def _less(outline: Outline, less: _Less) -> Compiled | Refusal:
+    """The schema without what is left out, compiled."""
+    schema = without(outline, less.patterns, less.instead)
+    if schema is None:
+        expected = "a schema that can be judged without what is not judged by"
+        return Refusal("contract/schema-cost", "", expected, "a reference into it")
+    surveyed = _surveyed(schema, less.limits)
+    return surveyed if isinstance(surveyed, Refusal) else _compiled(surveyed, less.settings)
+
+
+def _again(schema: Any, less: _Less) -> Compiled | Refusal:
+    """The same, of a schema that was admitted before: its outline takes more room than it is worth keeping."""
+    surveyed = _surveyed(schema, less.limits)
+    return surveyed if isinstance(surveyed, Refusal) else _less(surveyed.outline, less)
+
+
+_SMALL = 64 << 10
+"""Bytes of an ordinary pattern, compiled: those of Pydantic and zod take less, but for a few with large repeats."""
+
+
+class _Patterns:
+    """The regular expressions of a schema, of which some are none, or not linear, or large."""
+
+    __slots__ = ("_draft", "_each", "_size", "instead", "kinds")
+
+    kinds: dict[str, Backtracking | bool | None]
+    """What each is: one that may step back; True if it is linear, None if it is none, or too large."""
+    instead: dict[str, str]
+    """How some of them are spelt for the engine."""
+
+    def __init__(self, outline: Outline, each: int, limits: SchemaLimits) -> None:
+        self._draft = outline.draft.uri
+        self._each = each
+        texts = {regex.text for regex in regexes(outline)}
+        large = sum(not self._compiles(text, options(formats=False, pattern_size=_SMALL)) for text in texts)
+        # What the small ones leave is for the large ones: together they take no more than they may.
+        rest = (limits.patterns - _SMALL * (len(texts) - large)) // max(1, large)
+        self._size = max(min(PATTERN_SIZE, rest), each)
+        self.kinds = {text: self._kind(text) for text in texts}
+        names = {regex.text for regex in regexes(outline) if regex.keyword != "pattern"}
+        self.instead = {text: strictly(text) for text, kind in self.kinds.items() if kind is None and text not in names}
+        self.instead = {text: spelt for text, spelt in self.instead.items() if text != spelt and self._kind(spelt)}
+        self.kinds |= {text: self._kind(spelt) for text, spelt in self.instead.items()}
+
+    def stepping(self) -> dict[str, Backtracking]:
+        """Those that may step back."""
+        return {text: kind for text, kind in self.kinds.items() if isinstance(kind, Backtracking)}
+
+    def settings(self, *, formats: bool = False, backtracking: bool = False) -> Options:
+        """How a schema with them is compiled."""
+        return options(formats=formats, backtracking=backtracking, pattern_size=self._size, automaton_size=self._each)
+
+    def _kind(self, text: str) -> Backtracking | bool | None:
+        if self._compiles(text, self.settings()):
+            return True
+        if not self._compiles(text, self.settings(backtracking=True)):
+            return None
+        stepping = _made(lambda: Backtracking(text, self._size))
+        return None if isinstance(stepping, Refusal) else stepping
+
+    def _compiles(self, text: str, settings: Options) -> bool:
+        # Up to draft 7 the metaschema has the engine look at patterns more closely, so that the draft matters.
+        alone = {"$schema": self._draft, "pattern": text}
+        return not isinstance(_made(lambda: jsonschema_rs.validator_for(alone, **settings)), Refusal)
+
+
+def _no_pattern(regex: Regex) -> Refusal:
+    return Refusal(
+        "contract/pattern", regex.at, "a regular expression that can be judged by", found_pattern(regex.text)
+    )
+
+
+def _compiled(surveyed: _Survey, settings: Options) -> Compiled | Refusal:
     outline, measure = surveyed
-    size = min(PATTERN_SIZE, limits.patterns // max(1, _patterns(outline)))
+    return _made(
+        lambda: Compiled(outline.document, "#", outline.draft, settings, width=measure.width, effort=measure.effort)
+    )
+
+
+_Made = TypeVar("_Made")
+
+
+def _made(make: Callable[[], _Made]) -> _Made | Refusal:
+    """What the engine makes, or what it raised in place of it."""
     try:
-        settings = options(formats=formats, backtracking=backtracking, pattern_size=size)
-        return Compiled(schema, "#", outline.draft, settings, width=measure.width, effort=measure.effort)
+        return make()
     except Exception as error:
         return _refused(error)
     except BaseException as error:
@@ -54,31 +199,21 @@ def compile_untrusted(
         return Refusal("contract/schema", "", "a schema the engine can compile", "one that makes it panic")
 
 
-def _patterns(outline: Outline) -> int:
-    """How many regular expressions the engine will compile."""
-    schemas = [place.schema for place in outline.order if isinstance(place.schema, dict)]
-    return sum(("pattern" in schema) + _width(schema.get("patternProperties")) for schema in schemas)
-
-
-def _width(value: Any) -> int:
-    return len(value) if isinstance(value, dict) else 0
-
-
 def _refused(error: Exception) -> Refusal:
     """What the engine raised, as a refusal: where it points to, in our words and with few of the schema's."""
     path = list(getattr(error, "instance_path", None) or [])
     at = "".join(f"/{escaped(str(step))}" for step in path)
     has = found_at(path, getattr(error, "instance", None))
     if getattr(getattr(error, "kind", None), "format", "") == "regex":
-        expected = "a regular expression without look-around or back-references, and of modest size"
-        return Refusal("contract/pattern", at, expected, found_pattern(getattr(error, "instance", None)))
+        found = found_pattern(getattr(error, "instance", None))
+        return Refusal("contract/pattern", at, "a regular expression of modest size", found)
     if path:
         return Refusal("contract/schema", at, allowed(path) or f"what the draft allows for {name(str(path[-1]))}", has)
     first = str(getattr(error, "message", "") or error).partition("\n")[0]
     return Refusal("contract/schema", at, "a schema that its draft allows", first[:80] or type(error).__name__)
 
 
-def _surveyed(schema: Any, limits: SchemaLimits) -> tuple[Outline, Measure] | Refusal:
+def _surveyed(schema: Any, limits: SchemaLimits) -> _Survey | Refusal:
     """What there is to *schema*, and what it costs to judge by; or why it is not to be compiled."""
     length = _measured(schema, limits)
     if isinstance(length, Refusal):
@@ -87,7 +222,7 @@ def _surveyed(schema: Any, limits: SchemaLimits) -> tuple[Outline, Measure] | Re
     if isinstance(outline, Refusal):
         return outline
     measure = check_cost(outline, limits, length)
-    return measure if isinstance(measure, Refusal) else (outline, measure)
+    return measure if isinstance(measure, Refusal) else _Survey(outline, measure)
 
 
 def _measured(schema: Any, limits: SchemaLimits) -> int | Refusal:

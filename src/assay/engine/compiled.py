@@ -1,6 +1,6 @@
 """Schemas made ready to judge by: one call into the engine to judge, our own bounded explainer to say why not."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
@@ -11,16 +11,16 @@ from assay.engine.fault import Fault, Faults
 from assay.engine.formats import FORMATS
 from assay.engine.outline import UNNAMED, joined
 from assay.engine.pointers import from_fragment
+from assay.engine.prices import STEPPING_BACK
+from assay.engine.wording import shown
 
 if TYPE_CHECKING:
+    from assay.engine.backtracking import Backtracking
     from assay.engine.judges import Judges
+    from assay.engine.limits import Refusal
 
 PATTERN_SIZE = 1 << 20
 """Bytes one compiled regular expression may take: ``^.{0,1000}$`` needs just that."""
-
-BACKTRACKS = 1_000
-"""Steps back the other engine may take, for operators who allow it. The limit holds for each place a match may start
-at, not for the whole: ``(?=a)a*a*a*a*b`` on 100 kB takes 0.2 s with this one, 2 s with ten times as many."""
 
 Options = dict[str, Any]
 """What every validator of one schema is made with."""
@@ -34,9 +34,14 @@ class Compiled:
     exactly when `is_valid` says no.
     """
 
-    __slots__ = ("_judges", "_options", "always_affordable", "at", "dialect", "effort", "is_valid", "schema", "width")
+    __slots__ = (
+        "_doubts", "_judges", "_options", "always_affordable", "at", "dialect", "effort", "fits", "is_valid",
+        "left_out", "schema", "width",
+    )  # fmt: skip
 
     is_valid: Callable[[Any], bool]
+    fits: Callable[[Any], bool]
+    """The engine's own method, whatever patterns there are. `judging` says whether its word counts."""
     schema: Schema
     """The whole document."""
     at: str
@@ -47,6 +52,8 @@ class Compiled:
     """The most steps of the engine that any one value of an instance can take; 1 for schemas we trust."""
     always_affordable: bool
     """Whether no message that is not large can cost too much: then `Budget.affords` need not be asked."""
+    left_out: "tuple[Refusal, ...]"
+    """What of the schema is not judged by, because nobody could."""
     effort: int
     """What admission took, in entries looked at (about 0.2 µs each): for whoever has to account for it."""
 
@@ -62,7 +69,34 @@ class Compiled:
         self.width = width
         self.always_affordable = is_narrow(width)
         self.effort = effort
-        self.is_valid = _validator(schema, at, draft, options).is_valid
+        self.is_valid = self.fits = _validator(schema, at, draft, options).is_valid
+        self.left_out = ()
+        self._doubts: _Doubts | None = None
+
+    def steps_back(self, patterns: "Sequence[Backtracking]", less: "Callable[[], Compiled | Refusal]") -> None:
+        """Says which patterns may step back, and what makes the same schema without them."""
+        self._doubts = _Doubts(self.fits, patterns, max(1, self.width // STEPPING_BACK), less)
+        self.is_valid = self._doubts.is_valid
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether every instance can be judged by all of it."""
+        return self._doubts is None
+
+    def surely_fits(self, instance: Any) -> bool:
+        """Whether *instance* can be judged by all of it, and fits."""
+        return self.judging(instance, Budget(b"", 1))[0] is self and self.fits(instance)
+
+    def judging(self, instance: Any, budget: Budget) -> "tuple[Compiled | None, str | None]":
+        """
+        What *instance* can be judged by within *budget*, None for nothing; and the pattern for which it is not self.
+
+        It is the schema itself, unless a text cannot be matched in bounded time with a pattern that may step back.
+        """
+        if self._doubts is None:
+            return self, None
+        pattern = self._doubts.undecided(instance, budget)
+        return (self, None) if pattern is None else (self._doubts.milder(), pattern)
 
     def faults(self, instance: Any, *, at: str = "", most: int = 20) -> Faults:
         """
@@ -72,14 +106,21 @@ class Compiled:
         """
         if not affordable(self, instance):
             return self.too_dear(at)
-        if self.is_valid(instance):
+        budget = Budget(b"", most)
+        by, _ = self.judging(instance, budget)
+        if by is None or by.fits(instance):
             return Faults(())
-        return self.explained(instance, Budget(b"", most), at=at)
+        return by.explained(instance, budget, at=at)
 
     def too_dear(self, at: str) -> Faults:
         """The fault of an instance that would take too long to judge, and was not looked at."""
         wanted = "a value that can be judged in bounded time"
         return Faults((Fault(at, "cost", wanted, "one that is too large for its schema", self.at or "#"),))
+
+    def undecided(self, pattern: str, at: str) -> Fault:
+        """The fault of an instance that was judged without *pattern*."""
+        wanted = f"texts that can be matched in bounded time with {shown(pattern)}"
+        return Fault(at, "cost", wanted, "one that takes too long, so that it is judged without", self.at or "#")
 
     def explained(self, instance: Any, budget: Budget, *, at: str = "") -> Faults:
         """The faults of *instance*, which is known not to fit: at least one, as good as what is left can tell."""
@@ -95,7 +136,47 @@ class Compiled:
         return faults
 
 
-def compile_schema(schema: Schema, *, at: str = "#", formats: bool = False, backtracking: bool = False) -> Compiled:
+class _Doubts:
+    """A schema with patterns that may step back, by which a text is not always decided. Apart, to make no circle."""
+
+    __slots__ = ("_fits", "_less", "_milder", "_patterns", "_times")
+
+    def __init__(
+        self,
+        fits: Callable[[Any], bool],
+        patterns: "Sequence[Backtracking]",
+        times: int,
+        less: "Callable[[], Compiled | Refusal]",
+    ) -> None:
+        self._fits = fits
+        self._patterns = patterns
+        self._times = times
+        self._less: Callable[[], Compiled | Refusal] | None = less
+        self._milder: Compiled | None = None
+
+    def undecided(self, instance: Any, budget: Budget) -> str | None:
+        """The pattern that a text of *instance* cannot be decided by within *budget*, which is drawn from."""
+        from assay.engine.backtracking import undecided  # noqa: PLC0415 - few schemas have such patterns
+
+        pattern, budget.steps = undecided(self._patterns, instance, self._times, budget.steps)
+        return None if pattern is None else pattern.pattern
+
+    def milder(self) -> Compiled | None:
+        """The schema without those patterns, compiled once; None if there is none that could be."""
+        if self._less is not None:
+            less, self._less = self._less(), None
+            self._milder = less if isinstance(less, Compiled) else None
+        return self._milder
+
+    def is_valid(self, instance: Any) -> bool:
+        """Whether *instance* fits, as far as that can be told in bounded time."""
+        if self.undecided(instance, Budget(b"", 1)) is None:
+            return self._fits(instance)
+        milder = self.milder()
+        return milder is None or milder.is_valid(instance)
+
+
+def compile_schema(schema: Schema, *, at: str = "#", formats: bool = False) -> Compiled:
     """
     *schema* made ready, or the part of it *at* points to, with the whole document to resolve references in.
 
@@ -104,18 +185,25 @@ def compile_schema(schema: Schema, *, at: str = "#", formats: bool = False, back
     draft = draft_of(schema)
     if draft is None:
         raise ValueError("the schema names a dialect we do not know")
-    return Compiled(schema, at, draft, options(formats=formats, backtracking=backtracking))
+    return Compiled(schema, at, draft, options(formats=formats))
 
 
-def options(*, formats: bool, backtracking: bool, pattern_size: int = PATTERN_SIZE) -> Options:
-    """How validators are made: never fetching, `format` asserted or not whatever the draft, patterns bounded."""
+def options(
+    *, formats: bool, backtracking: bool = False, pattern_size: int = PATTERN_SIZE, automaton_size: int | None = None
+) -> Options:
+    """
+    How validators are made: never fetching, `format` asserted or not whatever the draft, patterns bounded.
+
+    *automaton_size* is for what is made of a pattern while it is matched, if that is not the same.
+    """
     patterns: jsonschema_rs.RegexOptions | jsonschema_rs.FancyRegexOptions
+    sizes = (pattern_size, automaton_size or pattern_size)
     if backtracking:
-        patterns = jsonschema_rs.FancyRegexOptions(
-            backtrack_limit=BACKTRACKS, size_limit=pattern_size, dfa_size_limit=pattern_size
-        )
+        from assay.engine.backtracking import stepping_back  # noqa: PLC0415 - few schemas have such patterns
+
+        patterns = stepping_back(*sizes)
     else:
-        patterns = jsonschema_rs.RegexOptions(size_limit=pattern_size, dfa_size_limit=pattern_size)
+        patterns = jsonschema_rs.RegexOptions(size_limit=sizes[0], dfa_size_limit=sizes[1])
     known = {"formats": dict(FORMATS)} if formats else {}
     return {"offline": True, "validate_formats": formats, "pattern_options": patterns, **known}
 

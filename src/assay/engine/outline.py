@@ -95,8 +95,9 @@ class Outline:
 
 def outlined(document: Any, most: int | None = None, entry: str = "") -> Outline | Refusal:
     """
-    The outline of *document*, or the first reason there is none: no schema, a foreign or dangling reference, a dialect
-    we do not know, more than *most* places, or a name given twice. *entry* is a pointer that counts as referred to.
+    The outline of *document*, or the first reason there is none: no schema, a dangling reference, a dialect we do not
+    know, more than *most* places, or a name given twice. *entry* is a pointer that counts as referred to. References
+    to other documents lead nowhere.
     """
     draft = draft_of(document)
     if draft is None:
@@ -187,7 +188,9 @@ def _follow(outline: Outline, most: int | None) -> Refusal | None:
             pointer = outline.target(place, reference)
             if pointer is not None and pointer in outline.places:
                 continue
-            refusal = _refuse_reference(outline, place, reference, pointer, f"{place.at}/{keyword}")
+            if outline.is_remote(place, reference):
+                continue
+            refusal = _refuse_reference(outline, reference, pointer, f"{place.at}/{keyword}")
             if refusal is not None or pointer is None:
                 return refusal
             refusal = _add(outline, pointer, looked_up(outline.document, pointer), _base_above(outline, pointer), most)
@@ -196,11 +199,9 @@ def _follow(outline: Outline, most: int | None) -> Refusal | None:
     return None
 
 
-def _refuse_reference(outline: Outline, place: Place, reference: str, pointer: str | None, at: str) -> Refusal | None:
+def _refuse_reference(outline: Outline, reference: str, pointer: str | None, at: str) -> Refusal | None:
     """Why we do not follow *reference* to *pointer*, which is no place yet."""
     shown = reference[:60]
-    if outline.is_remote(place, reference):
-        return Refusal("contract/remote-ref", at, "a reference inside the schema", shown)
     if pointer is None or looked_up(outline.document, pointer) is NOWHERE:
         return Refusal("contract/schema", at, "a reference to something that is there", shown)
     if _passes_a_name(outline, pointer):

@@ -5,8 +5,9 @@ The path cost counts subschemas; this is for the width, where it matters that so
 others do. A string is counted for each 64 characters, so what is here for strings is for so many.
 """
 
-from collections.abc import Mapping
-from typing import Any
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 UNIQUE = 12
 """What `uniqueItems` takes for each value inside an array, at any depth: 40 to 140 ns."""
@@ -15,8 +16,10 @@ _MATCH = 12
 """Matching a pattern as an automaton does: 64 ns for a few characters, 200 ns for 64."""
 _THREAD = 37
 """Each state that is alive where a pattern has no automaton of modest size: 7 ns a character."""
-_MANY_STATES = 32
+MANY_STATES = 32
 """States below which a pattern is taken to have an automaton. Ours: `[ab]*a[ab]{50}c` has none within 1 MiB."""
+STEPPING_BACK = 60
+"""Matching with steps back, where it takes few: those that take more are counted when it is known on which text."""
 _LOOK_UP = 4
 """What `required` takes for each property that is there: 17 to 90 ns; the first that is not ends it."""
 _NODE = 14
@@ -65,23 +68,30 @@ def states(pattern: str) -> int:
     text, only those that different ways of having matched what comes before can be at: ``^.{1,1000}$`` has one.
     """
     pieces, plain = _pieces(pattern)
-    if not (plain and pattern.startswith("^")):
-        return min(sum(size * _copies(least, most) for size, least, most in pieces), _MOST)
-    alive, ways = 0, 1
+    return alive(pieces, plain=plain and pattern.startswith("^"))
+
+
+def alive(pieces: "Sequence[Piece]", *, plain: bool) -> int:
+    """How many states of *pieces* may be alive at once; *plain* for a sequence that can begin in one place only."""
+    if not plain:
+        return min(sum(size * _copies(least, most) for size, least, most in pieces), UNBOUNDED)
+    count, ways = 0, 1
     for size, least, most in pieces:
-        alive += min(size * _copies(least, most), ways)
-        ways = min(ways * (most - least + 1), _MOST) if most < _MOST else _MOST
-    return min(alive, _MOST)
+        count += min(size * _copies(least, most), ways)
+        ways = min(ways * (most - least + 1), UNBOUNDED) if most < UNBOUNDED else UNBOUNDED
+    return min(count, UNBOUNDED)
 
 
-_MOST = 1 << 20
-_Piece = tuple[int, int, int]
-"""Atoms, and at least and at most how many times; `_MOST` for any number."""
+UNBOUNDED = 1 << 20
+"""What stands for any number of times."""
+
+Piece = tuple[int, int, int]
+"""Atoms, and at least and at most how many times; `UNBOUNDED` for any number."""
 
 
-def _pieces(pattern: str) -> tuple[list[_Piece], bool]:
+def _pieces(pattern: str) -> tuple[list[Piece], bool]:
     """The pieces of *pattern*, a group as one of them; and whether there are no groups and no alternatives."""
-    levels: list[list[_Piece]] = [[]]
+    levels: list[list[Piece]] = [[]]
     plain, at = True, 0
     while at < len(pattern):
         char = pattern[at]
@@ -94,19 +104,19 @@ def _pieces(pattern: str) -> tuple[list[_Piece], bool]:
             continue
         size = 1
         if char == ")" and len(levels) > 1:
-            size = min(sum(one * _copies(least, most) for one, least, most in levels.pop()), _MOST)
-        at = _after_atom(pattern, at)
-        least, most, at = _repeated(pattern, at)
+            size = min(sum(one * _copies(least, most) for one, least, most in levels.pop()), UNBOUNDED)
+        at = after_atom(pattern, at)
+        least, most, at = repeated(pattern, at)
         levels[-1].append((size, least, most))
     return [piece for level in levels for piece in level], plain
 
 
 def _copies(least: int, most: int) -> int:
     """How many copies of an atom are made: one that may come any number of times has a loop at its last."""
-    return most if most < _MOST else max(least, 1)
+    return most if most < UNBOUNDED else max(least, 1)
 
 
-def _after_atom(pattern: str, at: int) -> int:
+def after_atom(pattern: str, at: int) -> int:
     if pattern[at] == "\\":
         braces = pattern[at + 1 : at + 2] in ("p", "P", "x", "u", "U") and pattern[at + 2 : at + 3] == "{"
         end = pattern.find("}", at) if braces else at + 1
@@ -120,7 +130,7 @@ def _after_atom(pattern: str, at: int) -> int:
     return at + 1
 
 
-def _repeated(pattern: str, at: int) -> tuple[int, int, int]:
+def repeated(pattern: str, at: int) -> tuple[int, int, int]:
     """How often at least and at most the atom before *at* comes, and where what follows it begins."""
     least, most = 1, 1
     while at < len(pattern) and pattern[at] in "*+?{":
@@ -130,23 +140,35 @@ def _repeated(pattern: str, at: int) -> tuple[int, int, int]:
             if end < 0 or not _is_count(low) or not (high == "" or _is_count(high)):
                 break
             least *= int(low)
-            most *= int(high) if high else (max(int(low), 1) if not comma else _MOST)
+            most *= int(high) if high else (max(int(low), 1) if not comma else UNBOUNDED)
             at = end
         elif pattern[at] == "?":
             least = 0
         else:
-            least, most = (0 if pattern[at] == "*" else least), _MOST
+            least, most = (0 if pattern[at] == "*" else least), UNBOUNDED
         at += 1
-    return least, min(most, _MOST), at
+    return least, min(most, UNBOUNDED), at
 
 
 def _is_count(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) < 8
 
 
+def may_step_back(pattern: str) -> bool:
+    """Whether *pattern* looks like one with look-around or back-references; those within brackets look so, too."""
+    return _LOOKING.search(pattern) is not None
+
+
+_LOOKING: Final = re.compile(r"\(\?<?[=!]|\\[1-9k]")
+
+
 def _pattern(pattern: Any) -> int:
-    alive = states(pattern) if isinstance(pattern, str) else 0
-    return _MATCH + (_THREAD * alive if alive >= _MANY_STATES else 0)
+    if not isinstance(pattern, str):
+        return _MATCH
+    if may_step_back(pattern):
+        return STEPPING_BACK
+    many = states(pattern)
+    return _MATCH + (_THREAD * many if many >= MANY_STATES else 0)
 
 
 def _multiple(value: Any) -> int:

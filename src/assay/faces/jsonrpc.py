@@ -10,7 +10,7 @@ from itertools import count
 from typing import Any, NamedTuple, TypedDict
 
 from assay import render
-from assay.contracts.store import compiled
+from assay.contracts.store import wholly_compiled
 from assay.engine.admission import Refusal
 from assay.errors import CanonicalError
 from assay.faces import values
@@ -81,7 +81,7 @@ class JsonRpc:
     @staticmethod
     def validate_tool_params(tool: str, schema: Any, arguments: Any) -> Report:
         """*arguments* against a tool's schema, by the full JSON Schema engine; neither of them is trusted."""
-        usable = compiled(schema)
+        usable = wholly_compiled(schema)
         if isinstance(usable, Refusal):
             wrong = f"{tool}: the schema cannot be used: expected {usable.expected}, found {usable.found}"
             return _found([f"{wrong} [{usable.rule}]"])

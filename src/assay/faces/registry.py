@@ -10,7 +10,7 @@ from os.path import basename, isfile, join
 from typing import Any, Literal, NamedTuple
 
 from assay.contracts.assets import TOOLS
-from assay.contracts.store import compiled
+from assay.contracts.store import wholly_compiled
 from assay.engine.admission import Refusal
 from assay.engine.compiled import Compiled
 from assay.engine.fingerprint import fingerprint
@@ -67,7 +67,7 @@ class RecordSchema:
             raise ValidationError(found, more)
 
     def _usable(self, schema: Any) -> Compiled:
-        usable = compiled(schema)
+        usable = wholly_compiled(schema)
         if isinstance(usable, Refusal):
             where = f"{self._direction} of {self._tool}: {usable.at}"
             raise ValueError(f"{where}: expected {usable.expected}, found {usable.found} [{usable.rule}]")

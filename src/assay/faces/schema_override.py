@@ -38,6 +38,9 @@ class Override:
         whole = compile_untrusted(self._all_at_once(), limits=_OVERRIDE)
         if isinstance(whole, Refusal):
             raise ValueError(f"{whole.at}: expected {whole.expected}, found {whole.found} [{whole.rule}]")
+        if not whole.is_sure:
+            # By a definition of the protocol every message is judged, wholly or not at all.
+            raise ValueError("expected patterns without look-around and back-references [contract/pattern]")
         self.methods = _methods_of(definitions)
 
     def _all_at_once(self) -> dict[str, Any]:

@@ -70,6 +70,10 @@ class Remap(Generic[Owner]):
         """Those who have a request open, each once."""
         return list(dict.fromkeys(each.owner for each in self._open.values()))
 
+    def known(self) -> Iterator[Owner]:
+        """Those who have a request that is open, or one that somebody waited for lately."""
+        return (each.owner for table in (self._open, self._late) for each in table.values())
+
     # ── from a client ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def ask(self, owner: Owner, frame: bytes) -> tuple[int, bytes]:

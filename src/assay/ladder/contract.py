@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-from assay.contracts.tools import Contract, concerns, refused
+from assay.contracts.tools import Contract, concerns, over_stdio, refused
 from assay.engine.budget import Budget
 from assay.engine.compiled import Compiled
-from assay.engine.fault import Faults
+from assay.engine.fault import Fault, Faults
 from assay.engine.pointers import looked_up
 from assay.engine.wording import shown
 from assay.ladder import syntax
@@ -24,13 +24,14 @@ def keeps_output(contract: Contract, result: dict[str, Any]) -> bool:
     return "structuredContent" in result and contract.valid_output(result["structuredContent"])
 
 
-def check_usable(contract: Contract, revision: str) -> list[Violation]:
+def check_usable(contract: Contract, revision: str, *, over_http: bool) -> list[Violation]:
     """Compiles a contract that has not been compiled yet; what of it cannot be used."""
-    return [
+    found = [
         refused(refusal, "/params/name", revision, detail=f"{member} of {contract.name}")
         for member, refusal in contract.prepare()
         if concerns(refusal, revision)
     ]
+    return found if over_http else [over_stdio(each) for each in found]
 
 
 def check_input(
@@ -84,15 +85,24 @@ def _checked(
 ) -> tuple[list[Violation], int]:
     if schema is None:
         return [], 0
-    if not budget.affords(schema, instance):
-        faults = schema.too_dear(at)
-    elif schema.is_valid(instance):
-        return [], 0
-    else:
-        faults = schema.explained(instance, budget, at=at)
     member = "inputSchema" if rule == "contract/input" else "outputSchema"
-    told = _violations(rule, faults, (instance, at), f"{member} of {tool[:60]}", revision)
-    return list(told), faults.more
+    faults, unjudged = _faults(schema, instance, at, budget)
+    listed = [*faults.listed, *unjudged]
+    found = list(
+        _violations(rule, Faults(tuple(listed), faults.more), (instance, at), f"{member} of {tool[:60]}", revision)
+    )
+    return found, faults.more
+
+
+def _faults(schema: Compiled, instance: Any, at: str, budget: Budget) -> tuple[Faults, tuple[Fault, ...]]:
+    """What is wrong with *instance*, and what of it was not judged."""
+    if not budget.affords(schema, instance):
+        return schema.too_dear(at), ()
+    judging, pattern = schema.judging(instance, budget)
+    unjudged = () if pattern is None else (schema.undecided(pattern, at),)
+    if judging is None or judging.fits(instance):
+        return Faults(()), unjudged
+    return judging.explained(instance, budget, at=at), unjudged
 
 
 def _violations(

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from assay.rules.rule import BASIC, HTTP, OURS, QUARANTINE, REFUSE, REPORT, TASKS, TOOLS, Row
+from assay.rules.rule import BASIC, ELICITATION, HTTP, OURS, QUARANTINE, REFUSE, REPORT, TASKS, TOOLS, Row
 
 ROWS: Final[tuple[Row, ...]] = (
     (
@@ -34,6 +34,17 @@ ROWS: Final[tuple[Row, ...]] = (
         REFUSE,
         "UPSTREAM_INVALID",
         '{"content":[]} from a tool that has an outputSchema',
+    ),
+    (
+        "contract/elicitation",
+        "Content that a user has accepted keeps to the requestedSchema of the elicitation.",
+        "The server asked for these members and types, and may fail on others.",
+        ELICITATION,
+        "Check the form before it is sent: required members, types, bounds, and the values of a choice.",
+        REPORT,
+        "INVALID_PARAMS",
+        '{"action":"accept","content":{"age":"ten"}} where age is an integer',
+        REFUSE,
     ),
     (
         "contract/task-support",
@@ -89,52 +100,57 @@ ROWS: Final[tuple[Row, ...]] = (
     (
         "contract/remote-ref",
         "A tool's schema refers only to itself.",
-        "A reference that is fetched lets a server make its clients call any address.",
+        "A reference that is fetched lets a server make its clients call any address, so that it is not judged by.",
         f"{OURS}; {TOOLS}",
         "Put what is referred to into $defs.",
-        QUARANTINE,
+        REPORT,
         "UPSTREAM_INVALID",
         '{"$ref":"https://example.com/schema.json"}',
+        QUARANTINE,
     ),
     (
         "contract/unknown-dialect",
         "A $schema names a draft of JSON Schema: 4, 6, 7, 2019-09 or 2020-12.",
-        "The keywords of another dialect are not known, so nobody could be held to the contract.",
+        "The keywords of another dialect are not known, so nobody is held to that schema.",
         BASIC,
         "Name a standard draft, or leave $schema out for 2020-12.",
-        QUARANTINE,
+        REPORT,
         "UPSTREAM_INVALID",
         '{"$schema":"https://example.com/mine"}',
+        QUARANTINE,
     ),
     (
         "contract/schema-size",
         "A tool's schema has at most 256 KiB, 64 levels and 5,000 subschemas.",
-        "It is compiled when it is listed; the time that takes must be bounded.",
+        "It is compiled when it is listed; the time that takes must be bounded. A larger one is not judged by.",
         OURS,
         "Split the tool, or loosen the schema.",
-        QUARANTINE,
+        REPORT,
         "UPSTREAM_INVALID",
         "a schema of a megabyte",
+        QUARANTINE,
     ),
     (
         "contract/unjudged",
         "Arguments and structured content can be judged by the tool's schema in bounded time.",
-        "Some schemas look at each value thousands of times: on a large message that would take minutes.",
+        "Some schemas look at each value thousands of times, on a large message for minutes: that is not judged.",
         OURS,
         "Send less at once, or let the alternatives of the schema differ in a constant.",
-        REFUSE,
+        REPORT,
         "INVALID_TOOL_INPUT",
         "half a million items, each judged by a thousand alternatives",
+        REFUSE,
     ),
     (
         "contract/schema-cost",
         "Judging one path of an instance takes at most 50,000 steps.",
-        "A kilobyte of nested anyOf can stall a JSON Schema engine for seconds.",
+        "A kilobyte of nested anyOf can stall a JSON Schema engine for seconds, so that it is not judged by.",
         OURS,
         "Replace alternatives that repeat each other by one; let branches differ in a constant.",
-        QUARANTINE,
+        REPORT,
         "UPSTREAM_INVALID",
         "twenty definitions, each allOf of the next one twice",
+        QUARANTINE,
     ),
     (
         "contract/schema-cycle",
@@ -149,7 +165,7 @@ ROWS: Final[tuple[Row, ...]] = (
     (
         "contract/header",
         "An x-mcp-header is the name of a header, on a string, integer or boolean property, and no other has it.",
-        "Clients over HTTP leave the whole tool out of the list, most of them without a word.",
+        "Clients over HTTP leave the whole tool out of the list, most without a word; over STDIO it is reported only.",
         f"{HTTP}; {TOOLS}",
         "Mark plain properties only, not those within items, anyOf or $defs; give a fraction the type string.",
         QUARANTINE,
@@ -158,12 +174,13 @@ ROWS: Final[tuple[Row, ...]] = (
     ),
     (
         "contract/pattern",
-        "A pattern is a regular expression that can be matched in linear time: no look-around, no back-references.",
-        "Others can take seconds on a few hundred characters, and nothing can stop them in time.",
+        "A pattern is a regular expression of modest size, in the syntax that JSON Schema asks for.",
+        "Nobody can match by another one, so that the schema is judged without it.",
         f"{OURS}; JSON Schema 2020-12, core, 6.4",
-        "Write the pattern without look-around; an operator who trusts the server can allow the other engine.",
-        QUARANTINE,
+        "Keep to ECMA-262 and to what most engines take: no (?P<name>…), no \\Z, no [^].",
+        REPORT,
         "UPSTREAM_INVALID",
-        '{"pattern":"^(?=a)b"}',
+        '{"pattern":"^(?P<year>[0-9]{4})\\\\Z"}',
+        QUARANTINE,
     ),
 )

@@ -169,6 +169,17 @@ ROWS: Final[tuple[Row, ...]] = (
         REFUSE,
     ),
     (
+        "protocol/retry-id",
+        "A request that is made again with the input it was answered for has another id (2026-07-28).",
+        "The two are requests of their own: a late answer to the first can be taken for the answer to the second.",
+        MRTR,
+        "Take a new id for every request, also for one that repeats another.",
+        REPORT,
+        "INVALID_ENVELOPE",
+        "id 1 again, with inputResponses, after request 1 was answered with input_required",
+        REFUSE,
+    ),
+    (
         "protocol/progress-token",
         "A progress token is not that of another open request of the same party.",
         "The requester cannot tell which of the two requests makes progress.",

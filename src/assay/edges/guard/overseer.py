@@ -266,6 +266,12 @@ class Oversight:
         watcher = self._watcher.another(of) if watcher is None else watcher
         return Overseer(guard, self.recorder, watcher, session=session)
 
+    def passes(self, frame: bytes) -> bool:
+        """Whether the first message of a client goes on to a server. Nothing of it is recorded or remembered."""
+        terms = self._terms
+        guard = Guard(mode=terms.mode, limits=terms.limits, clock=monotonic, policy=terms.policy)
+        return guard.hear(_CLIENT, frame, Facts("http")).onward is not None
+
     def watcher(self) -> Watcher:
         """Whoever watches over several conversations with one run of a server."""
         return self._watcher.another()

@@ -15,6 +15,7 @@ from assay import render
 from assay.edges.guard.failing import first_line, plain
 from assay.errors import CanonicalError
 from assay.ladder import syntax
+from assay.side import Id
 from assay.verdict import Exchange
 
 MOST_BYTES: Final = 64 << 10
@@ -28,19 +29,27 @@ def addressed(content: bytes, exchange: Exchange, known: Mapping[str, Any] | Non
     """
     The JSON-RPC error in *content* as the answer to *exchange*; None if there is no such error.
 
-    A server that could not read the request, or the session, has no id to echo: what it sent is still the answer.
     What else is *known* of the refusal goes into `data`, as far as the server has left room there.
+    """
+    return as_answer(content, exchange.id, _token(exchange), known)
+
+
+def as_answer(content: bytes, ident: Id, token: bytes, known: Mapping[str, Any] | None = None) -> bytes | None:
+    """
+    The same as the answer to the request of that id, which is spelt *token*.
+
+    A server that could not read the request, or the session, has no id to echo: what it sent is still the answer.
     """
     value = _read(content)
     error = _error(value)
     if error is None:
         return None
-    if _answers(value, exchange) and not known:
+    if _answers(value, ident) and not known:
         return content
     data = error.get("data", {})
     if known and isinstance(data, dict):
         error["data"] = {**known, **data}
-    return render.error_frame(_token(exchange), error, None, None)
+    return render.error_frame(token, error, None, None)
 
 
 def explained(
@@ -84,11 +93,11 @@ def _error(value: dict[str, Any]) -> dict[str, Any] | None:
     return {**kept, "data": error["data"]} if "data" in error else kept
 
 
-def _answers(value: dict[str, Any], exchange: Exchange) -> bool:
-    """Whether a body with an error is the answer to *exchange* as it stands."""
-    ident = value.get("id")
+def _answers(value: dict[str, Any], ident: Id) -> bool:
+    """Whether a body with an error is the answer to the request *ident* as it stands."""
+    given = value.get("id")
     whole = value.get("jsonrpc") == "2.0" and value.keys().isdisjoint({"method", "result"})
-    return whole and type(ident) is type(exchange.id) and ident == exchange.id
+    return whole and type(given) is type(ident) and given == ident
 
 
 def _oauth(value: dict[str, Any]) -> str:

@@ -399,6 +399,7 @@ class App:
         if turn.verdict.findings is None and server.idle:
             spare = self._idle.setdefault((revision, caller.principal.tier), [])
             if len(spare) < 64:
+                server.forget_settled()
                 spare.append(server)
         return []
 

@@ -49,7 +49,8 @@ class Event(NamedTuple):
     @property
     def is_message(self) -> bool:
         """Whether it carries something that is meant to be a message."""
-        return bool(self.data) and self.name in {b"", b"message"}
+        # Some clients take no notice of blanks around the name.
+        return bool(self.data) and self.name.strip() in {b"", b"message"}
 
 
 class Reader:

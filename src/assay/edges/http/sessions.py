@@ -130,8 +130,8 @@ class Sessions(Generic[S]):
     def begin(self, principal: str, server: S) -> Session[S] | None:
         """A new session; an idle one ends for it at the limit. None if none is idle that may end for *principal*."""
         self.sweep()
-        own = self.has_share(principal)
-        if own or len(self._by_id) >= self._http.sessions:
+        if self.is_full(principal):
+            own = self.has_share(principal)
             last = to_end(self._by_id.values(), self._idleness, principal, own_only=own)
             if last is None:
                 return None
@@ -141,6 +141,10 @@ class Sessions(Generic[S]):
         self._by_id[session.ident] = session
         self._each[principal] = self._each.get(principal, 0) + 1
         return session
+
+    def is_full(self, principal: str) -> bool:
+        """Whether another session has to end before *principal* can begin one."""
+        return len(self._by_id) >= self._http.sessions or self.has_share(principal)
 
     def has_share(self, principal: str) -> bool:
         """Whether *principal* has as many sessions as one may have."""
@@ -154,14 +158,16 @@ class Sessions(Generic[S]):
             return None
         if session is None or session.principal != principal:
             return None
-        if not session.open_streams and self._clock() - session.used > self._http.session_seconds:
+        now = self._clock()
+        if not session.open_streams and now - session.used > self._http.session_seconds:
             self.drop(session)
             return None
-        self.touch(session)
+        session.used = now
+        self._by_id.move_to_end(session.ident)
         return session
 
     def touch(self, session: Session[S]) -> None:
-        """*session* is used now, or was until now: a request may take long, and is no time of idleness."""
+        """*session* was used until now: the time that a request takes is not time in which its session is idle."""
         if session.ident in self._by_id:
             session.used = self._clock()
             self._by_id.move_to_end(session.ident)

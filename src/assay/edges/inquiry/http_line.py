@@ -8,6 +8,7 @@ from typing import Any, Final, Self
 
 import httpx
 
+from assay.edges.guard.refusals import as_answer
 from assay.edges.http.events import Reader
 from assay.edges.inquiry.inquiry import CLIENT, InquiryError, LineError
 from assay.ladder import syntax
@@ -83,7 +84,8 @@ class HttpLine:
             raise InquiryError(f"{status}: the server does not let us in")
         if response.headers.get("content-encoding", "identity") != "identity":
             raise LineError(f"{status}, in an encoding that was not asked for")
-        self._session = response.headers.get("mcp-session-id", self._session)
+        if response.status_code < 400:
+            self._session = response.headers.get("mcp-session-id", self._session)
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind == "text/event-stream":
             for frame in self._events(response, deadline):
@@ -91,7 +93,10 @@ class HttpLine:
                 if _answers(frame, ident):
                     return
         elif kind == "application/json":
-            self._frames.append(b"".join(self._chunks(response, deadline)))
+            body = b"".join(self._chunks(response, deadline))
+            refused = response.status_code >= 400 and ident is not None
+            # What is refused by a status often comes without the id that would say what it answers.
+            self._frames.append(as_answer(body, ident, syntax.write(ident)) or body if refused else body)
         elif response.status_code >= 300:
             raise LineError(status)
 

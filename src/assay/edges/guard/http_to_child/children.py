@@ -178,33 +178,49 @@ class Children:
 
     async def _open(self, request: Request, params: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """`initialize`: a session, and a child for it."""
-        full = None
-        if not self._is_shared or not self._share_for(request, params).is_running:
-            full = await self._room.make(request.principal)
-        if full is None and self._stopping:
-            full = _ENDING
-        if full is not None:
-            await full.refuse(send, [CLOSE, *shared(request.headers)])
+        if self._is_full(request.principal) and not self._oversight.passes(request.frame):
+            # It is refused, and must not cost another session its place.
+            await self._post(self._talk(self._direct(request.principal)), request, receive, send)
             return
-        # Not before: one that waits for its first session counts as spent, and may be gone by now.
-        share = self._share_for(request, params) if self._is_shared else None
-        overseer = self._oversight.begin()
-        wire = self._direct(request.principal) if share is None else SharedWire(share)
-        talk = wire.talk = Talk(overseer, wire)
-        session = self._sessions.begin(request.principal, talk)
-        if session is None:
+        full = await self._room_for(request, params)
+        if full is None:
+            # Not before: a share that waits for its first session counts as spent, and may be gone by now.
+            wire = SharedWire(self._share_for(request, params)) if self._is_shared else self._direct(request.principal)
+            talk = self._talk(wire)
+            session = self._sessions.begin(request.principal, talk)
+            if session is not None:
+                await self._opened(talk, session, request, receive, send)
+                return
             own = self._is_gated and self._sessions.has_share(request.principal)
             full = Full(429, "you have too many sessions at once") if own else _TOO_MANY_SESSIONS
-            await full.refuse(send, [CLOSE, *shared(request.headers)])
-            return
+        await full.refuse(send, [CLOSE, *shared(request.headers)])
+
+    async def _opened(self, talk: Talk, session: Session[Talk], request: Request, receive: Receive, send: Send) -> None:
+        """What opens *session*, which is over if nothing comes of it."""
         talk.session = session
-        overseer.name(session.ident)
+        talk.overseer.name(session.ident)
         try:
             await self._post(talk, request, receive, send)
         finally:
             if not talk.opened or talk.ended:
                 self._sessions.drop(session)
                 self._recorder.flush()
+
+    def _talk(self, wire: Direct | SharedWire) -> Talk:
+        """A conversation over *wire*."""
+        talk = wire.talk = Talk(self._oversight.begin(), wire)
+        return talk
+
+    async def _room_for(self, request: Request, params: Mapping[str, Any]) -> Full | None:
+        """Wait until there is a child for a new session, or a place for one; return why there is none."""
+        full = None
+        if not self._is_shared or not self._share_for(request, params).is_running:
+            full = await self._room.make(request.principal)
+        return _ENDING if self._stopping else full
+
+    def _is_full(self, principal: str) -> bool:
+        """Whether something has to end before *principal* can begin a session."""
+        return self._quota.full(principal) is not None or self._sessions.is_full(principal)
 
     async def _post(self, talk: Talk, request: Request, receive: Receive, send: Send) -> None:
         as_json, as_stream = request.head.as_json, request.head.as_stream

@@ -47,6 +47,9 @@ class Client(Protocol):
     def from_server(self, frame: bytes, rest: bytes = b"") -> None:
         """A message for it, in its own words. Never raises."""
 
+    def overhear(self, frame: bytes) -> None:
+        """Judge a message that this client does not get."""
+
     def failed(self, subject: Subject) -> None:
         """The guard failed to handle what the child said about *subject*, in the words of this client."""
 
@@ -218,7 +221,7 @@ class Share:
             routed = self._remap.told(frame)
         if routed.owner is not None:
             routed.owner.from_server(routed.frame)
-        elif not self._claimed(frame, value):
+        elif not self._claimed(frame, value) and not self._overheard(frame, value):
             self.from_nobody(frame)
 
     def _claimed(self, frame: bytes, value: dict[str, Any]) -> bool:
@@ -234,6 +237,20 @@ class Share:
         if len(waiting) != 1 or not waiting[0].wants_logs:
             return False
         waiting[0].from_server(frame)
+        return True
+
+    def _overheard(self, frame: bytes, value: dict[str, Any]) -> bool:
+        """
+        Judge a log message that no request asked for beside one that is open; return whether there is one.
+
+        No client gets it: which request it is about is not known, only that none of them asked for it.
+        """
+        if not self.stateless or value.get("method") != "notifications/message":
+            return False
+        waiting = self._remap.everybody()
+        if not waiting or any(each.wants_logs for each in self._remap.known()):
+            return False
+        waiting[0].overhear(frame)
         return True
 
     def from_nobody(self, frame: bytes, rest: bytes = b"") -> None:

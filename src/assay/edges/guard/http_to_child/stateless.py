@@ -74,6 +74,12 @@ class Asking:
                 for each in subjects(frame, rest):
                     self.failed(each, None if rest or self.overseer.guard.enforcing else frame)
 
+    def overhear(self, frame: bytes) -> None:
+        """Judge a message of the child that the client does not get, and put it on record."""
+        if not self.retired:
+            self.clean = False
+            self.overseer.hear(Party.SERVER, frame)
+
     def failed(self, subject: Subject, frame: bytes | None = None) -> None:
         """
         The guard failed to handle what the child said about *subject*.
@@ -277,6 +283,7 @@ class Stateless:
         asking.post = None
         if clean and len(self._spare) < _MOST_SPARE:
             asking.retired = True
+            conversation.forget_settled()
             self._spare.append(asking.overseer)
 
     def tick(self) -> None:

@@ -389,6 +389,7 @@ class Talks:
             return
         client = self._clients.get((talk.who, revision))
         if client is not None and client.tools is conversation.tools and len(client.spare) < SPARE:
+            conversation.forget_settled()
             client.spare.append(talk.overseer)
 
     def _client(self, who: Who, revision: str) -> _Client:

@@ -1,0 +1,235 @@
+"""
+Regular expressions with look-around or back-references, matched within a budget.
+
+The engine for those counts steps back, not steps: between two of them it may go over the text as often as loops are
+nested, and a match that needs more counts as none, without a word. So nothing is judged by such a pattern before it is
+known that each text of the message can be decided, and that costs are drawn from what the message has left.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from typing import Any, Final
+
+import jsonschema_rs
+
+from assay.engine.prices import MANY_STATES, UNBOUNDED, Piece, after_atom, alive, repeated
+
+STEPS_BACK: Final = (2, 8, 32, 128, 1_024)
+"""
+Steps back that are tried, one after the other: what Pydantic writes for a decimal needs 1 to 4, what zod writes for an
+address 2 and for a duration 10 to 30. With the last the engine judges.
+"""
+
+_UNIT: Final = 2
+"""Steps of the JSON Schema engine, of about 12 ns each, that one step forward counts for: 3 to 25 ns were measured."""
+
+_ASKED: Final = 40
+"""What each question takes: 0.5 µs."""
+
+_TOLD: Final = 400
+"""What it takes to be told that a text does not match, or why that is not known: 5 µs."""
+
+_SHORT, _MOST_KNOWN = 64, 128
+"""Characters of a text whose outcome is kept, and how many are."""
+
+_UNASKED: Final = object()
+
+_AT_ONCE: Final = 3
+"""States that count for one step forward, where a pattern has too many of them for an automaton: 7 ns each."""
+
+
+class Backtracking:
+    """One pattern that only the engine with steps back can match."""
+
+    __slots__ = ("_forward", "_known", "_matchers", "_pattern_size", "_states", "pattern")
+
+    def __init__(self, pattern: str, pattern_size: int) -> None:
+        """Raises what the engine raises."""
+        self.pattern = pattern
+        self._pattern_size = pattern_size
+        self._forward, self._states = _read(pattern)
+        self._known: dict[tuple[str, int], Any] = {}
+        self._matchers = {STEPS_BACK[0]: self._matcher(STEPS_BACK[0])}
+
+    def drawn(self, text: str, times: int, left: int) -> int | None:
+        """
+        What is left of *left* after *text*, which is matched *times*; None if it cannot be decided within that.
+
+        Then it can be decided with the most steps back, too, which the engine judges with.
+        """
+        for steps in STEPS_BACK:
+            cost = self.cost(len(text), steps) * (times + 1)
+            if cost > left:
+                return None
+            left -= cost
+            matched = self._matches(text, steps)
+            if matched is not True:
+                left = max(left - _TOLD, 0)
+            if matched is not None:
+                return left
+        return None
+
+    def cost(self, length: int, steps: int) -> int:
+        """Steps of the JSON Schema engine that matching a text of *length* may take with so many *steps* back."""
+        forward = _at(self._forward, length)
+        if self._states >= MANY_STATES:
+            forward *= 1 + self._states // _AT_ONCE
+        return _ASKED + (steps + 1) * forward * _UNIT
+
+    def _matches(self, text: str, steps: int) -> bool | None:
+        """Whether *text* matches, None if so many *steps* back do not tell."""
+        known = self._known.get((text, steps), _UNASKED)
+        if known is _UNASKED:
+            known = self._asked(text, steps)
+            # The names of properties come with every message.
+            if len(text) <= _SHORT and len(self._known) < _MOST_KNOWN:
+                self._known[text, steps] = known
+        matched: bool | None = known
+        return matched
+
+    def _asked(self, text: str, steps: int) -> bool | None:
+        matcher = self._matchers.get(steps)
+        if matcher is None:
+            matcher = self._matchers[steps] = self._matcher(steps)
+        try:
+            matcher.validate(text)
+        except jsonschema_rs.ValidationError as error:
+            return False if isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Pattern) else None
+        return True
+
+    def _matcher(self, steps: int) -> jsonschema_rs.Validator:
+        patterns = stepping_back(self._pattern_size, self._pattern_size, steps)
+        return jsonschema_rs.validator_for({"pattern": self.pattern}, pattern_options=patterns, offline=True, mask="…")
+
+
+def stepping_back(
+    pattern_size: int, automaton_size: int, steps: int = STEPS_BACK[-1]
+) -> jsonschema_rs.FancyRegexOptions:
+    """How patterns are matched that may step back; those that need not are matched in linear time all the same."""
+    return jsonschema_rs.FancyRegexOptions(
+        backtrack_limit=steps, size_limit=pattern_size, dfa_size_limit=automaton_size
+    )
+
+
+def undecided(
+    patterns: Sequence[Backtracking], instance: Any, times: int, left: int
+) -> tuple[Backtracking | None, int]:
+    """
+    The first of *patterns* that a text of *instance* cannot be decided by within *left*, and what is left then.
+
+    Each text counts, keys included: which of them a schema holds against which pattern only judging would tell.
+    """
+    for text in set(_texts(instance)):
+        for pattern in patterns:
+            drawn = pattern.drawn(text, times, left)
+            if drawn is None:
+                return pattern, left
+            left = drawn
+    return None, left
+
+
+def _texts(instance: Any) -> Iterator[str]:
+    waiting = [instance]
+    for one in waiting:  # which grows meanwhile
+        if isinstance(one, str):
+            yield one
+        elif isinstance(one, dict):
+            yield from one
+            waiting.extend(one.values())
+        elif isinstance(one, list):
+            waiting.extend(one)
+
+
+class _Level:
+    """What is known of a group, or of the whole pattern, while it is read."""
+
+    __slots__ = ("forward", "looks", "most_alive", "plain", "run")
+
+    def __init__(self, *, looks: bool = False) -> None:
+        self.forward = [0]
+        """Steps forward, at each power of the length of a text and one."""
+        self.looks = looks
+        """Whether there is look-around in it, or a back-reference."""
+        self.run: list[Piece] = []
+        """What was read since then: the engine gives that to an automaton."""
+        self.plain = True
+        self.most_alive = 0
+
+    def take(self, size: list[int], piece: Piece) -> None:
+        """Something that an automaton matches."""
+        self.forward = _sum(self.forward, size)
+        self.run.append(piece)
+
+    def part(self, size: list[int], inside: int = 0) -> None:
+        """Something that no automaton matches, with so many states alive inside it."""
+        self.forward = _sum(self.forward, size)
+        self.looks = True
+        self.most_alive = max(self.most_alive, inside, alive(self.run, plain=self.plain))
+        self.run = []
+        self.plain = True
+
+
+def _read(pattern: str) -> tuple[list[int], int]:
+    """
+    The most steps forward of *pattern* between two steps back, and the most states of an automaton in it.
+
+    A loop takes what is in it once for each character. Where the text is gone over again inside it, since it looks
+    around, loops inside each other multiply; else each character is passed once.
+    """
+    levels = [_Level()]
+    at = 0
+    while at < len(pattern):
+        char = pattern[at]
+        level = levels[-1]
+        if char == "(":
+            levels.append(_Level(looks=pattern.startswith(_LOOKS, at)))
+            at += 1
+            continue
+        if char == "|":
+            level.plain, at = False, at + 1
+            continue
+        closed = levels.pop() if char == ")" and len(levels) > 1 else None
+        referring = char == "\\" and pattern[at + 1 : at + 2] in _REFERENCES
+        at = after_atom(pattern, at)
+        least, most, at = repeated(pattern, at)
+        _enter(levels[-1], closed, referring, least, most)
+    whole = levels[0]
+    for level in levels[1:]:
+        whole.part(level.forward, level.most_alive)
+    whole.part([1])
+    return whole.forward, whole.most_alive
+
+
+def _enter(level: _Level, closed: _Level | None, referring: bool, least: int, most: int) -> None:
+    """Puts an atom, or a group that was *closed*, into *level*, so many times."""
+    if closed is not None and closed.looks:
+        closed.part([0])
+        level.part(_times(closed.forward, most), closed.most_alive)
+    elif referring:
+        level.part(_times([0, 1], most))
+    else:
+        size = 1 if closed is None else alive(closed.run, plain=False)
+        level.plain = level.plain and closed is None
+        often = 1 if most >= UNBOUNDED else most
+        loops = closed is not None or most >= UNBOUNDED
+        level.take([size * often, size if loops else 0], (size, least, most))
+
+
+def _times(size: list[int], most: int) -> list[int]:
+    return [0, *size] if most >= UNBOUNDED else [count * max(most, 1) for count in size]
+
+
+def _sum(one: list[int], other: list[int]) -> list[int]:
+    return [first + second for first, second in zip_longest(one, other, fillvalue=0)]
+
+
+def _at(counts: Sequence[int], length: int) -> int:
+    total = 0
+    for count in reversed(counts):
+        total = min(total * (length + 1) + count, _MOST)
+    return total
+
+
+_LOOKS: Final = ("(?=", "(?!", "(?<=", "(?<!")
+_REFERENCES: Final = frozenset("123456789k")
+_MOST: Final = 1 << 40

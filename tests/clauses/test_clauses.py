@@ -1,0 +1,55 @@
+"""Short conversations, written from the specification: what is legal is never touched, what is not is never missed."""
+
+from collections import Counter
+
+import illegal
+import legal
+import pytest
+from saying import Row, played
+
+from assay.conversation import Conversation
+from assay.spec.revisions import REVISIONS
+from assay.verdict import Verdict
+
+MODES = ("enforce", "audit")
+
+
+def each(rows: list[Row]) -> list[object]:
+    """Every row in every revision that it names."""
+    return [
+        pytest.param(row, revision, id=f"{revision}-{row.says.replace(' ', '-')}")
+        for row in rows
+        for revision in row.revisions
+    ]
+
+
+def judged(row: Row, revision: str, mode: str) -> list[tuple[str | None, Verdict]]:
+    """The rule that each message is said to break, and the verdict on it."""
+    conversation = Conversation(mode=mode)  # type: ignore[arg-type]
+    return [
+        (step.breaks, conversation.hear(step.party, step.frame(revision), step.facts)) for step in played(row, revision)
+    ]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("row", "revision"), each(legal.ROWS))
+def test_what_is_legal_goes_on_as_it_came_and_nothing_is_said_of_it(row: Row, revision: str, mode: str) -> None:
+    for _, verdict in judged(row, revision, mode):
+        assert verdict.violations == (), (verdict.frame, verdict.violations)
+        assert verdict.onward is verdict.frame
+        assert verdict.back is None
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("row", "revision"), each(illegal.ROWS))
+def test_what_is_not_is_found_where_it_is_and_nothing_else_is_blamed(row: Row, revision: str, mode: str) -> None:
+    for breaks, verdict in judged(row, revision, mode):
+        found = {each.rule for each in verdict.violations}
+        assert (breaks in found) if breaks else not found, (verdict.frame, verdict.violations)
+
+
+def test_the_tables_are_large_and_name_every_conversation_once() -> None:
+    for rows in (legal.ROWS, illegal.ROWS):
+        assert len(rows) >= 150
+        assert max(Counter(row.says for row in rows).values()) == 1
+        assert {revision for row in rows for revision in row.revisions} == set(REVISIONS)
