@@ -27,7 +27,7 @@ TRIPS = (
     Trip("typescript", DIRECT, (NEW,)),
     Trip("typescript", "http audit", (NEW, EXTENSIONS)),
     Trip("typescript", "http enforce", (OLD, EXTENSIONS)),
-    Trip("typescript", "child audit", (OLDER, EXTENSIONS)),
+    Trip("typescript", "child audit", (OLDER, NEW, EXTENSIONS)),
     Trip("typescript", "child enforce", (OLD, EXTENSIONS)),
 )
 
@@ -37,21 +37,17 @@ Visits = dict[Trip, "Future[Visit]"]
 @pytest.fixture(scope="module")
 def visits() -> Iterator[Visits]:
     """What the suite finds on each trip. Most of the time a trip waits, so two of them are under way at once."""
-    pool = ThreadPoolExecutor(2)
-    try:
-        yield {trip: pool.submit(visit, trip) for trip in TRIPS}
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _installed() -> None:
     try:
         suite_command()
         for command in SERVERS.values():
             command()
     except CannotRun as why:
         pytest.skip(str(why))
+    pool = ThreadPoolExecutor(2)
+    try:
+        yield {trip: pool.submit(visit, trip) for trip in TRIPS}
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 @pytest.mark.parametrize("trip", TRIPS, ids=lambda trip: f"{trip.server} {trip.path}")
@@ -88,3 +84,9 @@ def lines_of_the_page() -> list[str]:
             outcome = f"{checks.count({})}/{len(checks)}"
             lines.append(f"| {server} | {kind.name} | {' | '.join([outcome] * len(PATHS))} |")
     return lines
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_the_page_says_what_runs_here(path: str) -> None:
+    one, other = (f"{trip.server} | {', '.join(trip.revisions)} |" for trip in TRIPS if trip.path == path)
+    assert f"\n| {path} | {one}\n| | {other}\n" in PAGE.read_text(encoding="utf-8")
