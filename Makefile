@@ -105,7 +105,7 @@ test: set-up  ## lint, types and all tests
 
 conformance: $(VENV)/.test $(SDK)/.done $(PACKAGES)  ## what the official conformance suite finds: at the asset server, and through the guard
 	@$(BIN)/python tests/conformance/suite.py
-	@printf '%s\n' '' 'A server on the official SDK, directly and through the guard:' ''
+	@printf '%s\n' '' 'Servers on two official SDKs, directly and through the guard, scenarios that pass:' ''
 	@$(BIN)/python tests/conformance/transparency.py
 	@printf '%s\n' '' 'The official TypeScript client signs in, directly and through the guard:' ''
 	@$(BIN)/python tests/conformance/signing_in.py

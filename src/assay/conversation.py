@@ -6,7 +6,7 @@ are judged by the same code.
 """
 
 import gc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 from assay import absent, irregular, objections, quarantine, render, repair, reuse, serving
@@ -45,6 +45,8 @@ class Facts(NamedTuple):
     """The headers of a request of its own, by name in lower case, over HTTP."""
     served: bool = False
     """Whether the guard is itself the HTTP server of a revision without handshake: see `serving`."""
+    spoken: Collection[str] | None = None
+    """The revisions that the server behind it speaks, if that was heard."""
 
 
 NO_FACTS = Facts()
@@ -780,7 +782,8 @@ class Conversation:
 
     def _stops(self, message: Any, found: Sequence[Violation], facts: Facts) -> bool:
         """Whether a message of a client or server goes no further, by the mode or by what served it."""
-        return (self._enforcing and _refused(found)) or (facts.served and serving.must_stop(message, found))
+        enforced = self._enforcing and _refused(found)
+        return enforced or (facts.served and serving.must_stop(message, found, facts.spoken))
 
     def _no_such_method(self, judge: Judge, party: Party, kind: Kind, message: dict[str, Any]) -> Violation:
         return objections.no_such_method(judge, party, kind, message, self._memory.rule_beyond(judge, party, message))

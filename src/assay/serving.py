@@ -6,7 +6,7 @@ nobody else could judge one. And all clients share that process: servers settle 
 message without a revision would lock every other client out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from assay.lifecycle import named_revision
@@ -43,6 +43,14 @@ def check_alone(message: dict[str, Any], found: Sequence[Violation], revision: s
     return [violation(rule, "/params/_meta", expected=expected, found="none", revision=revision)]
 
 
-def must_stop(message: Any, found: Sequence[Violation]) -> bool:
-    """Return whether a message with these violations stops in both modes."""
-    return not stands_alone(message) or any(each.stops and each.rule in HEADER_RULES for each in found)
+def must_stop(message: Any, found: Sequence[Violation], spoken: Collection[str] | None) -> bool:
+    """
+    Return whether a message with these violations stops in both modes.
+
+    *spoken* are the revisions that the server behind the guard declared; None if that was not heard. A server that has
+    settled its era need not look at the revision of each message again, so one that it does not speak stops here.
+    """
+    if not stands_alone(message) or any(each.stops and each.rule in HEADER_RULES for each in found):
+        return True
+    unsupported = any(each.stops and each.rule == "protocol/unsupported-revision" for each in found)
+    return unsupported and spoken is not None and named_revision(message) not in spoken

@@ -7,8 +7,8 @@ A server with everything that the official conformance suite looks for, on the o
 Both are served in every revision that the SDK knows: with sessions up to 2025-11-25, without from 2026-07-28 on. Over
 standard input and output the first request settles which, for as long as the process lives.
 
-It runs in the environment of the SDK and imports nothing of Assay. What there is to serve is in `fixtures.py`; what the
-suite finds, in `fixture_server.toml`.
+It runs in the environment of the SDK and imports nothing of Assay. What there is to serve is in `fixtures.py`, for the
+official extensions in `fixture_tasks.py` and `fixture_skills.py`; what the suite finds, in `fixture_server.toml`.
 """
 
 import argparse
@@ -21,8 +21,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from importlib import import_module
 from typing import Any
 
+import fixture_skills
+import fixture_tasks
 import fixtures
-from fixtures import JSON, PROMPTS, RESOURCES, TEMPLATE, TOOLS, Call, Failed, InputRequired, text
+from fixture_tasks import JOBS, Job
+from fixtures import JSON, PROMPTS, TEMPLATE, TOOLS, Call, Failed, InputRequired, Tool, text
 
 jsonschema: Any = import_module("jsonschema")
 uvicorn: Any = import_module("uvicorn")
@@ -56,18 +59,31 @@ def whole(**fields: Any) -> JSON:
     return {"resultType": "complete", **fields}
 
 
+CALLABLE: dict[str, Tool | Job] = {**TOOLS, **JOBS}
+"""Every tool, by name: those that answer at once, and those that run as tasks."""
+
+RESOURCES = {**fixtures.RESOURCES, **fixture_skills.RESOURCES}
+"""Every resource that is no template's, by its URI."""
+
+
 async def list_tools(_: Any, __: Any) -> JSON:
-    listed = [{"name": name, "description": each.about, "inputSchema": each.schema} for name, each in TOOLS.items()]
-    return whole(tools=listed)
+    return whole(tools=[listed_tool(name, each) for name, each in CALLABLE.items()])
+
+
+def listed_tool(name: str, tool: Tool | Job) -> JSON:
+    listed: JSON = {"name": name, "description": tool.about, "inputSchema": tool.schema}
+    return {**listed, "outputSchema": tool.output} if isinstance(tool, Job) and tool.output else listed
 
 
 async def call_tool(ctx: Any, params: Any) -> JSON:
-    tool = TOOLS.get(params.name)
+    tool = CALLABLE.get(params.name)
     if tool is None:
         raise exceptions.MCPError(mcp_types.INVALID_PARAMS, f"There is no tool {params.name!r}")
     arguments = params.arguments or {}
     try:
         check_arguments(tool.schema, arguments)
+        if isinstance(tool, Job):
+            return await fixture_tasks.called(ctx, tool, arguments)
         return whole(content=list(await tool.act(Call(ctx, arguments))))
     except Failed as why:
         return whole(content=[text(str(why))], isError=True)
@@ -84,7 +100,7 @@ def check_arguments(schema: JSON, arguments: JSON) -> None:
 
 def schema_of(name: str) -> JSON | None:
     """What the SDK holds the headers of a call against."""
-    return TOOLS[name].schema if name in TOOLS else None
+    return CALLABLE[name].schema if name in CALLABLE else None
 
 
 async def list_prompts(_: Any, __: Any) -> JSON:
@@ -122,9 +138,9 @@ async def complete(_: Any, params: Any) -> JSON:
 async def list_resources(_: Any, __: Any) -> JSON:
     listed = [
         {"uri": uri, "name": uri.removeprefix("test://"), "description": f"At {uri}", "mimeType": each["mimeType"]}
-        for uri, each in RESOURCES.items()
+        for uri, each in fixtures.RESOURCES.items()
     ]
-    return whole(resources=listed)
+    return whole(resources=listed + fixture_skills.LISTED)
 
 
 async def list_resource_templates(_: Any, __: Any) -> JSON:
@@ -178,6 +194,8 @@ def fixture_server() -> Any:
         on_subscriptions_listen=subscriptions.ListenHandler(fixtures.BUS),
         on_set_logging_level=set_level,
     )
+    fixture_tasks.add_to(server)
+    fixture_skills.add_to(server)
     security = request_state.RequestStateSecurity(keys=[STATE_KEY])
     server.middleware.append(request_state.RequestStateBoundary(security, default_audience=fixtures.NAME))
     return server
@@ -187,12 +205,7 @@ def fixture_server() -> Any:
 
 
 class Events:
-    """
-    What was sent in sessions, for clients that come back to a stream: an event store, as the SDK has it.
-
-    It is told the id of the request that a stream belongs to, but not the session. So a stream ends with the response,
-    or what a later session has sent under the same id would be taken for more of it.
-    """
+    """What was sent in one session, for a client that comes back to a stream: an event store, as the SDK has it."""
 
     def __init__(self) -> None:
         self.stored: list[tuple[str, Any]] = []
@@ -211,14 +224,23 @@ class Events:
         for ident, (where, sent) in enumerate(self.stored[start + 1 :], start + 1):
             if where == stream and sent is not None:
                 await send(streamable_http.EventMessage(sent, str(ident)))
-                if isinstance(sent, (mcp_types.JSONRPCResponse, mcp_types.JSONRPCError)):
-                    break
         return stream
+
+
+def separate_events(manager: Any) -> None:
+    """
+    Give each session of *manager* an event store of its own.
+
+    The SDK shares one, and names a stream by the id of its request: two clients that use the same ids would get each
+    other's messages.
+    """
+    manager.__class__ = type("SeparateEvents", (type(manager),), {"event_store": property(lambda _: Events())})
 
 
 def serve_http(server: Any, host: str, port: int) -> None:
     """Serves until it is told to end. On a host of this machine alone, it refuses requests that name another."""
-    app = server.streamable_http_app(host=host, event_store=Events(), retry_interval=RETRY_MS)
+    app = server.streamable_http_app(host=host, retry_interval=RETRY_MS)
+    separate_events(server.session_manager)
     with socket.create_server((host, port)) as listening:
         # Whoever connects from here on is heard, if a little later.
         print(f"url=http://{host}:{listening.getsockname()[1]}/mcp", file=sys.stderr, flush=True)

@@ -322,12 +322,17 @@ def session_of(ctx: Any) -> str | None:
     return session
 
 
-async def logs(call: Call) -> Sequence[Content]:
-    for said in ("Begun.", "Half-way.", "Done."):
-        if LEVELS.index("info") >= LEVELS.index(WANTED.get(session_of(call.ctx), LEVELS[0])):
-            await call.ctx.session.send_log_message("info", said, NAME, related_request_id=call.ctx.request_id)
-        await asyncio.sleep(PAUSE_SECONDS)
-    return [text("Messages were logged, if they were asked for.")]
+def logs(pause: float) -> Act:
+    """Logs three messages, *pause* seconds apart."""
+
+    async def act(call: Call) -> Sequence[Content]:
+        for said in ("Begun.", "Half-way.", "Done."):
+            if LEVELS.index("info") >= LEVELS.index(WANTED.get(session_of(call.ctx), LEVELS[0])):
+                await call.ctx.session.send_log_message("info", said, NAME, related_request_id=call.ctx.request_id)
+            await asyncio.sleep(pause)
+        return [text("Messages were logged, if they were asked for.")]
+
+    return act
 
 
 async def reconnects(call: Call) -> Sequence[Content]:
@@ -383,6 +388,10 @@ def region(given: JSON) -> Sequence[Content]:
     return [text(f"The region is {given['region']}.")]
 
 
+def greeting(given: JSON) -> Sequence[Content]:
+    return [text(f"Hello, {given['name']}!")]
+
+
 IN_HEADER: JSON = {**STRING, "x-mcp-header": "Region"}
 EMBEDDED = embedded("test://embedded-resource", "text/plain", "What is embedded.")
 MIXED = embedded("test://mixed-content-resource", "application/json", '{"kind": "mixed"}')
@@ -396,8 +405,9 @@ TOOLS = {
     "test_multiple_content_types": Tool("Returns text, an image and a resource.", says(text("Of each:"), IMAGE, MIXED)),
     "test_error_handling": Tool("Fails.", fails),
     "test_tool_with_progress": Tool("Reports its progress three times.", reports_progress),
-    "test_tool_with_logging": Tool("Logs three messages.", logs),
-    "test_logging_tool": Tool("Logs three messages, for those who have asked for them.", logs),
+    "test_tool_with_logging": Tool("Logs three messages.", logs(PAUSE_SECONDS)),
+    # The suite waits half a second for its result.
+    "test_logging_tool": Tool("Logs three messages, if they are wanted.", logs(0)),
     "test_reconnection": Tool("Closes the stream of its result before it returns.", reconnects),
     "test_trigger_tool_change": Tool("Announces other tools.", announces(subscriptions.ToolsListChanged())),
     "test_trigger_prompt_change": Tool("Announces other prompts.", announces(subscriptions.PromptsListChanged())),
@@ -426,6 +436,7 @@ TOOLS = {
         "Asks for what the client can be asked.", asks("All", EVERYTHING, only_declared=True)
     ),
     "test_x_mcp_header": Tool("Has an argument that is in a header as well.", fills(region), takes(region=IN_HEADER)),
+    "greet": Tool("Greets.", fills(greeting), takes(name=STRING)),
     "json_schema_2020_12_tool": Tool("Has a schema with much of what there is.", says(text("It fits.")), PARCEL),
 }
 

@@ -18,6 +18,7 @@ from suite import (
     expected_in,
     report,
     run,
+    run_again,
     served,
     suite_command,
 )
@@ -100,7 +101,7 @@ def why(name: str) -> str:
 
 def test_the_page_has_every_scenario_with_its_outcome() -> None:
     wanted = lines_of_the_page()
-    _, _, after = PAGE.read_text(encoding="utf-8").partition("| --- | --- | --- | --- |\n")
+    _, _, after = PAGE.read_text(encoding="utf-8").partition("\n| --- | --- | --- | --- |\n")
     assert after.splitlines()[: len(wanted) + 1] == [*wanted, ""]
 
 
@@ -142,6 +143,12 @@ def test_any_difference_counts_in_either_direction(
     assert row.differences == differences
     assert report([row]) == (1 if differences else 0)
     assert (" NO " in capsys.readouterr().out) == bool(differences)
+
+
+def test_only_a_few_scenarios_that_differ_get_a_second_chance() -> None:
+    """No server is at the address, so a second run would fail."""
+    many = compared({"r": {name: {} for name in "abcd"}}, [])
+    assert run_again("http://127.0.0.1:9/mcp", {}, many) == many
 
 
 def test_a_server_that_does_not_start_is_reported_with_its_log() -> None:

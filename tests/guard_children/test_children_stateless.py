@@ -391,6 +391,22 @@ def test_a_removed_method_and_an_unknown_revision_reach_the_child_under_audit_on
         assert received.exists() == (mode == "audit")
 
 
+@pytest.mark.parametrize(("named", "status"), [("2031-01-01", 200), ("2032-01-01", 400)])
+def test_a_revision_that_the_child_does_not_declare_never_reaches_it(tmp_path: Path, named: str, status: int) -> None:
+    """A child that has settled its era need not look at the revision of each message; one may be newer than we are."""
+    received = tmp_path / "received"
+    speaks = {"resultType": "complete", "supportedVersions": [LATEST, "2031-01-01"], "capabilities": {"tools": {}}}
+    on = {"server/discover": [["result", {**speaks, "ttlMs": 0, "cacheScope": "private"}]]}
+    with hosting(tmp_path, "--mode", "audit", received=str(received), on=on) as service:
+        assert asked(service, request(1, "server/discover", {}, LATEST)).answer().status == 200
+        answer = asked(service, request(2, "tools/list", {"_meta": meta(named)})).answer()
+        assert answer.status == status
+        assert status == 200 or answer.error()["code"] == -32022
+        assert [each["method"] for each in lines(received)] == ["server/discover", "tools/list"][
+            : 2 if status == 200 else 1
+        ]
+
+
 def test_what_stops_under_audit_is_reported_as_stopped(tmp_path: Path) -> None:
     with hosting(tmp_path, "--mode", "audit") as service:
         for name in ("no-meta", "name", "unknown-notification"):

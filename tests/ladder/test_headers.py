@@ -157,6 +157,7 @@ def test_whatever_comes_is_read_or_refused(header: bytes, marked: bool) -> None:
 LIST = request("tools/list")
 READ = request("resources/read", uri="file:///a b")
 US = call(region="us")
+GET, UPDATE = request("tasks/get", taskId="t"), request("tasks/update", taskId="t")
 
 GOOD = [
     pytest.param(LIST, sent("tools/list"), id="list"),
@@ -190,6 +191,10 @@ GOOD = [
     pytest.param(request("tools/list", meta={KEY: 5}), sent("tools/list"), id="revision-is-no-string"),
     pytest.param({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, sent("tools/list"), id="no-params"),
     pytest.param(request("x/y"), sent("x/y"), id="unknown-method"),
+    # The tasks extension asks for it; servers that do not know the extension, and their clients, do not.
+    pytest.param(GET, sent("tasks/get", "t"), id="task"),
+    pytest.param(GET, sent("tasks/get"), id="task-without-name"),
+    pytest.param(UPDATE, sent("tasks/update"), id="task-to-update-without-name"),
 ]
 
 
@@ -207,6 +212,8 @@ BAD = [
         [("header-missing", REVISION_AT)],
         id="no-version-anywhere",
     ),
+    pytest.param(GET, sent("tasks/get", "u"), [("header-mismatch", "/params/taskId")], id="other-task"),
+    pytest.param(UPDATE, sent("tasks/update", "u"), [("header-mismatch", "/params/taskId")], id="other-task-to-update"),
     pytest.param(LIST, {VERSION: b"2026-07-28"}, [("header-missing", "/method")], id="no-method"),
     pytest.param(LIST, sent("prompts/list"), [("header-mismatch", "/method")], id="other-method"),
     pytest.param(LIST, sent("TOOLS/LIST"), [("header-mismatch", "/method")], id="method-in-upper-case"),

@@ -463,7 +463,7 @@ FIXTURES = [str(SDK), str(ROOT / "tests" / "conformance" / "fixture_server.py"),
         pytest.param(OURS, "7 tools, 2 resource templates, 2 prompts", id="ours"),
         pytest.param(
             FIXTURES,
-            "28 tools, 1 resource template, 5 prompts",
+            "35 tools, 1 resource template, 5 prompts",
             id="sdk",
             marks=pytest.mark.skipif(not SDK.exists(), reason="the official SDK is not installed"),
         ),

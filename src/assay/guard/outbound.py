@@ -8,7 +8,7 @@ beyond 2^53, a method that is no visible ASCII) is left out: then whoever checks
 from typing import Any, Final
 
 from assay.contracts.headers import ParamHeaders
-from assay.ladder.headers import encode
+from assay.ladder.headers import NAMED, encode
 from assay.lifecycle import named_revision
 from assay.spec.revisions import LATEST, REVISIONS, handshake
 
@@ -17,17 +17,6 @@ Pairs = list[tuple[bytes, bytes]]
 VERSION: Final = b"mcp-protocol-version"
 _METHOD: Final = b"mcp-method"
 _NAME: Final = b"mcp-name"
-
-_NAMED: Final = {
-    "tools/call": "name",
-    "prompts/get": "name",
-    "resources/read": "uri",
-    # The tasks extension, io.modelcontextprotocol/tasks.
-    "tasks/get": "taskId",
-    "tasks/update": "taskId",
-    "tasks/cancel": "taskId",
-}
-"""The member of params that Mcp-Name repeats."""
 
 _SAFE: Final = (1 << 53) - 1
 
@@ -48,7 +37,7 @@ def stateless_headers(message: dict[str, Any], params: ParamHeaders = ()) -> Pai
     if isinstance(method, str) and (spelt := header_text(method)) is not None:
         pairs.append((_METHOD, spelt))
     asked = message.get("params")
-    member = _NAMED.get(method) if isinstance(method, str) else None
+    member = NAMED.get(method) if isinstance(method, str) else None
     if member is None or not isinstance(asked, dict):
         return pairs
     if isinstance(asked.get(member), str):

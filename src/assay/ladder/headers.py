@@ -27,8 +27,11 @@ _METHOD: Final = b"mcp-method"
 _NAME: Final = b"mcp-name"
 _SHOWN: Final = {_VERSION: "MCP-Protocol-Version", _METHOD: "Mcp-Method", _NAME: "Mcp-Name"}
 
-# The member of params that Mcp-Name repeats. On other methods it is not judged: extensions use it too.
-_NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+# The tasks extension (io.modelcontextprotocol/tasks, Streamable HTTP) has Mcp-Name as well.
+_TASKS: Final = {"tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId"}
+
+NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri", **_TASKS}
+"""The member of params that Mcp-Name repeats. On other methods it is not judged: other extensions may use it."""
 
 _REVISION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 _REVISION_AT: Final = f"/params/_meta/{escaped(_REVISION_KEY)}"
@@ -131,7 +134,7 @@ def keeps_headers(message: dict[str, Any], headers: Headers, revision: str, para
             return False
         if headers[_METHOD] != _METHOD_BYTES[method]:
             return False
-        if method in _NAMED and headers[_NAME] != encode(asked[_NAMED[method]]):
+        if method in NAMED and headers[_NAME] != encode(asked[NAMED[method]]):
             return False
         if not params or method != "tools/call":
             return True
@@ -200,8 +203,11 @@ def check_version(message: dict[str, Any], headers: Headers) -> Violation | None
 def _check_named(message: dict[str, Any], headers: Headers, revision: str, params: ParamHeaders) -> Iterator[Violation]:
     """Mcp-Name, and what repeats arguments. What is missing from the body is not asked of the headers: others tell."""
     asked = message.get("params")
-    member = _NAMED.get(message["method"])
+    member = NAMED.get(message["method"])
     if member is None or not isinstance(asked, dict):
+        return
+    if message["method"] in _TASKS and _NAME not in headers:
+        # Servers of the core protocol do not ask for it, and work without: one that does can refuse it.
         return
     if isinstance(asked.get(member), str):
         yield from _check_value(_NAME, asked[member], f"/params/{member}", headers, revision)

@@ -198,7 +198,7 @@ class Stateless:
     def hear(self, request: Request, version: str | None, *, as_json: bool, as_stream: bool) -> "Asking | Whole":
         """What comes of one message: an answer at once, or what the child says to it."""
         asking = Asking(self._spare.pop() if self._spare else self.begin(), self, request.principal)
-        facts = Facts("http", version, request.headers, served=True)
+        facts = Facts("http", version, request.headers, served=True, spoken=self.spoken)
         heard = asking.overseer.hear(Party.CLIENT, request.frame, facts)
         told = refusal(heard, patient=False)
         if told is not None:

@@ -1,7 +1,8 @@
 """
-The official conformance suite and the official clients, against servers over STDIO that are served over HTTP.
+The official clients, against servers over STDIO that are served over HTTP.
 
-Behind the guard, which stops what is wrong, they find what they find at a server that speaks HTTP by itself.
+Behind the guard, which stops what is wrong, they find what they find at a server that speaks HTTP by itself. The
+official conformance suite does so in `tests/conformance/test_transparency.py`.
 """
 
 import json
@@ -13,13 +14,11 @@ from typing import Any
 import pytest
 from hosted import HOST
 from http_client import CATALOGUE, ROOT
-from suite import CannotRun, compared, expected_in, results, served, suite_command
+from suite import served
 
 from assay.spec.revisions import LATEST
 
 SDK = ROOT / ".venvs" / "sdk"
-FIXTURE = ROOT / "tests" / "conformance" / "fixture_server.py"
-LISTED = expected_in(ROOT / "tests" / "conformance" / "fixture_server.toml")
 SERVE = (
     *(sys.executable, "-m", "assay", "serve"),
     *("--schemas", str(CATALOGUE / "jsonschema"), "--examples", str(CATALOGUE / "examples")),
@@ -47,18 +46,6 @@ def report_of(sdk: str, plan: dict[str, Any]) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr
     report: dict[str, Any] = json.loads(done.stdout)
     return report
-
-
-@pytest.mark.parametrize("revision", LISTED)
-def test_the_suite_finds_at_a_child_what_it_finds_at_a_server_over_http(sdk: str, revision: str) -> None:
-    try:
-        suite_command()
-    except CannotRun as why:
-        pytest.skip(str(why))
-    with served(host(sdk, str(FIXTURE))) as url:
-        rows = compared({revision: LISTED[revision]}, results(url, revision))
-    assert [(each.scenario, each.differences) for each in rows if each.differences] == []
-    assert len(rows) == {"2025-11-25": 33, LATEST: 40}[revision]
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["each its own", "shared"])
