@@ -9,19 +9,20 @@ import gc
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
-from assay import absent, irregular, objections, quarantine, render, repair, reuse, serving
-from assay.asking_back import declared_in
+from assay import objections, quarantine, render, repair
 from assay.collector import paused
 from assay.contracts.headers import ParamHeaders
 from assay.contracts.tools import Contract, Tools
 from assay.engine.budget import LARGE, Budget
-from assay.ladder import contract, envelope, framing, syntax
+from assay.history import absent, irregular, reuse
+from assay.history.asking_back import declared_in
+from assay.history.log_levels import RANKS
+from assay.history.memory import Memory
+from assay.ladder import contract, envelope, framing, serving, syntax
 from assay.ladder.headers import Headers, check_headers, keeps_headers
 from assay.ladder.protocol import Judge
 from assay.lifecycle import CAPABILITIES_KEY, LEVEL_KEY, REVISION_KEY, named_revision
 from assay.limits import DEFAULT, Limits
-from assay.log_levels import RANKS
-from assay.memory import Memory
 from assay.policy import Policy
 from assay.side import Id, Side
 from assay.unjudged import Unjudged, loosely_read

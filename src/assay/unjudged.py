@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from assay import render
-from assay.log_levels import ANY_LEVEL
+from assay.history.log_levels import ANY_LEVEL
 from assay.side import Id, Side
 from assay.verdict import Exchange, Findings, Kind, Party, Verdict, Violation, verdict
 

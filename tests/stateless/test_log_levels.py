@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from stateless_talk import COMPLETE, HINTS, LEVEL_KEY, asks, calls
 
-from assay.log_levels import LEVELS
+from assay.history.log_levels import LEVELS
 from assay.policy import Policy
 from assay.spec.revisions import REVISIONS, handshake
 from assay.verdict import Party, Verdict

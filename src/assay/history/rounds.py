@@ -8,10 +8,10 @@ of different clients coincide.
 
 from typing import Any, Final, NamedTuple
 
-from assay.answers import check_roots
 from assay.engine.budget import Budget
 from assay.engine.pointers import escaped
-from assay.forms import LARGEST, check_content, form_of
+from assay.history.answers import check_roots
+from assay.history.forms import LARGEST, check_content, form_of
 from assay.render import shown_id
 from assay.rules import violation
 from assay.side import Id

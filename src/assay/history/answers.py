@@ -7,10 +7,10 @@ No state, no I/O. Each function returns violations; whether the schema is kept w
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from assay.history.tasks import TASK_CAPABILITIES
 from assay.rules import violation
 from assay.side import Side, has_capability
 from assay.spec.methods import methods
-from assay.tasks import TASK_CAPABILITIES
 from assay.verdict import Exchange, Party, Violation
 
 NOT_FOUND: Final = -32601

@@ -8,21 +8,22 @@ violation, added to the list that the caller hands in.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from assay import absent, answers, asking_back, features, objections, reserved_codes, reuse
+from assay import objections
 from assay.contracts.tools import Tools
 from assay.engine.budget import Budget
-from assay.forms import Forms
+from assay.history import absent, answers, asking_back, features, reserved_codes, reuse
+from assay.history.forms import Forms
+from assay.history.rounds import Rounds
+from assay.history.stateless import Stateless
+from assay.history.tasks import Tasks, is_task
 from assay.ladder import contract
 from assay.ladder.protocol import Definition, Judge
 from assay.lifecycle import CAPABILITIES_KEY, Lifecycle
 from assay.limits import Limits
 from assay.policy import Policy
 from assay.render import shown_id
-from assay.rounds import Rounds
 from assay.side import Id, Side, undeclared
 from assay.spec.revisions import handshake
-from assay.stateless import Stateless
-from assay.tasks import Tasks, is_task
 from assay.verdict import Exchange, Kind, Party, Violation
 
 Found = list[Violation]

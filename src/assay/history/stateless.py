@@ -7,11 +7,11 @@ Each request stands for itself there: the level of log messages, the subscriptio
 from collections.abc import Mapping
 from typing import Any, Final
 
-from assay import log_levels
-from assay.cache_scopes import CacheScopes
+from assay.history import log_levels
+from assay.history.cache_scopes import CacheScopes
+from assay.history.subscriptions import JUDGED, LISTEN, Subscriptions
 from assay.side import Side
 from assay.spec.revisions import handshake
-from assay.subscriptions import JUDGED, LISTEN, Subscriptions
 from assay.verdict import Exchange, Party, Violation
 
 _NOTHING: Final[dict[str, Any]] = {}

@@ -15,7 +15,7 @@ from assay.unjudged import loosely_read
 from assay.verdict import Exchange, Party, Verdict, Violation
 
 if TYPE_CHECKING:
-    from assay.memory import Memory
+    from assay.history.memory import Memory
 
 _OPENING_BYTES: Final = 64 << 10
 """Bytes of a malformed initialize that is kept until its answer. The largest that we have recorded has 1 KB."""

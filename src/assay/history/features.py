@@ -7,10 +7,11 @@ No state, no I/O. What a party declared where we did not listen is unknown, and 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from assay import asking_back, objections
+from assay import objections
+from assay.history import asking_back
+from assay.history.tasks import TASK_CAPABILITIES
 from assay.rules import violation
 from assay.side import Side, has_capability
-from assay.tasks import TASK_CAPABILITIES
 from assay.verdict import Exchange, Party, Violation
 
 _SINCE: Final = "2025-11-25"
