@@ -111,6 +111,13 @@ def test_stderr_names_every_quarantined_entry_and_says_why() -> None:
     assert "assay: quarantined: bare, bad (2 tools)" in log
 
 
+def test_stderr_says_which_further_tool_is_only_judged_in_part() -> None:
+    dialect = tool("odd", {"$schema": "https://example.com/mine", "type": "object"})
+    log = watched(listed("tools/list", [tool("bad"), dialect]))
+    assert "quarantined tool bad" in log[0]
+    assert log[1].startswith("assay:     /result/tools/1/inputSchema/$schema (tool odd): expected a known draft")
+
+
 def test_one_entry_is_named_without_a_count() -> None:
     log = watched(listed("prompts/list", [{"name": "weekly", "arguments": 5}]))
     assert log[0].startswith("assay: passed, quarantined prompt weekly: server result of prompts/list #1: ")

@@ -330,13 +330,13 @@ def _line(verdict: Verdict, redactor: "Redactor", *, enforcing: bool) -> str:
 
 
 def _further(verdict: Verdict, redactor: "Redactor") -> Iterator[str]:
-    """What else differs from a lock, and why each further entry is quarantined: an operator reviews each."""
+    """What else differs from a lock, and what is wrong with each further entry: an operator reviews each."""
     from assay.console.plain import plain  # noqa: PLC0415 - as above
 
-    told = {verdict.violations[0].entry}
+    told = {verdict.violations[0].entry, None}
     further = []
     for each in verdict.violations[1:]:
-        if each.rule.startswith("lock/") or (each.action == "quarantine" and each.entry not in told):
+        if each.rule.startswith("lock/") or each.entry not in told:
             further.append(each)
         told.add(each.entry)
     yield from (plain(f"assay:     {_discreet(each, redactor)}") for each in further)
