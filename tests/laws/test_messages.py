@@ -65,7 +65,19 @@ every_notification = pytest.mark.parametrize("case", NOTIFICATIONS, ids=str)
 @st.composite
 def params_of(draw: st.DrawFn, case: Case) -> dict[str, Any]:
     """Params that fit."""
-    return _told(case, case.placed(draw(fitting(case.schema, case.params()))))
+    return _told(case, _rooted(case.placed(draw(fitting(case.schema, case.params())))))
+
+
+def _rooted(params: dict[str, Any]) -> dict[str, Any]:
+    """*params* whose roots, in what a server has asked for, are files."""
+    given = params.get("inputResponses")
+    if not isinstance(given, dict):
+        return params
+    return params | {"inputResponses": {key: _files(each) if "roots" in each else each for key, each in given.items()}}
+
+
+def _files(value: dict[str, Any]) -> dict[str, Any]:
+    return value | {"roots": [{**each, "uri": "file:///home"} for each in value["roots"]]}
 
 
 def _told(case: Case, params: dict[str, Any]) -> dict[str, Any]:
@@ -102,7 +114,7 @@ def _final(case: Case, value: dict[str, Any]) -> dict[str, Any]:
     if case.method.name == "initialize":
         return value | {"protocolVersion": case.revision}
     if case.method.name == "roots/list":
-        return value | {"roots": [{**each, "uri": "file:///home"} for each in value["roots"]]}
+        return _files(value)
     return value if handshake(case.revision) else value | {"resultType": "complete"}
 
 
