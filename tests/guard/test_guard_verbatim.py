@@ -105,7 +105,7 @@ def test_under_audit_nothing_is_said_for_a_server_that_is_gone(tmp_path: Path) -
         assert one.out.all() == b""
         assert one.ended() == 3
         log = b"\n".join(one.log.rest())
-    assert b"never answered: tools/call #1" in log
+    assert b"never answered: tools/call search #1" in log
     assert b"the server ended first: it exited with status 4" in log
 
 

@@ -327,7 +327,7 @@ def test_settings_and_a_clients_file_can_both_be_given(tmp_path: Path) -> None:
         file.write_text(json.dumps({"mcpServers": {"a": {"url": liar.url}}}))
         options = ("--config", str(tmp_path / "mine.toml"), "--config", str(file))
         with listening(tmp_path, *options) as guard:
-            bad = request(1, "nope/nope", {}, LATEST)
+            bad = request(1, "ping", {}, LATEST)
             assert post(guard, "/a/mcp", bad).status == 404
             assert liar.seen == []
 

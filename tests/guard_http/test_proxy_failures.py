@@ -413,7 +413,7 @@ def test_what_nobody_comes_back_for_is_given_up(tmp_path: Any) -> None:
 
     with lying(breaks_off) as liar, guarding(tmp_path, liar.url, "--mode", "enforce", "--timeout", "2") as guard:
         guard.post(call(7, "search", {"words": "sea"}), guard.session(REVISION))
-        assert "tools/call #7" in guard.log.line("assay: server never answered: ")
+        assert "tools/call search #7" in guard.log.line("assay: server never answered: ")
 
 
 def test_how_long_a_client_takes_to_read_does_not_count(tmp_path: Any) -> None:
