@@ -300,6 +300,13 @@ def test_tools_are_remembered_by_their_weight() -> None:
     assert verdict.accepted
 
 
+def test_patterns_in_names_weigh_as_much_as_others() -> None:
+    named, nested = {"patternProperties": {str(n): True for n in range(20)}}, [{"pattern": str(n)} for n in range(20)]
+    assert store.patterns(orjson.dumps({"allOf": [named, {"items": named}]})) == 40
+    assert store.patterns(orjson.dumps({"allOf": nested})) == 20
+    assert store.weight(orjson.dumps(named)) > 20 << 20
+
+
 def test_a_compiled_schema_that_was_dropped_is_compiled_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "HELD", 100_000)
     integer = {"properties": {"x": {"type": "integer"}}}

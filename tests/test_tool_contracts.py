@@ -288,9 +288,15 @@ def test_more_tools_than_are_remembered_set_aside_leave_none_that_can_be_called_
     good(talk.client(call(9, "odd", {"a": "b"})))
 
 
-def test_a_schema_that_proves_useless_at_the_first_call_sets_its_tool_aside() -> None:
+@pytest.mark.parametrize(
+    "patterns",
+    [
+        {"type": "object", "properties": {str(number): {"pattern": "a"} for number in range(64)}},
+        {"type": "object", "patternProperties": {str(number): True for number in range(64)}},
+    ],
+)
+def test_a_schema_that_proves_useless_at_the_first_call_sets_its_tool_aside(patterns: dict[str, Any]) -> None:
     """What is too much to compile with the list is compiled for the first call."""
-    patterns = {"type": "object", "properties": {str(number): {"pattern": "a"} for number in range(64)}}
     odd = {"name": "odd", "inputSchema": {"type": "object", "properties": {"a": {"type": "strnig", "pattern": "a"}}}}
     talk = Talk().opened().listed({"name": "first", "inputSchema": patterns}, odd)
     verdict = talk.client(call(1, "odd", {"a": "b"}))

@@ -233,6 +233,7 @@ def test_a_client_that_is_not_let_in_is_led_to_metadata(given: list[str], led: l
         pytest.param("https://a.example/n?o=1#p", "http://g/m", "/n?o=1", id="at-the-server"),
         pytest.param("https://a.example", "http://g/m", "/", id="at-its-root"),
         pytest.param("https://a.example/" + "n" * 3000, "http://g/m", None, id="too-long"),
+        pytest.param("https://a.example/\x7fn", "http://g/m", None, id="that-nobody-can-ask-for"),
         pytest.param("https://G/n", "https://g/m", "/n", id="at-an-address-that-is-the-guard's"),
         pytest.param("https://b.example/n", "https://b.example/n", None, id="elsewhere"),
         pytest.param("https://g@b.example/n", "https://g@b.example/n", None, id="elsewhere-in-disguise"),
@@ -290,6 +291,15 @@ def test_metadata_are_found_wherever_the_server_has_them(tmp_path: Path, mode: s
         assert guard.ask("GET", path).json() == own
         assert guard.ask("GET", "/.well-known/oauth-protected-resource").json() == own
         assert guard.ask("GET", "/.well-known/oauth-authorization-server").status == 404
+
+
+def test_a_place_that_nobody_can_ask_for_hides_no_metadata(tmp_path: Path) -> None:
+    with lying() as liar, guarding(tmp_path, liar.url) as guard:
+        here = f"http://127.0.0.1:{guard.address[1]}"
+        liar.script = metadata_at("/\x7f", named=True)
+        assert guard.post(initialize(REVISION), BOTH).status == 401
+        found = guard.ask("GET", "/.well-known/oauth-protected-resource/mcp")
+        assert (found.status, found.json()["resource"]) == (200, f"{here}/mcp")
 
 
 def test_metadata_elsewhere_are_not_fetched_by_the_guard(tmp_path: Path) -> None:

@@ -47,6 +47,13 @@ def test_whoever_holds_most_loses_one() -> None:
     assert ended([*others, Some("a1", "a", BUSY), Some("a2", "a", BUSY)]) == "b1"
 
 
+def test_whoever_holds_fewer_loses_none() -> None:
+    """Else one principal could end the sessions of all others, by keeping its own busy."""
+    own = [Some("a1", "a", BUSY), Some("a2", "a", BUSY)]
+    assert ended([Some("b1", "b"), *own]) is None
+    assert ended([Some("b1", "b"), *own, Some("a3", "a")]) == "a3"
+
+
 def test_at_its_own_limit_a_principal_loses_its_own_or_nothing() -> None:
     others = [Some("b1", "b"), Some("b2", "b")]
     assert ended([*others, Some("a1", "a")], own_only=True) == "a1"

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from stateless_talk import asks
 
+from assay import subscriptions
 from assay.conversation import Facts
 from assay.policy import Policy
 from assay.spec.revisions import REVISIONS, handshake
@@ -247,6 +248,28 @@ def test_subscriptions_that_were_ended_are_forgotten_first() -> None:
         good(talk.server(error(ident, -32603)))
     assert reported(talk.server(told("notifications/prompts/list_changed", "kept"))) == "/method"
     assert reported(talk.server(told("notifications/prompts/list_changed", 0))) == AT
+
+
+@pytest.mark.parametrize("uri", ["b:{}", "a:{}/x"])
+def test_an_acknowledgement_takes_few_comparisons(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """200,000 URIs, each compared with the 1,000 that were asked for, took 28 s."""
+    compared: list[str] = []
+
+    def counted(uri: str, other: str) -> bool:
+        compared.append(uri)
+        return uri.startswith(other)
+
+    talk = listening(resourceSubscriptions=[f"a:{number}" for number in range(500)])
+    monkeypatch.setattr(subscriptions, "_is_below", counted)
+    monkeypatch.setattr(subscriptions, "_MOST_COMPARED", 5_000)
+    talk.server(acknowledged(1, resourceSubscriptions=[uri.format(number) for number in range(500)]))
+    assert len(compared) <= 6_000
+
+
+def test_an_acknowledgement_of_what_is_no_uri_is_judged() -> None:
+    talk = Talk(mode="audit")
+    talk.client(asks(1, "subscriptions/listen", notifications={"resourceSubscriptions": ["a:1"]}))
+    assert "assay/fault" not in rules(talk.server(acknowledged(1, resourceSubscriptions=[{}, [], 1, "a:1"])))
 
 
 def test_too_many_uris_are_not_remembered() -> None:

@@ -13,7 +13,7 @@ import orjson
 
 from assay.contracts.headers import ParamHeaders, param_headers
 from assay.contracts.look_alikes import Keys
-from assay.contracts.store import compiled, hold, let_go, of_text
+from assay.contracts.store import compiled, hold, let_go, of_text, patterns
 from assay.engine.admission import Refusal, SchemaLimits, too_long
 from assay.engine.budget import affordable
 from assay.engine.compiled import Compiled
@@ -114,8 +114,8 @@ class Contract:
 
     @property
     def patterns(self) -> int:
-        """How many regular expressions there are to compile, or fewer: those of one `patternProperties` are one."""
-        return sum(text.count(b'"pattern') for text in self._texts.values() if isinstance(text, bytes))
+        """How many regular expressions there may be to compile."""
+        return sum(patterns(text) for text in self._texts.values() if isinstance(text, bytes))
 
     def has_look_alikes(self, arguments: dict[str, Any]) -> bool:
         """Whether one of *arguments* is another spelling of one that the input schema names."""

@@ -6,11 +6,12 @@ neither. No I/O; nothing is fetched.
 """
 
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import jsonschema_rs
 
-from assay.engine.backtracking import COPIES, Backtracking
+from assay.engine.backtracking import Backtracking
 from assay.engine.broken import allowed, found_at, found_pattern
 from assay.engine.compiled import PATTERN_SIZE, Compiled, Options, options
 from assay.engine.cost import Measure, check_cost
@@ -151,11 +152,26 @@ def _again(schema: Any, less: _Less) -> Compiled | Refusal:
 _SMALL = 64 << 10
 """Bytes of an ordinary pattern, compiled: those of Pydantic and zod take less, but for a few with large repeats."""
 
+_MOST_FAILING = 256
+"""Patterns of a schema that are none, or large, or may step back, and are tried: 0.2 ms each time."""
+
+_STEPPING = {_SMALL: 1, 512 << 10: 4}
+"""
+Bytes that a pattern which may step back can take, compiled, and what it counts for to try that. It is compiled three
+times and more: 2 ms in all for a small one, 8 ms for a large one. What zod writes for a host name takes 300 KiB.
+"""
+
+_ROOM = 32
+"""What all of them together may count for: without it 780 bytes of schema took 0.8 s, and 9 KiB 0.6 GB."""
+
+_LONGEST = 2_048
+"""Characters of one, which are compiled whatever they compile to. Those of Pydantic and zod have under 400."""
+
 
 class _Patterns:
     """The regular expressions of a schema, of which some are none, or not linear, or large."""
 
-    __slots__ = ("_draft", "_each", "_size", "_stepping_size", "instead", "kinds")
+    __slots__ = ("_draft", "_each", "_room", "_size", "_small", "instead", "kinds")
 
     kinds: dict[str, Backtracking | bool | None]
     """What each is: one that may step back; True if it is linear, None if it is none, or too large."""
@@ -165,20 +181,38 @@ class _Patterns:
     def __init__(self, outline: Outline, each: int, limits: SchemaLimits) -> None:
         self._draft = outline.draft.uri
         self._each = each
-        texts = {regex.text for regex in regexes(outline)}
-        ordinary = options(formats=False, pattern_size=_SMALL)
-        small = {text for text in texts if self._compiles(text, ordinary)}
-        others = texts - small
+        self._room = _ROOM
+        # In the order of the document: of too many that may step back the first ones are judged by.
+        texts = list(dict.fromkeys(regex.text for regex in regexes(outline)))
+        tried = self._tried(texts)
+        self._small = {text for text, compiles in tried.items() if compiles}
+        large = len(tried) - len(self._small)
         # What the small ones leave is for the large ones: together they take no more than they may.
-        self._size = max(min(PATTERN_SIZE, (limits.patterns - _SMALL * len(small)) // max(1, len(others))), each)
-        # One that may step back can be compiled several times.
-        times = COPIES * max(1, sum(map(may_step_back, others)))
-        self._stepping_size = min(self._size, limits.patterns // times)
-        self.kinds = {**dict.fromkeys(small, True), **{text: self._kind(text) for text in others}}
+        rest = (limits.patterns - min(_SMALL, each) * len(self._small)) // max(1, large)
+        self._size = max(min(PATTERN_SIZE, rest), each)
+        self.kinds = {text: self._kind(text) if text in tried else None for text in texts}
+        self.instead = {}
         names = {regex.text for regex in regexes(outline) if regex.keyword != "pattern"}
-        self.instead = {text: strictly(text) for text, kind in self.kinds.items() if kind is None and text not in names}
-        self.instead = {text: spelt for text, spelt in self.instead.items() if text != spelt and self._kind(spelt)}
-        self.kinds |= {text: self._kind(spelt) for text, spelt in self.instead.items()}
+        for text in [text for text in tried if self.kinds[text] is None and text not in names]:
+            self._spell_otherwise(text)
+
+    def _tried(self, texts: list[str]) -> dict[str, bool]:
+        """Whether each is linear and small; past many that are not, no more are tried."""
+        small = options(formats=False, pattern_size=min(_SMALL, self._each))
+        tried: dict[str, bool] = {}
+        failing = 0
+        for text in texts:
+            tried[text] = self._compiles(text, small)
+            failing += not tried[text]
+            if failing >= _MOST_FAILING:
+                break
+        return tried
+
+    def _spell_otherwise(self, text: str) -> None:
+        spelt = strictly(text)
+        kind = self._kind(spelt) if spelt != text else None
+        if kind is not None:
+            self.instead[text], self.kinds[text] = spelt, kind
 
     def stepping(self) -> dict[str, Backtracking]:
         """Those that may step back."""
@@ -189,10 +223,21 @@ class _Patterns:
         return options(formats=formats, backtracking=backtracking, pattern_size=self._size, automaton_size=self._each)
 
     def _kind(self, text: str) -> Backtracking | bool | None:
-        if not may_step_back(text):
-            return self._compiles(text, self.settings()) or None
-        stepping = _made(lambda: Backtracking(text, self._stepping_size, self._draft))
-        return None if isinstance(stepping, Refusal) else stepping
+        if text in self._small or self._compiles(text, self.settings()):
+            return True
+        return self._steps_back(text) if may_step_back(text) and len(text) <= _LONGEST else None
+
+    def _steps_back(self, text: str) -> Backtracking | None:
+        for most, price in _STEPPING.items():
+            # To try takes as long, whatever comes of it.
+            self._room -= price
+            if self._room < 0:
+                break
+            size = min(most, self._size)
+            if self._compiles(text, options(formats=False, backtracking=True, pattern_size=size)):
+                stepping = _made(partial(Backtracking, text, size, self._draft))
+                return None if isinstance(stepping, Refusal) else stepping
+        return None
 
     def _compiles(self, text: str, settings: Options) -> bool:
         # Up to draft 7 the metaschema has the engine look at patterns more closely, so that the draft matters.

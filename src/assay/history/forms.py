@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import orjson
 
+from assay.contracts.store import patterns
 from assay.engine.admission import Refusal, compile_untrusted
 from assay.engine.budget import Budget
 from assay.rules import broken
@@ -16,6 +17,9 @@ from assay.verdict import Exchange, Violation
 
 LARGEST: Final = 64 << 10
 """Bytes of one form that is kept. A form is flat, and a person fills it in: real ones have under 4 KB."""
+
+_PATTERN: Final = 350_000
+"""Steps of the engine that compiling a pattern of a form counts for: up to 4 ms. No form of the schema has any."""
 
 _MOST_BYTES: Final = 1 << 20
 _MOST: Final = 1000
@@ -78,6 +82,9 @@ def check_content(form: bytes, result: Any, at: str, revision: str, found: list[
     """
     content = result.get("content") if isinstance(result, dict) and result.get("action") == "accept" else None
     if not isinstance(content, dict):
+        return 0
+    budget.steps -= _PATTERN * patterns(form)
+    if budget.steps < 0:
         return 0
     # Formats are not asserted, as with the schemas of tools: the official servers take an email without an @.
     compiled = compile_untrusted(orjson.loads(form))

@@ -41,14 +41,16 @@ def to_end(
     """
     Return which of *every*, those used longest ago first, makes room for one more of *principal*; None if none may.
 
-    It is one of the principal that holds most, and of *principal* itself where others hold as many or it is *own_only*:
-    so nobody pushes out the sessions of others by opening many.
+    It is one of the principal that holds most, and of *principal* itself where others hold as many or it is *own_only*.
+    Whoever holds fewer loses none: so nobody pushes out the sessions of others by opening many, and keeping them busy.
     """
     held: dict[str, list[H]] = {}
     for each in every:
         held.setdefault(each.principal, []).append(each)
-    owners = [principal] if own_only else sorted(held, key=lambda each: (-len(held[each]), each != principal))
-    found = (_idlest(held.get(each, ()), idleness) for each in owners)
+    own = len(held.get(principal, ()))
+    losing = [each for each in held if each == principal or (not own_only and len(held[each]) >= own)]
+    owners = sorted(losing, key=lambda each: (-len(held[each]), each != principal))
+    found = (_idlest(held[each], idleness) for each in owners)
     return next((each for each in found if each is not None), None)
 
 

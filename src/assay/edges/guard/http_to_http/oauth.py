@@ -38,7 +38,7 @@ _AT_ONCE: Final = 16
 """Documents of one server that are asked for at once: nobody has shown who it is yet."""
 
 _LONGEST: Final = 2048
-"""Characters of a URL of metadata that is remembered."""
+"""Characters of a URL of metadata that is remembered; one with other characters than URLs have cannot be asked for."""
 
 _TOKEN: Final = re.compile(rb"\s*(?:bearer|dpop)(?=\s|$)", re.IGNORECASE)
 """A challenge that asks for a token of OAuth."""
@@ -82,7 +82,7 @@ def challenge(value: bytes, target: Target, ours: str) -> bytes:
         led = _led(url, target.origin, ours)
         if led is None:
             return found[0]
-        if len(url) <= _LONGEST:
+        if len(url) <= _LONGEST and url.isascii() and url.isprintable():
             split = urlsplit(url)
             target.metadata = (split.path or "/") + (f"?{split.query}" if split.query else "")
         return found[1] + b'"%b"' % led.encode()
