@@ -28,7 +28,7 @@ CONTENTS: list[tuple[dict[str, Any], list[str]]] = [
     (accepted(name="a"), []),
     (accepted(name="a", age=3, color="red", email="a@b.example", sure=True, more="x"), []),
     (accepted(name="a", email="canned"), []),
-    ({"action": "accept"}, []),
+    ({"action": "accept"}, [""]),
     ({"action": "decline", "content": {"age": "ten"}}, []),
     ({"action": "cancel"}, []),
     (accepted(age=3), ["/content"]),

@@ -45,6 +45,33 @@ def test_a_revision_that_needs_a_handshake_is_named_as_such() -> None:
     )
 
 
+def test_the_same_is_said_of_a_request_that_opens_the_conversation() -> None:
+    meta = {**META, "io.modelcontextprotocol/protocolVersion": "2025-11-25"}
+    assert told(Talk().client(request(1, "tools/list", {"_meta": meta}))) == (
+        "/method: expected initialize, found tools/list [protocol/before-initialize]",
+        "2025-11-25 needs initialize; name 2026-07-28 here.",
+    )
+
+
+def test_progress_that_does_not_rise_is_to_rise() -> None:
+    talk = Talk().opened()
+    talk.client(request(1, "tools/list", {"_meta": {"progressToken": "p"}}))
+    talk.server(notification("notifications/progress", {"progressToken": "p", "progress": 2}))
+    assert told(talk.server(notification("notifications/progress", {"progressToken": "p", "progress": 2}))) == (
+        "/params/progress: expected more than 2, found 2 [protocol/progress]",
+        "Let progress rise with each notification, whether or not the total is known.",
+    )
+
+
+def test_a_page_of_the_specification_is_named_where_the_revision_has_it() -> None:
+    talk = Talk(revision="2026-07-28")
+    talk.client(request(1, "tools/list", {"_meta": META}))
+    lost = talk.server(notification("notifications/progress", {"progressToken": "p", "progress": 2}))
+    assert lost.violations[0].source == "MCP 2026-07-28, basic/patterns/progress"
+    older = Talk().opened().server(notification("notifications/progress", {"progressToken": "p", "progress": 2}))
+    assert older.violations[0].source == "MCP 2025-11-25, basic/utilities/progress"
+
+
 def test_an_unknown_revision_is_answered_with_those_there_are() -> None:
     meta = {**META, "io.modelcontextprotocol/protocolVersion": "2030-01-01"}
     assert told(Talk().client(request(1, "server/discover", {"_meta": meta}))) == (

@@ -65,17 +65,18 @@ class Lifecycle:
             return Place(self.judge, (self._again(),) if again else ())
         if party is Party.SERVER:
             return self._place_of_handshake(party, method)
+        opening: str | None = None
         if named is not None and named in REVISIONS and handshake(named):
             if method == "server/discover" or (self.phase == "stateless" and method != "initialize"):
                 return self._unsupported(named)
             # A revision that has a handshake, named where one without would name itself: it means nothing there.
-            named = None
+            opening, named = named, None
         stateless = told is not None and (told not in REVISIONS or not handshake(told))
         if named is not None or method == "server/discover" or stateless:
             return self._place_of_stateless(named if named is not None else told)
         if method == "initialize":
             return self._place_of_initialize(message)
-        return self._place_of_handshake(party, method)
+        return self._place_of_handshake(party, method, opening)
 
     def place_notification(self, party: Party, method: str) -> Place:
         """What a notification is judged by."""
@@ -159,7 +160,7 @@ class Lifecycle:
             expected=f"{LATEST}, which needs no handshake" if opened else f"one of {', '.join(REVISIONS)}",
             found=f'"{revision[:40]}"',
             revision=LATEST,
-            hint=f"{revision} needs initialize; name {LATEST} here." if opened else None,
+            hint=_needs_initialize(revision) if opened else None,
         )
         return Place(self._judge_of(LATEST), (wrong,))
 
@@ -168,11 +169,12 @@ class Lifecycle:
             return Place(self.judge, (self._again(),))
         return Place(self._judge_of(_requested(message)))
 
-    def _place_of_handshake(self, party: Party, method: str) -> Place:
+    def _place_of_handshake(self, party: Party, method: str, named: str | None = None) -> Place:
+        """*named* is a revision with a handshake that the request names in its `_meta`."""
         if method == "ping" or self.phase == "stateless":
             return Place(self.judge)
         if self.phase == "new":
-            return Place(self.judge, (self._before_initialize(party, method),))
+            return Place(self.judge, (self._before_initialize(party, method, named),))
         awaited = "the initialize result" if self.phase == "initializing" else "notifications/initialized"
         return Place(self.judge, (self._before_initialized(f"only ping before {awaited}", method),))
 
@@ -185,14 +187,15 @@ class Lifecycle:
             revision=self.judge.revision,
         )
 
-    def _before_initialize(self, party: Party, method: str) -> Violation:
+    def _before_initialize(self, party: Party, method: str, named: str | None = None) -> Violation:
+        hint = None if named is None else _needs_initialize(named)
         return violation(
             "protocol/before-initialize",
             "/method",
             expected="initialize" if party is Party.CLIENT else "silence before the client's initialize",
             found=method[:60],
             revision=self.judge.revision,
-            hint=None if party is Party.CLIENT else "Wait for the client's initialize.",
+            hint=hint if party is Party.CLIENT else "Wait for the client's initialize.",
         )
 
     def _before_initialized(self, expected: str, method: str) -> Violation:
@@ -205,6 +208,11 @@ def named_revision(message: dict[str, Any]) -> str | None:
     meta = params.get("_meta") if params is not None else None
     named = meta.get(REVISION_KEY) if isinstance(meta, dict) else None
     return named if isinstance(named, str) else None
+
+
+def _needs_initialize(revision: str) -> str:
+    """What to do about a request that names a *revision* with a handshake in its `_meta`."""
+    return f"{revision} needs initialize; name {LATEST} here."
 
 
 def _requested(message: dict[str, Any]) -> str:

@@ -141,10 +141,22 @@ def cancels_other(exchange: Exchange, revision: str) -> Violation:
     )
 
 
-def cancels_nothing(expected: str, ident: Id, revision: str) -> Violation:
-    """A request that cannot be cancelled."""
-    found = shown_id(ident)
+def cancels_nothing(ident: Id, revision: str) -> Violation:
+    """A request that is not there to be cancelled."""
+    expected, found = "the id of an open request of its own", shown_id(ident)
     return violation("protocol/cancel", "/params/requestId", expected=expected, found=found, revision=revision)
+
+
+def cancels_initialize(ident: Id, revision: str) -> Violation:
+    """The one request that must not be cancelled."""
+    return violation(
+        "protocol/cancel",
+        "/params/requestId",
+        expected="another request than initialize",
+        found=shown_id(ident),
+        revision=revision,
+        hint="Wait for the answer to initialize, or close the connection.",
+    )
 
 
 def cancels_task(revision: str) -> Violation:
@@ -170,9 +182,22 @@ def unrelated(key: str, ident: str | None, revision: str) -> Violation:
     )
 
 
-def no_progress(at: str, expected: str, found: str, revision: str) -> Violation:
-    """Progress of nothing, or that does not rise."""
-    return violation("protocol/progress", at, expected=expected, found=found, revision=revision)
+def no_progress(token: Id, revision: str) -> Violation:
+    """Progress of nothing."""
+    expected, found = "the token of an open request", shown_id(token)
+    return violation("protocol/progress", "/params/progressToken", expected=expected, found=found, revision=revision)
+
+
+def no_rise(last: float, progress: float, revision: str) -> Violation:
+    """Progress that does not rise."""
+    return violation(
+        "protocol/progress",
+        "/params/progress",
+        expected=f"more than {last:g}",
+        found=f"{progress:g}",
+        revision=revision,
+        hint="Let progress rise with each notification, whether or not the total is known.",
+    )
 
 
 def too_long(at: str, text: str, most: int) -> Violation:

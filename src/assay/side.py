@@ -1,7 +1,7 @@
 """What is remembered of one party: its open requests, its progress tokens, what it has declared. No judging, no I/O."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from assay.ladder.protocol import Entry, Judge
 from assay.limits import Limits
@@ -10,6 +10,8 @@ from assay.spec.revisions import handshake
 from assay.verdict import Exchange, Party
 
 Id = str | int
+
+_BROKEN_OFF: Final = frozenset({"cancelled", "timed-out"})
 
 
 class Irregular:
@@ -140,6 +142,10 @@ class Side:
         """No more progress is due for a request of this party."""
         if exchange.token is not None:
             self.tokens.pop(exchange.token, None)
+
+    def broke_off(self, token: Id) -> bool:
+        """Whether a request with this progress token was cancelled or given up: who works on it may not know yet."""
+        return any(each.token == token and each.state in _BROKEN_OFF for each in self.settled.values())
 
 
 def undeclared(party: Party, revision: str, declared: Mapping[Party, Mapping[str, Any] | None]) -> frozenset[str]:

@@ -321,6 +321,13 @@ def test_validators_kept_for_explaining_are_bounded() -> None:
         pytest.param("CallToolResult", {"content": [{"type": "text"}]}, "/content/0", "required", id="no-text"),
         pytest.param("CallToolResult", {"content": [{"type": "vdeo"}]}, "/content/0", "anyOf", id="no-such-content"),
         pytest.param(
+            "ElicitRequest",
+            {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": {"type": "object"}}},
+            "/params/requestedSchema",
+            "required",
+            id="the-mode-that-may-be-left-out",
+        ),
+        pytest.param(
             "ListToolsResult",
             {"tools": [{"name": 1, "inputSchema": {"type": "object"}}]},
             "/tools/0/name",

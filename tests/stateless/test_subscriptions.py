@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from stateless_talk import asks
 
-from assay import subscriptions
 from assay.conversation import Facts
+from assay.history import subscriptions
 from assay.policy import Policy
 from assay.spec.revisions import REVISIONS, handshake
 from assay.verdict import Party, Verdict

@@ -143,7 +143,9 @@ class Branches:
             best = max(matches for matches, _ in right)
             telling = _telling(traits)
             if best == 0 and len(right) > 1 and telling is not None:
-                return _whose(telling, traits)
+                # Where the property is absent, a branch that can do without it was meant, if only some can.
+                free = [place for _, place in right if telling not in self.traits(place).required]
+                return free if 0 < len(free) < len(right) else _whose(telling, traits)
             return [place for matches, place in right if matches == best]
         telling = _telling([one for one in traits if any(key in value for key in one.fixed)])
         if telling is not None and telling in value:

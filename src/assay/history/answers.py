@@ -19,8 +19,11 @@ INVALID_PARAMS: Final = -32602
 _MOST_VALUES: Final = 100
 """Completion values of one answer, by the specification of every revision."""
 
-_WITH_MODES: Final = frozenset({"sampling/createMessage", "elicitation/create"})
-"""Methods whose modes are declared one by one from 2025-11-25 on: -32601 may be meant for a mode."""
+_MODES: Final = {
+    "sampling/createMessage": ("sampling.tools",),
+    "elicitation/create": ("elicitation.form", "elicitation.url"),
+}
+"""Modes that are declared one by one from 2025-11-25 on: -32601 may be meant for one that was not."""
 
 # ── errors ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -53,8 +56,11 @@ def check_code(
 def _check_not_found(exchange: Exchange, declared: Mapping[str, Any] | None, *, listed: bool) -> list[Violation]:
     if exchange.method == "tools/call":
         return _check_tool_not_found(exchange, declared or {}, listed=listed)
+    if exchange.method == "ping" and exchange.entry.result is not None:
+        hint = "Answer every ping with an empty result."
+        return [_wrong_code(exchange, "an empty result, because nobody has to declare ping", "-32601", hint)]
     path = _declared_path(exchange, declared or {})
-    if path is None or (exchange.method in _WITH_MODES and exchange.revision >= "2025-11-25"):
+    if path is None or not _has_modes(exchange, declared or {}):
         return []
     hint = f"Implement {exchange.method}, or do not declare {path}."
     return [_wrong_code(exchange, f"an answer to {exchange.method}, because {path} was declared", "-32601", hint)]
@@ -69,6 +75,12 @@ def _check_tool_not_found(exchange: Exchange, declared: Mapping[str, Any], *, li
         return []
     hint = "Answer with -32602 (invalid params) and name the tool."
     return [_wrong_code(exchange, "-32602 for a tool that is not known", "-32601", hint)]
+
+
+def _has_modes(exchange: Exchange, declared: Mapping[str, Any]) -> bool:
+    """Whether the receiver has declared all modes of the method, as far as it has any in this revision."""
+    modes = _MODES.get(exchange.method, ()) if exchange.revision >= "2025-11-25" else ()
+    return all(has_capability(declared, mode) for mode in modes)
 
 
 def _declared_path(exchange: Exchange, declared: Mapping[str, Any]) -> str | None:

@@ -18,6 +18,11 @@ _SINCE: Final = "2025-11-25"
 """The revision that brought all of these. The one after it has no requests of servers, and no such tasks."""
 
 
+_URL: Final = "elicitation.url"
+_URL_REQUIRED: Final = -32042
+"""The error that asks the user to open a URL first."""
+
+
 def check_features(exchange: Exchange, params: Mapping[str, Any], sides: Mapping[Party, Side]) -> list[Violation]:
     """Return what a request uses although its receiver has not declared it, or the tool does not allow it."""
     receiver = sides[exchange.asker.other]
@@ -33,6 +38,14 @@ def check_features(exchange: Exchange, params: Mapping[str, Any], sides: Mapping
         if not has_capability(declared, path)
     ]
     return found or _check_task_support(exchange, params, declared)
+
+
+def check_error(exchange: Exchange, code: int, sides: Mapping[Party, Side]) -> list[Violation]:
+    """Return what an error asks of the party that it goes to, although that party has not declared it."""
+    declared = sides[exchange.asker].capabilities
+    if code != _URL_REQUIRED or exchange.revision != _SINCE or declared is None or has_capability(declared, _URL):
+        return []
+    return [objections.lacks("/error/code", exchange.asker, _URL, exchange.revision)]
 
 
 def _wanted(method: str, params: Mapping[str, Any], declared: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ import orjson
 from assay.contracts.store import patterns
 from assay.engine.admission import Refusal, compile_untrusted
 from assay.engine.budget import Budget
-from assay.rules import broken
+from assay.rules import broken, violation
 from assay.verdict import Exchange, Violation
 
 LARGEST: Final = 64 << 10
@@ -80,7 +80,7 @@ def check_content(form: bytes, result: Any, at: str, revision: str, found: list[
 
     Returns at least how many violations there are beyond those found.
     """
-    content = result.get("content") if isinstance(result, dict) and result.get("action") == "accept" else None
+    content = result.get("content", {}) if isinstance(result, dict) and result.get("action") == "accept" else None
     if not isinstance(content, dict):
         return 0
     budget.steps -= _PATTERN * patterns(form)
@@ -90,8 +90,22 @@ def check_content(form: bytes, result: Any, at: str, revision: str, found: list[
     compiled = compile_untrusted(orjson.loads(form))
     if isinstance(compiled, Refusal) or not budget.affords(compiled, content) or compiled.is_valid(content):
         return 0
+    if "content" not in result:
+        found.append(_no_content(at, revision))
+        return 0
     faults = compiled.explained(content, budget, at=f"{at}/content")
     found += [
         broken("contract/elicitation", each, revision=revision, detail="requestedSchema") for each in faults.distinct()
     ]
     return faults.more
+
+
+def _no_content(at: str, revision: str) -> Violation:
+    return violation(
+        "contract/elicitation",
+        at,
+        expected="content, because the form has required members",
+        found="nothing",
+        revision=revision,
+        detail="requestedSchema",
+    )

@@ -21,7 +21,6 @@ from assay.ladder.protocol import Definition, Judge
 from assay.lifecycle import CAPABILITIES_KEY, Lifecycle
 from assay.limits import Limits
 from assay.policy import Policy
-from assay.render import shown_id
 from assay.side import Id, Side, undeclared
 from assay.spec.revisions import handshake
 from assay.verdict import Exchange, Kind, Party, Violation
@@ -197,9 +196,9 @@ class Memory:
         if asker is not side and exchange is not None and exchange.method != "subscriptions/listen":
             yield objections.cancels_other(exchange, judge.revision)
         elif exchange is None and ident not in asker.settled and not asker.irregular.may_have(ident):
-            yield objections.cancels_nothing("the id of an open request of its own", ident, judge.revision)
+            yield objections.cancels_nothing(ident, judge.revision)
         elif exchange is not None and exchange.method == "initialize":
-            yield objections.cancels_nothing("another request than initialize", ident, judge.revision)
+            yield objections.cancels_initialize(ident, judge.revision)
         elif self._tasks.has(exchange or asker.settled.get(ident)):
             yield objections.cancels_task(judge.revision)
 
@@ -211,14 +210,12 @@ class Memory:
             return
         last = tokens.get(token)
         if token not in tokens:
-            if self.sides[side.party.other].irregular.unknown:
-                # It may be that of a request which could not be read.
+            if asker.irregular.unknown or asker.broke_off(token):
+                # It may be that of a request which could not be read; or the two have crossed on the way.
                 return
-            yield objections.no_progress(
-                "/params/progressToken", "the token of an open request", shown_id(token), judge.revision
-            )
+            yield objections.no_progress(token, judge.revision)
         elif last is not None and progress <= last:
-            yield objections.no_progress("/params/progress", f"more than {last:g}", f"{progress:g}", judge.revision)
+            yield objections.no_rise(last, progress, judge.revision)
 
     def noted(self, side: Side, method: str, params: Mapping[str, Any], judge: Judge) -> Exchange | None:
         """A notification has passed; the exchange that it concerns, if any."""
@@ -276,6 +273,7 @@ class Memory:
                 extended=self._is_extended(exchange),
             )
             found += reserved_codes.check(exchange, message["error"])
+            found += features.check_error(exchange, message["error"]["code"], self.sides)
             return more
         result = message["result"]
         if entry.result is None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from assay.history import log_levels
 from assay.history.cache_scopes import CacheScopes
-from assay.history.subscriptions import JUDGED, LISTEN, Subscriptions
+from assay.history.subscriptions import JUDGED, LISTEN, Subscriptions, check_end
 from assay.side import Side
 from assay.spec.revisions import handshake
 from assay.verdict import Exchange, Party, Violation
@@ -57,7 +57,9 @@ class Stateless:
 
     def check_result(self, exchange: Exchange, result: dict[str, Any]) -> list[Violation]:
         """Return what is wrong with a result."""
-        return [] if handshake(exchange.revision) else self._scopes.check(exchange, result)
+        if handshake(exchange.revision):
+            return []
+        return check_end(exchange, result) if exchange.method == LISTEN else self._scopes.check(exchange, result)
 
     def answered(self, exchange: Exchange, result: dict[str, Any]) -> None:
         """A result has passed."""

@@ -9,6 +9,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from assay.lifecycle import SUBSCRIPTION_KEY
+from assay.render import shown_id
 from assay.rules import violation
 from assay.side import Side
 from assay.verdict import Exchange, Violation
@@ -31,6 +32,8 @@ _UNKNOWN: Final = {**dict.fromkeys(_KINDS.values(), True), _URIS: None}
 """The filter of a request that is broken and passes all the same: a server may read anything into it."""
 
 _AT: Final = f"/params/_meta/{SUBSCRIPTION_KEY.replace('/', '~1')}"
+
+_ENDED: Final = "Repeat the id of the subscriptions/listen request that the answer ends."
 
 # Subscriptions that are remembered, some 1 kB each; the official Python server lets all clients together have 1,024.
 _MOST: Final = 1000
@@ -149,6 +152,16 @@ class Subscriptions:
             self._known[ident].acknowledged = True
 
 
+def check_end(exchange: Exchange, result: Mapping[str, Any]) -> list[Violation]:
+    """Return what is wrong with the answer that ends a subscription: it has the id of the request twice."""
+    ident = _ident(result)
+    if ident is None or ident == exchange.id:
+        return []
+    at = f"/result/_meta/{SUBSCRIPTION_KEY.replace('/', '~1')}"
+    wrong = _wrong(at, f"{shown_id(exchange.id)}, the id of the request", shown_id(ident), exchange.revision, _ENDED)
+    return [wrong]
+
+
 def _check_open(known: _Subscription, method: str, params: Mapping[str, Any], revision: str) -> Iterator[Violation]:
     if method == ACKNOWLEDGED:
         yield from _check_acknowledged(known, params, revision)
@@ -177,8 +190,8 @@ def _found(method: str, params: Mapping[str, Any]) -> str:
     return f'"{str(params.get("uri"))[:100]}"' if _KINDS[method] == _URIS else method
 
 
-def _wrong(at: str, expected: str, found: str, revision: str) -> Violation:
-    return violation("protocol/subscription", at, expected=expected, found=found, revision=revision)
+def _wrong(at: str, expected: str, found: str, revision: str, hint: str | None = None) -> Violation:
+    return violation("protocol/subscription", at, expected=expected, found=found, revision=revision, hint=hint)
 
 
 def _ident(params: Mapping[str, Any]) -> str | int | None:

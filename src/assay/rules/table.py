@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from assay.rules import contract, envelope, frames, guarding, protocol
 from assay.rules.rule import Rule
+from assay.spec.revisions import handshake
 from assay.verdict import Violation
 
 if TYPE_CHECKING:
@@ -13,6 +14,14 @@ if TYPE_CHECKING:
 _FAMILIES: Final = (frames, envelope, protocol, contract, guarding)
 
 RULES: Final[Mapping[str, Rule]] = {row[0]: Rule(*row) for family in _FAMILIES for row in family.ROWS}
+
+
+_MOVED: Final = (
+    ("basic/lifecycle", "basic/versioning"),
+    ("basic/utilities/cancellation", "basic/patterns/cancellation"),
+    ("basic/utilities/progress", "basic/patterns/progress"),
+)
+"""Pages of the specification that have another place where there is no handshake."""
 
 
 def violation(
@@ -33,12 +42,20 @@ def violation(
     """
     row = RULES[rule]
     source = row.source.replace("{revision}", revision or "(every revision)")
+    if revision is not None and not handshake(revision):
+        source = _moved(source)
     if detail:
         source += f": {_cut(detail, 100)}"
     where = None if schema_at is None else _cut(schema_at, _LONGEST)
     return Violation(
         rule, _cut(at, _LONGEST), _cut(expected, 400), _cut(found, 200), source, hint or row.fix, row.action, where
     )
+
+
+def _moved(source: str) -> str:
+    for before, now in _MOVED:
+        source = source.replace(before, now)
+    return source
 
 
 def broken(
