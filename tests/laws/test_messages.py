@@ -118,6 +118,15 @@ def _final(case: Case, value: dict[str, Any]) -> dict[str, Any]:
     return value if handshake(case.revision) else value | {"resultType": "complete"}
 
 
+def ended(case: Case, value: Any, ident: str | int) -> Any:
+    """*value*, which names the subscription that it ends, if it is the end of one: by the id of the request."""
+    meta = value.get("_meta") if case.method.name == "subscriptions/listen" and isinstance(value, dict) else None
+    known = meta.get(SUBSCRIPTION_KEY) if isinstance(meta, dict) else None
+    if meta is None or type(known) not in (str, int, float) or (isinstance(known, float) and not known.is_integer()):
+        return value
+    return value | {"_meta": meta | {SUBSCRIPTION_KEY: ident}}
+
+
 def _result_node(case: Case) -> Node:
     assert case.method.result is not None
     return part_of(case.schema, case.method.result)
@@ -221,7 +230,7 @@ def payload(case: Case, value: Any) -> Any:
 def test_a_result_that_fits_its_definition_passes(case: Case, data: st.DataObject) -> None:
     """Official schema. A tool's own schemas are chance here: one that does not compile is set aside, and no more."""
     value, ident = payload(case, data.draw(results_of(case))), data.draw(ids)
-    spoken = frame(result(ident, value), ascii_only=data.draw(st.booleans()))
+    spoken = frame(result(ident, ended(case, value, ident)), ascii_only=data.draw(st.booleans()))
     conversation = asked(case, ident)
     verdict = conversation.hear(case.sender.other, spoken)
     if case.method.name == "tools/list":
@@ -324,7 +333,7 @@ WITH_DEFAULT = {"protocol/result-type-missing", "protocol/cache-hints"}
 def assert_refused_result(case: Case, fault: Break, ident: str | int) -> bool:
     """A result with a fault fails the request that it answers; whether the place named is exact."""
     conversation = asked(case, ident)
-    verdict = conversation.hear(case.sender.other, frame(result(ident, fault.value)))
+    verdict = conversation.hear(case.sender.other, frame(result(ident, ended(case, fault.value, ident))))
     if {each.rule for each in verdict.violations} <= WITH_DEFAULT:
         assert verdict.onward is verdict.frame
         return assert_named(verdict, fault, "/result")
