@@ -180,13 +180,13 @@ def test_a_refused_call_that_passes_is_not_judged_for_long_either(
     """Under audit what its answer needs is taken from it: 490,000 numbers and ten fractions took 3.7 s."""
     talk = Talk(mode="audit", limits=GUARDED).opened().listed({"name": "t", "inputSchema": ANY | ALL_OF})
     good(talk.client(call(1, "t", {})))
-    asked: list[Any] = []
     known = talk.conversation.tools.known["t"]
     assert known.input is not None
-    monkeypatch.setattr(known.input, "fits", lambda value: asked.append(value) or True)
+    asked = Asked(known.input)
+    monkeypatch.setattr(known.input, "fits", asked)
     params = {"name": "t", "arguments": {"x": [1] * 400_000}, **wrong.get("params", {})}
     assert rules(talk.client({**call(2, "t", {}), **wrong, "params": params}))
-    assert asked == []
+    assert asked.count == 0
 
 
 def test_an_answer_is_held_against_several_requests_within_one_budget(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,13 +195,13 @@ def test_an_answer_is_held_against_several_requests_within_one_budget(monkeypatc
     talk = Talk(mode="audit", limits=GUARDED).opened().listed(output)
     for _ in range(6):
         talk.client(call(1, "t", {}))
-    asked: list[Any] = []
     known = talk.conversation.tools.known["t"]
     assert known.output is not None
-    monkeypatch.setattr(known.output, "fits", lambda value: asked.append(value) or True)
+    asked = Asked(known.output)
+    monkeypatch.setattr(known.output, "fits", asked)
     verdict = talk.server(result(1, {"content": [], "structuredContent": {"x": [1] * 400_000}}))
     assert rules(verdict) == ["contract/unjudged"]
-    assert asked == []
+    assert asked.count == 0
 
 
 def test_all_parts_of_a_message_draw_from_one_budget() -> None:
