@@ -171,6 +171,39 @@ def test_a_call_that_would_take_too_long_to_judge_is_not_asked_about(size: int) 
     good(talk.client(call(2, "t", {"x": [1] * 50_000})))
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"params": {"_meta": 5}}, {"jsonrpc": "2.1"}, {"id": 1}], ids=["params", "envelope", "id-is-open"]
+)
+def test_a_refused_call_that_passes_is_not_judged_for_long_either(
+    wrong: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under audit what its answer needs is taken from it: 490,000 numbers and ten fractions took 3.7 s."""
+    talk = Talk(mode="audit", limits=GUARDED).opened().listed({"name": "t", "inputSchema": ANY | ALL_OF})
+    good(talk.client(call(1, "t", {})))
+    known = talk.conversation.tools.known["t"]
+    assert known.input is not None
+    asked = Asked(known.input)
+    monkeypatch.setattr(known.input, "fits", asked)
+    params = {"name": "t", "arguments": {"x": [1] * 400_000}, **wrong.get("params", {})}
+    assert rules(talk.client({**call(2, "t", {}), **wrong, "params": params}))
+    assert asked.count == 0
+
+
+def test_an_answer_is_held_against_several_requests_within_one_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under audit each of six with the same id was judged by without a bound: 4.6 s."""
+    output = {"name": "t", "inputSchema": ANY, "outputSchema": ANY | ALL_OF}
+    talk = Talk(mode="audit", limits=GUARDED).opened().listed(output)
+    for _ in range(6):
+        talk.client(call(1, "t", {}))
+    known = talk.conversation.tools.known["t"]
+    assert known.output is not None
+    asked = Asked(known.output)
+    monkeypatch.setattr(known.output, "fits", asked)
+    verdict = talk.server(result(1, {"content": [], "structuredContent": {"x": [1] * 400_000}}))
+    assert rules(verdict) == ["contract/unjudged"]
+    assert asked.count == 0
+
+
 def test_all_parts_of_a_message_draw_from_one_budget() -> None:
     compiled = engine.compile_schema({"items": {"type": "integer"}})
     compiled.width = 10

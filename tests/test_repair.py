@@ -33,6 +33,8 @@ LOAN: dict[str, Any] = {
             "either": {"oneOf": [{"$ref": "#/$defs/reader"}, {"type": "array"}]},
             "word": {"anyOf": [{"type": "string"}, {"type": "integer"}]},
             "notes": {"type": "object", "additionalProperties": {"type": "string"}},
+            "list0": {"type": "array"},
+            "list1": {"type": "array", "items": {"type": "string", "minLength": 2}},
         },
         "required": ["title"],
         "$defs": {
@@ -129,6 +131,8 @@ def test_a_slip_with_one_remedy_is_mended(
         pytest.param({"count": "0"}, id="optional-and-too-small"),
         pytest.param({"days": "5", "gift": "maybe"}, id="one-of-two"),
         pytest.param({"tags": "[" * 200 + "]" * 200}, id="too-deep"),
+        pytest.param({"tags": json.dumps(["a"] * 10_001)}, id="too-many-values-in-a-text"),
+        pytest.param({f"list{n}": json.dumps(["a"] * 6_000) for n in range(2)}, id="too-many-values-in-two"),
     ],
 )
 def test_what_is_not_clear_is_refused_as_ever(given_: dict[str, Any]) -> None:

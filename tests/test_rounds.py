@@ -103,6 +103,15 @@ def test_a_form_that_cannot_be_compiled_is_not_judged_by() -> None:
     good(talk.client(result("s", accepted(a="x"))))
 
 
+def test_what_takes_too_long_to_match_is_not_judged() -> None:
+    """It was told to be wrong, and to tell that took 22 s."""
+    talk = Talk(mode="audit").opened()
+    form = {"type": "object", "properties": {"a": {"pattern": r"^(?:(?=(a+))a)+b"}, "b": {"type": "integer"}}}
+    talk.server(request("s", "elicitation/create", {"message": "?", "requestedSchema": form}))
+    verdict = talk.client(result("s", accepted(a="a" * 3_000, b="x")))
+    assert [each.at for each in verdict.violations] == ["/result/content/b"]
+
+
 def test_forms_with_many_patterns_are_not_judged_by() -> None:
     """They would be compiled anew with each answer: 16 of them in one message took 2.8 s."""
     talk = Talk(mode="audit").opened()

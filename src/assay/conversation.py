@@ -556,7 +556,8 @@ class Conversation:
             return self._unread(party, frame, message)
         asker = self._sides[party.other]
         if ident in asker.irregular.requests:
-            irregular.promote(self._memory, asker, ident, lambda each: self._fits(each, message, kind))
+            budget = Budget(frame, 1)
+            irregular.promote(self._memory, asker, ident, lambda each: self._fits(each, message, kind, budget))
         exchange = asker.open.get(ident) or asker.settled.get(ident)
         if exchange is None or exchange.state not in {"open", "cancelled"}:
             return self._unsolicited(party, frame, message, kind, exchange)
@@ -588,10 +589,10 @@ class Conversation:
         self._closing = None
         return verdict(party, frame, kind, message, exchange, exchange.revision, findings)
 
-    def _fits(self, exchange: Exchange, message: dict[str, Any], kind: Kind) -> bool:
+    def _fits(self, exchange: Exchange, message: dict[str, Any], kind: Kind, budget: Budget) -> bool:
         """Whether nothing is wrong with *message* as the answer to *exchange*."""
         found: list[Violation] = []
-        return not self._memory.check_answer(exchange, message, kind, found, Budget(b"", 1)) and not found
+        return not self._memory.check_answer(exchange, message, kind, found, budget) and not found
 
     def _excused(
         self, party: Party, frame: bytes, value: dict[str, Any], ident: Any, faults: tuple[Violation, ...]

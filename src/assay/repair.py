@@ -71,9 +71,10 @@ def repaired(
 ) -> Repaired | None:
     """A call of which all was mended that was *found* to stop it, if *judge* then accepts it."""
     done: list[Violation] = []
-    if more_than(frame, MOST_VALUES):
-        return None
     for _ in range(ROUNDS):
+        # What came out of a text counts, too.
+        if more_than(frame, MOST_VALUES):
+            return None
         wrong = [each for each in found if each.stops][: wanted.most]
         mended = mend(frame, message, wrong, wanted)
         if mended is None:
@@ -125,7 +126,7 @@ def _inside(text: str, depth: int, opening: str) -> Any:
     """The JSON text of an object or array, on one line; `NOWHERE` if there is none in *text*."""
     if text.lstrip(" \t\r\n")[:1] not in tuple(opening):
         return NOWHERE
-    if isinstance(syntax.read(text.encode(errors="replace"), depth), Violation):
+    if isinstance(syntax.read(text.encode(errors="replace"), depth, MOST_VALUES), Violation):
         return NOWHERE
     # A line break in JSON is white space: within a string it is escaped.
     return text.replace("\r", " ").replace("\n", " ")

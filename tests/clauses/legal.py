@@ -465,6 +465,8 @@ ELICITATION: Final[Rows] = [
         eliciting(form(d={"type": "string", "format": "date"}, m={"type": "string", "format": "email"}),
                   {"d": "2026-01-31", "m": "a@example.com"})),
     Row("a field is left out", "client/elicitation", ASKING, eliciting(form(a={"type": "string"}), {})),
+    Row("a form without required fields is accepted as it is", "client/elicitation", ASKING,
+        [opened(), wants(1, "elicitation/create", message="?", requestedSchema=form(a={"type": "string"})), answers(1, {"action": "accept"})]),
     Row("a titled choice", "client/elicitation", MODERN,
         eliciting(form(c={"type": "string", "oneOf": [{"const": "a", "title": "A"}]}), {"c": "a"})),
     Row("several choices", "client/elicitation", MODERN,

@@ -6,6 +6,7 @@ nested, and a match that needs more counts as none, without a word. So nothing i
 known that each text of the message can be decided, and that costs are drawn from what the message has left.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Any, Final
@@ -30,6 +31,9 @@ _ASKED: Final = 40
 _TOLD: Final = 400
 """What it takes to be told that a text does not match, or why that is not known: 5 µs."""
 
+_CHEAP: Final = 1_000
+"""What each further copy of a text takes for nothing: real ones take 50 ns of it, which is in the width of a schema."""
+
 _SHORT, _MOST_KNOWN = 64, 128
 """Characters of a text whose outcome is kept, and how many are."""
 
@@ -53,11 +57,12 @@ class Backtracking:
         self._known: dict[tuple[str, int], Any] = {}
         self._matchers = {STEPS_BACK[0]: self._matcher(STEPS_BACK[0])}
 
-    def drawn(self, text: str, times: int, left: int) -> int | None:
+    def drawn(self, text: str, times: int, left: int, copies: int = 1) -> int | None:
         """
-        What is left of *left* after *text*, which is matched *times*; None if it cannot be decided within that.
+        What is left of *left* after *text*, which is matched *times* for each of its *copies*.
 
-        Then it can be decided with the most steps back, too, which the engine judges with.
+        None if it cannot be decided within that; else it can with the most steps back, too, which the engine judges
+        with.
         """
         for steps in STEPS_BACK:
             cost = self.cost(len(text), steps) * (times + 1) + self._making(steps)
@@ -68,7 +73,8 @@ class Backtracking:
             if matched is not True:
                 left = max(left - _TOLD, 0)
             if matched is not None:
-                return left
+                left -= (copies - 1) * times * max(0, self.cost(len(text), steps) - _CHEAP)
+                return left if left >= 0 else None
         return None
 
     def cost(self, length: int, steps: int) -> int:
@@ -127,9 +133,9 @@ def undecided(
     Each text counts, keys included: which of them a schema holds against which pattern only judging would tell.
     """
     # In the order they come in, so that the same message is always judged the same way.
-    for text in dict.fromkeys(_texts(instance)):
+    for text, copies in Counter(_texts(instance)).items():
         for pattern in patterns:
-            drawn = pattern.drawn(text, times, left)
+            drawn = pattern.drawn(text, times, left, copies)
             if drawn is None:
                 return pattern, left
             left = drawn

@@ -29,6 +29,9 @@ _UNUSUAL: Final = 8
 
 _LONGEST: Final = 2**64
 
+_UNKNOWN: Final = 1 << 40
+"""More values than any message has: each part of it is counted before it is judged."""
+
 _READ: Final = 3
 """Steps that reading a value counts for, of a large message. Chosen so that the worst messages of bench/worst.py stay
 near 250 ms."""
@@ -43,9 +46,9 @@ class Budget:
     __slots__ = ("steps", "values", "violations")
 
     def __init__(self, frame: bytes, violations: int) -> None:
-        """*violations* is how many are listed."""
+        """*violations* is how many are listed. Without a *frame* nothing is known of the message beforehand."""
         size = len(frame)
-        self.values = size if size <= LARGE else marks.at_most(frame) + (size >> 6)
+        self.values = (size or _UNKNOWN) if size <= LARGE else marks.at_most(frame) + (size >> 6)
         """No fewer than the values and keys in the message; strings count again for each 64 characters."""
         self.steps = STEPS if size <= LARGE else max(STEPS - _READ * self.values, STEPS // 2)
         """Steps of the engine that are left."""

@@ -41,7 +41,8 @@ _MOST: Final = 1000
 # Characters of all URIs that are remembered of one conversation.
 _MOST_CHARACTERS: Final = 256 * 1024
 
-# Comparisons of URIs that one acknowledgement may take, some 0.2 µs each. What comes after them is not judged.
+# Comparisons of URIs that one acknowledgement may take, and characters of them: some 0.2 µs each. What comes after
+# them is not judged.
 _MOST_COMPARED: Final = 200_000
 
 # Characters of a URI that is compared. A longer one is not judged.
@@ -58,7 +59,7 @@ class _Subscription:
         self.acknowledged = False
         self.flags = frozenset(kind for kind in _KINDS.values() if kind != _URIS and wanted.get(kind))
         listed = wanted.get(_URIS, [])
-        plain = isinstance(listed, list) and all(map(_is_plain, listed))
+        plain = isinstance(listed, list) and _are_few(listed) and all(map(_is_plain, listed))
         self.uris: frozenset[str] | None = frozenset(map(_normal, listed)) if plain else None
         """None if it is not known which resources they stand for."""
 
@@ -82,7 +83,8 @@ class _Subscription:
         for uri in uris:
             if not self.wants(kind, uri):
                 return False
-            left -= 1 if isinstance(uri, str) and uri in asked else 1 + len(asked)
+            text = uri if isinstance(uri, str) else ""
+            left -= len(text) + (1 if text in asked else 1 + len(asked))
             if left < 0:
                 break
         return True
@@ -203,9 +205,14 @@ def _ident(params: Mapping[str, Any]) -> str | int | None:
     return ident if isinstance(ident, str | int) else None
 
 
-def _is_plain(uri: Any) -> bool:
+def _is_plain(uri: str) -> bool:
     """Return whether *uri* stands for one resource, as far as anybody can say: a pattern may mean many."""
-    return isinstance(uri, str) and "*" not in uri and "{" not in unquote(uri)
+    return "*" not in uri and "{" not in uri and "%7b" not in uri.lower()
+
+
+def _are_few(uris: list[Any]) -> bool:
+    """Return whether these are URIs that can be remembered: to read very many of them takes seconds."""
+    return all(isinstance(each, str) for each in uris) and sum(map(len, uris)) <= _MOST_CHARACTERS
 
 
 def _normal(uri: str) -> str:
