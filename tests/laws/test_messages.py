@@ -65,7 +65,21 @@ every_notification = pytest.mark.parametrize("case", NOTIFICATIONS, ids=str)
 @st.composite
 def params_of(draw: st.DrawFn, case: Case) -> dict[str, Any]:
     """Params that fit."""
-    return _told(case, case.placed(draw(fitting(case.schema, case.params()))))
+    return _told(case, _rooted(case.placed(draw(fitting(case.schema, case.params())))))
+
+
+def _rooted(params: dict[str, Any]) -> dict[str, Any]:
+    """*params* whose roots, where a request brings some as its input, are places in the file system."""
+    given = params.get("inputResponses")
+    if not isinstance(given, dict):
+        return params
+    return params | {"inputResponses": {name: _with_roots(each) for name, each in given.items()}}
+
+
+def _with_roots(value: dict[str, Any]) -> dict[str, Any]:
+    if not isinstance(value.get("roots"), list):
+        return value
+    return value | {"roots": [{**each, "uri": "file:///home"} for each in value["roots"] if isinstance(each, dict)]}
 
 
 def _told(case: Case, params: dict[str, Any]) -> dict[str, Any]:
@@ -102,7 +116,7 @@ def _final(case: Case, value: dict[str, Any]) -> dict[str, Any]:
     if case.method.name == "initialize":
         return value | {"protocolVersion": case.revision}
     if case.method.name == "roots/list":
-        return value | {"roots": [{**each, "uri": "file:///home"} for each in value["roots"]]}
+        return _with_roots(value)
     return value if handshake(case.revision) else value | {"resultType": "complete"}
 
 
