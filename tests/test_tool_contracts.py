@@ -308,6 +308,16 @@ def test_a_schema_that_proves_useless_at_the_first_call_sets_its_tool_aside(patt
     assert rules(talk.client(call(2, "odd", {"a": "b"}))) == ["contract/set-aside"]
 
 
+def test_a_tool_of_which_much_cannot_be_judged_hides_no_other() -> None:
+    """After 500 things to tell, the rest of a list was not learned: no call of those tools was judged."""
+    elsewhere = {str(number): {"$ref": f"https://a.example/{number}"} for number in range(600)}
+    first = {"name": "first", "inputSchema": {"type": "object", "properties": elsewhere}}
+    second = {"name": "second", "inputSchema": {"type": "object", "required": ["a"]}}
+    talk = Talk().opened().listed(first, second)
+    assert rules(talk.client(call(1, "second", {}))) == ["contract/input"]
+    good(talk.client(call(2, "first", {})))
+
+
 def test_the_draft_that_a_schema_names_is_honoured() -> None:
     """`items` as an array is a tuple in draft-07, and no schema in 2020-12."""
     pair = {"type": "array", "items": [{"type": "string"}, {"type": "integer"}]}

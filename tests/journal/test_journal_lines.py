@@ -360,7 +360,10 @@ def test_what_a_client_says_is_told_with_its_error(journal: Journal, message: An
         (error(1, -32603), ("failed", "INTERNAL_ERROR", -32603, [])),
         (error(1, -32602), ("failed", "INVALID_PARAMS", -32602, [])),
         (error(1, -31999), ("failed", None, -31999, [])),
-        (error(1, -32042, data={"elicitations": 1}), ("refused", "UPSTREAM_INVALID", -32010, ["protocol/error"])),
+        (
+            error(1, -32042, data={"elicitations": 1}),
+            ("refused", "UPSTREAM_INVALID", -32010, ["protocol/error", "protocol/capability"]),
+        ),
     ],
 )
 def test_what_a_server_answers_is_told_with_its_error(journal: Journal, answer: Any, expected: tuple[Any, ...]) -> None:

@@ -69,15 +69,17 @@ def params_of(draw: st.DrawFn, case: Case) -> dict[str, Any]:
 
 
 def _rooted(params: dict[str, Any]) -> dict[str, Any]:
-    """*params* whose roots, in what a server has asked for, are files."""
+    """*params* whose roots, where a request brings some as its input, are places in the file system."""
     given = params.get("inputResponses")
     if not isinstance(given, dict):
         return params
-    return params | {"inputResponses": {key: _files(each) if "roots" in each else each for key, each in given.items()}}
+    return params | {"inputResponses": {name: _with_roots(each) for name, each in given.items()}}
 
 
-def _files(value: dict[str, Any]) -> dict[str, Any]:
-    return value | {"roots": [{**each, "uri": "file:///home"} for each in value["roots"]]}
+def _with_roots(value: dict[str, Any]) -> dict[str, Any]:
+    if not isinstance(value.get("roots"), list):
+        return value
+    return value | {"roots": [{**each, "uri": "file:///home"} for each in value["roots"] if isinstance(each, dict)]}
 
 
 def _told(case: Case, params: dict[str, Any]) -> dict[str, Any]:
@@ -114,7 +116,7 @@ def _final(case: Case, value: dict[str, Any]) -> dict[str, Any]:
     if case.method.name == "initialize":
         return value | {"protocolVersion": case.revision}
     if case.method.name == "roots/list":
-        return _files(value)
+        return _with_roots(value)
     return value if handshake(case.revision) else value | {"resultType": "complete"}
 
 

@@ -25,6 +25,9 @@ from assay.verdict import Violation
 MOST_ASIDE: Final = 500
 """Entries of one list that are set aside one by one. The largest server that we know of lists under 300 tools."""
 
+_MOST_TOLD: Final = 100
+"""Parts of one schema that are told not to be judged by: one tool must not use up what is told of all others."""
+
 _LONGEST_ASIDE: Final = 1024
 """Characters of a name that is remembered as set aside; the specification asks for 128 at most."""
 
@@ -172,7 +175,7 @@ def _unjudged(schema: Any) -> tuple[Refusal, ...]:
     """What is not judged of a schema: all of it, or parts."""
     if isinstance(schema, Refusal):
         return (schema,)
-    return schema.left_out if isinstance(schema, Compiled) else ()
+    return schema.left_out[:_MOST_TOLD] if isinstance(schema, Compiled) else ()
 
 
 def _validity(schema: Compiled | None) -> Callable[[Any], bool]:
