@@ -18,14 +18,14 @@ from assay.history import absent, irregular, reuse
 from assay.history.asking_back import declared_in
 from assay.history.log_levels import RANKS
 from assay.history.memory import Memory
+from assay.history.unjudged import Unjudged, loosely_read
 from assay.ladder import contract, envelope, framing, serving, syntax
 from assay.ladder.headers import Headers, check_headers, keeps_headers
 from assay.ladder.protocol import Judge
-from assay.lifecycle import CAPABILITIES_KEY, LEVEL_KEY, REVISION_KEY, named_revision
 from assay.limits import DEFAULT, Limits
+from assay.message import CAPABILITIES_KEY, LEVEL_KEY, REVISION_KEY, named_revision
 from assay.policy import Policy
 from assay.side import Id, Side
-from assay.unjudged import Unjudged, loosely_read
 from assay.verdict import Exchange, Findings, Kind, Party, Verdict, Violation, verdict
 
 if TYPE_CHECKING:

@@ -9,14 +9,10 @@ there is no handshake: each request names its revision in `_meta`, and one conne
 from typing import Any, Final, Literal, NamedTuple
 
 from assay.ladder.protocol import Judge, judge
+from assay.message import REVISION_KEY, named_revision
 from assay.rules import violation
 from assay.spec.revisions import LATEST, REVISIONS, handshake
 from assay.verdict import Party, Violation
-
-REVISION_KEY = "io.modelcontextprotocol/protocolVersion"
-CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
-LEVEL_KEY = "io.modelcontextprotocol/logLevel"
-SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
 
 Phase = Literal["new", "initializing", "negotiated", "operating", "stateless"]
 
@@ -200,14 +196,6 @@ class Lifecycle:
 
     def _before_initialized(self, expected: str, method: str) -> Violation:
         return violation(_EARLY, "/method", expected=expected, found=method[:60], revision=self.judge.revision)
-
-
-def named_revision(message: dict[str, Any]) -> str | None:
-    """The revision in a request's `_meta`."""
-    params = message.get("params")
-    meta = params.get("_meta") if params is not None else None
-    named = meta.get(REVISION_KEY) if isinstance(meta, dict) else None
-    return named if isinstance(named, str) else None
 
 
 def _needs_initialize(revision: str) -> str:

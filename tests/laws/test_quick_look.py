@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from parties import CASES, CLIENT, META, SERVER, Case, Mode, frame, negotiated, opened, request, result
 
 from assay.conversation import Conversation
-from assay.lifecycle import CAPABILITIES_KEY, REVISION_KEY
 from assay.limits import Limits
+from assay.message import CAPABILITIES_KEY, REVISION_KEY
 from assay.spec.revisions import REVISIONS, handshake
 from assay.spec.schema import protocol_schema
 from assay.verdict import Exchange, Party, Verdict

@@ -20,8 +20,8 @@ from assay.contracts.tools import Contract
 from assay.conversation import NO_FACTS, Conversation, Facts
 from assay.engine.budget import Budget
 from assay.ladder import contract, envelope, framing, syntax
-from assay.lifecycle import REVISION_KEY
 from assay.limits import REQUESTS, Limits
+from assay.message import REVISION_KEY
 from assay.rules import RULES
 from assay.spec.methods import revisions_of
 from assay.verdict import Findings, Kind, Party, Verdict, Violation, verdict

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from assay.engine.budget import Budget
+from assay.history.unjudged import loosely_read
 from assay.render import shown_id, usable_id
 from assay.side import Id, Side
-from assay.unjudged import loosely_read
 from assay.verdict import Exchange, Party, Verdict, Violation
 
 if TYPE_CHECKING:

@@ -18,8 +18,9 @@ from assay.history.stateless import Stateless
 from assay.history.tasks import Tasks, is_task
 from assay.ladder import contract
 from assay.ladder.protocol import Definition, Judge
-from assay.lifecycle import CAPABILITIES_KEY, Lifecycle
+from assay.lifecycle import Lifecycle
 from assay.limits import Limits
+from assay.message import CAPABILITIES_KEY
 from assay.policy import Policy
 from assay.side import Id, Side, undeclared
 from assay.spec.revisions import handshake

@@ -14,6 +14,7 @@ from typing import Any, Final
 from assay.contracts.headers import ParamHeader, ParamHeaders
 from assay.engine.pointers import escaped
 from assay.engine.wording import shown
+from assay.message import REVISION_KEY, named_revision
 from assay.rules import violation
 from assay.spec.methods import methods
 from assay.spec.revisions import LATEST, REVISIONS, handshake
@@ -33,8 +34,7 @@ _TASKS: Final = {"tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel"
 NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri", **_TASKS}
 """The member of params that Mcp-Name repeats. On other methods it is not judged: other extensions may use it."""
 
-_REVISION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
-_REVISION_AT: Final = f"/params/_meta/{escaped(_REVISION_KEY)}"
+_REVISION_AT: Final = f"/params/_meta/{escaped(REVISION_KEY)}"
 
 # As they stand in a header, in the revisions that have these rules.
 _REVISION_BYTES: Final = {each: each.encode() for each in REVISIONS if not handshake(each)}
@@ -130,7 +130,7 @@ def keeps_headers(message: dict[str, Any], headers: Headers, revision: str, para
     try:
         method = message["method"]
         asked = message["params"]
-        if headers[_VERSION] != _REVISION_BYTES[revision] or asked["_meta"][_REVISION_KEY] != revision:
+        if headers[_VERSION] != _REVISION_BYTES[revision] or asked["_meta"][REVISION_KEY] != revision:
             return False
         if headers[_METHOD] != _METHOD_BYTES[method]:
             return False
@@ -186,7 +186,7 @@ def check_version(message: dict[str, Any], headers: Headers) -> Violation | None
     not known. In the older revisions the body says nothing of it, and a request without the header is good.
     """
     sent = headers.get(_VERSION)
-    named = _named_revision(message)
+    named = named_revision(message)
     shown_as = _SHOWN[_VERSION]
     if sent is None:
         return None if named is None or _has_handshake(named) else _missing(shown_as, _REVISION_AT, LATEST)
@@ -259,13 +259,6 @@ def _value(arguments: Any, path: tuple[str, ...]) -> Any:
             return None
         value = value.get(key)
     return value
-
-
-def _named_revision(message: dict[str, Any]) -> str | None:
-    asked = message.get("params")
-    meta = asked.get("_meta") if isinstance(asked, dict) else None
-    named = meta.get(_REVISION_KEY) if isinstance(meta, dict) else None
-    return named if isinstance(named, str) else None
 
 
 def _has_handshake(revision: str) -> bool:

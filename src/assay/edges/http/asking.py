@@ -9,8 +9,8 @@ import orjson
 from assay import marks
 from assay.collector import loaded
 from assay.edges.http.replies import Pairs
-from assay.lifecycle import REVISION_KEY
 from assay.limits import DEFAULT
+from assay.message import REVISION_KEY
 
 ENDPOINT: Final = "/mcp"
 _SLASHED: Final = ENDPOINT + "/"

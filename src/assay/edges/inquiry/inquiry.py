@@ -12,11 +12,11 @@ from typing import Any, Final, Protocol
 
 from assay.conversation import Conversation
 from assay.ladder import syntax
-from assay.lifecycle import CAPABILITIES_KEY, REVISION_KEY
 from assay.limits import Limits
 from assay.lock.changes import KINDS, Kind
 from assay.lock.inspection import SERVER_KEY
 from assay.lock.locked import Locked, spelt
+from assay.message import CAPABILITIES_KEY, REVISION_KEY
 from assay.spec.revisions import LATEST, REVISIONS, handshake
 from assay.verdict import Party, Verdict, Violation
 
