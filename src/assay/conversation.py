@@ -23,7 +23,7 @@ from assay.ladder import contract, envelope, framing, serving, syntax
 from assay.ladder.headers import Headers, check_headers, keeps_headers
 from assay.ladder.protocol import Judge
 from assay.limits import DEFAULT, Limits
-from assay.message import CAPABILITIES_KEY, LEVEL_KEY, REVISION_KEY, named_revision
+from assay.meta import CAPABILITIES_KEY, LEVEL_KEY, REVISION_KEY, named_revision
 from assay.policy import Policy
 from assay.side import Id, Side
 from assay.verdict import Exchange, Findings, Kind, Party, Verdict, Violation, verdict

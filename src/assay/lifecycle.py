@@ -9,7 +9,7 @@ there is no handshake: each request names its revision in `_meta`, and one conne
 from typing import Any, Final, Literal, NamedTuple
 
 from assay.ladder.protocol import Judge, judge
-from assay.message import REVISION_KEY, named_revision
+from assay.meta import REVISION_KEY, named_revision
 from assay.rules import violation
 from assay.spec.revisions import LATEST, REVISIONS, handshake
 from assay.verdict import Party, Violation

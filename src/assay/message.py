@@ -1,15 +1,9 @@
 """The messages of JSON-RPC as values. They import nothing of ours."""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 Id = str | int | float | None
-
-REVISION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
-CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
-LEVEL_KEY: Final = "io.modelcontextprotocol/logLevel"
-SUBSCRIPTION_KEY: Final = "io.modelcontextprotocol/subscriptionId"
-"""What messages of a revision without handshake say of themselves, in their `_meta`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +93,3 @@ def params_of(value: Any) -> dict[str, Any]:
     """
     params = value.get("params") if isinstance(value, dict) else None
     return params if isinstance(params, dict) else {}
-
-
-def named_revision(message: dict[str, Any]) -> str | None:
-    """The revision in a request's `_meta`."""
-    params = message.get("params")
-    meta = params.get("_meta") if isinstance(params, dict) else None
-    named = meta.get(REVISION_KEY) if isinstance(meta, dict) else None
-    return named if isinstance(named, str) else None

@@ -12,7 +12,7 @@ from generate import Node, least, part_of
 
 from assay.conversation import Conversation
 from assay.limits import DEFAULT, Limits
-from assay.message import CAPABILITIES_KEY, REVISION_KEY
+from assay.meta import CAPABILITIES_KEY, REVISION_KEY
 from assay.spec.methods import Method, methods
 from assay.spec.revisions import REVISIONS, handshake
 from assay.spec.schema import ProtocolSchema, protocol_schema

@@ -15,7 +15,7 @@ from parties import CASES, CLIENT, SERVER, Case, Mode, ask, frame, negotiated, n
 
 from assay.conversation import Conversation
 from assay.engine.pointers import NOWHERE, looked_up
-from assay.message import CAPABILITIES_KEY, REVISION_KEY
+from assay.meta import CAPABILITIES_KEY, REVISION_KEY
 from assay.spec.revisions import REVISIONS, handshake
 from assay.verdict import Party, Verdict
 

@@ -46,7 +46,7 @@ from parties import (
 from assay import quarantine
 from assay.conversation import Conversation
 from assay.history.subscriptions import ACKNOWLEDGED, JUDGED
-from assay.message import CAPABILITIES_KEY, LEVEL_KEY, SUBSCRIPTION_KEY
+from assay.meta import CAPABILITIES_KEY, LEVEL_KEY, SUBSCRIPTION_KEY
 from assay.spec.revisions import REVISIONS, handshake
 from assay.spec.schema import protocol_schema
 from assay.verdict import Party, Verdict

@@ -14,7 +14,7 @@ from parties import CASES, CLIENT, META, SERVER, Case, Mode, frame, negotiated, 
 
 from assay.conversation import Conversation
 from assay.limits import Limits
-from assay.message import CAPABILITIES_KEY, REVISION_KEY
+from assay.meta import CAPABILITIES_KEY, REVISION_KEY
 from assay.spec.revisions import REVISIONS, handshake
 from assay.spec.schema import protocol_schema
 from assay.verdict import Exchange, Party, Verdict

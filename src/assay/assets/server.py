@@ -21,7 +21,7 @@ from assay.conversation import NO_FACTS, Conversation, Facts
 from assay.engine.budget import Budget
 from assay.ladder import contract, envelope, framing, syntax
 from assay.limits import REQUESTS, Limits
-from assay.message import REVISION_KEY
+from assay.meta import REVISION_KEY
 from assay.rules import RULES
 from assay.spec.methods import revisions_of
 from assay.verdict import Findings, Kind, Party, Verdict, Violation, verdict

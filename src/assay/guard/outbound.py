@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from assay.contracts.headers import ParamHeaders
 from assay.ladder.headers import NAMED, encode
-from assay.message import named_revision
+from assay.meta import named_revision
 from assay.spec.revisions import LATEST, REVISIONS, handshake
 
 Pairs = list[tuple[bytes, bytes]]

@@ -14,7 +14,7 @@ import orjson
 
 from assay.guard.outline import outline
 from assay.ladder.spots import Tree, spots
-from assay.message import SUBSCRIPTION_KEY
+from assay.meta import SUBSCRIPTION_KEY
 
 _MOST_LATE: Final = 1000
 """Requests that are still known once nobody waits for them, so that a late answer is judged as what it is."""

@@ -9,7 +9,7 @@ nothing more may be logged for it.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from assay.message import LEVEL_KEY, SUBSCRIPTION_KEY
+from assay.meta import LEVEL_KEY, SUBSCRIPTION_KEY
 from assay.rules import violation
 from assay.side import Side
 from assay.verdict import Exchange, Violation

@@ -20,7 +20,7 @@ from assay.ladder import contract
 from assay.ladder.protocol import Definition, Judge
 from assay.lifecycle import Lifecycle
 from assay.limits import Limits
-from assay.message import CAPABILITIES_KEY
+from assay.meta import CAPABILITIES_KEY
 from assay.policy import Policy
 from assay.side import Id, Side, undeclared
 from assay.spec.revisions import handshake

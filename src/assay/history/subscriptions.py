@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import unquote
 
-from assay.message import SUBSCRIPTION_KEY
+from assay.meta import SUBSCRIPTION_KEY
 from assay.render import shown_id
 from assay.rules import violation
 from assay.side import Side

@@ -14,7 +14,7 @@ from typing import Any, Final
 from assay.contracts.headers import ParamHeader, ParamHeaders
 from assay.engine.pointers import escaped
 from assay.engine.wording import shown
-from assay.message import REVISION_KEY, named_revision
+from assay.meta import REVISION_KEY, named_revision
 from assay.rules import violation
 from assay.spec.methods import methods
 from assay.spec.revisions import LATEST, REVISIONS, handshake

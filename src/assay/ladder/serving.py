@@ -9,7 +9,7 @@ message without a revision would lock every other client out.
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from assay.message import named_revision
+from assay.meta import named_revision
 from assay.rules import violation
 from assay.verdict import Violation
 

@@ -10,7 +10,7 @@ from assay import marks
 from assay.collector import loaded
 from assay.edges.http.replies import Pairs
 from assay.limits import DEFAULT
-from assay.message import REVISION_KEY
+from assay.meta import REVISION_KEY
 
 ENDPOINT: Final = "/mcp"
 _SLASHED: Final = ENDPOINT + "/"

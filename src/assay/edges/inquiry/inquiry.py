@@ -16,7 +16,7 @@ from assay.limits import Limits
 from assay.lock.changes import KINDS, Kind
 from assay.lock.inspection import SERVER_KEY
 from assay.lock.locked import Locked, spelt
-from assay.message import CAPABILITIES_KEY, REVISION_KEY
+from assay.meta import CAPABILITIES_KEY, REVISION_KEY
 from assay.spec.revisions import LATEST, REVISIONS, handshake
 from assay.verdict import Party, Verdict, Violation
 

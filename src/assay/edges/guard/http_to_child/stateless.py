@@ -19,7 +19,8 @@ from assay.edges.guard.http_to_child.share import Share, UnavailableError
 from assay.edges.guard.overseer import Overseer, Oversight
 from assay.errors import CanonicalError
 from assay.guard.guard import Settled, cancelled
-from assay.message import LEVEL_KEY, params_of, versions_of
+from assay.message import params_of, versions_of
+from assay.meta import LEVEL_KEY
 from assay.spec.revisions import LATEST
 from assay.verdict import Party, Verdict
 

@@ -1,0 +1,16 @@
+"""What messages of a revision without handshake say of themselves, in their `_meta`. No state."""
+
+from typing import Any, Final
+
+REVISION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
+CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
+LEVEL_KEY: Final = "io.modelcontextprotocol/logLevel"
+SUBSCRIPTION_KEY: Final = "io.modelcontextprotocol/subscriptionId"
+
+
+def named_revision(message: dict[str, Any]) -> str | None:
+    """The revision in a request's `_meta`."""
+    params = message.get("params")
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    named = meta.get(REVISION_KEY) if isinstance(meta, dict) else None
+    return named if isinstance(named, str) else None
