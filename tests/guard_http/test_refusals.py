@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from http_client import BOTH, INITIALIZED, Answer, Headers, Service, call, initialize, modern
+from http_client import BOTH, INITIALIZED, Answer, Headers, Service, call, initialize, modern, until
 from lying_http import REVISION, Liar, Peer, Received, good, guarding, lying
 
 from assay.spec.revisions import LATEST
@@ -122,4 +122,5 @@ def test_a_server_that_takes_no_request_may_be_one_of_the_first_revision(where: 
     for _ in range(2):
         asked(guard, liar, "opening", status, b"")
     guard.log.line("assay: the server answers what clients ask first with ")
+    until(lambda: "this may be a server of 2024-11-05 (HTTP+SSE)" in guard.log.so_far())
     assert guard.log.so_far().count("this may be a server of 2024-11-05 (HTTP+SSE)") == 1

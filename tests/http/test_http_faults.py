@@ -41,7 +41,7 @@ def test_in_a_session_the_request_is_answered_and_its_id_is_free_again(
             assert told["id"] == 7
             assert told.get("error", {}).get("code") == (INTERNAL_ERROR if word == "fault" else None)
             assert b"secret" not in answer.body
-        assert_logged_once(service.log.so_far())
+    assert_logged_once("\n".join(service.log.whole()))
 
 
 def _told(answer: Any) -> list[Any]:
@@ -62,7 +62,7 @@ def test_without_a_session_the_status_says_it_too(tmp_path: Path, monkeypatch: p
             assert answer.status == (500 if word == "fault" else 200)
             assert answer.json()["id"] == word
             assert answer.json().get("error", {}).get("code") == (INTERNAL_ERROR if word == "fault" else None)
-        assert_logged_once(service.log.so_far())
+    assert_logged_once("\n".join(service.log.whole()))
 
 
 def test_a_notification_that_fails_is_told_by_its_status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
