@@ -58,8 +58,8 @@ def test_without_a_session_nothing_is_ended_and_nothing_listened_to(tmp_path: Pa
         assert "mcp-session-id" not in only.headers
 
 
-def test_the_name_and_marked_arguments_stand_in_headers(tmp_path: Path) -> None:
-    """2026-07-28, basic/transports: Mcp-Name and Mcp-Param-…, in Base64 where no header could carry the value."""
+def marking(tool: str) -> dict[str, Script]:
+    """A server with *tool*, whose arguments are repeated in headers."""
     schema = {
         "type": "object",
         "properties": {
@@ -67,11 +67,15 @@ def test_the_name_and_marked_arguments_stand_in_headers(tmp_path: Path) -> None:
             "limit": {"type": "integer", "x-mcp-header": "Limit"},
         },
     }
-    scripts: dict[str, Script] = {
-        "tools/list": lambda line, said: line.result(said, {"tools": [{"name": "suche", "inputSchema": schema}]}),
+    return {
+        "tools/list": lambda line, said: line.result(said, {"tools": [{"name": tool, "inputSchema": schema}]}),
         "tools/call": lambda line, said: line.result(said, {"content": []}),
     }
-    with elsewhere(scripts) as server, enforcing(tmp_path, server.url) as guard:
+
+
+def test_the_name_and_marked_arguments_stand_in_headers(tmp_path: Path) -> None:
+    """2026-07-28, basic/transports: Mcp-Name and Mcp-Param-…, in Base64 where no header could carry the value."""
+    with elsewhere(marking("suche")) as server, enforcing(tmp_path, server.url) as guard:
         assert guard.ask(modern(1, "tools/list"))["result"]["tools"]
         assert "result" in guard.ask(modern(2, "tools/call", name="suche", arguments={"region": "süd", "limit": 7}))
         (called,) = server.heard("tools/call")
@@ -81,18 +85,7 @@ def test_the_name_and_marked_arguments_stand_in_headers(tmp_path: Path) -> None:
 
 
 def test_headers_repeat_the_arguments_as_they_are_sent_after_a_repair(tmp_path: Path) -> None:
-    schema = {
-        "type": "object",
-        "properties": {
-            "region": {"type": "string", "x-mcp-header": "Region"},
-            "limit": {"type": "integer", "x-mcp-header": "Limit"},
-        },
-    }
-    scripts: dict[str, Script] = {
-        "tools/list": lambda line, said: line.result(said, {"tools": [{"name": "find", "inputSchema": schema}]}),
-        "tools/call": lambda line, said: line.result(said, {"content": []}),
-    }
-    with elsewhere(scripts) as server, enforcing(tmp_path, server.url) as guard:
+    with elsewhere(marking("find")) as server, enforcing(tmp_path, server.url) as guard:
         assert guard.ask(modern(1, "tools/list"))["result"]["tools"]
         slips: list[Any] = ['{"limit": "7"}', {"limit": "7", "region": None}]
         for ident, arguments in enumerate(slips, 2):

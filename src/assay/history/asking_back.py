@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from assay import objections
 from assay.engine.pointers import escaped
+from assay.history.values import object_of
 from assay.ladder.protocol import MAY_ASK_BACK
 from assay.rules import violation
 from assay.verdict import Exchange, Party, Violation
@@ -77,7 +78,7 @@ def check(exchange: Exchange, result: Mapping[str, Any]) -> list[Violation]:
         objections.lacks(f"/result/inputRequests/{escaped(key)}{at}", Party.CLIENT, path, exchange.revision)
         for key, request in asked.items()
         if isinstance(request, dict)
-        for at, path in lacking(str(request.get("method")), _object(request.get("params")), exchange.declared)
+        for at, path in lacking(str(request.get("method")), object_of(request.get("params")), exchange.declared)
     ]
 
 
@@ -89,8 +90,3 @@ def _asks_nothing(exchange: Exchange) -> Violation:
         found="neither",
         revision=exchange.revision,
     )
-
-
-def _object(value: Any) -> dict[str, Any]:
-    """*value* if it is an object, else an empty one: what is wrong with it by the schema was reported."""
-    return value if isinstance(value, dict) else {}

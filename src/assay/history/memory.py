@@ -16,13 +16,14 @@ from assay.history.forms import Forms
 from assay.history.rounds import Rounds
 from assay.history.stateless import Stateless
 from assay.history.tasks import Tasks, is_task
+from assay.history.values import ident_of, object_of
 from assay.ladder import contract
 from assay.ladder.protocol import Definition, Judge
 from assay.lifecycle import Lifecycle
 from assay.limits import Limits
 from assay.meta import CAPABILITIES_KEY
 from assay.policy import Policy
-from assay.side import Id, Side, undeclared
+from assay.side import Side, undeclared
 from assay.spec.revisions import handshake
 from assay.verdict import Exchange, Kind, Party, Violation
 
@@ -96,7 +97,7 @@ class Memory:
         return 0 if handshake(exchange.revision) else self._rounds.check(exchange, params, found, budget)
 
     def _take_meta(self, side: Side, exchange: Exchange, meta: dict[str, Any], found: Found) -> None:
-        token = _token(meta.get("progressToken"))
+        token = ident_of(meta.get("progressToken"))
         if token is not None:
             if isinstance(token, str) and len(token) > self.limits.id_bytes:
                 found.append(objections.too_long("/params/_meta/progressToken", token, self.limits.id_bytes))
@@ -133,7 +134,7 @@ class Memory:
                 return
             self.lifecycle.initialize(message)
             reuse.begin_session(self.sides[Party.CLIENT])
-            self.sides[Party.CLIENT].capabilities = _object(_object(message.get("params")).get("capabilities"))
+            self.sides[Party.CLIENT].capabilities = object_of(object_of(message.get("params")).get("capabilities"))
             self._settle()
         elif (
             self.lifecycle.phase != "stateless"
@@ -171,7 +172,7 @@ class Memory:
     def has_extensions(self, message: dict[str, Any]) -> bool:
         """Whether either side has declared that it goes beyond the specification."""
         declared = [side.capabilities for side in self.sides.values()]
-        declared.append(_object(_object(_object(message.get("params")).get("_meta")).get(CAPABILITIES_KEY)))
+        declared.append(object_of(object_of(object_of(message.get("params")).get("_meta")).get(CAPABILITIES_KEY)))
         return any(each and (each.get("extensions") or each.get("experimental")) for each in declared)
 
     # ── notifications ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -189,7 +190,7 @@ class Memory:
         A server without requests of its own cancels what the client has asked; but only subscriptions may end that way,
         any other request would never be answered.
         """
-        ident = _token(params.get("requestId"))
+        ident = ident_of(params.get("requestId"))
         if ident is None:
             return
         asker = self._cancelling(side, judge)
@@ -206,7 +207,7 @@ class Memory:
     def _check_progress(self, side: Side, params: Mapping[str, Any], judge: Judge) -> Iterator[Violation]:
         asker = self.sides[side.party.other]
         tokens = asker.tokens
-        token, progress = _token(params.get("progressToken")), params.get("progress")
+        token, progress = ident_of(params.get("progressToken")), params.get("progress")
         if token is None or token in asker.shared or not isinstance(progress, int | float):
             return
         last = tokens.get(token)
@@ -237,7 +238,7 @@ class Memory:
         return side if side.party is Party.CLIENT or handshake(judge.revision) else self.sides[Party.CLIENT]
 
     def _cancelled(self, side: Side, params: Mapping[str, Any], judge: Judge) -> Exchange | None:
-        ident = _token(params.get("requestId"))
+        ident = ident_of(params.get("requestId"))
         if ident is None:
             return None
         asker = self._cancelling(side, judge)
@@ -251,7 +252,7 @@ class Memory:
 
     def _progress(self, side: Side, params: Mapping[str, Any], _: Judge) -> None:
         tokens = self.sides[side.party.other].tokens
-        token, progress = _token(params.get("progressToken")), params.get("progress")
+        token, progress = ident_of(params.get("progressToken")), params.get("progress")
         if token in tokens and isinstance(progress, int | float):
             tokens[token] = progress
 
@@ -382,13 +383,13 @@ class Memory:
         if self.lifecycle.phase != "initializing":
             return
         self.lifecycle.negotiated(self.lifecycle.place_initialize_result(result).judge)
-        self.sides[Party.SERVER].capabilities = _object(result.get("capabilities"))
+        self.sides[Party.SERVER].capabilities = object_of(result.get("capabilities"))
         self._settle()
 
     def _discovered(self, exchange: Exchange, result: dict[str, Any], _: Found) -> None:
         if self.lifecycle.phase in {"new", "stateless"}:
             self.lifecycle.stateless(exchange.entry.judge)
-            self.sides[Party.SERVER].capabilities = self.tools.declared = _object(result.get("capabilities"))
+            self.sides[Party.SERVER].capabilities = self.tools.declared = object_of(result.get("capabilities"))
             self._settle()
 
     def _tools_listed(self, exchange: Exchange, result: dict[str, Any], found: Found) -> None:
@@ -437,15 +438,3 @@ _ANSWERED: Final[Mapping[str, Callable[[Memory, Exchange, dict[str, Any], Found]
 def _is_final(exchange: Exchange, result: dict[str, Any]) -> bool:
     """Whether *result* is that of the call itself: one of a type that an extension defines is only on the way to it."""
     return handshake(exchange.revision) or result.get("resultType", "complete") == "complete"
-
-
-def _token(value: Any) -> Id | None:
-    """An id or progress token as it is remembered: 1.0 is 1."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value if isinstance(value, str | int) else None
-
-
-def _object(value: Any) -> dict[str, Any]:
-    """*value* if it is an object, else an empty one: a broken schema was reported, here it only must not hurt."""
-    return value if isinstance(value, dict) else {}

@@ -5,16 +5,15 @@ Each request stands for itself there: the level of log messages, the subscriptio
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from assay.history import log_levels
 from assay.history.cache_scopes import CacheScopes
 from assay.history.subscriptions import JUDGED, LISTEN, Subscriptions, check_end
+from assay.history.values import object_of
 from assay.side import Side
 from assay.spec.revisions import handshake
 from assay.verdict import Exchange, Party, Violation
-
-_NOTHING: Final[dict[str, Any]] = {}
 
 
 class Stateless:
@@ -33,8 +32,8 @@ class Stateless:
         """A request has passed."""
         if handshake(exchange.revision) or exchange.asker is not Party.CLIENT:
             return
-        params = _object(message.get("params"))
-        log_levels.asked(exchange, _object(params.get("_meta")))
+        params = object_of(message.get("params"))
+        log_levels.asked(exchange, object_of(params.get("_meta")))
         self._scopes.asked(exchange, params.get("cursor"))
         if exchange.method == LISTEN:
             self._subscriptions.opened(exchange, params)
@@ -65,8 +64,3 @@ class Stateless:
         """A result has passed."""
         if not handshake(exchange.revision):
             self._scopes.answered(exchange, result)
-
-
-def _object(value: Any) -> dict[str, Any]:
-    """*value* if it is an object, else an empty one: a request that is wrong may pass all the same."""
-    return value if isinstance(value, dict) else _NOTHING

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import unquote
 
+from assay.history.values import ident_of
 from assay.meta import SUBSCRIPTION_KEY
 from assay.render import shown_id
 from assay.rules import violation
@@ -199,10 +200,7 @@ def _wrong(at: str, expected: str, found: str, revision: str, hint: str | None =
 def _ident(params: Mapping[str, Any]) -> str | int | None:
     """The id of the subscription that a notification is sent on: 1.0 is 1, "1" is another."""
     meta = params.get("_meta")
-    ident = meta.get(SUBSCRIPTION_KEY) if isinstance(meta, dict) else None
-    if isinstance(ident, float) and ident.is_integer():
-        return int(ident)
-    return ident if isinstance(ident, str | int) else None
+    return ident_of(meta.get(SUBSCRIPTION_KEY)) if isinstance(meta, dict) else None
 
 
 def _is_plain(uri: str) -> bool:
