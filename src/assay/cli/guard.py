@@ -76,6 +76,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="FILE",
         help="what the server was when it was reviewed, or off; default: assay.lock, if that has it",
     )
+    parser.add_argument(
+        "--name",
+        metavar="NAME",
+        type=_name,
+        help="the server's name in messages, the journal and the lock; default: from its command or URL",
+    )
     parser.add_argument("--quiet", action="store_true", help="no findings and no summary on stderr")
     add_reach(parser)
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="the server's command, after --")
@@ -98,6 +104,14 @@ def add_reach(parser: argparse.ArgumentParser) -> None:
         help="a header for the server at URL; the value env:NAME is that of a variable; can be repeated",
     )
     add_settings(parser, "; a .json or .jsonc file is a client's configuration, whose servers are all guarded")
+
+
+def _name(text: str) -> str:
+    from assay.guard.server_names import cut_name
+
+    if not text or cut_name(text) != text:
+        raise argparse.ArgumentTypeError(f"{text!a}: expected 1 to 64 printable characters")
+    return text
 
 
 def _seconds(text: str) -> float:

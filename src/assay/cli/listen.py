@@ -27,6 +27,8 @@ def check(args: argparse.Namespace) -> None:
         raise SettingsError(f"guard one of COMMAND, --target URL or --config FILE.json; there is {found}")
     if clients and args.listen is None:
         raise SettingsError(f"--config {clients[0]}: the servers of a client's file are served with --listen ADDRESS")
+    if clients and args.name is not None:
+        raise SettingsError(f"--name is for one server: those of {clients[0]} have names already")
     if args.header and args.target is None:
         raise SettingsError("--header is for a server at a URL: give --target")
 

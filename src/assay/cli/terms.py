@@ -85,6 +85,15 @@ def first_link(path: str) -> str | None:
     return next((start for start in starts if os.path.islink(start)), None)
 
 
+def server_name(args: argparse.Namespace) -> str:
+    """Return the name of the guarded server: that of --name, else one from its command or URL."""
+    from assay.guard.server_names import name_of_command, name_of_url
+
+    if args.name is not None:
+        return str(args.name)
+    return name_of_command(args.command) if args.command else name_of_url(args.target or "")
+
+
 def terms_of(args: argparse.Namespace, settings: Settings, say: Callable[[str], None]) -> Terms:
     """How strictly the guard judges. What is to be said of exceptions goes to *say*."""
     from assay.guard.terms import Terms
