@@ -15,6 +15,7 @@ the official schema of the revision in use, and the tools' own contracts.
 
 _EPILOG = """\
 what do you want to do?
+  see what the guard does for a broken server      assay demo
   judge what a client and a server say, live       assay guard -- COMMAND
   the same for a server at a URL                   assay guard --target URL
   the same for clients over HTTP                   assay guard --listen ADDRESS -- COMMAND
@@ -41,6 +42,7 @@ _COMMANDS: Final = {
     "guard": ("guard",),
     "wrap": ("wrap", "unwrap"),
     "call": ("call",),
+    "demo": ("demo",),
     "lock": ("lock",),
     "trust": ("trust",),
     "validate": ("validate",),
