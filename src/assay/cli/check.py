@@ -178,6 +178,7 @@ class _JsonReport:
     def add(self, judged: Judged) -> None:
         import orjson
 
+        from assay.console.streams import write_utf8
         from assay.console.verdicts import outcome
         from assay.render import as_json
 
@@ -198,7 +199,7 @@ class _JsonReport:
         }
         if verdict.quarantined:
             record["quarantined"] = [each._asdict() for each in verdict.quarantined]
-        sys.stdout.write(orjson.dumps(record).decode() + "\n")
+        write_utf8(orjson.dumps(record).decode() + "\n")
 
     def end(self, revision: str | None) -> None:
         """Nothing more to say."""
