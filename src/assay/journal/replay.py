@@ -8,16 +8,16 @@ its verdict is not compared.
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any, Final, Literal, NamedTuple, Protocol, cast
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from assay.conversation import Conversation, Facts
 from assay.journal.reading import Entry, Record, violations
 from assay.journal.record import ID_LENGTH, status_of
 from assay.limits import DEFAULT, REQUESTS, Limits
-from assay.policy import ACTIONS, Policy, fitting
+from assay.recording.effect import Effect
 from assay.rules import RULES
 from assay.spec.revisions import REVISIONS
-from assay.verdict import Action, Party, Verdict, Violation
+from assay.verdict import Party, Verdict
 
 Mode = Literal["enforce", "audit"]
 
@@ -52,32 +52,8 @@ class Opening(NamedTuple):
     server: str
     """Who spoke for the server, where the journal says so."""
     limits: Limits
-    effect: "Effect"
+    effect: Effect
     """What was done about broken rules, line by line."""
-
-
-class Effect(Policy):
-    """A policy that is known only by what it did: about each violation of the line that is heard, as recorded."""
-
-    __slots__ = ("_done",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._done: dict[tuple[str, str], str] = {}
-
-    def recall(self, record: Record) -> None:
-        """From now on this line is heard."""
-        error = record["error"]
-        listed = error.get("violations") if isinstance(error, dict) else None
-        told = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-        self._done = {(str(each.get("rule")), str(each.get("at"))): str(each.get("action")) for each in told}
-        self.repairs = frozenset(rule for (rule, _), action in self._done.items() if action == "repair")
-
-    def decide(self, violation: Violation, _: str | None) -> Violation:
-        """As it was done then. What follows from other things, an entry that is set aside, follows again."""
-        done = self._done.get((violation.rule, violation.at))
-        fits = any(ACTIONS[word] == done for word in fitting(violation.rule))
-        return replace(violation, action=cast("Action", done)) if fits and done != violation.action else violation
 
 
 class Replayed(NamedTuple):
@@ -137,7 +113,7 @@ def replay(
             for each, _ in judges.values():
                 each.renew()
         one, effect = judges[key]
-        effect.recall(record)
+        effect.recall(_told(record))
         yield _again(entry, record, one)
 
 
@@ -146,6 +122,13 @@ def _key(record: Record) -> Key:
     if not session and record["transport"] == "http":
         session = record["requestId"]
     return record["transport"], str(session or "")
+
+
+def _told(record: Record) -> list[Any]:
+    """Return the violations of *record* as they were recorded."""
+    error = record["error"]
+    listed = error.get("violations") if isinstance(error, dict) else None
+    return listed if isinstance(listed, list) else []
 
 
 def _forget_one(judges: dict[Key, tuple[Judge, Effect]]) -> None:
