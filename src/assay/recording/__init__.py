@@ -1,1 +1,1 @@
-"""Recordings: files with every message of guarded conversations, written by a guard and judged again by `assay check`."""
+"""Recordings: files with every message of guarded conversations, which a guard writes and `assay check` judges."""

@@ -95,7 +95,12 @@ class Recording:
         """Write down the frame of *verdict*, and what else is *told* of it."""
         if self._descriptor < 0:
             return
-        row = {"dir": DIRECTIONS[verdict.party], "conversation": number, **self._discreet(told), **self._payload(verdict)}
+        row = {
+            "dir": DIRECTIONS[verdict.party],
+            "conversation": number,
+            **self._discreet(told),
+            **self._payload(verdict),
+        }
         if "omitted" in row:
             row |= {"kind": verdict.kind, **_ident(verdict)}
         if self._append(row):

@@ -155,7 +155,9 @@ class Judging:
         elif event == "close":
             self._complete = True
         elif event == "stopped":
-            self.notes.append(f"the recording stops at line {row.line}: {members.get('why')}; later messages are missing")
+            self.notes.append(
+                f"the recording stops at line {row.line}: {members.get('why')}; later messages are missing"
+            )
         elif number in self._talks:
             yield from self._happened(self._talks[number], number, row)
 
@@ -246,4 +248,3 @@ def _answers(talk: _Talk, party: Party, verdict: Verdict) -> bool:
         return False
     talk.unheard.discard(known)
     return True
-
