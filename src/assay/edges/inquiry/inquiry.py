@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from assay.conversation import Conversation
+from assay.edges.inquiry.capabilities import NO_CAPABILITIES, declared, reply_to
 from assay.ladder import syntax
 from assay.limits import Limits
 from assay.lock.changes import KINDS, Kind
@@ -64,10 +65,18 @@ class Inquiry:
     """One conversation with a server, in which we are the client."""
 
     def __init__(
-        self, line: Line, log: Log, limits: Limits, deadline: float, client: Mapping[str, str] = CLIENT
+        self,
+        line: Line,
+        log: Log,
+        limits: Limits,
+        deadline: float,
+        client: Mapping[str, str] = CLIENT,
+        capabilities: Mapping[str, Any] = NO_CAPABILITIES,
     ) -> None:
+        """*client* is the name and version that we declare, *capabilities* those that we declare in any revision."""
         self._line = line
         self._client = dict(client)
+        self._capabilities = capabilities
         self._log = log
         self._conversation = Conversation(limits=limits)
         self._deadline = deadline
@@ -89,7 +98,8 @@ class Inquiry:
     def initialize(self) -> dict[str, Any]:
         """What a server says of itself in a handshake. Raises `InquiryError`."""
         self.revision = _OLDER
-        params = {"protocolVersion": _OLDER, "capabilities": {}, "clientInfo": self._client}
+        capabilities = declared(self._capabilities, _OLDER)
+        params = {"protocolVersion": _OLDER, "capabilities": capabilities, "clientInfo": self._client}
         answer = self._good("initialize", params)
         if "result" not in answer:
             raise InquiryError(f"initialize was refused: {_error(answer)}")
@@ -147,7 +157,8 @@ class Inquiry:
         self._asked += 1
         ident = self._asked
         if not handshake(self.revision):
-            meta = {REVISION_KEY: self.revision, CLIENT_KEY: self._client, CAPABILITIES_KEY: {}}
+            capabilities = declared(self._capabilities, self.revision)
+            meta = {REVISION_KEY: self.revision, CLIENT_KEY: self._client, CAPABILITIES_KEY: capabilities}
             params = {**params, "_meta": meta}
         message = {"jsonrpc": "2.0", "id": ident, "method": method} | ({"params": params} if params else {})
         self._say(message, limit)
@@ -181,13 +192,10 @@ class Inquiry:
         return replace(violation, found=Redactor().found(violation))
 
     def _reply(self, verdict: Verdict) -> None:
-        """A ping is answered; of the rest we can do nothing, and have said so."""
+        """Answer a request of the server as a client without a user does."""
         back = verdict.back
         if back is None:
-            head = {"jsonrpc": "2.0", "id": verdict.value["id"]}
-            unknown = {"code": _NO_SUCH_METHOD, "message": "Method not found"}
-            answer = {**head, "result": {}} if verdict.method == "ping" else {**head, "error": unknown}
-            back = syntax.write(answer)
+            back = syntax.write(reply_to(verdict.value, self._capabilities, self.revision))
             self._conversation.hear(Party.CLIENT, back)
         self._line.say(back, {}, self.revision, self._deadline)
 
@@ -220,18 +228,19 @@ def inquire(
     timeout: float,
     *,
     client: Mapping[str, str] = CLIENT,
+    capabilities: Mapping[str, Any] = NO_CAPABILITIES,
     command: tuple[str, ...] = (),
     url: str = "",
 ) -> Locked:
     """
     What the server offers that *opened* leads to, within *timeout* seconds. Raises `InquiryError`.
 
-    *client* is the name and the version that we give ourselves.
+    *client* and *capabilities* are what we declare.
     Some servers end, or say no more, when they are asked anything before a handshake: those are opened once more.
     """
     deadline = time.monotonic() + timeout
     with opened() as line:
-        inquiry = Inquiry(line, log, limits, deadline, client)
+        inquiry = Inquiry(line, log, limits, deadline, client, capabilities)
         try:
             opening = inquiry.discover(timeout / 3)
         except LineError:
@@ -239,5 +248,5 @@ def inquire(
         else:
             return asked(inquiry, opening or inquiry.initialize(), command=command, url=url)
     with opened() as line:
-        inquiry = Inquiry(line, log, limits, deadline, client)
+        inquiry = Inquiry(line, log, limits, deadline, client, capabilities)
         return asked(inquiry, inquiry.initialize(), command=command, url=url)
