@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final, Self
 
@@ -10,7 +10,7 @@ import httpx
 
 from assay.edges.guard.refusals import as_answer
 from assay.edges.http.events import Reader
-from assay.edges.inquiry.inquiry import CLIENT, InquiryError, LineError
+from assay.edges.inquiry.inquiry import CLIENT, InquiryError, LineError, UnreachableError
 from assay.ladder import syntax
 from assay.spec.revisions import handshake
 
@@ -28,15 +28,20 @@ class HttpLine:
     own, and wait for their answers before it goes on.
     """
 
-    def __init__(self, url: str, limit: int, client: Mapping[str, str] = CLIENT) -> None:
-        """*limit* is how many bytes a message may have, *client* who we say we are. Raises `InquiryError`."""
+    def __init__(
+        self, url: str, limit: int, client: Mapping[str, str] = CLIENT, headers: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        """
+        *limit* is how many bytes a message may have, *client* who we say we are.
+
+        *headers* go with every request; the protocol's own win over them. Raises `UnreachableError`.
+        """
         if not _is_usable(url):
-            raise InquiryError("expected a URL that begins with http:// or https://")
+            raise UnreachableError("expected a URL that begins with http:// or https://")
         self._url = url
         self._limit = limit
-        self._client = httpx.Client(
-            headers={"accept-encoding": "identity", "user-agent": f"{client['name']}/{client['version']}"}
-        )
+        own = {"accept-encoding": "identity", "user-agent": f"{client['name']}/{client['version']}"}
+        self._client = httpx.Client(headers={name.lower(): value for name, value in headers} | own)
         self._session: str | None = None
         self._revision = ""
         self._frames: deque[bytes] = deque()
@@ -102,7 +107,7 @@ class HttpLine:
         try:
             status = f"HTTP {response.status_code}"
             if response.status_code in _STRANGERS:
-                raise InquiryError(f"{status}: the server does not let us in")
+                raise UnreachableError(f"{status}: the server does not let us in")
             if response.headers.get("content-encoding", "identity") != "identity":
                 raise LineError(f"{status}, in an encoding that was not asked for")
             if response.status_code < 400:

@@ -42,6 +42,14 @@ class InquiryError(Exception):
     """Why a server could not be asked, in one line."""
 
 
+class InterruptedInquiryError(InquiryError):
+    """A signal told us to stop."""
+
+
+class UnreachableError(InquiryError):
+    """The server cannot be started, or does not let us in: to ask it in another way would be in vain."""
+
+
 class LineError(InquiryError):
     """The server has ended, or does not answer in time. Asked otherwise, another run of it might."""
 
@@ -231,22 +239,25 @@ def inquire(
     capabilities: Mapping[str, Any] = NO_CAPABILITIES,
     command: tuple[str, ...] = (),
     url: str = "",
+    discovers: bool = True,
 ) -> Locked:
     """
     What the server offers that *opened* leads to, within *timeout* seconds. Raises `InquiryError`.
 
-    *client* and *capabilities* are what we declare.
+    *client* and *capabilities* are what we declare. A server that is known to want a handshake is not asked by
+    server/discover first: then *discovers* is false.
     Some servers end, or say no more, when they are asked anything before a handshake: those are opened once more.
     """
     deadline = time.monotonic() + timeout
-    with opened() as line:
-        inquiry = Inquiry(line, log, limits, deadline, client, capabilities)
-        try:
-            opening = inquiry.discover(timeout / 3)
-        except LineError:
-            pass
-        else:
-            return asked(inquiry, opening or inquiry.initialize(), command=command, url=url)
+    if discovers:
+        with opened() as line:
+            inquiry = Inquiry(line, log, limits, deadline, client, capabilities)
+            try:
+                opening = inquiry.discover(timeout / 3)
+            except LineError:
+                pass
+            else:
+                return asked(inquiry, opening or inquiry.initialize(), command=command, url=url)
     with opened() as line:
         inquiry = Inquiry(line, log, limits, deadline, client, capabilities)
         return asked(inquiry, inquiry.initialize(), command=command, url=url)
