@@ -105,8 +105,7 @@ class UsageError(Exception):
 
 def run(args: argparse.Namespace) -> int:
     """List or call; the exit status."""
-    from assay.edges.inquiry.inquiry import InquiryError, LineError
-    from assay.edges.inquiry.lines import InterruptedInquiryError
+    from assay.edges.inquiry.inquiry import InquiryError, InterruptedInquiryError, LineError
 
     try:
         wanted = _wanted(args.words, args.command)
