@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import assay
 from assay.extras import how_to_install, missing
 
 METADATA = """\
@@ -144,6 +145,11 @@ def test_a_mistake_of_ours_is_not_taken_for_a_missing_extra(error: ImportError) 
     assert caught.value is error
 
 
+def test_no_other_module_writes_a_hint_of_its_own() -> None:
+    sources = Path(assay.__file__).parent.rglob("*.py")
+    assert [each.name for each in sources if "pip install" in each.read_text(encoding="utf-8")] == ["extras.py"]
+
+
 BLOCKED = "import sys; sys.modules[{!r}] = None; from assay.cli.main import main; sys.exit(main())"
 
 
@@ -154,8 +160,9 @@ BLOCKED = "import sys; sys.modules[{!r}] = None; from assay.cli.main import main
         (("guard", "--target", "http://127.0.0.1:1/mcp"), "assay: --target needs "),
         (("guard", "--listen", "127.0.0.1:0", "--", "true"), "assay: guarding over HTTP needs "),
         (("lock", "--target", "http://127.0.0.1:1/mcp"), "--target needs "),
+        (("call", "http://127.0.0.1:1/mcp"), "a server at a URL needs "),
     ],
-    ids=["target", "listen", "lock"],
+    ids=["target", "listen", "lock", "call"],
 )
 def test_commands_say_what_can_be_installed(
     tmp_path: Path, arguments: tuple[str, ...], feature: str, lacking: str

@@ -68,6 +68,8 @@ def journals(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("guard", "--target", "http://127.0.0.1:1/mcp"),
         ("guard", "--listen", "127.0.0.1:0", "--", "server"),
         ("guard", "--listen", "127.0.0.1:0", "--target", "http://127.0.0.1:1/mcp"),
+        ("call", "--", "server"),
+        ("call", "http://127.0.0.1:1/mcp"),
         ("lock", "--", "server"),
         ("lock", "--check"),
         ("serve",),
