@@ -225,7 +225,9 @@ def _opened(
 
         return HttpLine(wanted.url, limits.frame_bytes, client, given_headers(args.header, os.environ))
     except ImportError as error:
-        raise InquiryError(f"a server at a URL needs {error.name}: pip install 'mcp-assay[http]'") from None
+        from assay.extras import missing
+
+        raise InquiryError(f"a server at a URL needs {missing(error, 'http')}") from None
     except HeaderError as error:
         raise UsageError(str(error)) from None
 

@@ -52,7 +52,9 @@ def serve(args: argparse.Namespace, ready: Callable[[str], None] = lambda _: Non
     try:
         return _listen(args, settings, [name for name in args.config if is_client_file(name)], ready)
     except ImportError as error:
-        _log(f"assay: guarding over HTTP needs {error.name}: pip install 'mcp-assay[http]'")
+        from assay.extras import missing
+
+        _log(f"assay: guarding over HTTP needs {missing(error, 'http')}")
         return 2
 
 

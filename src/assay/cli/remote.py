@@ -38,7 +38,9 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording:
         headers = given_headers(args.header, os.environ)
         remote.check_target(args.target)
     except ImportError as error:
-        say(f"assay: --target needs {error.name}: pip install 'mcp-assay[http]'")
+        from assay.extras import missing
+
+        say(f"assay: --target needs {missing(error, 'http')}")
         return 2
     except (HeaderError, remote.TargetError) as error:
         say(f"assay: {error}")

@@ -73,7 +73,7 @@ class Desk(NamedTuple):
     def children(
         self, command: Sequence[str], route: str, env: Mapping[str, str] | None = None, cwd: str | None = None
     ) -> Backend:
-        """The server that *command* starts, in our own environment or *env*. Raises `ImportError` if there is none."""
+        """The server that *command* starts, in our own environment or *env*."""
         made: Backend = import_module("assay.edges.guard.http_to_child.children").Children(
             self.oversight(route, command),
             command,
@@ -147,10 +147,7 @@ class Started(NamedTuple):
         why = unstartable(self.command)
         if why is not None:
             raise SettingsError(why)
-        try:
-            return {ENDPOINT: desk.children(self.command, ENDPOINT)}
-        except ImportError:
-            raise SettingsError("--listen with a COMMAND: not yet") from None
+        return {ENDPOINT: desk.children(self.command, ENDPOINT)}
 
     def beside(self, _: Mapping[str, Backend], __: Door) -> Mapping[str, Route]:
         """None: there is nothing else to be had of it."""
