@@ -1,16 +1,19 @@
 """What leads to a server over HTTP that is to be asked: one POST a message, its answer as JSON or as a stream."""
 
+import re
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, Self
 
 import httpx
 
+from assay.contracts.headers import ParamHeaders
 from assay.edges.guard.refusals import as_answer
 from assay.edges.http.events import Reader
 from assay.edges.inquiry.inquiry import CLIENT, InquiryError, LineError
+from assay.guard.outbound import VERSION, stateless_headers
 from assay.ladder import syntax
 from assay.spec.revisions import handshake
 
@@ -23,14 +26,28 @@ _STRANGERS: Final = frozenset({401, 403})
 class HttpLine:
     """A server at a URL. `with` gives its session back."""
 
-    def __init__(self, url: str, limit: int, client: Mapping[str, str] = CLIENT) -> None:
-        """*limit* is how many bytes a message may have, *client* who we say we are. Raises `InquiryError`."""
+    def __init__(
+        self,
+        url: str,
+        limit: int,
+        client: Mapping[str, str] = CLIENT,
+        headers: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        """
+        *limit* is how many bytes a message may have, *client* who we say we are, *headers* go with every request.
+
+        Raises `InquiryError`.
+        """
         if not _is_usable(url):
             raise InquiryError("expected a URL that begins with http:// or https://")
         self._url = url
         self._limit = limit
         self._client = httpx.Client(
-            headers={"accept-encoding": "identity", "user-agent": f"{client['name']}/{client['version']}"}
+            headers=[
+                ("accept-encoding", "identity"),
+                ("user-agent", f"{client['name']}/{client['version']}"),
+                *headers,
+            ]
         )
         self._session: str | None = None
         self._revision = ""
@@ -45,20 +62,24 @@ class HttpLine:
                 self._client.delete(self._url, headers=self._headers({}, self._revision), timeout=_GOODBYE)
         self._client.close()
 
-    def say(self, frame: bytes, message: dict[str, Any], revision: str, deadline: float) -> None:
-        """Sends a message, and takes what comes in answer to it."""
+    def say(
+        self, frame: bytes, message: dict[str, Any], revision: str, deadline: float, params: ParamHeaders = ()
+    ) -> None:
+        """Send a message, and take what comes in answer to it."""
         self._revision = revision
         left = deadline - time.monotonic()
         if left <= 0:
             raise LineError("no answer came in time")
-        headers = self._headers(message, revision)
+        headers = self._headers(message, revision, params)
         try:
             with self._client.stream("POST", self._url, content=frame, headers=headers, timeout=left) as response:
                 self._take(response, message.get("id"), deadline)
         except httpx.TimeoutException:
             raise LineError("no answer came in time") from None
+        except httpx.ConnectError as error:
+            raise InquiryError(f"cannot connect: {_reason(error)}") from None
         except httpx.HTTPError as error:
-            raise LineError(str(error) or type(error).__name__) from None
+            raise LineError(_reason(error)) from None
 
     def hear(self, deadline: float) -> bytes:
         """The next frame of the server: all that it had to say came with the answers."""
@@ -68,14 +89,14 @@ class HttpLine:
             raise LineError("no answer came")
         return self._frames.popleft()
 
-    def _headers(self, message: dict[str, Any], revision: str) -> dict[str, str]:
-        headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+    def _headers(self, message: dict[str, Any], revision: str, params: ParamHeaders = ()) -> dict[bytes, bytes]:
+        headers = {b"content-type": b"application/json", b"accept": b"application/json, text/event-stream"}
         if message.get("method") != "initialize":
-            headers["mcp-protocol-version"] = revision
+            headers[VERSION] = revision.encode()
         if "method" in message and not handshake(revision):
-            headers["mcp-method"] = message["method"]
+            headers.update(stateless_headers(message, params))
         if self._session is not None:
-            headers["mcp-session-id"] = self._session
+            headers[b"mcp-session-id"] = self._session.encode()
         return headers
 
     def _take(self, response: httpx.Response, ident: Any, deadline: float) -> None:
@@ -118,6 +139,12 @@ class HttpLine:
             for event in reader.feed(chunk):
                 if event.data:
                     yield event.data
+
+
+def _reason(error: httpx.HTTPError) -> str:
+    """Return what went wrong, without the number of the system's error."""
+    text = str(error) or type(error).__name__
+    return re.sub(r"^\[Errno -?[0-9]+\] ", "", text)
 
 
 def _is_usable(url: str) -> bool:
