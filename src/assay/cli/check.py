@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _EPILOG = """\
 A recording has one JSON object a line: {"dir": "c2s" or "s2c", "msg": "the line as it was seen"}.
-Exit status: 0 nothing found, 1 something found, 2 a file could not be read.
+Exit status: 0 nothing found, 1 something found, 2 a file could not be read or has no messages.
 """
 
 
@@ -33,6 +33,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("files", metavar="FILE", nargs="+", help="a recording; - for standard input")
+    parser.add_argument("--all", action="store_true", help="list every finding, not equal ones once with a count")
     parser.add_argument("--messages", action="store_true", help="show every message, not only those with findings")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
     parser.add_argument(
@@ -103,25 +104,33 @@ def _check(args: argparse.Namespace, name: str, limits: Limits, policy: Policy |
     from assay.transcript import TranscriptError, judge
 
     report = _JsonReport(args, name) if args.format == "json" else _TextReport(args, name)
-    status = 0
+    status, heard = 0, False
     try:
         conversation = Conversation(
             mode="audit", revision=args.revision, errata=not args.literal, limits=limits, policy=policy
         )
         with _opened(name) as file:
             for each in judge(file, conversation):
+                heard = True
                 report.add(each)
                 stopped = outcome(each.verdict) in {"refused", "aside"}
                 if stopped or (args.fail_on == "report" and each.verdict.violations):
                     status = 1
     except (OSError, TranscriptError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error.args[0]
-        from assay.console.plain import plain
-
-        print(plain(f"assay check: {name}: {reason}"), file=sys.stderr)
-        return 2
+        report.stop()
+        return _refuse(name, error.strerror if isinstance(error, OSError) else error.args[0])
+    if not heard:
+        # A build whose recorder failed must not pass.
+        return _refuse(name, "nothing to judge: it has no messages")
     report.end(conversation.revision)
     return status
+
+
+def _refuse(name: str, reason: str | None) -> int:
+    """Say why a file cannot be judged; the exit status."""
+    sys.stdout.flush()
+    _say(f"assay check: {name}: {reason}")
+    return 2
 
 
 def _opened(name: str) -> BinaryIO:
@@ -146,26 +155,38 @@ class _TextReport:
     """Findings for people."""
 
     def __init__(self, args: argparse.Namespace, name: str) -> None:
+        from assay.console.groups import Groups
         from assay.console.style import Style
         from assay.console.verdicts import Summary
 
-        self._all = args.messages
+        self._messages = args.messages
+        self._all = args.all or args.messages
         self._name = name
+        self._first = name == args.files[0]
         self._style = Style(sys.stdout)
         self._summary = Summary()
+        self._groups = Groups(self._style)
 
     def add(self, judged: Judged) -> None:
         from assay.console.verdicts import lines
 
         if not self._summary.messages:
-            print(self._style.paint(_plain(self._name), "bold"))
+            print(("" if self._first else "\n") + self._style.paint(_plain(self._name), "bold"))
         self._summary.add(judged.verdict)
-        if self._all or judged.verdict.violations:
+        if not self._all:
+            self._groups.add(judged)
+        elif self._messages or judged.verdict.violations:
             print("\n".join(lines(judged, self._style)))
 
+    def stop(self) -> None:
+        """Show what was found so far."""
+        for line in self._groups.lines():
+            print(line)
+
     def end(self, revision: str | None) -> None:
+        """Show what was found, and the counts."""
+        self.stop()
         print("\n".join(self._summary.lines(revision, self._style)))
-        print()
 
 
 class _JsonReport:
@@ -178,6 +199,7 @@ class _JsonReport:
     def add(self, judged: Judged) -> None:
         import orjson
 
+        from assay.console.streams import write_utf8
         from assay.console.verdicts import outcome
         from assay.render import as_json
 
@@ -198,7 +220,10 @@ class _JsonReport:
         }
         if verdict.quarantined:
             record["quarantined"] = [each._asdict() for each in verdict.quarantined]
-        sys.stdout.write(orjson.dumps(record).decode() + "\n")
+        write_utf8(orjson.dumps(record).decode() + "\n")
+
+    def stop(self) -> None:
+        """Nothing is kept back."""
 
     def end(self, revision: str | None) -> None:
         """Nothing more to say."""

@@ -54,6 +54,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run_new(args: argparse.Namespace) -> int:
     """Print a new key, and what lets it in."""
     from assay.auth.keys import new_key, written_hash
+    from assay.console.streams import stop_without_reader
 
     key = new_key()
     lines = [
@@ -65,6 +66,7 @@ def run_new(args: argparse.Namespace) -> int:
     ]
     # The key first: a pipe that broke must not leave a table for a key that nobody has.
     print(key, flush=True)
+    stop_without_reader()
     print("\n".join(["", *lines]), file=sys.stderr)
     return 0
 

@@ -3,7 +3,6 @@
 # ruff: noqa: PLC0415  nothing is imported that the command does not need
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any, Final
@@ -15,6 +14,7 @@ the official schema of the revision in use, and the tools' own contracts.
 
 _EPILOG = """\
 what do you want to do?
+  see what the guard does for a broken server      assay demo
   judge what a client and a server say, live       assay guard -- COMMAND
   the same for a server at a URL                   assay guard --target URL
   the same for clients over HTTP                   assay guard --listen ADDRESS -- COMMAND
@@ -41,6 +41,7 @@ _COMMANDS: Final = {
     "guard": ("guard",),
     "wrap": ("wrap", "unwrap"),
     "call": ("call",),
+    "demo": ("demo",),
     "lock": ("lock",),
     "trust": ("trust",),
     "validate": ("validate",),
@@ -108,25 +109,34 @@ def parser(command: str = "") -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status."""
+    from assay.console.streams import OutputError, prepare
+
+    prepare()
     given = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        try:
+            return _run(given)
+        finally:
+            # Also after --help, which ends in SystemExit. Later nobody could tell that it failed.
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has had enough (`| head`), and the command had nothing else to do.
+        return 0
+    except (OutputError, OSError) as error:
+        # Commands deal with the files that they read: this is standard output, on a full disk for one.
+        reason = error.strerror if isinstance(error, OSError) else error
+        print(f"assay: cannot write to standard output: {reason}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+
+
+def _run(given: list[str]) -> int:
     if _is_unknown(given):
         return 2
     args = parser(given[0] if given else "").parse_args(given)
     try:
         status: int = args.run(args)
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except BrokenPipeError:
-        # Whoever read us has had enough (`| head`). Python would complain once more while it shuts down.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except OSError as error:
-        # What a command reads it has dealt with itself: this is standard output, on a full disk for one.
-        print(f"assay: cannot write: {error.strerror}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 2
-    except KeyboardInterrupt:
-        return 130
     except Exception as error:
         if not _is_slip(error):
             raise

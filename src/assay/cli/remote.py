@@ -21,13 +21,14 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet) -> int:
     """Guard until the client leaves, a signal comes or the server is lost."""
     from assay.cli.serve import _leave_what_lasts
     from assay.console.plain import plain
+    from assay.console.streams import for_stderr
     from assay.edges.guard.overseer import Oversight
     from assay.edges.recorder import Recorder
     from assay.guard.given import HeaderError, given_headers
     from assay.guard.watch import Watch
 
     def say(line: str) -> None:
-        errors.say(plain(line).encode(errors="replace"))
+        errors.say(for_stderr(plain(line)))
 
     try:
         from assay.edges.guard.stdio_to_http import remote

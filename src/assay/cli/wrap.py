@@ -164,13 +164,9 @@ class _Task:
         from assay.console.style import Style
 
         style = Style(sys.stdout)
-        try:
-            for line in difference(plan.before, plan.after, _shown(self.name)):
-                print(style.paint(line, *_colours(line)))
-            sys.stdout.flush()
-        except BrokenPipeError:
-            # Whoever looks at the beginning only still wants it done.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        for line in difference(plan.before, plan.after, _shown(self.name)):
+            print(style.paint(line, *_colours(line)))
+        sys.stdout.flush()
         for change in plan.changes:
             if change.advice is not None:
                 self.say(f"{change.server.name}: {change.advice}")
