@@ -61,7 +61,7 @@ def _spoken(number: int, line: bytes) -> tuple[Party, bytes]:
     # As strictly as a message: a repeated key would be lost without a word, and with it what was to be judged.
     row = syntax.read(line, _ROW_DEPTH)
     if isinstance(row, Violation):
-        raise TranscriptError(f"line {number}: {row.expected} expected, {row.found} found [{row.rule}]")
+        raise TranscriptError(f"line {number}: expected {row.expected}, found {row.found} [{row.rule}]")
     if not isinstance(row, dict):
         raise TranscriptError(f"line {number}: expected an object with dir and msg")
     party = _PARTIES.get(str(row.get("dir", row.get("party"))))
