@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from assay.cli.terms import guard_settings, is_client_file, locked_of, records_of, terms_of
+from assay.cli.terms import guard_settings, is_client_file, locked_of, records_of, server_name, terms_of
 from assay.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
@@ -77,9 +77,9 @@ def _servers(args: argparse.Namespace, clients: list[str]) -> Servers:
     from assay.edges.guard.front import guarding
 
     if args.target is not None:
-        return guarding.AtUrl(args.target, _headers(args.header))
+        return guarding.AtUrl(args.target, _headers(args.header), server_name(args))
     if args.command:
-        return guarding.Started(args.command)
+        return guarding.Started(args.command, server_name(args))
     return _host(clients[0])
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from assay.cli.terms import locked_of, records_of, terms_of
+from assay.cli.terms import introduce, locked_of, records_of, server_name, terms_of
 
 if TYPE_CHECKING:
     import argparse
@@ -49,8 +49,11 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet) -> int:
         enforcing=terms.enforcing,
         keeping=settings.guard.flights != "off",
         redact=settings.journal.redact,
+        name=server_name(args),
+        introducing=True,
     )
     with records_of(args, settings, say) as records:
+        introduce(args, terms.mode, records, log)
         oversight = Oversight(terms, Recorder("stdio", "stdio", records, holding=True), watch, locked)
         _leave_what_lasts()
         status = remote.run(
