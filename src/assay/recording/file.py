@@ -108,8 +108,12 @@ class Recording:
 
     def event(self, number: int, row: dict[str, Any]) -> None:
         """Write down something else that happened in a conversation."""
-        if self._descriptor >= 0:
-            self._append({"event": row["event"], "conversation": number, **row})
+        if self._descriptor < 0:
+            return
+        if self._redactor is not None and row.get("why"):
+            # The reason may have words of the server in it.
+            row["why"] = self._redactor.text(row["why"])
+        self._append({"event": row["event"], "conversation": number, **row})
 
     def close(self) -> None:
         """End the recording."""

@@ -165,15 +165,11 @@ class Judging:
         """Something has happened in a conversation that is no message."""
         members, event = row.members, row.members["event"]
         if event == "unanswered":
-            ident, code = members.get("id"), str(members.get("code") or "TIMEOUT")
-            missing = (
-                talk.conversation.give_up(party_of(row).other, ident, code) if isinstance(ident, str | int) else None
-            )
-            # Where the recorder has no reason nobody waited for the answer any more.
-            if missing is not None and (members.get("why") or code == "TIMEOUT"):
+            missing = _given_up(talk, row)
+            if missing is not None:
                 yield Judged(row.line, missing, number, talk.opening.server)
         elif event == "end":
-            for left in talk.conversation.end(party_of(row)):
+            for left in talk.conversation.end(party_of(row), str(members.get("why") or "")):
                 yield Judged(row.line, left, number, talk.opening.server)
         elif event == "restart":
             talk.conversation.renew()
@@ -233,6 +229,16 @@ class Judging:
         if number in self._tools:
             self._tools.move_to_end(number)
         return self._tools.get(number)
+
+
+def _given_up(talk: _Talk, row: Row) -> Verdict | None:
+    """Return the verdict on an answer that did not come; None if nobody waited for it any more."""
+    ident, code, why = row.members.get("id"), str(row.members.get("code") or "TIMEOUT"), row.members.get("why")
+    if not isinstance(ident, str | int):
+        return None
+    missing = talk.conversation.give_up(party_of(row).other, ident, code, str(why or ""))
+    # A guard gives a reason for each that it reports, but for a timeout.
+    return missing if why or code == "TIMEOUT" else None
 
 
 def _number(members: dict[str, Any]) -> int:
