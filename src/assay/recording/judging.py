@@ -24,6 +24,9 @@ _MOST: Final = 10_000
 _UNKNOWN: Final = 0
 """The number of the conversation of rows that name none."""
 
+_LEFT_OUT: Final = {"omitted": "too large to be recorded", "cut": "too large to be recorded whole"}
+"""Members that say that a message is not there to be judged, and why."""
+
 Ident = str | int
 
 
@@ -99,7 +102,9 @@ class Judging:
             self.unjudged["of conversations that are too many"] += 1
             return
         talk = self._talk(number)
-        if row.members.get("omitted") is True:
+        left_out = next((why for name, why in _LEFT_OUT.items() if row.members.get(name) is True), "")
+        if left_out:
+            self.unjudged[left_out] += 1
             self._skip(talk, party, row.members)
             return
         verdict = self._hear(talk, party, row)
@@ -127,8 +132,7 @@ class Judging:
         return verdict
 
     def _skip(self, talk: _Talk, party: Party, members: dict[str, Any]) -> None:
-        """Leave out a message that is not in the recording, and what belongs to it."""
-        self.unjudged["too large to be recorded"] += 1
+        """Leave out a message that is not in the recording, or not whole, and what belongs to it."""
         ident = members.get("id")
         if not isinstance(ident, str | int):
             return
