@@ -26,7 +26,8 @@ def lines(judged: Judged, style: Style) -> Iterator[str]:
     """One message and its violations."""
     number = f"{judged.line:>5}" if judged.line else "  end"
     first, *rest = message_lines(judged.verdict, style)
-    yield f"{style.paint(number, 'dim')}  {first}"
+    where = f"  ({plain(judged.server)}, conversation {judged.conversation})" if judged.conversation else ""
+    yield f"{style.paint(number, 'dim')}  {first}{style.paint(where, 'dim') if where else ''}"
     yield from rest
 
 
