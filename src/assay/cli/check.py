@@ -38,6 +38,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("files", metavar="FILE", nargs="+", help="a recording or a journal; a directory of journals; -")
+    parser.add_argument("--all", action="store_true", help="list every finding, not equal ones once with a count")
     parser.add_argument("--messages", action="store_true", help="show every message, not only those with findings")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
     parser.add_argument(
@@ -115,16 +116,22 @@ def _check(args: argparse.Namespace, name: str, limits: Limits, policy: Policy |
                 report.add(each)
                 failed = failed or _fails(args.fail_on, each.verdict)
     except (OSError, TranscriptError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error.args[0]
-        _say(f"assay check: {name}: {reason}")
-        return 2
+        report.stop()
+        return _refuse(name, error.strerror if isinstance(error, OSError) else error.args[0])
     for line in evidence.remarks():
         _say(f"assay check: {name}: {line}")
     if not judged:
-        _say(f"assay check: {name}: nothing to judge{evidence.remedy()}")
-        return 2
+        # A build whose recorder failed must not pass.
+        return _refuse(name, f"nothing to judge{evidence.remedy()}")
     report.end(evidence.revision)
     return 1 if failed else 0
+
+
+def _refuse(name: str, reason: str | None) -> int:
+    """Say why a file cannot be judged; the exit status."""
+    sys.stdout.flush()
+    _say(f"assay check: {name}: {reason}")
+    return 2
 
 
 def _fails(level: str, verdict: Verdict) -> bool:
@@ -153,26 +160,38 @@ class _TextReport:
     """Findings for people."""
 
     def __init__(self, args: argparse.Namespace, name: str) -> None:
+        from assay.console.groups import Groups
         from assay.console.style import Style
         from assay.console.verdicts import Summary
 
-        self._all = args.messages
+        self._messages = args.messages
+        self._all = args.all or args.messages
         self._name = name
+        self._first = name == args.files[0]
         self._style = Style(sys.stdout)
         self._summary = Summary()
+        self._groups = Groups(self._style)
 
     def add(self, judged: Judged) -> None:
         from assay.console.verdicts import lines
 
         if not self._summary.messages:
-            print(self._style.paint(_plain(self._name), "bold"))
+            print(("" if self._first else "\n") + self._style.paint(_plain(self._name), "bold"))
         self._summary.add(judged.verdict)
-        if self._all or judged.verdict.violations:
+        if not self._all:
+            self._groups.add(judged)
+        elif self._messages or judged.verdict.violations:
             print("\n".join(lines(judged, self._style)))
 
+    def stop(self) -> None:
+        """Show what was found so far."""
+        for line in self._groups.lines():
+            print(line)
+
     def end(self, revision: str | None) -> None:
+        """Show what was found, and the counts."""
+        self.stop()
         print("\n".join(self._summary.lines(revision, self._style)))
-        print()
 
 
 class _JsonReport:
@@ -185,6 +204,7 @@ class _JsonReport:
     def add(self, judged: Judged) -> None:
         import orjson
 
+        from assay.console.streams import write_utf8
         from assay.console.verdicts import outcome
         from assay.render import as_json
 
@@ -209,7 +229,10 @@ class _JsonReport:
             record["conversation"] = judged.conversation
         if verdict.quarantined:
             record["quarantined"] = [each._asdict() for each in verdict.quarantined]
-        sys.stdout.write(orjson.dumps(record).decode() + "\n")
+        write_utf8(orjson.dumps(record).decode() + "\n")
+
+    def stop(self) -> None:
+        """Nothing is kept back."""
 
     def end(self, revision: str | None) -> None:
         """Nothing more to say."""

@@ -268,5 +268,6 @@ def _lock(locked: Locked | None) -> Inspection | None:
 
 def _say(errors: Outlet, line: str) -> None:
     from assay.console.plain import plain
+    from assay.console.streams import for_stderr
 
-    errors.say(plain(line).encode(errors="replace"))
+    errors.say(for_stderr(plain(line)))

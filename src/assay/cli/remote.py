@@ -23,13 +23,14 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording:
     """Guard until the client leaves, a signal comes or the server is lost."""
     from assay.cli.serve import _leave_what_lasts
     from assay.console.plain import plain
+    from assay.console.streams import for_stderr
     from assay.edges.guard.overseer import Oversight
     from assay.edges.recorder import Recorder
     from assay.guard.given import HeaderError, given_headers
     from assay.guard.watch import Watch
 
     def say(line: str) -> None:
-        errors.say(plain(line).encode(errors="replace"))
+        errors.say(for_stderr(plain(line)))
 
     try:
         from assay.edges.guard.stdio_to_http import remote
@@ -37,7 +38,9 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording:
         headers = given_headers(args.header, os.environ)
         remote.check_target(args.target)
     except ImportError as error:
-        say(f"assay: --target needs {error.name}: pip install 'mcp-assay[http]'")
+        from assay.extras import missing
+
+        say(f"assay: --target needs {missing(error, 'http')}")
         return 2
     except (HeaderError, remote.TargetError) as error:
         say(f"assay: {error}")

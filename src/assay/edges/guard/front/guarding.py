@@ -73,7 +73,7 @@ class Desk(NamedTuple):
     def children(
         self, command: Sequence[str], route: str, env: Mapping[str, str] | None = None, cwd: str | None = None
     ) -> Backend:
-        """The server that *command* starts, in our own environment or *env*. Raises `ImportError` if there is none."""
+        """The server that *command* starts, in our own environment or *env*."""
         made: Backend = import_module("assay.edges.guard.http_to_child.children").Children(
             self.oversight(route, command),
             command,
@@ -147,10 +147,7 @@ class Started(NamedTuple):
         why = unstartable(self.command)
         if why is not None:
             raise SettingsError(why)
-        try:
-            return {ENDPOINT: desk.children(self.command, ENDPOINT)}
-        except ImportError:
-            raise SettingsError("--listen with a COMMAND: not yet") from None
+        return {ENDPOINT: desk.children(self.command, ENDPOINT)}
 
     def beside(self, _: Mapping[str, Backend], __: Door) -> Mapping[str, Route]:
         """None: there is nothing else to be had of it."""
@@ -169,6 +166,7 @@ def run(
     errors: Callable[[bytes], None],
     say: Log,
     log: Log,
+    ready: Log = lambda _: None,
     recording: Recording | None = None,
     name: str = "",
     status: Callable[[Watch], int] = lambda _: 0,
@@ -176,9 +174,9 @@ def run(
     """
     Guard *servers* at *address* until a signal comes; the exit status.
 
-    Findings go to *log*, what servers write to stderr to *errors*, all else to *say*. None of them may wait. Messages
-    are written to *recording*, if there is one. *name* is that of the server, if there is one only. *status* makes the
-    exit status of what was seen.
+    Findings go to *log*, what servers write to stderr to *errors*, all else to *say*. None of them may wait. *ready*
+    gets the scheme, host and port once clients are served there. Messages are written to *recording*, if there is one.
+    *name* is that of the server, if there is one only. *status* makes the exit status of what was seen.
     """
     gate = Gate.read(settings.auth, cwd=".", tier=settings.tiers.tier, log=say)
     metrics = Metrics()
@@ -211,7 +209,12 @@ def run(
     metrics.gauge("assay_requests_in_flight", "Requests in hand.", lambda: front.in_hand)
     settle()
     endpoint = ENDPOINT if ENDPOINT in backends else "/"
-    serve(front, place.sock, settings.http, lambda: say(f"assay: guarding {servers.what} at {place.url}{endpoint}"))
+
+    def begun() -> None:
+        say(f"assay: guarding {servers.what} at {place.url}{endpoint}")
+        ready(place.url)
+
+    serve(front, place.sock, settings.http, begun)
     for line in watch.summary():
         log(line)
     return status(watch)
