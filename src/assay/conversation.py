@@ -467,7 +467,8 @@ class Conversation:
         if useless is not None:
             found = quarantine.about(useless.name, found)
         side.garbage = 0
-        if mending and self._policy is not None and method == "tools/call" and _refused(found):
+        # Under audit nothing is mended: the call goes on as it came, and its progress is still to be known.
+        if mending and self._enforcing and self._policy is not None and method == "tools/call" and _refused(found):
             side.forget_token(exchange)
 
             def again(spelt: bytes, value: dict[str, Any]) -> Verdict:

@@ -234,8 +234,10 @@ class _JsonReport:
             "violations": [as_json(each) for each in verdict.violations],
             "more": verdict.more,
         }
+        if judged.server:
+            record["server"] = judged.server
         if judged.conversation:
-            record |= {"conversation": judged.conversation, "server": judged.server}
+            record["conversation"] = judged.conversation
         if verdict.quarantined:
             record["quarantined"] = [each._asdict() for each in verdict.quarantined]
         write_utf8(orjson.dumps(record).decode() + "\n")

@@ -37,7 +37,8 @@ def message_lines(verdict: Verdict, style: Style) -> Iterator[str]:
 def header(judged: Judged, style: Style) -> str:
     """One message, on one line."""
     number = f"{judged.line:>5}" if judged.line else "  end"
-    return f"{style.paint(number, 'dim')}  {_headline(judged.verdict, style)}"
+    where = f"  ({plain(judged.server)}, conversation {judged.conversation})" if judged.conversation else ""
+    return f"{style.paint(number, 'dim')}  {_headline(judged.verdict, style)}{style.paint(where, 'dim')}"
 
 
 def _headline(verdict: Verdict, style: Style) -> str:
