@@ -83,8 +83,8 @@ $(PACKAGES): %/node_modules/.done: %/package.json
 	npm --prefix $* install --no-package-lock --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
-run: $(VENV)/.run  ## the guard over HTTP in front of the bundled asset server, and what to try on it
-	@$(BIN)/python examples/tour.py $(ADDRESS)
+run: $(VENV)/.run  ## a broken server without and with the guard, then the guard over HTTP, to be tried
+	@$(BIN)/assay demo $(ADDRESS)
 
 # Side by side: one waits for the network while another unpacks.
 set-up:

@@ -202,7 +202,7 @@ def test_no_command_shows_the_help_by_what_people_want() -> None:
         (["gaurd"], b"there is no command 'gaurd'; did you mean guard?\n"),
         (
             ["guard", "--moed", "enforce", "--", "true"],
-            b"assay guard: error: there is no option --moed; did you mean --mode?",
+            b"assay guard: error: there is no option --moed; did you mean --mode or --name?",
         ),
         (["guard", "npx", "-y", "x"], b"there is no option -y; what belongs to the server's command goes after --:"),
         (["lock", "uvx", "--from", "x", "y"], b"after --: assay lock -- uvx"),

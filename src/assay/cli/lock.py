@@ -50,7 +50,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--target", metavar="URL", help="a server over HTTP, in place of a command")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="of --check; default: %(default)s")
     parser.add_argument(
-        "--timeout", metavar="SECONDS", type=_seconds, default=60.0, help="for all questions; default: %(default)g"
+        "--timeout", metavar="SECONDS", type=seconds, default=60.0, help="for all questions; default: %(default)g"
     )
     parser.add_argument(
         "--as",
@@ -67,7 +67,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.set_defaults(run=run)
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
+    """Return a number of seconds that a whole conversation may take."""
     try:
         seconds = float(text)
     except ValueError:

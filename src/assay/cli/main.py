@@ -15,10 +15,12 @@ the official schema of the revision in use, and the tools' own contracts.
 
 _EPILOG = """\
 what do you want to do?
+  see what the guard does for a broken server      assay demo
   judge what a client and a server say, live       assay guard -- COMMAND
   the same for a server at a URL                   assay guard --target URL
   the same for clients over HTTP                   assay guard --listen ADDRESS -- COMMAND
   put a client's servers behind the guard          assay wrap FILE
+  list a server's tools, or call one               assay call URL [TOOL] [ARGUMENTS]
   see whether a server is what it was              assay lock -- COMMAND
   accept an assay.toml that weakens the guard      assay trust FILE
   see what is wrong in a recorded conversation     assay check FILE
@@ -39,6 +41,8 @@ _COMMANDS: Final = {
     "serve": ("serve",),
     "guard": ("guard",),
     "wrap": ("wrap", "unwrap"),
+    "call": ("call",),
+    "demo": ("demo",),
     "lock": ("lock",),
     "trust": ("trust",),
     "validate": ("validate",),
@@ -59,7 +63,14 @@ class _Parser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
         """As ever, but nothing is left over for a caller who knows less."""
+        behind: Sequence[str] | None = None
+        if self.get_default("splits") and args is not None and "--" in args:
+            # argparse forgets where -- stood; here what is before it means something else.
+            at = args.index("--")
+            args, behind = args[:at], args[at + 1 :]
         known, left = super().parse_known_args(args, namespace)
+        if behind is not None:
+            known.command = tuple(behind)
         if left:
             self.error(self._unknown(left, args or (), getattr(known, "command", None)))
         return known, left

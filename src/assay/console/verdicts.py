@@ -24,10 +24,16 @@ def outcome(verdict: Verdict) -> str:
 
 def lines(judged: Judged, style: Style) -> Iterator[str]:
     """One message and its violations."""
-    verdict = judged.verdict
-    mark, colour = _MARKS[outcome(verdict)]
     number = f"{judged.line:>5}" if judged.line else "  end"
-    yield f"{style.paint(number, 'dim')}  {style.paint(mark, colour)} {verdict.party:<6}  {title(verdict)}"
+    first, *rest = message_lines(judged.verdict, style)
+    yield f"{style.paint(number, 'dim')}  {first}"
+    yield from rest
+
+
+def message_lines(verdict: Verdict, style: Style) -> Iterator[str]:
+    """One message and its violations, without its place in a recording."""
+    mark, colour = _MARKS[outcome(verdict)]
+    yield f"{style.paint(mark, colour)} {verdict.party:<6}  {title(verdict)}"
     for violation in verdict.violations:
         yield from _violation_lines(violation, style)
     if verdict.more:

@@ -1,5 +1,6 @@
 """What leads to a server over HTTP that is to be asked: one POST a message, its answer as JSON or as a stream."""
 
+import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -8,9 +9,11 @@ from typing import Any, Final, Self
 
 import httpx
 
+from assay.contracts.headers import ParamHeaders
 from assay.edges.guard.refusals import as_answer
 from assay.edges.http.events import Reader
 from assay.edges.inquiry.inquiry import CLIENT, InquiryError, LineError, UnreachableError
+from assay.guard.outbound import VERSION, stateless_headers
 from assay.ladder import syntax
 from assay.spec.revisions import handshake
 
@@ -29,19 +32,28 @@ class HttpLine:
     """
 
     def __init__(
-        self, url: str, limit: int, client: Mapping[str, str] = CLIENT, headers: Sequence[tuple[str, str]] = ()
+        self,
+        url: str,
+        limit: int,
+        client: Mapping[str, str] = CLIENT,
+        headers: Sequence[tuple[str, str]] = (),
     ) -> None:
         """
-        *limit* is how many bytes a message may have, *client* who we say we are.
+        *limit* is how many bytes a message may have, *client* who we say we are, *headers* go with every request.
 
-        *headers* go with every request; the protocol's own win over them. Raises `UnreachableError`.
+        Raises `UnreachableError`.
         """
         if not _is_usable(url):
             raise UnreachableError("expected a URL that begins with http:// or https://")
         self._url = url
         self._limit = limit
-        own = {"accept-encoding": "identity", "user-agent": f"{client['name']}/{client['version']}"}
-        self._client = httpx.Client(headers={name.lower(): value for name, value in headers} | own)
+        self._client = httpx.Client(
+            headers=[
+                ("accept-encoding", "identity"),
+                ("user-agent", f"{client['name']}/{client['version']}"),
+                *headers,
+            ]
+        )
         self._session: str | None = None
         self._revision = ""
         self._frames: deque[bytes] = deque()
@@ -58,15 +70,16 @@ class HttpLine:
                 self._client.delete(self._url, headers=self._headers({}, self._revision), timeout=_GOODBYE)
         self._client.close()
 
-    def say(self, frame: bytes, message: dict[str, Any], revision: str, deadline: float) -> None:
-        """Sends a message. Its answer is there to be heard, or the beginning of a stream that has it."""
+    def say(
+        self, frame: bytes, message: dict[str, Any], revision: str, deadline: float, params: ParamHeaders = ()
+    ) -> None:
+        """Send a message. Its answer is then there to be heard, or the beginning of a stream that has it."""
         self._revision = revision
         left = deadline - time.monotonic()
         if left <= 0:
             raise LineError("no answer came in time")
-        request = self._client.build_request(
-            "POST", self._url, content=frame, headers=self._headers(message, revision), timeout=left
-        )
+        headers = self._headers(message, revision, params)
+        request = self._client.build_request("POST", self._url, content=frame, headers=headers, timeout=left)
         with _as_line_errors():
             self._take(self._client.send(request, stream=True), message.get("id"), deadline)
 
@@ -82,7 +95,7 @@ class HttpLine:
         return self._frames.popleft()
 
     def _read(self, stream: "_Stream", deadline: float) -> None:
-        """Takes the next event of *stream*, which is over with the answer that it is for."""
+        """Take the next event of *stream*, which is over with the answer that it is for."""
         stream.deadline = deadline
         frame = next(stream.events, None)
         if frame is not None:
@@ -91,14 +104,14 @@ class HttpLine:
             self._streams.remove(stream)
             stream.response.close()
 
-    def _headers(self, message: dict[str, Any], revision: str) -> dict[str, str]:
-        headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+    def _headers(self, message: dict[str, Any], revision: str, params: ParamHeaders = ()) -> dict[bytes, bytes]:
+        headers = {b"content-type": b"application/json", b"accept": b"application/json, text/event-stream"}
         if message.get("method") != "initialize":
-            headers["mcp-protocol-version"] = revision
+            headers[VERSION] = revision.encode()
         if "method" in message and not handshake(revision):
-            headers["mcp-method"] = message["method"]
+            headers.update(stateless_headers(message, params))
         if self._session is not None:
-            headers["mcp-session-id"] = self._session
+            headers[b"mcp-session-id"] = self._session.encode()
         return headers
 
     def _take(self, response: httpx.Response, ident: Any, deadline: float) -> None:
@@ -160,13 +173,21 @@ def _chunks(response: httpx.Response, limit: int, deadline: Callable[[], float])
 
 @contextmanager
 def _as_line_errors() -> Iterator[None]:
-    """Errors of HTTP as those of a line."""
+    """Raise errors of HTTP as those of a line."""
     try:
         yield
     except httpx.TimeoutException:
         raise LineError("no answer came in time") from None
+    except httpx.ConnectError as error:
+        raise UnreachableError(f"cannot connect: {_reason(error)}") from None
     except httpx.HTTPError as error:
-        raise LineError(str(error) or type(error).__name__) from None
+        raise LineError(_reason(error)) from None
+
+
+def _reason(error: httpx.HTTPError) -> str:
+    """Return what went wrong, without the number of the system's error."""
+    text = str(error) or type(error).__name__
+    return re.sub(r"^\[Errno -?[0-9]+\] ", "", text)
 
 
 def _is_usable(url: str) -> bool:

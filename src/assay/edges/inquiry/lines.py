@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
+from assay.contracts.headers import ParamHeaders
 from assay.edges.child import CLOSED, Child, StartError, why
 from assay.edges.inquiry.inquiry import InquiryError, InterruptedInquiryError, LineError, UnreachableError
 from assay.edges.pipes import Inlet, Loop, Outlet, Signals
@@ -53,7 +54,7 @@ class ChildLine:
             self._child.wait(CLOSED)
         self._child.end()
 
-    def say(self, frame: bytes, _: dict[str, Any], __: str, ___: float) -> None:
+    def say(self, frame: bytes, _: dict[str, Any], __: str, ___: float, ____: ParamHeaders = ()) -> None:
         """Sends a message, as soon as the server reads."""
         self._sink.say(frame)
         self._loop.push()

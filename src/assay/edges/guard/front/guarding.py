@@ -163,11 +163,13 @@ def run(
     errors: Callable[[bytes], None],
     say: Log,
     log: Log,
+    ready: Log = lambda _: None,
 ) -> int:
     """
     Guard *servers* at *address* until a signal comes; the exit status.
 
-    Findings go to *log*, what servers write to stderr to *errors*, all else to *say*. None of them may wait.
+    Findings go to *log*, what servers write to stderr to *errors*, all else to *say*. None of them may wait. *ready*
+    gets the scheme, host and port once clients are served there.
     """
     gate = Gate.read(settings.auth, cwd=".", tier=settings.tiers.tier, log=say)
     metrics = Metrics()
@@ -199,7 +201,12 @@ def run(
     metrics.gauge("assay_requests_in_flight", "Requests in hand.", lambda: front.in_hand)
     settle()
     endpoint = ENDPOINT if ENDPOINT in backends else "/"
-    serve(front, place.sock, settings.http, lambda: say(f"assay: guarding {servers.what} at {place.url}{endpoint}"))
+
+    def begun() -> None:
+        say(f"assay: guarding {servers.what} at {place.url}{endpoint}")
+        ready(place.url)
+
+    serve(front, place.sock, settings.http, begun)
     for line in watch.summary():
         log(line)
     return 0
