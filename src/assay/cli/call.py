@@ -105,8 +105,7 @@ class UsageError(Exception):
 
 def run(args: argparse.Namespace) -> int:
     """List or call; the exit status."""
-    from assay.edges.inquiry.inquiry import InquiryError, LineError
-    from assay.edges.inquiry.lines import InterruptedInquiryError
+    from assay.edges.inquiry.inquiry import InquiryError, InterruptedInquiryError, LineError
 
     try:
         wanted = _wanted(args.words, args.command)
@@ -226,7 +225,9 @@ def _opened(
 
         return HttpLine(wanted.url, limits.frame_bytes, client, given_headers(args.header, os.environ))
     except ImportError as error:
-        raise InquiryError(f"a server at a URL needs {error.name}: pip install 'mcp-assay[http]'") from None
+        from assay.extras import missing
+
+        raise InquiryError(f"a server at a URL needs {missing(error, 'http')}") from None
     except HeaderError as error:
         raise UsageError(str(error)) from None
 

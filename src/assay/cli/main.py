@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
+from assay.cli.platforms import refusal
+
 _DESCRIPTION = """\
 Assay judges every message of a Model Context Protocol conversation: framing, JSON, JSON-RPC,
 the official schema of the revision in use, and the tools' own contracts.
@@ -100,7 +102,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"assay {__version__}")
-    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", dest="chosen", required=True)
     needed = [module for module, names in _COMMANDS.items() if command in names] or list(_COMMANDS)
     for module in needed:
         import_module(f"assay.cli.{module}").add_parser(commands)
@@ -135,6 +137,10 @@ def _run(given: list[str]) -> int:
     if _is_unknown(given):
         return 2
     args = parser(given[0] if given else "").parse_args(given)
+    reason = refusal(args.chosen)
+    if reason is not None:
+        print(reason, file=sys.stderr)
+        return 2
     try:
         status: int = args.run(args)
     except Exception as error:

@@ -86,7 +86,12 @@ def run(args: argparse.Namespace) -> int:
 def _judge(opening: Opening) -> Judge:
     from assay.journal.replay import plain_judge
 
-    return _Assets(opening) if opening.server == "assets" else plain_judge(opening)
+    return judge_of_assets(opening) if opening.server == "assets" else plain_judge(opening)
+
+
+def judge_of_assets(opening: Opening) -> Judge:
+    """Return what judges a conversation with the asset server."""
+    return _Assets(opening)
 
 
 class _Assets:

@@ -140,7 +140,9 @@ def _serve_http(args: argparse.Namespace, settings: Settings, methods: Methods, 
     try:
         from assay.edges.http import service
     except ImportError as error:
-        _log(f"assay: --http needs {error.name}: pip install 'mcp-assay[http]'")
+        from assay.extras import missing
+
+        _log(f"assay: --http needs {missing(error, 'http')}")
         return 2
     return service.run(args.http, settings, methods, records, ready=_ready_file, settle=_leave_what_lasts, log=_log)
 

@@ -100,8 +100,8 @@ class _Tally:
     """What all conversations of one guard come to."""
 
     __slots__ = (
-        "asides", "client", "excused", "log", "printed", "quarantined", "repaired", "repeated", "rules", "secrets",
-        "server", "shelf", "shown", "slowest", "stopped", "told",
+        "asides", "client", "excused", "log", "printed", "quarantined", "refused", "repaired", "repeated", "rules",
+        "secrets", "server", "shelf", "shown", "slowest", "stopped", "told",
     )  # fmt: skip
 
     def __init__(self, log: Log, aside: Log, redact: Sequence[str]) -> None:
@@ -113,6 +113,8 @@ class _Tally:
         self.rules: Counter[tuple[str, str]] = Counter()
         self.excused: Counter[tuple[str, str]] = Counter()
         self.stopped = self.repaired = 0
+        self.refused = 0
+        """Messages that were refused or lost an entry, or would be where nothing is enforced."""
         self.shown = 0
         self.told: set[object] = set()
         """What was shown, by conversation: at most as much as is shown at all."""
@@ -173,6 +175,15 @@ class Watch:
         """How many violations there were."""
         return self._tally.rules.total()
 
+    @property
+    def messages(self) -> int:
+        """How many messages were judged; what is no message counts if something was found in it."""
+        return self._tally.client + self._tally.server or self.findings
+
+    def count(self, level: str) -> int:
+        """Return how many findings there were, or for the *level* refuse how many messages are refused or cut."""
+        return self._tally.refused if level == "refuse" else self.findings
+
     def passed(self, verdict: Verdict, now: float) -> None:
         """Nothing is to be said of a message, which came *now*, in seconds by some clock."""
         party, frame, kind, exchange = verdict.party, verdict.frame, verdict.kind, verdict.exchange
@@ -225,6 +236,7 @@ class Watch:
                 tally.excused[each.rule, each.reason] += 1
         if verdict.quarantined:
             tally.add_quarantined(verdict)
+        tally.refused += not verdict.accepted or any(each.action == "quarantine" for each in verdict.violations)
         tally.stopped += _is_stopped(verdict, enforcing=self._enforcing)
         first = (verdict.violations[0].rule, where)
         like = _likeness(verdict)

@@ -23,6 +23,7 @@ from assay.guard.terms import Terms
 from assay.guard.watch import Watch
 from assay.lock.locked import Locked
 from assay.metrics import Metrics
+from assay.recording.file import Recording
 from assay.settings import Settings, SettingsError
 from assay.spec.revisions import REVISIONS
 from assay.spec.schema import protocol_schema
@@ -44,11 +45,16 @@ class Desk(NamedTuple):
     """What the server of a command, or at a URL, is held to. Raises `SettingsError`."""
     errors: Callable[[bytes], None]
     """What servers write to stderr goes there."""
+    recording: Recording | None = None
+    name: str = ""
+    """The name of the server, where there is one only: those of a host have theirs in the route."""
 
     def oversight(self, route: str, command: Sequence[str] = (), url: str = "") -> Oversight:
         """The oversight of the server at *route*."""
         recorder = Recorder("http", route, self.records, holding=True)
-        return Oversight(self.terms, recorder, self.watch, self.locked(command, url))
+        server = self.name or route.removesuffix(ENDPOINT).strip("/")
+        locked = self.locked(command, url)
+        return Oversight(self.terms, recorder, self.watch, locked, recording=self.recording, server=server)
 
     def proxy(self, url: str, headers: Pairs, route: str, *, alone: bool = True) -> Proxy:
         """The server at *url*, *alone* at this address or not. Raises `ValueError` if that is no URL."""
@@ -67,7 +73,7 @@ class Desk(NamedTuple):
     def children(
         self, command: Sequence[str], route: str, env: Mapping[str, str] | None = None, cwd: str | None = None
     ) -> Backend:
-        """The server that *command* starts, in our own environment or *env*. Raises `ImportError` if there is none."""
+        """The server that *command* starts, in our own environment or *env*."""
         made: Backend = import_module("assay.edges.guard.http_to_child.children").Children(
             self.oversight(route, command),
             command,
@@ -141,10 +147,7 @@ class Started(NamedTuple):
         why = unstartable(self.command)
         if why is not None:
             raise SettingsError(why)
-        try:
-            return {ENDPOINT: desk.children(self.command, ENDPOINT)}
-        except ImportError:
-            raise SettingsError("--listen with a COMMAND: not yet") from None
+        return {ENDPOINT: desk.children(self.command, ENDPOINT)}
 
     def beside(self, _: Mapping[str, Backend], __: Door) -> Mapping[str, Route]:
         """None: there is nothing else to be had of it."""
@@ -164,12 +167,16 @@ def run(
     say: Log,
     log: Log,
     ready: Log = lambda _: None,
+    recording: Recording | None = None,
+    name: str = "",
+    status: Callable[[Watch], int] = lambda _: 0,
 ) -> int:
     """
     Guard *servers* at *address* until a signal comes; the exit status.
 
     Findings go to *log*, what servers write to stderr to *errors*, all else to *say*. None of them may wait. *ready*
-    gets the scheme, host and port once clients are served there.
+    gets the scheme, host and port once clients are served there. Messages are written to *recording*, if there is one.
+    *name* is that of the server, if there is one only. *status* makes the exit status of what was seen.
     """
     gate = Gate.read(settings.auth, cwd=".", tier=settings.tiers.tier, log=say)
     metrics = Metrics()
@@ -181,7 +188,8 @@ def run(
         redact=settings.journal.redact,
     )
     every = records._replace(metrics=metrics)
-    backends = servers.backends(Desk(terms, settings, every, watch, gate is not None, say, locked, errors))
+    desk = Desk(terms, settings, every, watch, gate is not None, say, locked, errors, recording, name)
+    backends = servers.backends(desk)
     place = Place.open("--listen", address, settings.http, gated=gate is not None)
     # Before anybody is listened to: a request is no time to open a file.
     for revision in REVISIONS:
@@ -209,7 +217,7 @@ def run(
     serve(front, place.sock, settings.http, begun)
     for line in watch.summary():
         log(line)
-    return 0
+    return status(watch)
 
 
 def _sessions(backends: Mapping[str, Backend]) -> int:
