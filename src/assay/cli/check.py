@@ -47,13 +47,24 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default="report",
         help="exit with 1 after any finding, or only if a message is refused (default: %(default)s)",
     )
-    parser.add_argument("--revision", metavar="REVISION", help="the recording begins after the handshake, in REVISION")
+    parser.add_argument(
+        "--revision",
+        metavar="REVISION",
+        type=_revision,
+        help="the recording begins after the handshake, in REVISION; latest is the last one",
+    )
     parser.add_argument(
         "--literal", action="store_true", help="the official schema to the letter, with its known slips"
     )
     parser.add_argument("--policy", action="store_true", help="judge as a guard with the policy of the settings does")
     add_settings(parser)
     parser.set_defaults(run=run)
+
+
+def _revision(name: str) -> str:
+    from assay.spec.revisions import named
+
+    return named(name)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -223,8 +234,10 @@ class _JsonReport:
             "violations": [as_json(each) for each in verdict.violations],
             "more": verdict.more,
         }
+        if judged.server:
+            record["server"] = judged.server
         if judged.conversation:
-            record |= {"conversation": judged.conversation, "server": judged.server}
+            record["conversation"] = judged.conversation
         if verdict.quarantined:
             record["quarantined"] = [each._asdict() for each in verdict.quarantined]
         write_utf8(orjson.dumps(record).decode() + "\n")

@@ -51,7 +51,9 @@ def recording_of(
     guard = settings.guard
     redactor = None if guard.record_secrets else Redactor(settings.journal.redact)
     try:
-        recording = Recording(args.record, most=guard.record_bytes, redactor=redactor, log=say)
+        # Over standard streams there is one client, and one conversation.
+        alone = args.listen is None
+        recording = Recording(args.record, most=guard.record_bytes, redactor=redactor, log=say, alone=alone)
     except RecordingError as error:
         raise SettingsError(plain(f"--record {error}")) from None
     try:

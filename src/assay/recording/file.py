@@ -47,14 +47,27 @@ class RecordingError(Exception):
 class Recording:
     """One run of a guard, written into one file."""
 
-    __slots__ = ("_descriptor", "_log", "_most", "_numbers", "_redactor", "_size", "_tools", "messages", "path")
+    __slots__ = (
+        "_alone",
+        "_descriptor",
+        "_log",
+        "_most",
+        "_numbers",
+        "_redactor",
+        "_size",
+        "_tools",
+        "messages",
+        "path",
+    )
 
-    def __init__(self, path: str, *, most: int, redactor: "Redactor | None", log: Log) -> None:
+    def __init__(self, path: str, *, most: int, redactor: "Redactor | None", log: Log, alone: bool = False) -> None:
         """
         Open *path* for a new recording of at most *most* bytes; raise `RecordingError` if it cannot be one.
 
-        Secrets are hidden by *redactor*; None keeps them. What goes wrong later is a line for *log*.
+        Secrets are hidden by *redactor*; None keeps them. What goes wrong later is a line for *log*. A guard that has
+        one conversation only says so with *alone*: its rows need no number.
         """
+        self._alone = alone
         self.path = path
         self.messages = 0
         """Messages in the file so far."""
@@ -97,7 +110,7 @@ class Recording:
             return
         row = {
             "dir": DIRECTIONS[verdict.party],
-            "conversation": number,
+            **self._numbered(number),
             **self._discreet(told),
             **self._payload(verdict),
         }
@@ -108,14 +121,21 @@ class Recording:
 
     def event(self, number: int, row: dict[str, Any]) -> None:
         """Write down something else that happened in a conversation."""
-        if self._descriptor >= 0:
-            self._append({"event": row["event"], "conversation": number, **row})
+        if self._descriptor < 0:
+            return
+        if self._redactor is not None and row.get("why"):
+            # The reason may have words of the server in it.
+            row["why"] = self._redactor.text(row["why"])
+        self._append({"event": row["event"], **self._numbered(number), **row})
 
     def close(self) -> None:
         """End the recording."""
         if self._descriptor >= 0:
             self._append({"event": "close"}, _ENDING)
             self._let_go()
+
+    def _numbered(self, number: int) -> dict[str, int]:
+        return {} if self._alone else {"conversation": number}
 
     def _payload(self, verdict: Verdict) -> dict[str, Any]:
         if self._redactor is None:
