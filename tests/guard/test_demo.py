@@ -29,12 +29,13 @@ def test_the_comparison_names_every_fault_with_its_rule(capsys: pytest.CaptureFi
         "✓ weather, report",
         "✗ connection closed: a line is",
         "✓ Sunny in Paris, 21 °C.",
-        "call report ✗ connection closed ✗ No answer came",
-        "search: quarantined /result/tools/1/inputSchema/properties/words: expected an object",
+        "call report ✗ connection closed ✗ No answer came: the server",
+        "exited with status 1: RuntimeError: database is",
+        "search: quarantined, so that the client can use the rest of the list /result/tools/1/inputSchema/properties/words: expected an object",
         "protocol/result; assay explain protocol/result",
-        'weather: kept from the client the message: expected one JSON value, found the text "weather: cache is warm"',
+        'weather: the stray line went to stderr, and the result to the client the message: expected one JSON value, found the text "weather: cache is warm"',
         "syntax/json",
-        "report: answered in the server's place",
+        "report: the client got an answer, and the server was restarted",
         "| RuntimeError: database is gone",
     ):
         assert expected in shown
