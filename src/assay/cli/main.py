@@ -16,25 +16,23 @@ the official schema of the revision in use, and the tools' own contracts.
 
 _EPILOG = """\
 what do you want to do?
-  see what the guard does for a broken server      assay demo
-  judge what a client and a server say, live       assay guard -- COMMAND
-  the same for a server at a URL                   assay guard --target URL
-  the same for clients over HTTP                   assay guard --listen ADDRESS -- COMMAND
-  put a client's servers behind the guard          assay wrap FILE
-  list a server's tools, or call one               assay call URL [TOOL] [ARGUMENTS]
-  see whether a server is what it was              assay lock -- COMMAND
-  accept an assay.toml that weakens the guard      assay trust FILE
-  see what is wrong in a recorded conversation     assay check FILE
-  see what a server or guard has judged            assay journal show
-  see where two runs differ                        assay journal diff A B
-  judge what was recorded once more                assay replay FILE
-  understand a finding                             assay explain RULE
-  see everything that is enforced                  assay rules
-  look something up in the protocol                assay schemas show REVISION DEFINITION
-  see what changed between two revisions           assay schemas diff OLD NEW
-  serve schemas, examples and asset tools          assay serve
-  the same over HTTP                               assay serve --http ADDRESS
-  see whether asset files fit their schemas        assay validate PATH
+  guard a server, judging every message  assay guard -- COMMAND
+  the same for a server at a URL         assay guard --target URL
+  the same for clients over HTTP         assay guard --listen ADDRESS -- COMMAND
+  guard the servers of a client          assay wrap FILE
+  see whether a server is what it was    assay lock -- COMMAND
+  accept settings that weaken the guard  assay trust FILE
+  see what is wrong in a recording       assay check FILE
+  see what a server or guard has judged  assay journal show
+  see where two runs differ              assay journal diff A B
+  judge once more what was recorded      assay replay FILE
+  understand a finding                   assay explain RULE
+  see everything that is enforced        assay rules
+  look something up in the protocol      assay schemas show REVISION DEFINITION
+  see what changed between revisions     assay schemas diff OLD NEW
+  serve schemas, examples, asset tools   assay serve
+  the same over HTTP                     assay serve --http ADDRESS
+  see whether assets fit their schemas   assay validate PATH
 """
 
 
@@ -63,6 +61,12 @@ _OPTIONS: Final = ("--help", "--version")
 
 class _Parser(argparse.ArgumentParser):
     """Says of a slip in an option what was likely meant, in the name of the command that it was given to."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        from assay.cli.help import HelpFormatter
+
+        # For every command: those that ask for another one want their line breaks, which ours keeps.
+        super().__init__(*args, **{**options, "formatter_class": HelpFormatter})
 
     def parse_known_args(  # type: ignore[override]  # its overloads in one
         self, args: Sequence[str] | None = None, namespace: Any = None
