@@ -140,11 +140,12 @@ def _cannot_read(command: str, error: OSError) -> int:
 
 def _directory(args: argparse.Namespace) -> str:
     from assay.cli.records import place
-    from assay.settings import JournalSettings, load
+    from assay.settings import load
+    from assay.settings.sections import ASSETS_JOURNAL
 
     settings = load(os.environ, os.curdir, file=args.config, flags=args.set, log=_say).journal
     # Who writes none now may have written one before.
-    return place(None, settings) or JournalSettings().directory
+    return place(None, settings) or ASSETS_JOURNAL
 
 
 def _pause() -> None:

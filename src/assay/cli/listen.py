@@ -5,16 +5,17 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from assay.cli.terms import guard_settings, is_client_file, locked_of, records_of, terms_of
+from assay.cli.terms import guard_settings, is_client_file, locked_of, records_of, server_name, terms_of
 from assay.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from assay.edges.guard.front.guarding import Servers
+    from assay.edges.guard.front.guarding import Keep, Servers
     from assay.lock.locked import Locked
 
 
@@ -53,7 +54,7 @@ def _listen(args: argparse.Namespace, settings: Settings, clients: list[str]) ->
     from assay.edges.guard.front import guarding
     from assay.edges.guard.front.errors import Errors
 
-    with Errors() as errors, records_of(args, settings, errors.say) as records:
+    with Errors() as errors, _keeping(args, settings, errors.say) as keep:
 
         def locked(command: Sequence[str], url: str) -> Locked | None:
             return locked_of(args, settings, errors.say, command=command, url=url)
@@ -62,7 +63,7 @@ def _listen(args: argparse.Namespace, settings: Settings, clients: list[str]) ->
             args.listen,
             settings,
             terms_of(args, settings, errors.say),
-            records,
+            keep,
             _servers(args, clients),
             locked=locked,
             settle=_leave_what_lasts,
@@ -72,14 +73,28 @@ def _listen(args: argparse.Namespace, settings: Settings, clients: list[str]) ->
         )
 
 
+@contextmanager
+def _keeping(args: argparse.Namespace, settings: Settings, say: Callable[[str], None]) -> Iterator[Keep]:
+    """Where the records of each server go. In a host each has a journal, unless an operator names one for all."""
+    from assay.cli.hosted_records import HostedRecords
+    from assay.edges.guard.front.guarding import Kept
+
+    if any(is_client_file(name) for name in args.config):
+        with HostedRecords(args, settings, say) as hosted:
+            yield hosted.keep
+        return
+    with records_of(args, settings, say) as records:
+        yield lambda _, __: Kept(records, settings.guard.flights)
+
+
 def _servers(args: argparse.Namespace, clients: list[str]) -> Servers:
     """What is guarded."""
     from assay.edges.guard.front import guarding
 
     if args.target is not None:
-        return guarding.AtUrl(args.target, _headers(args.header))
+        return guarding.AtUrl(server_name(args), args.target, _headers(args.header))
     if args.command:
-        return guarding.Started(args.command)
+        return guarding.Started(server_name(args), args.command)
     return _host(clients[0])
 
 

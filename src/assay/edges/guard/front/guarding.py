@@ -30,12 +30,27 @@ from assay.spec.schema import protocol_schema
 Log = Callable[[str], None]
 
 
+class Kept(NamedTuple):
+    """Where what is recorded of one server goes."""
+
+    records: Records
+    flights: str
+    """The directory for the last messages of broken sessions; ``off`` for none."""
+
+
+Keep = Callable[[str, str], Kept]
+"""Returns where the records of the server called so go, and names its route in them. Called once a server."""
+
+
 class Desk(NamedTuple):
     """What every backend is built with."""
 
     terms: Terms
     settings: Settings
-    records: Records
+    keep: Keep
+    metrics: Metrics
+    tended: list[Callable[[], None]]
+    """What is called once a second, for the journal of each server that was asked for."""
     watch: Watch
     gated: bool
     """Whether the guard sees for itself who may come in: then a client's token is for it, and not for the server."""
@@ -45,31 +60,47 @@ class Desk(NamedTuple):
     errors: Callable[[bytes], None]
     """What servers write to stderr goes there."""
 
-    def oversight(self, route: str, command: Sequence[str] = (), url: str = "") -> Oversight:
-        """The oversight of the server at *route*."""
-        recorder = Recorder("http", route, self.records, holding=True)
-        return Oversight(self.terms, recorder, self.watch, self.locked(command, url))
+    def oversight(self, name: str, route: str, command: Sequence[str] = (), url: str = "") -> tuple[Oversight, str]:
+        """The oversight of the server called *name* at *route*, and the directory for its flights."""
+        locked = self.locked(command, url)
+        kept = self.keep(name, route)
+        records = kept.records._replace(metrics=self.metrics)
+        self.tended.append(Recorder("http", route, records).flush)
+        return Oversight(self.terms, Recorder("http", route, records, holding=True), self.watch, locked), kept.flights
 
-    def proxy(self, url: str, headers: Pairs, route: str, *, alone: bool = True) -> Proxy:
-        """The server at *url*, *alone* at this address or not. Raises `ValueError` if that is no URL."""
+    def proxy(self, name: str, url: str, headers: Pairs, route: str, *, alone: bool = True) -> Proxy:
+        """The server called *name* at *url*, *alone* at this address or not. Raises `ValueError` if that is no URL."""
+        target = Target(url, headers)
+        oversight, flights = self.oversight(name, route, url=url)
         return Proxy(
-            self.oversight(route, url=url),
-            Target(url, headers),
+            oversight,
+            target,
             self.settings.http,
             endpoint=route,
             gated=self.gated,
             alone=alone,
             log=self.say,
-            flights=self.settings.guard.flights,
+            flights=flights,
             redact=self.settings.journal.redact,
         )
 
     def children(
-        self, command: Sequence[str], route: str, env: Mapping[str, str] | None = None, cwd: str | None = None
+        self,
+        name: str,
+        command: Sequence[str],
+        route: str,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
     ) -> Backend:
-        """The server that *command* starts, in our own environment or *env*. Raises `ImportError` if there is none."""
-        made: Backend = import_module("assay.edges.guard.http_to_child.children").Children(
-            self.oversight(route, command),
+        """
+        The server called *name* that *command* starts, in our own environment or *env*.
+
+        Raises `ImportError` if there is none.
+        """
+        children = import_module("assay.edges.guard.http_to_child.children").Children
+        oversight, flights = self.oversight(name, route, command)
+        made: Backend = children(
+            oversight,
             command,
             env=env,
             cwd=cwd,
@@ -77,7 +108,7 @@ class Desk(NamedTuple):
             children=self.settings.guard.children,
             children_each=self.settings.guard.children_each if self.gated else None,
             http=self.settings.http,
-            flights=self.settings.guard.flights,
+            flights=flights,
             redact=self.settings.journal.redact,
             stderr_in_errors=self.settings.guard.stderr_in_errors,
             errors=self.errors,
@@ -103,6 +134,7 @@ class Servers(Protocol):
 class AtUrl(NamedTuple):
     """One server, at a URL."""
 
+    name: str
     url: str
     headers: Pairs
 
@@ -114,7 +146,7 @@ class AtUrl(NamedTuple):
     def backends(self, desk: Desk) -> Mapping[str, Backend]:
         """The one."""
         try:
-            return {ENDPOINT: desk.proxy(self.url, self.headers, ENDPOINT)}
+            return {ENDPOINT: desk.proxy(self.name, self.url, self.headers, ENDPOINT)}
         except ValueError as error:
             raise SettingsError(f"--target {shown_url(self.url)}: {error}") from None
 
@@ -129,6 +161,7 @@ class AtUrl(NamedTuple):
 class Started(NamedTuple):
     """One server, which a command starts."""
 
+    name: str
     command: Sequence[str]
 
     @property
@@ -142,7 +175,7 @@ class Started(NamedTuple):
         if why is not None:
             raise SettingsError(why)
         try:
-            return {ENDPOINT: desk.children(self.command, ENDPOINT)}
+            return {ENDPOINT: desk.children(self.name, self.command, ENDPOINT)}
         except ImportError:
             raise SettingsError("--listen with a COMMAND: not yet") from None
 
@@ -155,7 +188,7 @@ def run(
     address: str,
     settings: Settings,
     terms: Terms,
-    records: Records,
+    keep: Keep,
     servers: Servers,
     *,
     locked: Callable[[Sequence[str], str], Locked | None] = lambda _, __: None,
@@ -167,7 +200,8 @@ def run(
     """
     Guard *servers* at *address* until a signal comes; the exit status.
 
-    Findings go to *log*, what servers write to stderr to *errors*, all else to *say*. None of them may wait.
+    *keep* returns where the records of each server go. Findings go to *log*, what servers write to stderr to *errors*,
+    all else to *say*. None of them may wait.
     """
     gate = Gate.read(settings.auth, cwd=".", tier=settings.tiers.tier, log=say)
     metrics = Metrics()
@@ -178,8 +212,8 @@ def run(
         keeping=settings.guard.flights != "off",
         redact=settings.journal.redact,
     )
-    every = records._replace(metrics=metrics)
-    backends = servers.backends(Desk(terms, settings, every, watch, gate is not None, say, locked, errors))
+    desk = Desk(terms, settings, keep, metrics, [], watch, gate is not None, say, locked, errors)
+    backends = servers.backends(desk)
     place = Place.open("--listen", address, settings.http, gated=gate is not None)
     # Before anybody is listened to: a request is no time to open a file.
     for revision in REVISIONS:
@@ -192,7 +226,7 @@ def run(
         frame_bytes=terms.limits.frame_bytes,
         metrics=metrics.render,
         beside=servers.beside(backends, door),
-        tend=Recorder("http", "/", every).flush,
+        tend=lambda: _tend(desk.tended),
     )
     metrics.gauge("assay_sessions", "Sessions of the handshake revisions.", lambda: _sessions(backends))
     metrics.gauge("assay_streams", "Streams that are open.", lambda: front.streams)
@@ -203,6 +237,11 @@ def run(
     for line in watch.summary():
         log(line)
     return 0
+
+
+def _tend(tended: Sequence[Callable[[], None]]) -> None:
+    for tend in tended:
+        tend()
 
 
 def _sessions(backends: Mapping[str, Backend]) -> int:

@@ -127,8 +127,8 @@ def _hosted(entry: Entry, desk: Desk) -> Hosted:
         path = path_of(entry)
         if entry.url:
             headers = [(name.lower().encode(), value.encode()) for name, value in entry.headers]
-            return desk.proxy(entry.url, headers, path, alone=False)
-        return desk.children(entry.command, path, _environ(entry, desk), entry.cwd)
+            return desk.proxy(entry.name, entry.url, headers, path, alone=False)
+        return desk.children(entry.name, entry.command, path, _environ(entry, desk), entry.cwd)
 
     return Hosted(entry, make)
 
