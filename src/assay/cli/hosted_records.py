@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
@@ -40,6 +41,16 @@ class HostedRecords:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+
+    @property
+    def journal(self) -> str | None:
+        """A file of the journal, whose directory is named to people; those of the servers are not open yet."""
+        if self._shared.journal is not None:
+            return self._shared.journal.path
+        from assay.guard.server_folders import servers_directory
+
+        servers = None if shares_journal(self._args, self._settings) else servers_directory(os.environ)
+        return None if servers is None else os.path.join(servers, "*")
 
     def keep(self, server: str, route: str) -> Kept:
         """Return where the records of *server*, which answers at *route*, go."""

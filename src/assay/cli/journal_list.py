@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 def run(args: argparse.Namespace) -> int:
     """Print the runs; the exit status."""
     from assay.console.runs import RunTable, as_json
+    from assay.console.streams import write_utf8
 
     directories = Directories(args, say)
     try:
@@ -31,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
         return cannot_read("list", error)
     rows, flights = _rows(found), _flights(found, where)
     if args.format == "json":
-        print(as_json(rows, flights))
+        write_utf8(f"{as_json(rows, flights)}\n")
         return 0
     if not rows and not flights:
         say(f"{args.directory or directories.where()}: no journals yet; assay guard -- COMMAND writes one")

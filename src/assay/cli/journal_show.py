@@ -183,12 +183,14 @@ def _print(args: argparse.Namespace, shown: _Shown, report: _Report) -> int:
 
 
 def _print_one(one: Chosen, wanted: Filter, report: _Report, *, follow: bool) -> None:
+    from assay.console.streams import stop_without_reader
     from assay.journal.pages import Pages
     from assay.journal.reading import entries
 
     with Pages(one.name, whole=one.is_run) as pages:
         for entry in entries(pages.followed(_pause) if follow else pages):
             report.add(entry, wanted=entry.record is None or wanted.wants(entry.record))
+            stop_without_reader()
 
 
 def _follow(shown: _Shown, wanted: Filter, report: _Report) -> None:
@@ -238,7 +240,10 @@ def _pause() -> None:
     """Nothing new is written to what is followed."""
     from time import sleep
 
+    from assay.console.streams import stop_without_reader
+
     sys.stdout.flush()
+    stop_without_reader(waiting=True)
     sleep(_PAUSE)
 
 
@@ -359,10 +364,11 @@ class _JsonReport(_Report):
         if not wanted:
             return
         from assay.console.plain import plain
+        from assay.console.streams import write_utf8
 
         text = entry.raw.decode()
         # A program gets the very bytes; a terminal would act upon some of them.
-        sys.stdout.write(f"{plain(text) if sys.stdout.isatty() else text}\n")
+        write_utf8(f"{plain(text) if sys.stdout.isatty() else text}\n")
 
     def _line(self, line: str) -> None:
         say(line)

@@ -9,14 +9,16 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from textwrap import wrap
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from assay.console.clock import Clock, whole, zone
+from assay.console.names import MOST_NAMES
 from assay.console.payloads import payload_lines
 from assay.console.plain import plain
 from assay.console.style import Style
 from assay.journal.reading import Record, quarantined, server_of, violations
 from assay.journal.record import STATUSES
+from assay.verdict import UNNAMED
 
 _COLOURS: Final = {"ok": "green", "reported": "yellow", "refused": "red", "failed": "red"}
 
@@ -113,13 +115,12 @@ class Table:
         """What is wrong: on a terminal the first of it in some lines, elsewhere all of it, a line each."""
         if self._limit is None:
             yield from (plain(_INDENT + each) for each in every_wrong(record))
+            names = quarantined(record)
+            if names:
+                yield plain(f"{_INDENT}quarantined: {', '.join(names)}")
         else:
             wrong = first_wrong(record)
             yield from self._wrapped(wrong) if wrong else ()
-        names = quarantined(record)
-        if names:
-            text = f"quarantine: {', '.join(names)}"
-            yield from [plain(_INDENT + text)] if self._limit is None else self._wrapped(text)
 
     def _wrapped(self, text: str) -> list[str]:
         limit = self._limit or len(text)
@@ -176,10 +177,11 @@ def title(record: Record) -> str:
     if kind in words:
         times = metadata.get("repeated")
         return f"{words[kind]} × {times:,}" if type(times) is int else words[kind]
-    named = " ".join(str(each) for each in (record["method"], metadata.get("tool")) if each)
+    named = " ".join(str(each) for each in (record["method"], metadata.get("tool")) if each and each != UNNAMED)
     ident = metadata.get("id")
     if not named:
-        return f"{kind}" if ident is None else f"{kind} #{ident}"
+        without = f"{kind} without an id" if kind == "error" else f"{kind}"
+        return without if ident is None else f"{kind} #{ident}"
     shown = named if ident is None else f"{named} #{ident}"
     if kind in {"result", "error"}:
         return f"{kind} of {shown}"
@@ -196,7 +198,8 @@ def first_wrong(record: Record) -> str:
         named = " ".join(str(each) for each in (error.get("code"), error.get("jsonrpcCode")) if each is not None)
         return ": ".join(each for each in (named, str(error.get("message") or "")) if each) or "a failure was reported"
     rest = f" (and {more} more)" if (more := _more(record, 1)) else ""
-    return next(_worded(record)) + rest
+    first = next(each for each in error["violations"] if isinstance(each, dict))
+    return _worded(first, _about(error, first)) + rest
 
 
 def every_wrong(record: Record) -> Iterator[str]:
@@ -204,7 +207,9 @@ def every_wrong(record: Record) -> Iterator[str]:
     if not violations(record):
         yield from filter(None, [first_wrong(record)])
         return
-    yield from _worded(record)
+    for each in record["error"]["violations"]:
+        if isinstance(each, dict):
+            yield _worded(each, _entries([each.get("entry")]))
     if more := _more(record, len(violations(record))):
         yield f"and {more} more, which the journal does not list"
 
@@ -215,13 +220,22 @@ def _more(record: Record, shown: int) -> int:
     return len(violations(record)) - shown + (more if isinstance(more, int) else 0)
 
 
-def _worded(record: Record) -> Iterator[str]:
-    """Every violation that is listed."""
-    listed = (each for each in record["error"]["violations"] if isinstance(each, dict))
-    for (rule, at), each in zip(violations(record), listed, strict=True):
-        entry = each.get("entry")
-        about = f" ({entry.get('kind')} {entry.get('name')})" if isinstance(entry, dict) else ""
-        yield f"{rule} at {at or 'the message'}{about}: expected {each.get('expected')}, found {each.get('found')}"
+def _worded(violation: dict[str, Any], about: str) -> str:
+    # Before the place, which may be so long that a terminal shows nothing behind it.
+    found = f"expected {violation.get('expected')}, found {violation.get('found')}"
+    return f"{violation.get('rule')}{about} at {violation.get('at') or 'the message'}: {found}"
+
+
+def _about(error: dict[str, Any], first: dict[str, Any]) -> str:
+    """The entries of a list that are quarantined, else the one that the first violation is about."""
+    listed = error.get("quarantined")
+    return _entries(listed if isinstance(listed, list) else [first.get("entry")])
+
+
+def _entries(entries: list[Any]) -> str:
+    named = [each for each in entries if isinstance(each, dict)]
+    names = ", ".join(str(each.get("name")) for each in named[:MOST_NAMES])
+    return f" ({named[0].get('kind')}{'' if len(named) == 1 else 's'} {names})" if named else ""
 
 
 class Totals:

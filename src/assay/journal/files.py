@@ -7,7 +7,6 @@ that for an old one.
 """
 
 import errno
-import fcntl
 import os
 import re
 import stat
@@ -23,7 +22,9 @@ LATEST: Final = ".latest"
 _FILE: Final = re.compile(r"(?P<run>[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8})(?:\.(?P<part>[0-9]{4,9}))?\.jsonl")
 
 # Never through a link, and never waiting for whoever reads a named pipe: others may be able to write to the directory.
-_FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+# Windows has none of the three, nor `fcntl`, which writing imports: there journals are only read.
+_AS_IT_IS: Final = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _AS_IT_IS
 
 
 _TRIES: Final = 20
@@ -77,6 +78,8 @@ def _opened(path: str, exclusively: int) -> int:
 
 def _lock(descriptor: int) -> None:
     """Says that this file is written. Others who look whether it is hold a lock of their own for some microseconds."""
+    import fcntl  # noqa: PLC0415 - not there on Windows
+
     for _ in range(_TRIES):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -232,7 +235,7 @@ def is_written(path: str) -> bool:
     try:
         import fcntl  # noqa: PLC0415 - not there on Windows
 
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | _AS_IT_IS)
     except (ImportError, OSError):
         return False
     try:
@@ -249,8 +252,10 @@ def is_written(path: str) -> bool:
 
 def _remove(path: str) -> bool:
     """Removes a file that nobody writes to; whether it is gone."""
+    import fcntl  # noqa: PLC0415 - not there on Windows
+
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | _AS_IT_IS)
     except FileNotFoundError:
         # Another process has removed it already.
         return True
