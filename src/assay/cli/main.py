@@ -3,10 +3,11 @@
 # ruff: noqa: PLC0415  nothing is imported that the command does not need
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any, Final
+
+from assay.cli.platforms import refusal
 
 _DESCRIPTION = """\
 Assay judges every message of a Model Context Protocol conversation: framing, JSON, JSON-RPC,
@@ -15,10 +16,12 @@ the official schema of the revision in use, and the tools' own contracts.
 
 _EPILOG = """\
 what do you want to do?
+  see what the guard does for a broken server      assay demo
   judge what a client and a server say, live       assay guard -- COMMAND
   the same for a server at a URL                   assay guard --target URL
   the same for clients over HTTP                   assay guard --listen ADDRESS -- COMMAND
   put a client's servers behind the guard          assay wrap FILE
+  list a server's tools, or call one               assay call URL [TOOL] [ARGUMENTS]
   see whether a server is what it was              assay lock -- COMMAND
   accept an assay.toml that weakens the guard      assay trust FILE
   see what is wrong in a recorded conversation     assay check FILE
@@ -39,6 +42,8 @@ _COMMANDS: Final = {
     "serve": ("serve",),
     "guard": ("guard",),
     "wrap": ("wrap", "unwrap"),
+    "call": ("call",),
+    "demo": ("demo",),
     "lock": ("lock",),
     "trust": ("trust",),
     "validate": ("validate",),
@@ -59,7 +64,14 @@ class _Parser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
         """As ever, but nothing is left over for a caller who knows less."""
+        behind: Sequence[str] | None = None
+        if self.get_default("splits") and args is not None and "--" in args:
+            # argparse forgets where -- stood; here what is before it means something else.
+            at = args.index("--")
+            args, behind = args[:at], args[at + 1 :]
         known, left = super().parse_known_args(args, namespace)
+        if behind is not None:
+            known.command = tuple(behind)
         if left:
             self.error(self._unknown(left, args or (), getattr(known, "command", None)))
         return known, left
@@ -90,7 +102,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"assay {__version__}")
-    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", dest="chosen", required=True)
     needed = [module for module, names in _COMMANDS.items() if command in names] or list(_COMMANDS)
     for module in needed:
         import_module(f"assay.cli.{module}").add_parser(commands)
@@ -99,25 +111,38 @@ def parser(command: str = "") -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status."""
+    from assay.console.streams import OutputError, prepare
+
+    prepare()
     given = sys.argv[1:] if arguments is None else list(arguments)
-    if _is_unknown(given):
-        return 2
-    args = parser(given[0] if given else "").parse_args(given)
     try:
-        status: int = args.run(args)
-        if sys.stdout is not None:
+        try:
+            return _run(given)
+        finally:
+            # Also after --help, which ends in SystemExit. Later nobody could tell that it failed.
             sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read us has had enough (`| head`). Python would complain once more while it shuts down.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader has had enough (`| head`), and the command had nothing else to do.
         return 0
-    except OSError as error:
-        # What a command reads it has dealt with itself: this is standard output, on a full disk for one.
-        print(f"assay: cannot write: {error.strerror}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except (OutputError, OSError) as error:
+        # Commands deal with the files that they read: this is standard output, on a full disk for one.
+        reason = error.strerror if isinstance(error, OSError) else error
+        print(f"assay: cannot write to standard output: {reason}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
+
+
+def _run(given: list[str]) -> int:
+    if _is_unknown(given):
+        return 2
+    args = parser(given[0] if given else "").parse_args(given)
+    reason = refusal(args.chosen)
+    if reason is not None:
+        print(reason, file=sys.stderr)
+        return 2
+    try:
+        status: int = args.run(args)
     except Exception as error:
         if not _is_slip(error):
             raise

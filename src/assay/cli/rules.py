@@ -46,7 +46,9 @@ def run_rules(args: argparse.Namespace) -> int:
     if args.format == "json":
         import orjson
 
-        sys.stdout.write(orjson.dumps([rule._asdict() for rule in chosen], option=orjson.OPT_INDENT_2).decode() + "\n")
+        from assay.console.streams import write_utf8
+
+        write_utf8(orjson.dumps([rule._asdict() for rule in chosen], option=orjson.OPT_INDENT_2).decode() + "\n")
     else:
         print("\n".join(_table(chosen)))
     return 0

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Subparsers = argparse._SubParsersAction  # argparse has no public name for it
 
-_LITERAL = "the official schema.json to the letter, without our corrections of its slips"
+_LITERAL = "the official schema.json to the letter, without corrections of its known errors"
 
 
 def add_parser(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
@@ -93,7 +93,7 @@ def run_show(args: argparse.Namespace) -> int:
         protocol = protocol_schema(args.revision, errata=not args.literal)
         return _json(protocol.closure(args.definition) if args.closure else protocol.definition(args.definition))
 
-    return _answered(schema)
+    return _answered(schema, json=True)
 
 
 def run_export(args: argparse.Namespace) -> int:
@@ -120,17 +120,25 @@ def run_export(args: argparse.Namespace) -> int:
 
 def run_diff(args: argparse.Namespace) -> int:
     """What changed between two revisions; 0 whether or not something did, since that is the answer and no fault."""
-    return _answered(lambda: _FORMATS[args.format](args.old, args.new, _changes(args.old, args.new, args.definition)))
+    return _answered(
+        lambda: _FORMATS[args.format](args.old, args.new, _changes(args.old, args.new, args.definition)),
+        json=args.format == "json",
+    )
 
 
-def _answered(answer: Callable[[], str]) -> int:
+def _answered(answer: Callable[[], str], *, json: bool = False) -> int:
     """Print what *answer* gives; a name it does not know is the caller's mistake, said in one line."""
     try:
         text = answer()
     except (KeyError, ValueError) as error:
         print(f"assay schemas: {error.args[0]}", file=sys.stderr)
         return 2
-    sys.stdout.write(text)
+    if json:
+        from assay.console.streams import write_utf8
+
+        write_utf8(text)
+    else:
+        sys.stdout.write(text)
     return 0
 
 

@@ -1,8 +1,12 @@
-"""Colours and wrapping for terminals. Plain text everywhere else, and wherever NO_COLOR asks for it."""
+"""
+Colours and widths for terminals. Plain text everywhere else, and wherever NO_COLOR asks for it.
+
+Two widths: prose is wrapped to `Style.width` everywhere. A table is cut at `Style.limit`, which only a terminal has: in
+a file or a pipe nothing is cut, because a program or an editor can show what a terminal cannot.
+"""
 
 import os
 from collections.abc import Mapping
-from shutil import get_terminal_size
 from textwrap import wrap
 from typing import TextIO
 
@@ -10,14 +14,31 @@ _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "
 
 NARROWEST = 40
 WIDEST = 120
+"""Columns that prose is wrapped to at most: longer lines are hard to read."""
 
 
 class Style:
     """How text is shown on one stream."""
 
+    colours: bool
+    """Whether text is painted."""
+    width: int
+    """Columns that prose is wrapped to."""
+    limit: int | None
+    """Columns that a line of a table may have: those of the terminal; None where nothing is cut."""
+
     def __init__(self, stream: TextIO, environment: Mapping[str, str] = os.environ) -> None:
+        columns = _columns(stream, environment)
         self.colours = _wants_colours(stream, environment)
-        self.width = max(NARROWEST, min(get_terminal_size((100, 24)).columns, WIDEST))
+        self.width = max(NARROWEST, min(columns, WIDEST))
+        self.limit = max(NARROWEST, columns) if stream.isatty() else None
+        self._ellipsis = "…" if _carries(stream, "…") else "..."
+
+    def cut(self, text: str, width: int) -> str:
+        """*text* on a terminal in *width* columns at most, with an ellipsis for the rest; elsewhere all of it."""
+        if self.limit is None or len(text) <= width:
+            return text
+        return text[: max(0, width - len(self._ellipsis))] + self._ellipsis
 
     def paint(self, text: str, *names: str) -> str:
         """*text* in the colours named, or as it is."""
@@ -36,6 +57,30 @@ class Style:
             break_long_words=False,
             break_on_hyphens=False,
         ) or [margin]
+
+
+_UNKNOWN_WIDTH = 100
+"""Columns of what is no terminal."""
+
+
+def _columns(stream: TextIO, environment: Mapping[str, str]) -> int:
+    """Return the columns of *stream*: those of COLUMNS, else those of its terminal. (`shutil` asks stdout only.)"""
+    given = environment.get("COLUMNS", "")
+    if given.isascii() and given.isdigit() and int(given[:6]):
+        return int(given[:6])
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or _UNKNOWN_WIDTH
+    except (OSError, ValueError):
+        return _UNKNOWN_WIDTH
+
+
+def _carries(stream: TextIO, text: str) -> bool:
+    """Whether the encoding of *stream* has the characters of *text*."""
+    try:
+        text.encode(stream.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _wants_colours(stream: TextIO, environment: Mapping[str, str]) -> bool:

@@ -1,9 +1,9 @@
 """Verdicts for people: a line a message, and below it what is wrong, where, by which rule, and what to do."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from assay.console.names import Quarantined
+from assay.console.names import Quarantined, counted
 from assay.console.plain import plain
 from assay.console.style import Style
 from assay.render import shown_id
@@ -24,12 +24,29 @@ def outcome(verdict: Verdict) -> str:
 
 def lines(judged: Judged, style: Style) -> Iterator[str]:
     """One message and its violations."""
-    verdict = judged.verdict
-    mark, colour = _MARKS[outcome(verdict)]
+    yield header(judged, style)
+    yield from _violations(judged.verdict, style)
+
+
+def message_lines(verdict: Verdict, style: Style) -> Iterator[str]:
+    """One message and its violations, without its place in a recording."""
+    yield _headline(verdict, style)
+    yield from _violations(verdict, style)
+
+
+def header(judged: Judged, style: Style) -> str:
+    """One message, on one line."""
     number = f"{judged.line:>5}" if judged.line else "  end"
-    yield f"{style.paint(number, 'dim')}  {style.paint(mark, colour)} {verdict.party:<6}  {title(verdict)}"
-    for violation in verdict.violations:
-        yield from _violation_lines(violation, style)
+    return f"{style.paint(number, 'dim')}  {_headline(judged.verdict, style)}"
+
+
+def _headline(verdict: Verdict, style: Style) -> str:
+    mark, colour = _MARKS[outcome(verdict)]
+    return f"{style.paint(mark, colour)} {verdict.party:<6}  {title(verdict)}"
+
+
+def _violations(verdict: Verdict, style: Style) -> Iterator[str]:
+    yield from without_repeats([(place_lines(each, style), rule_lines(each, style)) for each in verdict.violations])
     if verdict.more:
         yield f"         and at least {verdict.more} more"
 
@@ -70,17 +87,22 @@ class Summary:
 
     def __init__(self) -> None:
         self._outcomes: Counter[str] = Counter()
+        self._unanswered = 0
         self._rules: Counter[str] = Counter()
         self._aside = Quarantined()
 
     @property
     def messages(self) -> int:
-        """How many verdicts were counted."""
+        """How many messages were counted."""
         return self._outcomes.total()
 
     def add(self, verdict: Verdict) -> None:
         """Count one verdict."""
-        self._outcomes[outcome(verdict)] += 1
+        if verdict.kind == "missing":
+            # No message: it stands for an answer that never came.
+            self._unanswered += 1
+        else:
+            self._outcomes[outcome(verdict)] += 1
         self._rules.update(violation.rule for violation in verdict.violations)
         self._aside.add(verdict)
 
@@ -90,8 +112,10 @@ class Summary:
         words = [f"{counts['good']} good"]
         kinds = (("refused", "refused"), ("aside", "with quarantined entries"), ("report", "with reports"))
         words += [f"{counts[key]} {word}" for key, word in kinds if counts[key]]
-        total = f"{self.messages} message{'' if self.messages == 1 else 's'}"
-        yield style.paint(f"{total}{f' of MCP {revision}' if revision else ''}: {', '.join(words)}", "bold")
+        total = f"{counted(self.messages, 'message')}{f' of MCP {revision}' if revision else ''}"
+        open_ones = f"; {counted(self._unanswered, 'request')} never answered" if self._unanswered else ""
+        text = f"{total}: {', '.join(words)}{open_ones}"
+        yield from (style.paint(line, "bold") for line in style.wrapped(text, 0))
         for rule, count in sorted(self._rules.items(), key=lambda item: (-item[1], item[0])):
             yield f"  {count:>5} × {rule}"
         for line in self._aside.lines():
@@ -106,12 +130,24 @@ def _asked(verdict: Verdict) -> str:
     return f"{exchange.method[:100]}{tool} #{shown_id(exchange.id)}"
 
 
-def _violation_lines(violation: Violation, style: Style) -> Iterator[str]:
+def place_lines(violation: Violation, style: Style) -> list[str]:
+    """What is wrong, and where."""
     text = plain(f"{violation.place}: expected {violation.expected}, found {violation.found}")
-    first, *rest = style.wrapped(text, 9)
-    yield style.paint(first, "bold")
-    yield from (style.paint(line, "bold") for line in rest)
-    yield from (style.paint(line, "dim") for line in style.wrapped(plain(f"{violation.rule} ({violation.source})"), 9))
-    yield from style.wrapped(plain(f"→ {violation.hint}"), 9)
+    return [style.paint(line, "bold") for line in style.wrapped(text, 9)]
+
+
+def rule_lines(violation: Violation, style: Style) -> list[str]:
+    """By which rule, and what to do."""
+    rule = style.wrapped(plain(f"{violation.rule} ({violation.source})"), 9)
+    lines = [style.paint(line, "dim") for line in rule] + style.wrapped(plain(f"→ {violation.hint}"), 9)
     if violation.reason is not None:
-        yield from style.wrapped(plain(f"passed by an exception: {violation.reason}"), 9)
+        lines += style.wrapped(plain(f"passed by an exception: {violation.reason}"), 9)
+    return lines
+
+
+def without_repeats(shown: Sequence[tuple[Sequence[str], Sequence[str]]]) -> Iterator[str]:
+    """Places and rules of one message, a rule that holds for several places once: below the last of them."""
+    for number, (places, rule) in enumerate(shown, 1):
+        yield from places
+        if number == len(shown) or shown[number][1] != rule:
+            yield from rule

@@ -69,14 +69,15 @@ class Guard:
         lock: "Inspection | None" = None,
         policy: Policy | None = None,
         lines: bool = False,
+        judge: Callable[..., Conversation] = Conversation,
     ) -> None:
         """
         *timeout* is how many seconds a server has for an answer, counted anew with each progress; 0 for ever.
 
         Under audit it has for ever. *revision*, *tools*, *lock*, *policy* and *lines* are those of
-        `Conversation`.
+        `Conversation`, which *judge* makes.
         """
-        self.conversation = Conversation(
+        self.conversation = judge(
             mode=mode, limits=limits, revision=revision, tools=tools, lock=lock, policy=policy, lines=lines
         )
         self.mode = mode

@@ -9,7 +9,7 @@ from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from assay.guard.flight import ENTRY_BYTES, FLIGHTS, KEPT, KEPT_BYTES, Flight, Shelf
+from assay.guard.flight import ENTRY_BYTES, FLIGHTS, KEPT, KEPT_BYTES, UNKNOWN, End, Flight, Shelf
 from assay.guard.labels import OURS, label, labelled
 from assay.spec.revisions import REVISIONS
 from assay.verdict import Exchange, Party, Verdict, Violation
@@ -102,8 +102,8 @@ class _Tally:
     """What all conversations of one guard come to."""
 
     __slots__ = (
-        "asides", "client", "excused", "log", "printed", "quarantined", "repaired", "repeated", "rules", "secrets",
-        "server", "shelf", "shown", "slowest", "stopped", "told",
+        "asides", "client", "excused", "log", "printed", "quarantined", "refused", "repaired", "repeated", "rules",
+        "secrets", "server", "shelf", "shown", "slowest", "stopped", "told",
     )  # fmt: skip
 
     def __init__(self, log: Log, aside: Log, secrets: _Secrets, shelf: Shelf) -> None:
@@ -115,6 +115,8 @@ class _Tally:
         self.rules: Counter[tuple[str, str]] = Counter()
         self.excused: Counter[tuple[str, str]] = Counter()
         self.stopped = self.repaired = 0
+        self.refused = 0
+        """Messages that were refused or lost an entry, or would be where nothing is enforced."""
         self.shown = 0
         self.told: set[object] = set()
         """What was shown, by conversation: at most as much as is shown at all."""
@@ -196,6 +198,18 @@ class Watch:
         """How many violations there were."""
         return self._tally.rules.total() + sum(each.findings for each in self._servers)
 
+    @property
+    def messages(self) -> int:
+        """How many messages were judged; what is no message counts if something was found in it."""
+        own = self._tally.client + self._tally.server or self._tally.rules.total()
+        return own + sum(each.messages for each in self._servers)
+
+    def count(self, level: str) -> int:
+        """Return how many findings there were, or for the *level* refuse how many messages are refused or cut."""
+        if level != "refuse":
+            return self.findings
+        return self._tally.refused + sum(each.count(level) for each in self._servers)
+
     def passed(self, verdict: Verdict, now: float) -> None:
         """Nothing is to be said of a message, which came *now*, in seconds by some clock."""
         party, frame, kind, exchange = verdict.party, verdict.frame, verdict.kind, verdict.exchange
@@ -248,6 +262,7 @@ class Watch:
                 tally.excused[each.rule, each.reason] += 1
         if verdict.quarantined:
             tally.add_quarantined(verdict)
+        tally.refused += not verdict.accepted or any(each.action == "quarantine" for each in verdict.violations)
         tally.stopped += _is_stopped(verdict, enforcing=self._enforcing)
         first = (verdict.violations[0].rule, where)
         like = _likeness(verdict)
@@ -276,7 +291,7 @@ class Watch:
         if not self._servers:
             yield from self._summary()
             return
-        used = [each for each in self._servers if each._tally.client or each._tally.server or each.findings]
+        used = [each for each in self._servers if each.messages]
         for each in used:
             yield from each._summary()
         if not used:
@@ -317,9 +332,9 @@ class Watch:
         for seconds, what in tally.slowest:
             yield plain(f"slow: {tally.secrets.hidden(what)} took {seconds:.1f} s")
 
-    def flight(self, directory: str, redact: Sequence[str] = ()) -> str | None:
-        """Writes the last messages, redacted, into a file that `assay check` reads; its path, if there is one."""
-        return self._flight.write(directory, redact, self._log) if self._keeping else None
+    def flight(self, directory: str, redact: Sequence[str] = (), end: End = UNKNOWN) -> str | None:
+        """Write the last messages, redacted, and the *end* of the server into a file; return its path, if any."""
+        return self._flight.write(directory, redact, self._log, end) if self._keeping else None
 
     def _answered(self, verdict: Verdict, exchange: Exchange, seconds: float) -> None:
         """Note an answer that took long, or is the first to show which revision is spoken."""

@@ -26,6 +26,7 @@ from assay.guard.terms import Terms
 from assay.guard.watch import Watch
 from assay.lock.locked import Locked
 from assay.metrics import Metrics
+from assay.recording.file import Recording
 from assay.settings import Settings, SettingsError
 from assay.spec.revisions import REVISIONS
 from assay.spec.schema import protocol_schema
@@ -47,15 +48,19 @@ class Desk(NamedTuple):
     """What the server of a command, or at a URL, is held to. Raises `SettingsError`."""
     errors: Callable[[bytes], None]
     """What servers write to stderr goes there."""
+    recording: Recording | None = None
+    name: str = ""
+    """The name of the server that it is for; the desk of a host makes one for each server."""
 
     def for_server(self, name: str) -> "Desk":
         """Return the desk of one of several servers: every line that is said there has its *name*."""
-        return self._replace(watch=self.watch.of_server(name), say=labelled(self.say, name))
+        return self._replace(watch=self.watch.of_server(name), say=labelled(self.say, name), name=name)
 
     def oversight(self, route: str, command: Sequence[str] = (), url: str = "") -> Oversight:
         """The oversight of the server at *route*."""
         recorder = Recorder("http", route, self.records, holding=True)
-        return Oversight(self.terms, recorder, self.watch, self.locked(command, url))
+        locked = self.locked(command, url)
+        return Oversight(self.terms, recorder, self.watch, locked, recording=self.recording, server=self.name)
 
     def proxy(self, url: str, headers: Pairs, route: str, *, alone: bool = True) -> Proxy:
         """The server at *url*, *alone* at this address or not. Raises `ValueError` if that is no URL."""
@@ -77,14 +82,8 @@ class Desk(NamedTuple):
         route: str,
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
-        *,
-        name: str,
     ) -> Backend:
-        """
-        The server that *command* starts, in our own environment or *env*. Raises `ImportError` if there is none.
-
-        Each line of its stderr has its *name* before it.
-        """
+        """The server that *command* starts, in our own environment or *env*."""
         made: Backend = import_module("assay.edges.guard.http_to_child.children").Children(
             self.oversight(route, command),
             command,
@@ -98,7 +97,7 @@ class Desk(NamedTuple):
             redact=self.settings.journal.redact,
             stderr_in_errors=self.settings.guard.stderr_in_errors,
             errors=self.errors,
-            name=name,
+            name=self.name,
         )
         return made
 
@@ -162,10 +161,7 @@ class Started(NamedTuple):
         why = unstartable(self.command)
         if why is not None:
             raise SettingsError(why)
-        try:
-            return {ENDPOINT: desk.children(self.command, ENDPOINT, name=self.name)}
-        except ImportError:
-            raise SettingsError("--listen with a COMMAND: not yet") from None
+        return {ENDPOINT: desk.children(self.command, ENDPOINT)}
 
     def beside(self, backends: Mapping[str, Backend], door: Door) -> Mapping[str, Route]:
         """A page about it."""
@@ -184,11 +180,17 @@ def run(
     errors: Callable[[bytes], None],
     say: Log,
     log: Log,
+    ready: Log = lambda _: None,
+    recording: Recording | None = None,
+    name: str = "",
+    status: Callable[[Watch], int] = lambda _: 0,
 ) -> int:
     """
     Guard *servers* at *address* until a signal comes; the exit status.
 
-    Findings go to *log*, what servers write to stderr to *errors*, all else to *say*. None of them may wait.
+    Findings go to *log*, what servers write to stderr to *errors*, all else to *say*. None of them may wait. *ready*
+    gets the scheme, host and port once clients are served there. Messages are written to *recording*, if there is one.
+    *name* is that of the server, if there is one only. *status* makes the exit status of what was seen.
     """
     gate = Gate.read(settings.auth, cwd=".", tier=settings.tiers.tier, log=say)
     metrics = Metrics()
@@ -201,7 +203,8 @@ def run(
         name=servers.what,
     )
     every = records._replace(metrics=metrics)
-    backends = servers.backends(Desk(terms, settings, every, watch, gate is not None, say, locked, errors))
+    desk = Desk(terms, settings, every, watch, gate is not None, say, locked, errors, recording, name)
+    backends = servers.backends(desk)
     place = Place.open("--listen", address, settings.http, gated=gate is not None)
     # Before anybody is listened to: a request is no time to open a file.
     for revision in REVISIONS:
@@ -223,15 +226,16 @@ def run(
     endpoint = ENDPOINT if ENDPOINT in backends else "/"
     journal = records.journal.path if records.journal is not None else None
 
-    def introduce() -> None:
+    def begun() -> None:
         say(hello(servers.what, terms.mode, journal, f"{place.url}{endpoint}"))
         for line in place.notes(endpoint):
             say(f"assay: {line}")
+        ready(place.url)
 
-    serve(front, place.sock, settings.http, introduce)
+    serve(front, place.sock, settings.http, begun)
     for line in watch.summary():
         log(line)
-    return 0
+    return status(watch)
 
 
 def _sessions(backends: Mapping[str, Backend]) -> int:

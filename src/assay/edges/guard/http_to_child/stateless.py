@@ -195,7 +195,7 @@ class Stateless:
 
     def renew(self) -> None:
         """The child is lost. Until the next one lists its tools, calls are held to those of this one."""
-        self._tools, self._lock = self._tools.handed_down(), self._oversight.inspection()
+        self._tools, self._lock = self._oversight.handed_down(self._tools), self._oversight.inspection()
         self._watcher = self._oversight.watcher()
         self._spare = []
         self.useful = False
