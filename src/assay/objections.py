@@ -41,6 +41,7 @@ def no_such_method(judge: Judge, party: Party, kind: Kind, message: dict[str, An
         expected="a method of the specification",
         found=wrong.found,
         revision=judge.revision,
+        hint=None if revisions_of(message["method"]) else judge.hint_on(message["method"]),
     )
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,9 @@ but their verdicts are not compared. For a recording without verdicts use assay 
 
 Exit status: 0 all verdicts are the same, 1 a verdict differs, 2 the file could not be read or has nothing to replay.
 """
+
+_RECORDING = re.compile(rb'\s*\{\s*"(?:dir|party|msg|event)":')
+"""How the rows of a recording begin."""
 
 _SAID = {
     "no payload": "without payload",
@@ -68,6 +72,9 @@ def run(args: argparse.Namespace) -> int:
         _say(f"{error.filename}: {error.strerror}")
         return 2
     with pages:
+        if _RECORDING.match(pages.peek()):
+            _say(f"{args.file}: this is a recording, which is for assay check")
+            return 2
         pages.keep()
         # Twice: what a conversation lets pass has to be known before its first line is heard.
         seen = survey(entries(pages))

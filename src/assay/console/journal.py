@@ -9,6 +9,7 @@ from assay.console.plain import plain
 from assay.console.style import Style
 from assay.journal.reading import Entry, Record, violations
 from assay.journal.record import STATUSES
+from assay.verdict import UNNAMED
 
 _COLOURS: Final = {"ok": "green", "reported": "yellow", "refused": "red", "failed": "red"}
 
@@ -76,10 +77,11 @@ def title(record: Record) -> str:
     if kind in words:
         times = metadata.get("repeated")
         return f"{words[kind]} × {times:,}" if type(times) is int else words[kind]
-    named = " ".join(str(each) for each in (record["method"], metadata.get("tool")) if each)
+    named = " ".join(str(each) for each in (record["method"], metadata.get("tool")) if each and each != UNNAMED)
     ident = metadata.get("id")
     if not named:
-        return f"{kind}" if ident is None else f"{kind} #{ident}"
+        without = f"{kind} without an id" if kind == "error" else f"{kind}"
+        return without if ident is None else f"{kind} #{ident}"
     shown = named if ident is None else f"{named} #{ident}"
     if kind in {"result", "error"}:
         return f"{kind} of {shown}"
