@@ -52,13 +52,24 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default="report",
         help="exit with 1 after any finding, or only if a message is refused (default: %(default)s)",
     )
-    parser.add_argument("--revision", metavar="REVISION", help="the recording begins after the handshake, in REVISION")
+    parser.add_argument(
+        "--revision",
+        metavar="REVISION",
+        type=_revision,
+        help="the recording begins after the handshake, in REVISION; latest is the last one",
+    )
     parser.add_argument(
         "--literal", action="store_true", help="the official schema to the letter, with its known slips"
     )
     parser.add_argument("--policy", action="store_true", help="judge as a guard with the policy of the settings does")
     add_settings(parser)
     parser.set_defaults(run=run)
+
+
+def _revision(name: str) -> str:
+    from assay.spec.revisions import named
+
+    return named(name)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -81,9 +92,10 @@ def _recordings(name: str) -> list[str]:
     """Return the recordings in the directory *name*; *name* itself for anything else, such as the runs of a journal."""
     if not os.path.isdir(name):
         return [name]
-    from assay.recording.file import in_directory
+    from assay.journal.files import is_run
 
-    return in_directory(name) or [name]
+    found = sorted(each for each in os.listdir(name) if each.endswith(".jsonl") and not is_run(each))
+    return [os.path.join(name, each) for each in found] or [name]
 
 
 def _no_revision(name: str) -> str | None:
