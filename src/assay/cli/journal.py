@@ -99,6 +99,7 @@ def _add_diff(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 def run_show(args: argparse.Namespace) -> int:
     """Print the records; the exit status."""
+    from assay.console.streams import stop_without_reader
     from assay.journal.pages import Pages
     from assay.journal.reading import Filter, entries
 
@@ -111,13 +112,19 @@ def run_show(args: argparse.Namespace) -> int:
         pages = Pages(name)
     except OSError as error:
         return _cannot_read("show", error)
+    read = records = 0
     try:
         with pages:
             for entry in entries(pages.followed(_pause) if args.follow else pages):
                 report.add(entry, wanted=entry.record is None or wanted.wants(entry.record))
+                read, records = read + 1, records + (entry.record is not None)
+                stop_without_reader()
     finally:
         # Whoever follows a journal interrupts it, and still wants to know how much there was.
         report.end()
+    if read and not records:
+        _say(f"{_readable(name)}: no journal: none of its lines is a record")
+        return 2
     return 0
 
 
@@ -151,7 +158,10 @@ def _pause() -> None:
     """Nothing new is written to what is followed."""
     from time import sleep
 
+    from assay.console.streams import stop_without_reader
+
     sys.stdout.flush()
+    stop_without_reader(waiting=True)
     sleep(_PAUSE)
 
 
@@ -185,12 +195,14 @@ class _JsonReport:
     """Records for programs: the lines as they stand in the journal. What is no record goes to stderr."""
 
     def add(self, entry: Entry, *, wanted: bool) -> None:
+        from assay.console.streams import write_utf8
+
         if entry.record is None:
             _say(f"line {entry.number}: no record ({len(entry.raw):,} bytes)")
         elif wanted:
             text = entry.raw.decode()
             # A program gets the very bytes; a terminal would act upon some of them.
-            sys.stdout.write(f"{_readable(text) if sys.stdout.isatty() else text}\n")
+            write_utf8(f"{_readable(text) if sys.stdout.isatty() else text}\n")
 
     def end(self) -> None:
         """Nothing more to say."""

@@ -201,7 +201,9 @@ def _asked(wanted: _Wanted, args: argparse.Namespace, limits: Limits) -> Locked:
         try:
             from assay.edges.inquiry.http_line import HttpLine
         except ImportError as error:
-            raise InquiryError(f"--target needs {error.name}: pip install 'mcp-assay[http]'") from None
+            from assay.extras import missing
+
+            raise InquiryError(f"--target needs {missing(error, 'http')}") from None
         opened = partial(HttpLine, wanted.url, limits.frame_bytes, client)
         return inquire_as_both(opened, _log(wanted), limits, args.timeout, client=client, url=wanted.url)
     from assay.edges.inquiry.lines import ChildLine

@@ -3,10 +3,11 @@
 # ruff: noqa: PLC0415  nothing is imported that the command does not need
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any, Final
+
+from assay.cli.platforms import refusal
 
 _DESCRIPTION = """\
 Assay judges every message of a Model Context Protocol conversation: framing, JSON, JSON-RPC,
@@ -56,6 +57,10 @@ _COMMANDS: Final = {
 """The modules that register commands, in the order of the help, and the commands of each."""
 
 
+_OPTIONS: Final = ("--help", "--version")
+"""What may stand in place of a command."""
+
+
 class _Parser(argparse.ArgumentParser):
     """Says of a slip in an option what was likely meant, in the name of the command that it was given to."""
 
@@ -101,7 +106,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"assay {__version__}")
-    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", dest="chosen", required=True)
     needed = [module for module, names in _COMMANDS.items() if command in names] or list(_COMMANDS)
     for module in needed:
         import_module(f"assay.cli.{module}").add_parser(commands)
@@ -110,25 +115,38 @@ def parser(command: str = "") -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status."""
+    from assay.console.streams import OutputError, prepare
+
+    prepare()
     given = sys.argv[1:] if arguments is None else list(arguments)
-    if _is_unknown(given):
-        return 2
-    args = parser(given[0] if given else "").parse_args(given)
     try:
-        status: int = args.run(args)
-        if sys.stdout is not None:
+        try:
+            return _run(given)
+        finally:
+            # Also after --help, which ends in SystemExit. Later nobody could tell that it failed.
             sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read us has had enough (`| head`). Python would complain once more while it shuts down.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader has had enough (`| head`), and the command had nothing else to do.
         return 0
-    except OSError as error:
-        # What a command reads it has dealt with itself: this is standard output, on a full disk for one.
-        print(f"assay: cannot write: {error.strerror}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except (OutputError, OSError) as error:
+        # Commands deal with the files that they read: this is standard output, on a full disk for one.
+        reason = error.strerror if isinstance(error, OSError) else error
+        print(f"assay: cannot write to standard output: {reason}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
+
+
+def _run(given: list[str]) -> int:
+    if _is_unknown(given):
+        return 2
+    args = parser(given[0] if given else "").parse_args(given)
+    reason = refusal(args.chosen)
+    if reason is not None:
+        print(reason, file=sys.stderr)
+        return 2
+    try:
+        status: int = args.run(args)
     except Exception as error:
         if not _is_slip(error):
             raise
@@ -140,16 +158,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _is_unknown(given: Sequence[str]) -> bool:
     """Whether there is no such command, or none at all; which is then said."""
     known = [name for names in _COMMANDS.values() for name in names]
-    if given and (given[0] in known or given[0].startswith("-")):
+    if given and (given[0] in known or _is_option(given[0])):
         return False
     if not given:
         parser().print_help(sys.stderr)
         return True
     from assay.spec.schema import suggestion
 
+    if given[0].startswith("-"):
+        name = given[0].partition("=")[0]
+        remedy = suggestion({"-v": "--version", "-V": "--version"}.get(name, name), _OPTIONS)
+        remedy = remedy or f"; an option of a command goes after it: assay COMMAND {name}"
+        print(f"assay: there is no option {name}{remedy}", file=sys.stderr)
+        return True
     print(f"assay: there is no command {given[0]!r}{suggestion(given[0], known)}", file=sys.stderr)
     print("assay --help lists them all", file=sys.stderr)
     return True
+
+
+def _is_option(word: str) -> bool:
+    """Whether *word* is an option of the command line as a whole; argparse takes the beginning of one as well."""
+    return word == "-h" or (word.startswith("--") and any(each.startswith(word) for each in _OPTIONS))
 
 
 def _is_slip(error: Exception) -> bool:

@@ -9,6 +9,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from assay.cli.platforms import refusal
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -79,6 +81,9 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 def run_wrap(args: argparse.Namespace) -> int:
     """Put servers behind the guard; the exit status."""
+    reason = refusal("guard")
+    if reason is not None and args.program is None:
+        print(f"assay wrap: {reason}: servers behind it do not start on this machine", file=sys.stderr)
     return _told(_Wrapping(args, "wrap"))
 
 
@@ -164,13 +169,9 @@ class _Task:
         from assay.console.style import Style
 
         style = Style(sys.stdout)
-        try:
-            for line in difference(plan.before, plan.after, _shown(self.name)):
-                print(style.paint(line, *_colours(line)))
-            sys.stdout.flush()
-        except BrokenPipeError:
-            # Whoever looks at the beginning only still wants it done.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        for line in difference(plan.before, plan.after, _shown(self.name)):
+            print(style.paint(line, *_colours(line)))
+        sys.stdout.flush()
         for change in plan.changes:
             if change.advice is not None:
                 self.say(f"{change.server.name}: {change.advice}")

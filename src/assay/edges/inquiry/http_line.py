@@ -47,13 +47,9 @@ class HttpLine:
             raise UnreachableError("expected a URL that begins with http:// or https://")
         self._url = url
         self._limit = limit
-        self._client = httpx.Client(
-            headers=[
-                ("accept-encoding", "identity"),
-                ("user-agent", f"{client['name']}/{client['version']}"),
-                *headers,
-            ]
-        )
+        own = {"accept-encoding": "identity", "user-agent": f"{client['name']}/{client['version']}"}
+        # What follows from the protocol wins over what is given.
+        self._client = httpx.Client(headers={name.lower(): value for name, value in headers} | own)
         self._session: str | None = None
         self._revision = ""
         self._frames: deque[bytes] = deque()

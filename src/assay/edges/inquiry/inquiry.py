@@ -182,7 +182,7 @@ class Inquiry:
         if not handshake(self.revision):
             capabilities = declared(self._capabilities, self.revision)
             meta = {REVISION_KEY: self.revision, CLIENT_KEY: self._client, CAPABILITIES_KEY: capabilities}
-            params = {**params, "_meta": meta}
+            params = {**params, "_meta": {**params.get("_meta", {}), **meta}}
         message = {"jsonrpc": "2.0", "id": ident, "method": method} | ({"params": params} if params else {})
         self._say(message, limit)
         while True:
