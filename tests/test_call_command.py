@@ -115,3 +115,37 @@ def test_a_wrong_option_gets_a_suggestion(capsys: pytest.CaptureFixture[str]) ->
     with pytest.raises(SystemExit):
         main(["call", "--formt", "json", "http://127.0.0.1:1/mcp"])
     assert "there is no option --formt; did you mean --format?" in capsys.readouterr().err
+
+
+LONG_WORK = """
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    method, ident = message.get("method"), message.get("id")
+    results = {
+        "initialize": {
+            "protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}
+        },
+        "tools/list": {"tools": [{"name": "work", "inputSchema": {"type": "object"}}]},
+        "tools/call": {"content": [{"type": "text", "text": "done"}]},
+    }
+    if method == "tools/call":
+        params = {"progressToken": message["params"]["_meta"]["progressToken"], "progress": 1, "total": 3}
+        print(json.dumps({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}))
+    if ident is not None and method in results:
+        print(json.dumps({"jsonrpc": "2.0", "id": ident, "result": results[method]}), flush=True)
+    elif ident is not None:
+        error = {"code": -32601, "message": "Method not found"}
+        print(json.dumps({"jsonrpc": "2.0", "id": ident, "error": error}), flush=True)
+"""
+
+
+def test_progress_is_shown_on_a_terminal_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = tmp_path / "server.py"
+    server.write_text(LONG_WORK)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    status, out, err = called(capsys, "work", "--", sys.executable, str(server))
+    assert (status, out) == (0, "done\n")
+    assert err == "\r\x1b[K1/3\r\x1b[K"

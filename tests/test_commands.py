@@ -77,8 +77,8 @@ def test_what_was_never_answered_is_told_at_the_end() -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"hello\n", b"line 1: one JSON value expected"),
-        (b'{"dir":"c2s","dir":"s2c","msg":"x"}\n', b"line 1: every key once expected"),
+        (b"hello\n", b"line 1: expected one JSON value"),
+        (b'{"dir":"c2s","dir":"s2c","msg":"x"}\n', b"line 1: expected every key once"),
         (b'{"dir":"c2s","base64":"?"}\n', b"line 1: expected base64"),
         (b"[]\n", b"line 1: expected an object"),
         (b'\n{"msg":"x"}\n', b'line 2: expected "dir"'),

@@ -69,7 +69,7 @@ def _members(number: int, line: bytes) -> dict[str, Any]:
         # Whoever wrote it was killed. The first line of a file must be whole, or anything would be a recording.
         return {}
     if isinstance(row, Violation):
-        raise TranscriptError(f"line {number}: {row.expected} expected, {row.found} found [{row.rule}]")
+        raise TranscriptError(f"line {number}: expected {row.expected}, found {row.found} [{row.rule}]")
     raise TranscriptError(f"line {number}: expected an object with dir and msg")
 
 

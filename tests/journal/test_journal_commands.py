@@ -177,7 +177,10 @@ def test_a_line_that_was_cut_is_shown_as_such() -> None:
     [b"", b"\n\n", b"\xff\n", b"[]\n", b"null\n", b'{"ts":1}\n', b'{"error":[]}', LINES[0].replace(b"{", b"")],
 )
 def test_nothing_that_is_in_a_file_is_too_much(content: bytes) -> None:
-    assert assay("journal", "show", "-", stdin=content).returncode == 0
+    """A file that has lines, and none of them a record, is no journal."""
+    done = assay("journal", "show", "-", stdin=content)
+    assert done.returncode == (2 if content.strip() else 0)
+    assert b"Traceback" not in done.stderr
 
 
 def test_records_of_strangers_are_shown_whatever_is_in_them() -> None:

@@ -105,8 +105,7 @@ class UsageError(Exception):
 
 def run(args: argparse.Namespace) -> int:
     """List or call; the exit status."""
-    from assay.edges.inquiry.inquiry import InquiryError, LineError
-    from assay.edges.inquiry.lines import InterruptedInquiryError
+    from assay.edges.inquiry.inquiry import InquiryError, InterruptedInquiryError, LineError
 
     try:
         wanted = _wanted(args.words, args.command)
@@ -241,11 +240,14 @@ class _Findings:
         self.verdicts: list[Verdict] = []
         self.others = 0
         """Findings about tools that are not called."""
+        self.progress = _Progress(wanted=not quiet and sys.stderr.isatty())
         self._tool = tool
         self._quiet = quiet
 
     def add(self, verdict: Verdict) -> None:
         """Take the verdict on one message."""
+        if verdict.method == "notifications/progress":
+            self.progress.show(verdict.value)
         if not verdict.violations or verdict.method == "server/discover":
             return
         self.verdicts.append(verdict)
@@ -266,6 +268,28 @@ class _Findings:
         """Whether all that is wrong with a message is about tools that are not called."""
         wanted = (None, ("tool", self._tool))
         return self._tool is not None and all(each.entry not in wanted for each in verdict.violations)
+
+
+class _Progress:
+    """One line on a terminal that says how far a call is."""
+
+    def __init__(self, *, wanted: bool) -> None:
+        self.wanted = wanted
+
+    def show(self, notification: Any) -> None:
+        """Replace the line by what a notification says."""
+        params = notification.get("params") if isinstance(notification, dict) else None
+        if not self.wanted or not isinstance(params, dict):
+            return
+        total = f"/{params['total']}" if "total" in params else ""
+        message = f"  {params['message']}" if isinstance(params.get("message"), str) else ""
+        line = _plain(f"{params.get('progress')}{total}{message}")[:78]
+        print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        """Remove the line."""
+        if self.wanted:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 class _Report:
@@ -369,7 +393,11 @@ class _Report:
         from assay.console.names import counted
 
         self._doubt(name)
-        verdict = self._inquiry.ask("tools/call", {"name": name, "arguments": self._wanted.arguments})
+        params: dict[str, Any] = {"name": name, "arguments": self._wanted.arguments}
+        if self._found.progress.wanted:
+            params["_meta"] = {"progressToken": "call"}
+        verdict = self._inquiry.ask("tools/call", params)
+        self._found.progress.clear()
         value = verdict.value if isinstance(verdict.value, dict) else {}
         result, error = value.get("result"), value.get("error")
         if self._json:

@@ -37,7 +37,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("files", metavar="FILE", nargs="+", help="a recording or a journal; a directory of journals; -")
+    parser.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="+",
+        help="a recording or a journal, or a directory of them; - for standard input",
+    )
     parser.add_argument("--all", action="store_true", help="list every finding, not equal ones once with a count")
     parser.add_argument("--messages", action="store_true", help="show every message, not only those with findings")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
@@ -47,13 +52,24 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default="report",
         help="exit with 1 after any finding, or only if a message is refused (default: %(default)s)",
     )
-    parser.add_argument("--revision", metavar="REVISION", help="the recording begins after the handshake, in REVISION")
+    parser.add_argument(
+        "--revision",
+        metavar="REVISION",
+        type=_revision,
+        help="the recording begins after the handshake, in REVISION; latest is the last one",
+    )
     parser.add_argument(
         "--literal", action="store_true", help="the official schema to the letter, with its known slips"
     )
     parser.add_argument("--policy", action="store_true", help="judge as a guard with the policy of the settings does")
     add_settings(parser)
     parser.set_defaults(run=run)
+
+
+def _revision(name: str) -> str:
+    from assay.spec.revisions import named
+
+    return named(name)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -65,10 +81,20 @@ def run(args: argparse.Namespace) -> int:
     settings = _settings(args)
     policy = _policy(settings) if args.policy else None
     worst = 0
+    args.files = [each for name in args.files for each in _recordings(name)]
     for index, name in enumerate(args.files):
         _progress(index, len(args.files), name)
         worst = max(worst, _check(args, name, settings.guard_limits, policy))
     return worst
+
+
+def _recordings(name: str) -> list[str]:
+    """Return the recordings in the directory *name*; *name* itself for anything else, such as the runs of a journal."""
+    if not os.path.isdir(name):
+        return [name]
+    from assay.recording.file import in_directory
+
+    return in_directory(name) or [name]
 
 
 def _no_revision(name: str) -> str | None:
@@ -223,8 +249,10 @@ class _JsonReport:
             "violations": [as_json(each) for each in verdict.violations],
             "more": verdict.more,
         }
+        if judged.server:
+            record["server"] = judged.server
         if judged.conversation:
-            record |= {"conversation": judged.conversation, "server": judged.server}
+            record["conversation"] = judged.conversation
         if verdict.quarantined:
             record["quarantined"] = [each._asdict() for each in verdict.quarantined]
         write_utf8(orjson.dumps(record).decode() + "\n")

@@ -25,7 +25,9 @@ LEVELS = ("report", "refuse", "never")
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Give *parser* --record and --fail-on."""
     parser.add_argument(
-        "--record", metavar="FILE", help="write every message to FILE, which assay check reads; replaces a recording"
+        "--record",
+        metavar="FILE",
+        help="write every message to FILE, which assay check reads; in a directory, to a new file each time",
     )
     parser.add_argument(
         "--fail-on",
@@ -51,7 +53,9 @@ def recording_of(
     guard = settings.guard
     redactor = None if guard.record_secrets else Redactor(settings.journal.redact)
     try:
-        recording = Recording(args.record, most=guard.record_bytes, redactor=redactor, log=say)
+        # Over standard streams there is one client, and one conversation.
+        alone = args.listen is None
+        recording = Recording(args.record, most=guard.record_bytes, redactor=redactor, log=say, alone=alone)
     except RecordingError as error:
         raise SettingsError(plain(f"--record {error}")) from None
     try:

@@ -53,8 +53,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Show the comparison, then serve; the exit status."""
     from assay.cli.serve import _open_standard_streams
-    from assay.edges.inquiry.inquiry import InquiryError
-    from assay.edges.inquiry.lines import InterruptedInquiryError
+    from assay.edges.inquiry.inquiry import InquiryError, InterruptedInquiryError
 
     _open_standard_streams()
     if not args.once:

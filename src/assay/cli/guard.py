@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from assay.cli.ci import add_options, exit_status, recording_of
 from assay.cli.serve import add_settings
-from assay.cli.terms import guard_settings, locked_of, records_of, server_name, terms_of
+from assay.cli.terms import guard_settings, introduce, locked_of, records_of, server_name, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,7 +85,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=_name,
         help="the server's name in messages, the journal and the lock; default: from its command or URL",
     )
-    parser.add_argument("--quiet", action="store_true", help="no findings and no summary on stderr")
+    parser.add_argument("--quiet", action="store_true", help="no introduction, no findings and no summary on stderr")
     add_options(parser)
     add_reach(parser)
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="the server's command, after --")
@@ -208,11 +208,24 @@ def _guard(
         enforcing=terms.enforcing,
         keeping=settings.guard.flights != "off",
         redact=settings.journal.redact,
+        name=server_name(args),
+        introducing=True,
     )
     with records_of(args, settings, say) as records:
+        introduce(args, terms.mode, records, log)
         recorder = Recorder("stdio", "stdio", records, holding=True)
         renewal = _renewal(args, settings, watch, say, enforcing=terms.enforcing)
-        relay = Relay(guard, child, recorder, watch, signals, errors, patience=terms.timeout, renewal=renewal)
+        relay = Relay(
+            guard,
+            child,
+            recorder,
+            watch,
+            signals,
+            errors,
+            patience=terms.timeout,
+            renewal=renewal,
+            redact=settings.journal.redact,
+        )
         _leave_what_lasts()
         status = relay.run()
     for line in watch.summary():

@@ -112,14 +112,19 @@ def run_show(args: argparse.Namespace) -> int:
         pages = Pages(name)
     except OSError as error:
         return _cannot_read("show", error)
+    read = records = 0
     try:
         with pages:
             for entry in entries(pages.followed(_pause) if args.follow else pages):
                 report.add(entry, wanted=entry.record is None or wanted.wants(entry.record))
+                read, records = read + 1, records + (entry.record is not None)
                 stop_without_reader()
     finally:
         # Whoever follows a journal interrupts it, and still wants to know how much there was.
         report.end()
+    if read and not records:
+        _say(f"{_readable(name)}: no journal: none of its lines is a record")
+        return 2
     return 0
 
 

@@ -95,9 +95,9 @@ def _servers(args: argparse.Namespace, clients: list[str]) -> Servers:
     from assay.edges.guard.front import guarding
 
     if args.target is not None:
-        return guarding.AtUrl(args.target, _headers(args.header))
+        return guarding.AtUrl(args.target, _headers(args.header), server_name(args))
     if args.command:
-        return guarding.Started(args.command)
+        return guarding.Started(args.command, server_name(args))
     return _host(clients[0])
 
 

@@ -57,6 +57,10 @@ _COMMANDS: Final = {
 """The modules that register commands, in the order of the help, and the commands of each."""
 
 
+_OPTIONS: Final = ("--help", "--version")
+"""What may stand in place of a command."""
+
+
 class _Parser(argparse.ArgumentParser):
     """Says of a slip in an option what was likely meant, in the name of the command that it was given to."""
 
@@ -154,16 +158,27 @@ def _run(given: list[str]) -> int:
 def _is_unknown(given: Sequence[str]) -> bool:
     """Whether there is no such command, or none at all; which is then said."""
     known = [name for names in _COMMANDS.values() for name in names]
-    if given and (given[0] in known or given[0].startswith("-")):
+    if given and (given[0] in known or _is_option(given[0])):
         return False
     if not given:
         parser().print_help(sys.stderr)
         return True
     from assay.spec.schema import suggestion
 
+    if given[0].startswith("-"):
+        name = given[0].partition("=")[0]
+        remedy = suggestion({"-v": "--version", "-V": "--version"}.get(name, name), _OPTIONS)
+        remedy = remedy or f"; an option of a command goes after it: assay COMMAND {name}"
+        print(f"assay: there is no option {name}{remedy}", file=sys.stderr)
+        return True
     print(f"assay: there is no command {given[0]!r}{suggestion(given[0], known)}", file=sys.stderr)
     print("assay --help lists them all", file=sys.stderr)
     return True
+
+
+def _is_option(word: str) -> bool:
+    """Whether *word* is an option of the command line as a whole; argparse takes the beginning of one as well."""
+    return word == "-h" or (word.startswith("--") and any(each.startswith(word) for each in _OPTIONS))
 
 
 def _is_slip(error: Exception) -> bool:

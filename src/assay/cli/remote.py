@@ -8,7 +8,7 @@ import os
 from typing import TYPE_CHECKING
 
 from assay.cli.ci import exit_status
-from assay.cli.terms import locked_of, records_of, server_name, terms_of
+from assay.cli.terms import introduce, locked_of, records_of, server_name, terms_of
 
 if TYPE_CHECKING:
     import argparse
@@ -54,8 +54,11 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording:
         enforcing=terms.enforcing,
         keeping=settings.guard.flights != "off",
         redact=settings.journal.redact,
+        name=server_name(args),
+        introducing=True,
     )
     with records_of(args, settings, say) as records:
+        introduce(args, terms.mode, records, log)
         recorder = Recorder("stdio", "stdio", records, holding=True)
         oversight = Oversight(terms, recorder, watch, locked, recording=recording, server=server_name(args))
         _leave_what_lasts()

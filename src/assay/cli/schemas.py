@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 Subparsers = argparse._SubParsersAction  # argparse has no public name for it
 
-_LITERAL = "the official schema.json to the letter, without our corrections of its slips"
+_LITERAL = "the official schema.json to the letter, without corrections of its known errors"
+
+_REVISION = "a revision such as 2025-11-25, or latest"
 
 
 def add_parser(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
@@ -32,13 +34,19 @@ def add_parser(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     _add_diff(commands)
 
 
+def _revision(name: str) -> str:
+    from assay.spec.revisions import named
+
+    return named(name)
+
+
 def _add_list(commands: Subparsers[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "list",
         help="list the revisions, or the definitions of one",
         description="List the revisions Assay knows; with a revision, its definitions, one a line.",
     )
-    parser.add_argument("revision", metavar="REVISION", nargs="?", help="a revision such as 2025-11-25")
+    parser.add_argument("revision", metavar="REVISION", nargs="?", type=_revision, help=_REVISION)
     parser.set_defaults(run=run_list)
 
 
@@ -48,7 +56,7 @@ def _add_show(commands: Subparsers[argparse.ArgumentParser]) -> None:
         help="print one definition",
         description="Print one definition as JSON Schema 2020-12.",
     )
-    parser.add_argument("revision", metavar="REVISION", help="a revision such as 2025-11-25")
+    parser.add_argument("revision", metavar="REVISION", type=_revision, help=_REVISION)
     parser.add_argument("definition", metavar="DEFINITION", help="a definition such as CallToolResult")
     parser.add_argument("--closure", action="store_true", help="with every definition it refers to, as one document")
     parser.add_argument("--literal", action="store_true", help=_LITERAL)
@@ -73,8 +81,8 @@ def _add_diff(commands: Subparsers[argparse.ArgumentParser]) -> None:
         description="Say what changed from one revision to another, definition by definition and field by field.",
         epilog="A change is breaking if a receiver that judges by OLD refuses something that NEW allows there.",
     )
-    parser.add_argument("old", metavar="OLD", help="the revision to start from")
-    parser.add_argument("new", metavar="NEW", help="the revision to arrive at")
+    parser.add_argument("old", metavar="OLD", type=_revision, help="the revision to start from")
+    parser.add_argument("new", metavar="NEW", type=_revision, help="the revision to arrive at; latest is the last one")
     parser.add_argument("--format", choices=("text", "json", "markdown"), default="text", help="default: %(default)s")
     parser.add_argument("--definition", metavar="NAME", help="only the changes of this definition")
     parser.set_defaults(run=run_diff)

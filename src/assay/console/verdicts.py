@@ -8,7 +8,7 @@ from assay.console.plain import plain
 from assay.console.style import Style
 from assay.render import shown_id
 from assay.transcript import Judged
-from assay.verdict import Verdict, Violation
+from assay.verdict import UNNAMED, Verdict, Violation
 
 _MARKS = {"good": ("✓", "green"), "report": ("!", "yellow"), "aside": ("✗", "yellow"), "refused": ("✗", "red")}
 
@@ -37,7 +37,8 @@ def message_lines(verdict: Verdict, style: Style) -> Iterator[str]:
 def header(judged: Judged, style: Style) -> str:
     """One message, on one line."""
     number = f"{judged.line:>5}" if judged.line else "  end"
-    return f"{style.paint(number, 'dim')}  {_headline(judged.verdict, style)}"
+    where = f"  ({plain(judged.server)}, conversation {judged.conversation})" if judged.conversation else ""
+    return f"{style.paint(number, 'dim')}  {_headline(judged.verdict, style)}{style.paint(where, 'dim')}"
 
 
 def _headline(verdict: Verdict, style: Style) -> str:
@@ -62,12 +63,19 @@ def _title(verdict: Verdict) -> str:
     if verdict.kind in {"blank", "unreadable", "batch"}:
         return {"blank": "(blank line)", "unreadable": "(no message)", "batch": "a batch"}[verdict.kind]
     # A peer's own words: a long one would take seconds to look through, and hide all that stands behind it.
-    method = (verdict.method or "")[:100]
+    method = "" if verdict.method in {None, UNNAMED} else str(verdict.method)[:100]
     about = f" {verdict.tool[:40]}" if verdict.tool else _asked_for(verdict)
-    ident = f" #{shown_id(verdict.value['id'])}" if "id" in verdict.value else ""
+    ident = _ident(verdict)
     if verdict.kind in {"request", "notification"}:
         return f"{method or verdict.kind}{about}{ident}"
     return f"{verdict.kind} of {method}{about}{ident}" if method else f"{verdict.kind}{ident}"
+
+
+def _ident(verdict: Verdict) -> str:
+    if verdict.kind == "error" and verdict.value.get("id") is None:
+        # Whose request failed is not known: the server could not read it, or answers so whatever it was.
+        return " without an id"
+    return f" #{shown_id(verdict.value['id'])}" if "id" in verdict.value else ""
 
 
 _NAMED = {"prompts/get": "name", "resources/read": "uri"}
@@ -125,7 +133,7 @@ class Summary:
 def _asked(verdict: Verdict) -> str:
     exchange = verdict.exchange
     if exchange is None:
-        return "?"
+        return "a request"
     tool = f" {exchange.tool[:40]}" if exchange.tool else ""
     return f"{exchange.method[:100]}{tool} #{shown_id(exchange.id)}"
 

@@ -15,6 +15,7 @@ from assay.guard.outline import LOOKED_AT, Outline, outline
 from assay.ladder import framing, syntax
 from assay.limits import Limits
 from assay.message import params_of
+from assay.no_answer import within
 from assay.policy import Policy
 from assay.side import Id
 from assay.verdict import Exchange, Party, Verdict
@@ -250,7 +251,7 @@ class Guard:
             if since + self._timeout > now:
                 return
             del self._since[ident]
-            missing = self.conversation.give_up(_CLIENT, ident)
+            missing = self.conversation.give_up(_CLIENT, ident, "TIMEOUT", within(self._timeout))
             if missing is not None and missing.exchange is not None and missing.onward is not None:
                 self._forget(missing.exchange)
                 told = cancelled(missing.exchange) if may_be_cancelled(missing.exchange) else None

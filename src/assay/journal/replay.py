@@ -142,7 +142,17 @@ def _told(record: Record) -> list[Any]:
     """Return the violations of *record* as they were recorded."""
     error = record["error"]
     listed = error.get("violations") if isinstance(error, dict) else None
-    return listed if isinstance(listed, list) else []
+    told = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    if record["metadata"].get("kind") == "batch":
+        # A policy decides about each message of a batch, and places in that do not begin with its number.
+        told += [{**each, "at": _below(str(each.get("at")))} for each in told]
+    return told
+
+
+def _below(at: str) -> str:
+    """Return the place *at* without its first step."""
+    _, _, rest = at.removeprefix("/").partition("/")
+    return f"/{rest}" if rest else ""
 
 
 def _forget_one(talks: dict[Key, _Talk]) -> None:

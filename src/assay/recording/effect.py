@@ -1,6 +1,5 @@
 """A policy that is known only by what it did. No I/O."""
 
-from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -19,7 +18,7 @@ class Effect(Policy):
 
     def recall(self, listed: Any) -> None:
         """Take over what was done about the next message: a list of objects with rule, at and action."""
-        told: Iterable[Mapping[str, Any]] = [each for each in listed if isinstance(each, dict)] if listed else ()
+        told = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
         self._done = {(str(each.get("rule")), str(each.get("at"))): str(each.get("action")) for each in told}
         self.repairs = frozenset(rule for (rule, _), action in self._done.items() if action == "repair")
 

@@ -24,6 +24,9 @@ _MOST: Final = 10_000
 _UNKNOWN: Final = 0
 """The number of the conversation of rows that name none."""
 
+_LEFT_OUT: Final = {"omitted": "too large to be recorded", "cut": "too large to be recorded whole"}
+"""Members that say that a message is not there to be judged, and why."""
+
 Ident = str | int
 
 
@@ -99,7 +102,9 @@ class Judging:
             self.unjudged["of conversations that are too many"] += 1
             return
         talk = self._talk(number)
-        if row.members.get("omitted") is True:
+        left_out = next((why for name, why in _LEFT_OUT.items() if row.members.get(name) is True), "")
+        if left_out:
+            self.unjudged[left_out] += 1
             self._skip(talk, party, row.members)
             return
         verdict = self._hear(talk, party, row)
@@ -127,8 +132,7 @@ class Judging:
         return verdict
 
     def _skip(self, talk: _Talk, party: Party, members: dict[str, Any]) -> None:
-        """Leave out a message that is not in the recording, and what belongs to it."""
-        self.unjudged["too large to be recorded"] += 1
+        """Leave out a message that is not in the recording, or not whole, and what belongs to it."""
         ident = members.get("id")
         if not isinstance(ident, str | int):
             return
@@ -165,15 +169,11 @@ class Judging:
         """Something has happened in a conversation that is no message."""
         members, event = row.members, row.members["event"]
         if event == "unanswered":
-            ident, code = members.get("id"), str(members.get("code") or "TIMEOUT")
-            missing = (
-                talk.conversation.give_up(party_of(row).other, ident, code) if isinstance(ident, str | int) else None
-            )
-            # Where the recorder has no reason nobody waited for the answer any more.
-            if missing is not None and (members.get("why") or code == "TIMEOUT"):
+            missing = _given_up(talk, row)
+            if missing is not None:
                 yield Judged(row.line, missing, number, talk.opening.server)
         elif event == "end":
-            for left in talk.conversation.end(party_of(row)):
+            for left in talk.conversation.end(party_of(row), str(members.get("why") or "")):
                 yield Judged(row.line, left, number, talk.opening.server)
         elif event == "restart":
             talk.conversation.renew()
@@ -233,6 +233,16 @@ class Judging:
         if number in self._tools:
             self._tools.move_to_end(number)
         return self._tools.get(number)
+
+
+def _given_up(talk: _Talk, row: Row) -> Verdict | None:
+    """Return the verdict on an answer that did not come; None if nobody waited for it any more."""
+    ident, code, why = row.members.get("id"), str(row.members.get("code") or "TIMEOUT"), row.members.get("why")
+    if not isinstance(ident, str | int):
+        return None
+    missing = talk.conversation.give_up(party_of(row).other, ident, code, str(why or ""))
+    # A guard gives a reason for each that it reports, but for a timeout.
+    return missing if why or code == "TIMEOUT" else None
 
 
 def _number(members: dict[str, Any]) -> int:

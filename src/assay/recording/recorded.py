@@ -4,7 +4,7 @@ A conversation that writes down what it hears, and everything else that changes 
 A recording is the log of these calls, so whoever makes the same calls again gets the same verdicts.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from assay.contracts.tools import Tools
@@ -67,14 +67,14 @@ class RecordedConversation(Conversation):
         """Fail one request that gets no answer, and record that."""
         missing = super().give_up(asker, ident, code, why, data)
         if missing is not None:
-            told = {"why": why} if why else {}
-            self._write({"event": "unanswered", "dir": DIRECTIONS[asker.other], "id": ident, "code": code, **told})
+            row = {"event": "unanswered", "dir": DIRECTIONS[asker.other], "id": ident, "code": code, "why": why}
+            self._write(row)
         return missing
 
     def end(self, party: Party, why: str = "", data: Mapping[str, Any] | None = None) -> list[Verdict]:
         """Fail every request that *party* still owes an answer to, and record that it says no more."""
         left = super().end(party, why, data)
-        self._write({"event": "end", "dir": DIRECTIONS[party]})
+        self._write({"event": "end", "dir": DIRECTIONS[party], "why": why})
         return left
 
     def renew(self) -> None:
@@ -96,9 +96,7 @@ class RecordedConversation(Conversation):
         try:
             told: dict[str, Any] = {"failed": failed} if failed else {}
             if self._is_decided(verdict):
-                told["actions"] = [
-                    {"rule": each.rule, "at": each.at, "action": each.action} for each in verdict.violations
-                ]
+                told["actions"] = list(_actions(verdict))
             self._recording.message(self._number, verdict, {**spelt_facts(facts), **told})
         except Exception as error:
             # Whatever it is, the message is judged and travels on.
@@ -116,3 +114,10 @@ class RecordedConversation(Conversation):
             self._recording.event(self._number, row)
         except Exception as error:
             log_once(error, "an event could not be written to the recording")
+
+
+def _actions(verdict: Verdict) -> Iterator[dict[str, str]]:
+    """Return what was done about each violation; those of a batch have their places in their own message."""
+    for part in verdict.parts or (verdict,):
+        for each in part.violations:
+            yield {"rule": each.rule, "at": each.at, "action": each.action}

@@ -139,12 +139,12 @@ _CLEARLY = 0.1
 """How much closer the best of some names is than another for that one not to be named."""
 
 
-def closest(name: str, known: Iterable[str]) -> list[str]:
-    """Those of the *known* names that *name* may stand for, closest first; at most three."""
+def closest(name: str, known: Iterable[str], cutoff: float = 0.6) -> list[str]:
+    """The *known* names that *name* may stand for, closest first: at most three, from the ratio *cutoff* on."""
     from difflib import SequenceMatcher, get_close_matches  # noqa: PLC0415 - only the mistaken pay for it
 
     lowered = {each.lower(): each for each in known}
-    close = get_close_matches(name.lower(), lowered)
+    close = get_close_matches(name.lower(), lowered, cutoff=cutoff)
     ratios = [SequenceMatcher(None, each, name.lower()).ratio() for each in close]
     return [lowered[each] for each, ratio in zip(close, ratios, strict=True) if ratio > ratios[0] - _CLEARLY]
 

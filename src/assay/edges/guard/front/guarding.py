@@ -8,6 +8,7 @@ from assay.auth import Gate, Principal
 from assay.edges.child import unstartable
 from assay.edges.guard.front.front import Front
 from assay.edges.guard.front.guarded import Backend
+from assay.edges.guard.front.index import index, row
 from assay.edges.guard.http_to_http.oauth import Discovery
 from assay.edges.guard.http_to_http.proxy import Proxy
 from assay.edges.guard.http_to_http.target import Target
@@ -19,6 +20,8 @@ from assay.edges.http.place import Place
 from assay.edges.http.replies import Pairs, Route
 from assay.edges.http.server import serve
 from assay.edges.recorder import Recorder, Records
+from assay.guard.hello import hello
+from assay.guard.labels import labelled
 from assay.guard.terms import Terms
 from assay.guard.watch import Watch
 from assay.lock.locked import Locked
@@ -49,6 +52,10 @@ class Desk(NamedTuple):
     name: str = ""
     """The name of the server, where there is one only: those of a host have theirs in the route."""
 
+    def for_server(self, name: str) -> "Desk":
+        """Return the desk of one of several servers: every line that is said there has its *name*."""
+        return self._replace(watch=self.watch.of_server(name), say=labelled(self.say, name))
+
     def oversight(self, route: str, command: Sequence[str] = (), url: str = "") -> Oversight:
         """The oversight of the server at *route*."""
         recorder = Recorder("http", route, self.records, holding=True)
@@ -71,9 +78,19 @@ class Desk(NamedTuple):
         )
 
     def children(
-        self, command: Sequence[str], route: str, env: Mapping[str, str] | None = None, cwd: str | None = None
+        self,
+        command: Sequence[str],
+        route: str,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        *,
+        name: str,
     ) -> Backend:
-        """The server that *command* starts, in our own environment or *env*."""
+        """
+        The server that *command* starts, in our own environment or *env*.
+
+        Each line of its stderr has its *name* before it.
+        """
         made: Backend = import_module("assay.edges.guard.http_to_child.children").Children(
             self.oversight(route, command),
             command,
@@ -87,7 +104,7 @@ class Desk(NamedTuple):
             redact=self.settings.journal.redact,
             stderr_in_errors=self.settings.guard.stderr_in_errors,
             errors=self.errors,
-            name=route.removesuffix(ENDPOINT).strip("/"),
+            name=name,
         )
         return made
 
@@ -111,11 +128,12 @@ class AtUrl(NamedTuple):
 
     url: str
     headers: Pairs
+    name: str
 
     @property
     def what(self) -> str:
-        """Its URL, without what could be a secret."""
-        return shown_url(self.url)
+        """Its name."""
+        return self.name
 
     def backends(self, desk: Desk) -> Mapping[str, Backend]:
         """The one."""
@@ -125,33 +143,36 @@ class AtUrl(NamedTuple):
             raise SettingsError(f"--target {shown_url(self.url)}: {error}") from None
 
     def beside(self, backends: Mapping[str, Backend], door: Door) -> Mapping[str, Route]:
-        """Who gives out tokens for it, where that is not ours to say."""
+        """A page about it, and who gives out tokens for it, where that is not ours to say."""
         proxy = backends[ENDPOINT]
+        page = {"/": index(lambda: [row(ENDPOINT, self.name, proxy, url=self.url)], door)}
         if door.gate is not None or not isinstance(proxy, Proxy):
-            return {}
-        return Discovery(proxy.target, ENDPOINT, door, enforcing=proxy.oversight.enforcing).routes(alone=True)
+            return page
+        discovery = Discovery(proxy.target, ENDPOINT, door, enforcing=proxy.oversight.enforcing)
+        return {**page, **discovery.routes(alone=True)}
 
 
 class Started(NamedTuple):
     """One server, which a command starts."""
 
     command: Sequence[str]
+    name: str
 
     @property
     def what(self) -> str:
-        """Its program."""
-        return self.command[0]
+        """Its name: of most commands the first word is only what runs the server."""
+        return self.name
 
     def backends(self, desk: Desk) -> Mapping[str, Backend]:
         """The one. Raises `SettingsError` if it could only fail, as it does where no address is listened at."""
         why = unstartable(self.command)
         if why is not None:
             raise SettingsError(why)
-        return {ENDPOINT: desk.children(self.command, ENDPOINT)}
+        return {ENDPOINT: desk.children(self.command, ENDPOINT, name=self.name)}
 
-    def beside(self, _: Mapping[str, Backend], __: Door) -> Mapping[str, Route]:
-        """None: there is nothing else to be had of it."""
-        return {}
+    def beside(self, backends: Mapping[str, Backend], door: Door) -> Mapping[str, Route]:
+        """A page about it."""
+        return {"/": index(lambda: [row(ENDPOINT, self.name, backends[ENDPOINT], self.command)], door)}
 
 
 def run(
@@ -186,6 +207,7 @@ def run(
         enforcing=terms.enforcing,
         keeping=settings.guard.flights != "off",
         redact=settings.journal.redact,
+        name=servers.what,
     )
     every = records._replace(metrics=metrics)
     desk = Desk(terms, settings, every, watch, gate is not None, say, locked, errors, recording, name)
@@ -194,7 +216,7 @@ def run(
     # Before anybody is listened to: a request is no time to open a file.
     for revision in REVISIONS:
         protocol_schema(revision)
-    door = Door(place.safety, gate, Principal("anonymous", settings.tiers.tier))
+    door = Door(place.safety, gate, Principal("anonymous", settings.tiers.tier), say)
     front = Front(
         backends,
         door,
@@ -209,12 +231,15 @@ def run(
     metrics.gauge("assay_requests_in_flight", "Requests in hand.", lambda: front.in_hand)
     settle()
     endpoint = ENDPOINT if ENDPOINT in backends else "/"
+    journal = records.journal.path if records.journal is not None else None
 
-    def begun() -> None:
-        say(f"assay: guarding {servers.what} at {place.url}{endpoint}")
+    def introduce() -> None:
+        say(hello(servers.what, terms.mode, journal, f"{place.url}{endpoint}"))
+        for line in place.notes(endpoint):
+            say(f"assay: {line}")
         ready(place.url)
 
-    serve(front, place.sock, settings.http, begun)
+    serve(front, place.sock, settings.http, introduce)
     for line in watch.summary():
         log(line)
     return status(watch)
