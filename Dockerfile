@@ -7,6 +7,7 @@ ARG EXTRAS=http
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY src src
+COPY examples/catalogue examples/catalogue
 RUN python -m venv /opt/assay
 RUN /opt/assay/bin/pip install --no-cache-dir ".[${EXTRAS}]"
 

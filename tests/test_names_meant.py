@@ -138,6 +138,17 @@ def test_a_validator_names_the_definition_that_the_fault_is_in() -> None:
     assert hints == {"`assay schemas show 2025-11-25 Tool` prints what is wanted."}
 
 
+def test_a_reference_that_leads_nowhere_is_told_what_to_define() -> None:
+    talk = Talk().opened()
+    talk.client(request(1, "tools/list"))
+    schema = {"type": "object", "properties": {"x": {"$ref": "#/$defs/Size"}, "y": {"type": "strng"}}}
+    tools = [{"name": str(number), "inputSchema": each} for number, each in enumerate((schema, {"type": "object"}))]
+    listed = talk.server(result(1, {"tools": tools}))
+    assert [each.hint for each in listed.violations] == [
+        "Define #/$defs/Size in the same schema, or correct the reference."
+    ]
+
+
 # ── what a message is called ─────────────────────────────────────────────────────────────────────────────────────────
 
 

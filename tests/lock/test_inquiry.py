@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from locking import FIND, SECONDS, Strange, answering
 
-from assay.contracts.headers import ParamHeaders
 from assay.edges.inquiry.capabilities import ALL_CAPABILITIES, NO_CAPABILITIES
 from assay.edges.inquiry.http_line import HttpLine
 from assay.edges.inquiry.inquiry import CLIENT, Inquiry, inquire
@@ -28,7 +27,7 @@ class AskingServer:
         self._asked = {"jsonrpc": "2.0", "id": "s", "method": method, "params": params}
         self._frames: deque[bytes] = deque()
 
-    def say(self, frame: bytes, _: dict[str, Any], __: str, ___: float, ____: ParamHeaders = ()) -> None:
+    def say(self, frame: bytes, *_: Any) -> None:
         """Take a message, and queue what comes in answer to it."""
         message = json.loads(frame)
         self.heard.append(message)
@@ -157,7 +156,7 @@ def test_a_request_within_a_stream_is_answered_before_the_stream_goes_on() -> No
 class StatelessServer(AskingServer):
     """A line to a server of 2026-07-28."""
 
-    def say(self, frame: bytes, _: dict[str, Any], __: str, ___: float, ____: ParamHeaders = ()) -> None:
+    def say(self, frame: bytes, *_: Any) -> None:
         """Take a request, and queue its answer."""
         message = json.loads(frame)
         self.heard.append(message)

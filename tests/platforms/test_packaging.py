@@ -11,9 +11,12 @@ from zipfile import ZipFile
 import pytest
 from dockerfile import ROOT, copied, rests_of, words_of
 
-PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+CONFIGURATION: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = CONFIGURATION["project"]
+BESIDE: dict[str, str] = CONFIGURATION["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+"""What the wheel has from elsewhere in the checkout, and where."""
 
-NOT_PUBLISHED = {".ci"}
+NOT_PUBLISHED = {".ci", ".gitignore"}
 """What is for those who work on a checkout only."""
 
 
@@ -34,10 +37,10 @@ def metadata(wheel: ZipFile) -> Message:
 
 def test_the_wheel_has_every_file_of_the_package_and_no_other(wheel: ZipFile) -> None:
     """A pattern of .gitignore leaves files out of a wheel as well, without a word."""
-    package = ROOT / "src" / "assay"
     there = {
-        each.relative_to(ROOT / "src").as_posix()
-        for each in package.rglob("*")
+        f"{inside}/{each.relative_to(ROOT / source).as_posix()}"
+        for source, inside in {"src/assay": "assay", **BESIDE}.items()
+        for each in (ROOT / source).rglob("*")
         if each.is_file() and "__pycache__" not in each.parts
     }
     assert {name for name in wheel.namelist() if ".dist-info/" not in name} == there
@@ -76,7 +79,8 @@ def test_the_source_distribution_has_every_file_of_the_checkout() -> None:
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
     if listed.returncode != 0:
         pytest.skip("this is no checkout")
-    packed = {each.relative_path for each in SdistBuilder(str(ROOT)).recurse_included_files()}
+    # The last is always added, in a form of its own.
+    packed = {each.relative_path for each in SdistBuilder(str(ROOT)).recurse_included_files()} | {"pyproject.toml"}
     tracked = {name for name in listed.stdout.splitlines() if name.partition("/")[0] not in NOT_PUBLISHED}
     assert {name for name in tracked if (ROOT / name).exists()} - packed == set()
 
@@ -93,7 +97,7 @@ def test_the_image_is_built_from_files_that_are_there_and_not_ignored() -> None:
 
 
 def test_the_image_has_what_the_distribution_is_built_from() -> None:
-    assert {"pyproject.toml", "src", PROJECT["readme"], *PROJECT["license-files"]} <= set(copied())
+    assert {"pyproject.toml", "src", PROJECT["readme"], *PROJECT["license-files"], *BESIDE} <= set(copied())
 
 
 def test_the_image_has_a_python_that_was_tried() -> None:

@@ -70,6 +70,8 @@ def journals(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("guard", "--listen", "127.0.0.1:0", "--target", "http://127.0.0.1:1/mcp"),
         ("call", "--", "server"),
         ("call", "http://127.0.0.1:1/mcp"),
+        ("demo",),
+        ("demo", "--once"),
         ("lock", "--", "server"),
         ("lock", "--check"),
         ("serve",),

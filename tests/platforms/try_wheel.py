@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Timer
 
 from dockerfile import ROOT, copied, rests_of, words_of
 
@@ -35,10 +36,35 @@ def try_wheel(wheel: Path, home: Path) -> None:
     step(home, *PIP, str(wheel))
     step(home, "assay", "--version")
     step(home, "assay", "check", str(ROOT / "examples" / "conversation.jsonl"), status=1, shown="contract/input")
+    step(home, "assay", "demo", "--once", shown="without the guard")
+    step(home, "assay", "demo", status=2, shown="assay demo --once needs no extra; serving needs ")
     told = step(home, "assay", "guard", "--target", "http://127.0.0.1:1/mcp", status=2, shown=f"'{wheel}[http]'")
     step(home, *PIP, told.rpartition(" ")[2].strip().strip("'"))
     step(home, "assay", "guard", "--target", "http://127.0.0.1:1/mcp", shown="0 findings")
-    # step(home, "assay", "demo", "--once")
+    try_demo(home)
+
+
+def try_demo(home: Path) -> None:
+    """The demonstration while it serves: what it says to type, typed."""
+    print("$ assay demo 127.0.0.1:0", flush=True)
+    command = [str(home / "environment" / "bin" / "assay"), "demo", "127.0.0.1:0"]
+    with subprocess.Popen(command, cwd=home, env=environment(home), stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        watchdog = Timer(SECONDS, running.kill)
+        watchdog.start()
+        shown: list[str] = []
+        for line in running.stdout:
+            shown.append(line)
+            if line == "Ctrl-C ends it.\n":
+                break
+        calls = [line.strip() for line in shown if " call http" in line]
+        for line in calls[:1] + calls[-1:]:
+            step(home, "sh", "-ec", line)
+        running.terminate()
+        running.wait()
+        watchdog.cancel()
+    if running.returncode != 0 or not calls:
+        sys.exit(f"{''.join(shown)}\nthe demonstration ended with status {running.returncode}")
 
 
 def try_dockerfile(home: Path) -> None:
@@ -46,8 +72,8 @@ def try_dockerfile(home: Path) -> None:
     work = home / "src"
     work.mkdir()
     for name in copied():
-        source = ROOT / name
-        shutil.copytree(source, work / name) if source.is_dir() else shutil.copy(source, work)
+        (work / name).parent.mkdir(exist_ok=True)
+        (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, work / name)
     # Only root can give a directory to another user, and not every system has a `python`.
     ours = {"10001:10001": f"{os.getuid()}:{os.getgid()}", " /": f" {home}/", " python ": f" {sys.executable} "}
     for command in rests_of("RUN"):
@@ -61,12 +87,10 @@ def try_dockerfile(home: Path) -> None:
 def step(home: Path, *command: str, status: int = 0, shown: str = "") -> str:
     """Runs *command* in *home*; what it printed. Exits if that, or its status, is another."""
     print("$", *command, flush=True)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV", "XDG_"))}
-    places = {"PATH": f"{home / 'environment' / 'bin'}:{os.environ['PATH']}", "HOME": str(home)}
     done = subprocess.run(
         command,
         cwd=home,
-        env={**kept, **places},
+        env=environment(home),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -77,6 +101,13 @@ def step(home: Path, *command: str, status: int = 0, shown: str = "") -> str:
     if done.returncode != status or shown not in done.stdout:
         sys.exit(f"{done.stdout}\nexpected status {status} and {shown!r}, found status {done.returncode}")
     return done.stdout
+
+
+def environment(home: Path) -> dict[str, str]:
+    """The variables of a user who has nothing but the new environment."""
+    unwanted = ("PYTHON", "VIRTUAL_ENV", "XDG_", "MAKE")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
+    return {**kept, "PATH": f"{home / 'environment' / 'bin'}:{os.environ['PATH']}", "HOME": str(home)}
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ def test_a_file_that_is_no_recording_of_a_guard_is_left_alone(file: Path, said: 
     assert file.read_bytes() == content
 
 
-def test_links_pipes_and_directories_are_refused(tmp_path: Path, file: Path, said: list[str]) -> None:
+def test_links_and_pipes_are_refused(tmp_path: Path, file: Path, said: list[str]) -> None:
     target = tmp_path / "target"
     target.touch()
     file.symlink_to(target)
@@ -85,7 +85,7 @@ def test_links_pipes_and_directories_are_refused(tmp_path: Path, file: Path, sai
         begun(file, said)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    for path in (pipe, tmp_path, tmp_path / "nowhere" / "x"):
+    for path in (pipe, tmp_path / "nowhere" / "x"):
         with pytest.raises(RecordingError):
             begun(path, said)
 
@@ -134,6 +134,21 @@ def test_a_full_disk_is_reported_once_and_leaves_whole_rows(file: Path, said: li
     assert said == [f"assay: recording stopped: {file}: File too large"]
     assert len(rows(file)) > 10
     assert file.read_bytes().endswith(b"}\n")
+
+
+def test_in_a_directory_each_recording_has_a_file_of_its_own(
+    tmp_path: Path, said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A test suite starts its server many times, and several at once."""
+    place = tmp_path / "recordings"
+    both = [Recording(f"{place}/", most=1 << 28, redactor=None, log=said.append), begun(place, said)]
+    for number, recording in enumerate(both, 1):
+        pinged(opened(recording), range(number, number + 1))
+        recording.close()
+        assert stat.S_IMODE(os.stat(recording.path).st_mode) == 0o600
+    assert len(set(os.listdir(place))) == 2
+    assert main(["check", str(place)]) == 0
+    assert capsys.readouterr().out.count("2 messages of MCP 2025-11-25: 2 good") == 2
 
 
 # ── what is in it ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -37,7 +37,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("files", metavar="FILE", nargs="+", help="a recording or a journal; a directory of journals; -")
+    parser.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="+",
+        help="a recording or a journal, or a directory of them; - for standard input",
+    )
     parser.add_argument("--all", action="store_true", help="list every finding, not equal ones once with a count")
     parser.add_argument("--messages", action="store_true", help="show every message, not only those with findings")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
@@ -76,10 +81,20 @@ def run(args: argparse.Namespace) -> int:
     settings = _settings(args)
     policy = _policy(settings) if args.policy else None
     worst = 0
+    args.files = [each for name in args.files for each in _recordings(name)]
     for index, name in enumerate(args.files):
         _progress(index, len(args.files), name)
         worst = max(worst, _check(args, name, settings.guard_limits, policy))
     return worst
+
+
+def _recordings(name: str) -> list[str]:
+    """Return the recordings in the directory *name*; *name* itself for anything else, such as the runs of a journal."""
+    if not os.path.isdir(name):
+        return [name]
+    from assay.recording.file import in_directory
+
+    return in_directory(name) or [name]
 
 
 def _no_revision(name: str) -> str | None:

@@ -25,7 +25,9 @@ LEVELS = ("report", "refuse", "never")
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Give *parser* --record and --fail-on."""
     parser.add_argument(
-        "--record", metavar="FILE", help="write every message to FILE, which assay check reads; replaces a recording"
+        "--record",
+        metavar="FILE",
+        help="write every message to FILE, which assay check reads; in a directory, to a new file each time",
     )
     parser.add_argument(
         "--fail-on",

@@ -76,8 +76,9 @@ def _check(address: str) -> None:
         from assay.edges.http.place import parsed
         from assay.edges.http.server import listening
     except ImportError as error:
-        hint = "assay demo --once needs nothing; to serve, pip install 'mcp-assay[http]'"
-        raise SettingsError(f"serving over HTTP needs {error.name}: {hint}") from None
+        from assay.extras import missing
+
+        raise SettingsError(f"assay demo --once needs no extra; serving needs {missing(error, 'http')}") from None
     host, port = parsed("ADDRESS", address)
     try:
         listening(host, port).close()

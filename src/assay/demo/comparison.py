@@ -65,7 +65,7 @@ class Comparison:
             yield Row("list the tools", first.list_tools(), guarded.list_tools())
             yield Row("call weather", first.call("weather", _CITY), guarded.call("weather", _CITY))
             yield Row("call report", second.call("report", {}), guarded.call("report", {}))
-            yield Row("call weather again", second.call("weather", _CITY), guarded.call("weather", _CITY))
+            yield Row("weather again", second.call("weather", _CITY), guarded.call("weather", _CITY))
 
     def findings(self) -> list[Finding]:
         """Return what the guard's journal says of the three faults, in the order in which they were found."""
@@ -96,9 +96,9 @@ def _finding(record: dict[str, Any]) -> Finding | None:
         return None
     first = violations[0]
     if first["rule"].startswith("syntax/"):
-        tool, done = "weather", "kept from the client"
+        tool, done = "weather", "the stray line went to stderr, and the result to the client"
     elif "entry" in first:
-        tool, done = first["entry"]["name"], "quarantined"
+        tool, done = first["entry"]["name"], "quarantined, so that the client can use the rest of the list"
     else:
-        tool, done = record["metadata"]["tool"], "answered in the server's place"
+        tool, done = record["metadata"]["tool"], "the client got an answer, and the server was restarted"
     return Finding(tool, done, first["at"], first["expected"], first["found"], first["rule"], first["hint"])

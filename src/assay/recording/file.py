@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from itertools import count
+from time import gmtime, strftime
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
@@ -38,6 +39,9 @@ _MEMBERS: Final = {"frame": "msg", "frameBase64": "base64"}
 """What a recording calls the members of a journal."""
 
 _PRIVATE: Final = 0o600
+_PREFIX: Final = "recording-"
+_SUFFIX: Final = ".jsonl"
+"""How the names of recordings in a directory begin and end."""
 
 
 class RecordingError(Exception):
@@ -64,11 +68,12 @@ class Recording:
         """
         Open *path* for a new recording of at most *most* bytes; raise `RecordingError` if it cannot be one.
 
+        In a directory each recording has a file of its own.
+
         Secrets are hidden by *redactor*; None keeps them. What goes wrong later is a line for *log*. A guard that has
         one conversation only says so with *alone*: its rows need no number.
         """
         self._alone = alone
-        self.path = path
         self.messages = 0
         """Messages in the file so far."""
         self._log = log
@@ -77,7 +82,8 @@ class Recording:
         self._size = 0
         self._numbers = count(1)
         self._tools: WeakKeyDictionary[Tools, int] = WeakKeyDictionary()
-        self._descriptor = _opened(path)
+        self.path, self._descriptor = _created(path) if is_directory(path) else (path, _opened(path))
+        """The path of the file; *path* itself, or a new file in that directory."""
         from assay import __version__  # noqa: PLC0415 - as the name is used here only
 
         self._append({"event": "recording", "version": VERSION, "assay": __version__})
@@ -205,6 +211,30 @@ def _ident(verdict: Verdict) -> dict[str, Any]:
     ident = value.get("id") if isinstance(value, dict) else None
     short = type(ident) is int or (isinstance(ident, str) and len(ident) <= _ENDING)
     return {"id": ident} if short else {}
+
+
+def is_directory(path: str) -> bool:
+    """Whether *path* asks for a new file in a directory: there is one, or the path ends as that of one does."""
+    return path.endswith(os.sep) or os.path.isdir(path)
+
+
+def in_directory(path: str) -> list[str]:
+    """Return the recordings in the directory *path*, oldest first; raises `OSError`."""
+    names = sorted(name for name in os.listdir(path) if name.startswith(_PREFIX) and name.endswith(_SUFFIX))
+    return [os.path.join(path, name) for name in names]
+
+
+def _created(directory: str) -> tuple[str, int]:
+    """Return the path of a new file in *directory*, which is made if need be, and its descriptor."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    # Several guards of one test suite may start within a second, or with the same process id in containers.
+    name = f"{_PREFIX}{strftime('%Y%m%dT%H%M%SZ', gmtime())}-{os.urandom(4).hex()}{_SUFFIX}"
+    path = os.path.join(directory, name)
+    try:
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        return path, os.open(path, flags, _PRIVATE)
+    except OSError as error:
+        raise RecordingError(f"{path}: {error.strerror}") from None
 
 
 def _opened(path: str) -> int:

@@ -32,18 +32,23 @@ class HttpLine:
     """
 
     def __init__(
-        self, url: str, limit: int, client: Mapping[str, str] = CLIENT, headers: Sequence[tuple[str, str]] = ()
+        self,
+        url: str,
+        limit: int,
+        client: Mapping[str, str] = CLIENT,
+        headers: Sequence[tuple[str, str]] = (),
     ) -> None:
         """
-        *limit* is how many bytes a message may have, *client* who we say we are.
+        *limit* is how many bytes a message may have, *client* who we say we are, *headers* go with every request.
 
-        *headers* go with every request; the protocol's own win over them. Raises `UnreachableError`.
+        Raises `UnreachableError`.
         """
         if not _is_usable(url):
             raise UnreachableError("expected a URL that begins with http:// or https://")
         self._url = url
         self._limit = limit
         own = {"accept-encoding": "identity", "user-agent": f"{client['name']}/{client['version']}"}
+        # What follows from the protocol wins over what is given.
         self._client = httpx.Client(headers={name.lower(): value for name, value in headers} | own)
         self._session: str | None = None
         self._revision = ""
@@ -64,14 +69,13 @@ class HttpLine:
     def say(
         self, frame: bytes, message: dict[str, Any], revision: str, deadline: float, params: ParamHeaders = ()
     ) -> None:
-        """Send a message. Its answer is there to be heard, or the beginning of a stream that has it."""
+        """Send a message. Its answer is then there to be heard, or the beginning of a stream that has it."""
         self._revision = revision
         left = deadline - time.monotonic()
         if left <= 0:
             raise LineError("no answer came in time")
-        request = self._client.build_request(
-            "POST", self._url, content=frame, headers=self._headers(message, revision, params), timeout=left
-        )
+        headers = self._headers(message, revision, params)
+        request = self._client.build_request("POST", self._url, content=frame, headers=headers, timeout=left)
         with _as_line_errors():
             self._take(self._client.send(request, stream=True), message.get("id"), deadline)
 
@@ -87,7 +91,7 @@ class HttpLine:
         return self._frames.popleft()
 
     def _read(self, stream: "_Stream", deadline: float) -> None:
-        """Takes the next event of *stream*, which is over with the answer that it is for."""
+        """Take the next event of *stream*, which is over with the answer that it is for."""
         stream.deadline = deadline
         frame = next(stream.events, None)
         if frame is not None:
@@ -151,12 +155,6 @@ class _Stream:
                     yield event.data
 
 
-def _reason(error: httpx.HTTPError) -> str:
-    """Return what went wrong, without the number of the system's error."""
-    text = str(error) or type(error).__name__
-    return re.sub(r"^\[Errno -?[0-9]+\] ", "", text)
-
-
 def _chunks(response: httpx.Response, limit: int, deadline: Callable[[], float]) -> Iterator[bytes]:
     """The body, until there is too much of it, or it takes too long."""
     size = 0
@@ -171,7 +169,7 @@ def _chunks(response: httpx.Response, limit: int, deadline: Callable[[], float])
 
 @contextmanager
 def _as_line_errors() -> Iterator[None]:
-    """Errors of HTTP as those of a line."""
+    """Raise errors of HTTP as those of a line."""
     try:
         yield
     except httpx.TimeoutException:
@@ -180,6 +178,12 @@ def _as_line_errors() -> Iterator[None]:
         raise UnreachableError(f"cannot connect: {_reason(error)}") from None
     except httpx.HTTPError as error:
         raise LineError(_reason(error)) from None
+
+
+def _reason(error: httpx.HTTPError) -> str:
+    """Return what went wrong, without the number of the system's error."""
+    text = str(error) or type(error).__name__
+    return re.sub(r"^\[Errno -?[0-9]+\] ", "", text)
 
 
 def _is_usable(url: str) -> bool:

@@ -87,7 +87,7 @@ class Inquiry:
         heard: Callable[[Verdict], None] | None = None,
     ) -> None:
         """
-        *client* is the name and version that we declare, *capabilities* those that we declare in any revision.
+        *client* and *capabilities* are what we declare; of capabilities, those that the revision has.
 
         *heard* gets the verdict on every message of either side, and nothing is stopped, whatever it says. Without it,
         findings are lines for *log*.
@@ -269,8 +269,7 @@ def inquire(
     """
     What the server offers that *opened* leads to, within *timeout* seconds. Raises `InquiryError`.
 
-    *client* and *capabilities* are what we declare. A server that is known to want a handshake is not asked by
-    server/discover first: then *discovers* is false.
+    *client* and *capabilities* are what we declare; for *discovers* see `conversing`.
     """
     with conversing(opened, log, limits, timeout, client=client, capabilities=capabilities, discovers=discovers) as (
         inquiry,
@@ -288,12 +287,13 @@ def conversing(
     *,
     client: Mapping[str, str] = CLIENT,
     capabilities: Mapping[str, Any] = NO_CAPABILITIES,
-    discovers: bool = True,
     heard: Callable[[Verdict], None] | None = None,
+    discovers: bool = True,
 ) -> Iterator[tuple[Inquiry, dict[str, Any]]]:
     """
     Open a conversation in the newest way that the server speaks; give it, and what the server says of itself.
 
+    A server that is known to want a handshake need not be asked by server/discover: then *discovers* is false.
     Some servers end, or say no more, when they are asked anything before a handshake: those are opened once more.
     Raises `InquiryError`.
     """
