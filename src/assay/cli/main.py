@@ -24,6 +24,7 @@ what do you want to do?
   guard a server for HTTP clients        assay guard --listen ADDRESS -- COMMAND
   list a server's tools, or call one     assay call -- COMMAND
   judge a recorded conversation          assay check FILE
+  list the journals of all servers       assay journal list
   see what a guard has judged            assay journal show
   understand a finding                   assay explain RULE
   notice when a reviewed server changes  assay lock -- COMMAND
