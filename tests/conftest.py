@@ -2,11 +2,17 @@
 
 import os
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 
 import pytest
 
 # Servers that tests start write no journal, but where one is asked for: most of them run in the checkout.
 os.environ.setdefault("ASSAY_JOURNAL", "off")
+
+# What Assay remembers on this machine is the user's own, and no test may read or write it.
+STATE = mkdtemp(prefix="assay-tests-state-")
+os.environ["XDG_STATE_HOME"] = STATE
 
 # Tests start many processes. Where Python keeps what it has compiled, each takes half as long to start.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -28,6 +34,11 @@ SLOW = (
     *("test_docs", "test_quick_look", "test_official_clients", "test_proxy_clients", "test_children_stateless"),
 )
 """Files that take longest, longest first."""
+
+
+def pytest_unconfigure() -> None:
+    """Remove the state directory of this run."""
+    rmtree(STATE, ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -220,13 +220,6 @@ def test_a_slip_on_the_command_line_is_told_with_what_was_likely_meant(given: li
     assert remedy in done.stderr
 
 
-def test_a_journal_is_no_recording_and_the_way_to_read_it_is_told(tmp_path: Path) -> None:
-    (tmp_path / "run.jsonl").write_bytes(b'{"ts":"2026-11-15T22:39:04Z","traceId":"0","metadata":{"party":"client"}}\n')
-    done = assay("check", str(tmp_path / "run.jsonl"))
-    assert done.returncode == 2
-    assert b"this is a journal, which is for assay replay or assay journal show" in done.stderr
-
-
 def test_a_frame_that_is_no_utf8_can_be_recorded() -> None:
     done = assay("check", "-", stdin=b'{"dir":"c2s","base64":"/w=="}\n')
     assert b"syntax/utf8" in done.stdout

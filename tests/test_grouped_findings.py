@@ -124,7 +124,10 @@ def test_a_recording_without_messages_cannot_pass(
     empty.write_text("\n")
     assert main(["check", *options, str(empty)]) == 2
     done = capsys.readouterr()
-    assert (done.out, done.err) == ("", f"assay check: {empty}: nothing to judge: it has no messages\n")
+    assert (done.out, done.err) == (
+        "",
+        f"assay check: {empty}: nothing to judge; assay guard --record FILE writes a recording\n",
+    )
 
 
 def test_files_are_separated_by_one_empty_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

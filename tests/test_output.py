@@ -44,6 +44,9 @@ COMMANDS: dict[str, tuple[str, int]] = {
     "wrap": ("wrap --dry-run --program /usr/bin/assay client.json", 1),
     "unwrap": ("unwrap --dry-run wrapped.json", 1),
     "lock": (f"lock --check -- {SERVER}", 1),
+    "call": (f"call -- {SERVER}", 0),
+    "call as JSON": (f"call --format json -- {SERVER}", 0),
+    "demo": ("demo --once", 0),
     "keys new": ("keys new ci", 0),
     "keys hash": ("keys hash", 0),
     "trust": ("trust --yes assay.toml", 0),
@@ -195,7 +198,7 @@ def test_every_character_of_our_own_has_a_mark() -> None:
         for line in path.read_text(encoding="utf-8").splitlines():
             if not line.lstrip().startswith(("#", '"""')) and '"' in line:
                 ours |= {each for each in line.partition("  #")[0] if not each.isascii()}
-    assert ours - set(MARKS) <= {"─", "µ", "ſ", "⁷"}
+    assert ours - set(MARKS) <= {"─", "µ", "ſ", "⁷", "°"}
 
 
 def test_following_ends_with_the_reader() -> None:

@@ -9,7 +9,7 @@ import gc
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
-from assay import objections, quarantine, render, repair
+from assay import no_answer, objections, quarantine, render, repair
 from assay.collector import paused
 from assay.contracts.headers import ParamHeaders
 from assay.contracts.tools import Contract, Tools
@@ -467,7 +467,8 @@ class Conversation:
         if useless is not None:
             found = quarantine.about(useless.name, found)
         side.garbage = 0
-        if mending and self._policy is not None and method == "tools/call" and _refused(found):
+        # Under audit nothing is mended: the call goes on as it came, and its progress is still to be known.
+        if mending and self._enforcing and self._policy is not None and method == "tools/call" and _refused(found):
             side.forget_token(exchange)
 
             def again(spelt: bytes, value: dict[str, Any]) -> Verdict:
@@ -742,7 +743,8 @@ class Conversation:
             told = why.removeprefix(objections.UNSTARTED)
             data = {"detail": f"the server could not be started: {told}", **(data or {})}
         ident = exchange.spelling or syntax.write(exchange.id)
-        onward = render.failure(ident, code, (wrong,), 0, exchange.revision, data)
+        error = no_answer.error(code, why, (data or {}).get("stderr", ()), asker.party.other)
+        onward = render.failure(ident, error, (wrong,), 0, exchange.revision, data)
         findings = Findings((wrong,), 0, onward)
         return verdict(asker.party.other, b"", "missing", None, exchange, exchange.revision, findings)
 

@@ -342,14 +342,18 @@ def test_a_child_that_dies_before_it_is_opened_makes_the_next_wait(tmp_path: Pat
         again = service.post(initialize(NEWEST))
         assert again.error()["code"] == -32011
         assert again.error()["data"]["violations"][0]["found"] == "none: it exited with status 1"
+        assert again.error()["message"] == "No answer came: the server exited with status 1"
         assert b"no key" not in again.body
 
 
 def test_where_that_is_allowed_a_session_reads_the_stderr_of_its_own_child_without_secrets(tmp_path: Path) -> None:
     on = {"initialize": [["log", "no key\nAPI_KEY=s3cret\n"], ["exit", 1]]}
     with hosting(tmp_path, "--stderr-in-errors", on=on) as service:
-        first = service.post(initialize(NEWEST)).error()["data"]
+        error = service.post(initialize(NEWEST)).error()
+        first = error["data"]
         assert first["stderr"][0] == "no key"
+        assert error["message"].startswith("No answer came: the server exited with status 1: API_KEY=")
+        assert "s3cret" not in error["message"]
         assert "s3cret" not in str(first)
         assert "stderr" not in service.post(initialize(NEWEST)).error()["data"], "it is of another session"
 
@@ -369,6 +373,7 @@ def test_an_answer_that_never_comes_is_given_up(tmp_path: Path) -> None:
         headers = opened(service)
         answer = said(begun(service, call(5, "search", {"words": "sea"}), headers))
         assert [(each["id"], each["error"]["code"]) for each in answer] == [(5, -32012)]
+        assert answer[0]["error"]["message"] == "No answer came within 1 s"
         until(lambda: "notifications/cancelled" in received.read_text())
         assert service.post(request(6, "ping"), headers).status == 200
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any
 
+from assay.cli.ci import LEVELS
 from assay.cli.serve import add_settings
 
 if TYPE_CHECKING:
@@ -16,10 +17,14 @@ if TYPE_CHECKING:
     from assay.policy import Policy
     from assay.settings import Settings
     from assay.transcript import Judged
+    from assay.verdict import Verdict
 
 _EPILOG = """\
 A recording has one JSON object a line: {"dir": "c2s" or "s2c", "msg": "the line as it was seen"}.
-Exit status: 0 nothing found, 1 something found, 2 a file could not be read or has no messages.
+`assay guard --record FILE` writes one. A journal must have payloads: --set journal.payloads=true.
+
+Exit status: 0 nothing found that counts by --fail-on, 1 something found, 2 a file could not be read or has
+nothing to judge.
 """
 
 
@@ -32,15 +37,20 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("files", metavar="FILE", nargs="+", help="a recording; - for standard input")
+    parser.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="+",
+        help="a recording or a journal, or a directory of them; - for standard input",
+    )
     parser.add_argument("--all", action="store_true", help="list every finding, not equal ones once with a count")
     parser.add_argument("--messages", action="store_true", help="show every message, not only those with findings")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
     parser.add_argument(
         "--fail-on",
-        choices=("report", "refuse"),
+        choices=LEVELS,
         default="report",
-        help="what makes the exit status 1: any finding, or only one that refuses a message (default: %(default)s)",
+        help="exit with 1 after any finding, or only if a message is refused (default: %(default)s)",
     )
     parser.add_argument(
         "--revision",
@@ -71,10 +81,20 @@ def run(args: argparse.Namespace) -> int:
     settings = _settings(args)
     policy = _policy(settings) if args.policy else None
     worst = 0
+    args.files = [each for name in args.files for each in _recordings(name)]
     for index, name in enumerate(args.files):
         _progress(index, len(args.files), name)
         worst = max(worst, _check(args, name, settings.guard_limits, policy))
     return worst
+
+
+def _recordings(name: str) -> list[str]:
+    """Return the recordings in the directory *name*; *name* itself for anything else, such as the runs of a journal."""
+    if not os.path.isdir(name):
+        return [name]
+    from assay.recording.file import in_directory
+
+    return in_directory(name) or [name]
 
 
 def _no_revision(name: str) -> str | None:
@@ -110,31 +130,27 @@ def _say(line: str) -> None:
 
 def _check(args: argparse.Namespace, name: str, limits: Limits, policy: Policy | None) -> int:
     """One file: its findings as they come, so that a long recording takes no memory. The exit status."""
-    from assay.console.verdicts import outcome
-    from assay.conversation import Conversation
-    from assay.transcript import TranscriptError, judge
+    from assay.cli.evidence import opened
+    from assay.transcript import TranscriptError
 
     report = _JsonReport(args, name) if args.format == "json" else _TextReport(args, name)
-    status, heard = 0, False
+    failed = judged = False
     try:
-        conversation = Conversation(
-            mode="audit", revision=args.revision, errata=not args.literal, limits=limits, policy=policy
-        )
-        with _opened(name) as file:
-            for each in judge(file, conversation):
-                heard = True
+        with opened(args, name, limits, policy) as evidence:
+            for each in evidence.judged():
+                judged = True
                 report.add(each)
-                stopped = outcome(each.verdict) in {"refused", "aside"}
-                if stopped or (args.fail_on == "report" and each.verdict.violations):
-                    status = 1
+                failed = failed or _fails(args.fail_on, each.verdict)
     except (OSError, TranscriptError) as error:
         report.stop()
         return _refuse(name, error.strerror if isinstance(error, OSError) else error.args[0])
-    if not heard:
+    for line in evidence.remarks():
+        _say(f"assay check: {name}: {line}")
+    if not judged:
         # A build whose recorder failed must not pass.
-        return _refuse(name, "nothing to judge: it has no messages")
-    report.end(conversation.revision)
-    return status
+        return _refuse(name, f"nothing to judge{evidence.remedy()}")
+    report.end(evidence.revision)
+    return 1 if failed else 0
 
 
 def _refuse(name: str, reason: str | None) -> int:
@@ -144,8 +160,12 @@ def _refuse(name: str, reason: str | None) -> int:
     return 2
 
 
-def _opened(name: str) -> BinaryIO:
-    return open(name, "rb") if name != "-" else open(0, "rb", closefd=False)
+def _fails(level: str, verdict: Verdict) -> bool:
+    """Whether a message makes the check fail at that *level*."""
+    from assay.console.verdicts import outcome
+
+    stopped = outcome(verdict) in {"refused", "aside"}
+    return level != "never" and (stopped or (level == "report" and bool(verdict.violations)))
 
 
 def _progress(index: int, total: int, name: str) -> None:
@@ -214,12 +234,12 @@ class _JsonReport:
         from assay.console.verdicts import outcome
         from assay.render import as_json
 
-        line, verdict = judged
+        verdict = judged.verdict
         if not self._all and not verdict.violations:
             return
-        record = {
+        record: dict[str, Any] = {
             "file": self._name,
-            "line": line,
+            "line": judged.line,
             "party": verdict.party,
             "kind": verdict.kind,
             "method": verdict.method,
@@ -229,6 +249,10 @@ class _JsonReport:
             "violations": [as_json(each) for each in verdict.violations],
             "more": verdict.more,
         }
+        if judged.server:
+            record["server"] = judged.server
+        if judged.conversation:
+            record["conversation"] = judged.conversation
         if verdict.quarantined:
             record["quarantined"] = [each._asdict() for each in verdict.quarantined]
         write_utf8(orjson.dumps(record).decode() + "\n")

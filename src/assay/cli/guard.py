@@ -8,8 +8,9 @@ import argparse
 import math
 from typing import TYPE_CHECKING
 
+from assay.cli.ci import add_options, exit_status, recording_of
 from assay.cli.serve import add_settings
-from assay.cli.terms import guard_settings, locked_of, records_of, terms_of
+from assay.cli.terms import guard_settings, introduce, locked_of, records_of, server_name, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from assay.guard.watch import Watch
     from assay.lock.inspection import Inspection
     from assay.lock.locked import Locked
+    from assay.recording.file import Recording
     from assay.settings import Settings
 
 _EPILOG = """\
@@ -34,8 +36,9 @@ Under enforce what breaks the protocol or a tool's contract stops at the guard, 
   HTTP    a URL               assay guard --listen ADDRESS --target URL
   HTTP    all of an mcp.json  assay guard --listen ADDRESS --config mcp.json
 
-Exit status: 0 the client left or a signal came, 2 the server could not be started or something is configured
-wrongly, 3 the server ended first, and was not started again.
+Exit status: 0 the client left or a signal came, 2 the server could not be started, something is configured
+wrongly, or with --fail-on nothing was judged, 3 the server ended first, and was not started again,
+4 something was found that counts by --fail-on. Of two that fit, 3 wins.
 """
 
 _MOST_LOGGED = 1 << 18
@@ -82,7 +85,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=_name,
         help="the server's name in messages, the journal and the lock; default: from its command or URL",
     )
-    parser.add_argument("--quiet", action="store_true", help="no findings and no summary on stderr")
+    parser.add_argument("--quiet", action="store_true", help="no introduction, no findings and no summary on stderr")
+    add_options(parser)
     add_reach(parser)
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="the server's command, after --")
     parser.set_defaults(run=run)
@@ -148,14 +152,15 @@ def _run(args: argparse.Namespace) -> int:
     settings = guard_settings(args, _log)
     errors = Outlet(2, shared=True, most=_MOST_LOGGED)
     try:
-        if args.target is not None:
-            from assay.cli.remote import run as remote
+        with recording_of(args, settings, lambda line: _say(errors, line)) as recording:
+            if args.target is not None:
+                from assay.cli.remote import run as remote
 
-            return remote(args, settings, errors)
-        locked = locked_of(args, settings, _log, command=args.command)
-        # The server starts while we import what judges it.
-        with Signals() as signals, Child(args.command) as child:
-            return _guard(args, settings, child, signals, errors, locked)
+                return remote(args, settings, errors, recording)
+            locked = locked_of(args, settings, _log, command=args.command)
+            # The server starts while we import what judges it.
+            with Signals() as signals, Child(args.command) as child:
+                return _guard(args, settings, child, signals, errors, locked, recording)
     except StartError as error:
         _say(errors, f"assay: {error}")
         return 2
@@ -170,10 +175,12 @@ def _guard(
     signals: Signals,
     errors: Outlet,
     locked: Locked | None,
+    recording: Recording | None,
 ) -> int:
     from time import monotonic
 
     from assay.cli.serve import _leave_what_lasts
+    from assay.conversation import Conversation
     from assay.edges.guard.stdio_to_child.relay import SERVER_ENDED, Relay
     from assay.edges.recorder import Recorder
     from assay.guard.guard import Guard
@@ -193,6 +200,7 @@ def _guard(
         policy=terms.policy,
         lock=_lock(locked),
         lines=True,
+        judge=Conversation if recording is None else recording.judge(server_name(args)),
     )
     watch = Watch(
         log,
@@ -200,11 +208,24 @@ def _guard(
         enforcing=terms.enforcing,
         keeping=settings.guard.flights != "off",
         redact=settings.journal.redact,
+        name=server_name(args),
+        introducing=True,
     )
     with records_of(args, settings, say) as records:
+        introduce(args, terms.mode, records, log)
         recorder = Recorder("stdio", "stdio", records, holding=True)
         renewal = _renewal(args, settings, watch, say, enforcing=terms.enforcing)
-        relay = Relay(guard, child, recorder, watch, signals, errors, patience=terms.timeout, renewal=renewal)
+        relay = Relay(
+            guard,
+            child,
+            recorder,
+            watch,
+            signals,
+            errors,
+            patience=terms.timeout,
+            renewal=renewal,
+            redact=settings.journal.redact,
+        )
         _leave_what_lasts()
         status = relay.run()
     for line in watch.summary():
@@ -222,7 +243,7 @@ def _guard(
     elif again:
         who = "the guard was stopped; the server" if signals.stopping else "the client left the server; it"
         say(f"assay: {who} {again}")
-    return status
+    return exit_status(args, watch, status, say)
 
 
 def _renewal(

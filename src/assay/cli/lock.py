@@ -50,7 +50,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--target", metavar="URL", help="a server over HTTP, in place of a command")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="of --check; default: %(default)s")
     parser.add_argument(
-        "--timeout", metavar="SECONDS", type=_seconds, default=60.0, help="for all questions; default: %(default)g"
+        "--timeout", metavar="SECONDS", type=seconds, default=60.0, help="for all questions; default: %(default)g"
     )
     parser.add_argument(
         "--as",
@@ -67,7 +67,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.set_defaults(run=run)
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
+    """Return a number of seconds that a whole conversation may take."""
     try:
         seconds = float(text)
     except ValueError:
@@ -163,8 +164,7 @@ def _confirm(args: argparse.Namespace, wanted: list[_Wanted]) -> None:
 
 
 def _all(args: argparse.Namespace, lock: Lock, wanted: list[_Wanted]) -> int:
-    from assay.edges.inquiry.inquiry import InquiryError, LineError
-    from assay.edges.inquiry.lines import InterruptedInquiryError
+    from assay.edges.inquiry.inquiry import InquiryError, InterruptedInquiryError, LineError
     from assay.settings import load_cautiously
 
     settings = load_cautiously(os.environ, os.curdir, file=args.config, flags=args.set, log=_say).settings
@@ -188,7 +188,8 @@ def _asked(wanted: _Wanted, args: argparse.Namespace, limits: Limits) -> Locked:
     """What a server offers. Raises `InquiryError`."""
     from functools import partial
 
-    from assay.edges.inquiry.inquiry import CLIENT, InquiryError, inquire
+    from assay.edges.inquiry.inquiry import CLIENT, InquiryError
+    from assay.edges.inquiry.two_clients import inquire_as_both
     from assay.masking import is_masked
 
     client = args.client or CLIENT
@@ -200,23 +201,29 @@ def _asked(wanted: _Wanted, args: argparse.Namespace, limits: Limits) -> Locked:
         try:
             from assay.edges.inquiry.http_line import HttpLine
         except ImportError as error:
-            raise InquiryError(f"--target needs {error.name}: pip install 'mcp-assay[http]'") from None
+            from assay.extras import missing
+
+            raise InquiryError(f"--target needs {missing(error, 'http')}") from None
         opened = partial(HttpLine, wanted.url, limits.frame_bytes, client)
-        return inquire(opened, _log(wanted), limits, args.timeout, client=client, url=wanted.url)
+        return inquire_as_both(opened, _log(wanted), limits, args.timeout, client=client, url=wanted.url)
     from assay.edges.inquiry.lines import ChildLine
     from assay.edges.pipes import Signals
 
     with Signals() as signals:
         opened = partial(ChildLine, wanted.command, signals, limits.frame_bytes)
-        return inquire(opened, _log(wanted), limits, args.timeout, client=client, command=wanted.command)
+        return inquire_as_both(opened, _log(wanted), limits, args.timeout, client=client, command=wanted.command)
 
 
 def _log(wanted: _Wanted) -> Log:
-    """What is to be said about one server, within bounds."""
+    """Return a log for one server: bounded, and each line once, since the server is asked twice."""
     left = _MOST_LOGGED
+    logged: set[str] = set()
 
     def log(line: str) -> None:
         nonlocal left
+        if line in logged or left < 0:
+            return
+        logged.add(line)
         left -= 1
         if left >= 0:
             _say(f"{wanted}: {line}")
@@ -255,6 +262,8 @@ class _Outcome:
         if self._args.check:
             self._checked.append((name, differing))
             self.status = max(self.status, int(counts))
+            if found.unasked is not None and found.unasked != known.unasked:
+                self.fail(wanted, f"the server failed for a client {found.unasked}; only the other kind was checked")
             return
         self._show(name, differing, _say_plainly)
         if counts and not self._args.update:
@@ -279,6 +288,8 @@ class _Outcome:
         self._lock[name] = found
         write(self._args.lock, self._lock)
         print(plain(f"{self._args.lock}: {name}: {found.counts()}, in MCP {found.revision}"))
+        for line in found.notes():
+            print(plain(f"    {line}"))
 
     def finish(self) -> None:
         """Tells what was checked."""

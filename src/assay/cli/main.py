@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
+from assay.cli.platforms import refusal
+
 _DESCRIPTION = """\
 Assay judges every message of a Model Context Protocol conversation: framing, JSON, JSON-RPC,
 the official schema of the revision in use, and the tools' own contracts.
@@ -14,10 +16,12 @@ the official schema of the revision in use, and the tools' own contracts.
 
 _EPILOG = """\
 what do you want to do?
+  see what the guard does, and why       assay demo
   guard a server, judging every message  assay guard -- COMMAND
   the same for a server at a URL         assay guard --target URL
   the same for clients over HTTP         assay guard --listen ADDRESS -- COMMAND
   guard the servers of a client          assay wrap FILE
+  list a server's tools, or call one     assay call URL [TOOL] [ARGUMENTS]
   see whether a server is what it was    assay lock -- COMMAND
   accept settings that weaken the guard  assay trust FILE
   see what is wrong in a recording       assay check FILE
@@ -38,6 +42,8 @@ _COMMANDS: Final = {
     "serve": ("serve",),
     "guard": ("guard",),
     "wrap": ("wrap", "unwrap"),
+    "call": ("call",),
+    "demo": ("demo",),
     "lock": ("lock",),
     "trust": ("trust",),
     "validate": ("validate",),
@@ -68,7 +74,14 @@ class _Parser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
         """As ever, but nothing is left over for a caller who knows less."""
+        behind: Sequence[str] | None = None
+        if self.get_default("splits") and args is not None and "--" in args:
+            # argparse forgets where -- stood; here what is before it means something else.
+            at = args.index("--")
+            args, behind = args[:at], args[at + 1 :]
         known, left = super().parse_known_args(args, namespace)
+        if behind is not None:
+            known.command = tuple(behind)
         if left:
             self.error(self._unknown(left, args or (), getattr(known, "command", None)))
         return known, left
@@ -99,7 +112,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"assay {__version__}")
-    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", dest="chosen", required=True)
     needed = [module for module, names in _COMMANDS.items() if command in names] or list(_COMMANDS)
     for module in needed:
         import_module(f"assay.cli.{module}").add_parser(commands)
@@ -134,6 +147,10 @@ def _run(given: list[str]) -> int:
     if _is_unknown(given):
         return 2
     args = parser(given[0] if given else "").parse_args(given)
+    reason = refusal(args.chosen)
+    if reason is not None:
+        print(reason, file=sys.stderr)
+        return 2
     try:
         status: int = args.run(args)
     except Exception as error:

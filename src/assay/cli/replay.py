@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -20,11 +21,14 @@ if TYPE_CHECKING:
     from assay.verdict import Party, Verdict
 
 _EPILOG = """\
-The journal must have been written with payloads. What was redacted is heard, but its verdict is not compared.
-A recording without verdicts is for assay check.
+The journal needs payloads: assay guard --set journal.payloads=true -- COMMAND. Redacted messages are judged,
+but their verdicts are not compared. For a recording without verdicts use assay check.
 
-Exit status: 0 the same verdicts, 1 others, 2 the file could not be read or has nothing to replay.
+Exit status: 0 all verdicts are the same, 1 a verdict differs, 2 the file could not be read or has nothing to replay.
 """
+
+_RECORDING = re.compile(rb'\s*\{\s*"(?:dir|party|msg|event)":')
+"""How the rows of a recording begin."""
 
 _SAID = {
     "no payload": "without payload",
@@ -41,8 +45,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register ``replay``."""
     parser = subparsers.add_parser(
         "replay",
-        help="judge the frames of a journal again, and compare the verdicts",
-        description="Judge the frames of a journal again, in order, and see whether they get the same verdicts.",
+        help="judge the messages of a journal again, and compare the verdicts",
+        description="Judge the messages of a journal again, in order, and compare the verdicts.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -68,6 +72,9 @@ def run(args: argparse.Namespace) -> int:
         _say(f"{error.filename}: {error.strerror}")
         return 2
     with pages:
+        if _RECORDING.match(pages.peek()):
+            _say(f"{args.file}: this is a recording, which is for assay check")
+            return 2
         pages.keep()
         # Twice: what a conversation lets pass has to be known before its first line is heard.
         seen = survey(entries(pages))
@@ -86,7 +93,12 @@ def run(args: argparse.Namespace) -> int:
 def _judge(opening: Opening) -> Judge:
     from assay.journal.replay import plain_judge
 
-    return _Assets(opening) if opening.server == "assets" else plain_judge(opening)
+    return judge_of_assets(opening) if opening.server == "assets" else plain_judge(opening)
+
+
+def judge_of_assets(opening: Opening) -> Judge:
+    """Return what judges a conversation with the asset server."""
+    return _Assets(opening)
 
 
 class _Assets:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Subparsers = argparse._SubParsersAction  # argparse has no public name for it
 
-_LITERAL = "the official schema.json to the letter, without our corrections of its slips"
+_LITERAL = "the official schema.json to the letter, without corrections of its known errors"
 
 _REVISION = "a revision such as 2025-11-25, or latest"
 

@@ -94,6 +94,15 @@ def server_name(args: argparse.Namespace) -> str:
     return name_of_command(args.command) if args.command else name_of_url(args.target or "")
 
 
+def introduce(args: argparse.Namespace, mode: str, records: Records, log: Callable[[str], None]) -> None:
+    """Log which server is guarded for a client on standard streams, in which mode, and where the journal is."""
+    from assay.guard.hello import WAITING, hello
+
+    log(hello(server_name(args), mode, records.journal.path if records.journal is not None else None))
+    if os.isatty(0):
+        log(WAITING)
+
+
 def terms_of(args: argparse.Namespace, settings: Settings, say: Callable[[str], None]) -> Terms:
     """How strictly the guard judges. What is to be said of exceptions goes to *say*."""
     from assay.guard.terms import Terms

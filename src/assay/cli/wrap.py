@@ -9,6 +9,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from assay.cli.platforms import refusal
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -79,6 +81,9 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 def run_wrap(args: argparse.Namespace) -> int:
     """Put servers behind the guard; the exit status."""
+    reason = refusal("guard")
+    if reason is not None and args.program is None:
+        print(f"assay wrap: {reason}: servers behind it do not start on this machine", file=sys.stderr)
     return _told(_Wrapping(args, "wrap"))
 
 

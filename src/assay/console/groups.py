@@ -7,7 +7,7 @@ from typing import Final
 from assay.console.style import Style
 from assay.console.verdicts import header, place_lines, rule_lines, without_repeats
 from assay.transcript import Judged
-from assay.verdict import Verdict, Violation
+from assay.verdict import Violation
 
 MOST_GROUPS: Final = 1000
 """Findings that are told apart. What peers send may differ in every message; the rest is counted."""
@@ -54,7 +54,7 @@ class Groups:
         """Take the findings of one message."""
         new: list[_Group] = []
         for violation in judged.verdict.violations:
-            key = _key(judged.verdict, violation)
+            key = _key(judged, violation)
             group = self._groups.get(key)
             if group is not None:
                 group.add(judged.line)
@@ -85,12 +85,14 @@ class Groups:
         return [self._style.paint(line, "dim") for line in self._style.wrapped(text, 9)]
 
 
-def _key(verdict: Verdict, violation: Violation) -> _Key:
+def _key(judged: Judged, violation: Violation) -> _Key:
     """What two findings have in common that are equal for a reader."""
+    verdict = judged.verdict
     # A contract is that of one tool; and which request is never answered is what a reader wants to know.
     own = violation.rule.startswith(("contract/", "lock/")) or verdict.kind == "missing"
     texts = (violation.at, violation.expected, violation.found)
     return (
+        judged.server,
         verdict.party,
         violation.rule,
         violation.action,

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
+from assay.console.names import MOST_NAMES
 from assay.console.plain import plain
 from assay.console.style import Style
 from assay.journal.reading import Entry, Record, violations
@@ -100,9 +101,18 @@ def first_wrong(record: Record) -> str:
     first: dict[str, Any] = next(each for each in error["violations"] if isinstance(each, dict))
     more = len(listed) - 1 + (error["more"] if isinstance(error.get("more"), int) else 0)
     rest = f" (and {more} more)" if more else ""
-    entry = first.get("entry")
-    about = f" ({entry.get('kind')} {entry.get('name')})" if isinstance(entry, dict) else ""
-    return f"{rule} at {at or 'the message'}{about}: expected {first.get('expected')}, found {first.get('found')}{rest}"
+    found = f"expected {first.get('expected')}, found {first.get('found')}{rest}"
+    # Before the place, which may be so long that a terminal shows nothing behind it.
+    return f"{rule}{_about(error, first)} at {at or 'the message'}: {found}"
+
+
+def _about(error: dict[str, Any], first: dict[str, Any]) -> str:
+    """The entries of a list that are quarantined, else the one that the first violation is about."""
+    listed = error.get("quarantined")
+    entries = listed if isinstance(listed, list) else [first.get("entry")]
+    named = [each for each in entries if isinstance(each, dict)]
+    names = ", ".join(str(each.get("name")) for each in named[:MOST_NAMES])
+    return f" ({named[0].get('kind')}{'' if len(named) == 1 else 's'} {names})" if named else ""
 
 
 class Totals:

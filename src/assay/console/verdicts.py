@@ -24,19 +24,32 @@ def outcome(verdict: Verdict) -> str:
 
 def lines(judged: Judged, style: Style) -> Iterator[str]:
     """One message and its violations."""
-    verdict = judged.verdict
     yield header(judged, style)
-    yield from without_repeats([(place_lines(each, style), rule_lines(each, style)) for each in verdict.violations])
-    if verdict.more:
-        yield f"         and at least {verdict.more} more"
+    yield from _violations(judged.verdict, style)
+
+
+def message_lines(verdict: Verdict, style: Style) -> Iterator[str]:
+    """One message and its violations, without its place in a recording."""
+    yield _headline(verdict, style)
+    yield from _violations(verdict, style)
 
 
 def header(judged: Judged, style: Style) -> str:
     """One message, on one line."""
-    verdict = judged.verdict
-    mark, colour = _MARKS[outcome(verdict)]
     number = f"{judged.line:>5}" if judged.line else "  end"
-    return f"{style.paint(number, 'dim')}  {style.paint(mark, colour)} {verdict.party:<6}  {title(verdict)}"
+    where = f"  ({plain(judged.server)}, conversation {judged.conversation})" if judged.conversation else ""
+    return f"{style.paint(number, 'dim')}  {_headline(judged.verdict, style)}{style.paint(where, 'dim')}"
+
+
+def _headline(verdict: Verdict, style: Style) -> str:
+    mark, colour = _MARKS[outcome(verdict)]
+    return f"{style.paint(mark, colour)} {verdict.party:<6}  {title(verdict)}"
+
+
+def _violations(verdict: Verdict, style: Style) -> Iterator[str]:
+    yield from without_repeats([(place_lines(each, style), rule_lines(each, style)) for each in verdict.violations])
+    if verdict.more:
+        yield f"         and at least {verdict.more} more"
 
 
 def title(verdict: Verdict) -> str:

@@ -203,6 +203,7 @@ class Tools:
     """
 
     __slots__ = (
+        "__weakref__",
         "_aside",
         "_bytes",
         "_forgetful",

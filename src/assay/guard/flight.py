@@ -142,10 +142,12 @@ class Flight:
             each for each in kept if each[2] not in _ANSWERS or each[3] is None or (each[0].other, each[3]) in asked
         ]
         longest = _longest([len(frame) for _, frame, *_ in kept])
-        for party, frame, *_ in kept:
+        for party, frame, kind, ident, *_ in kept:
             payload = _payload(frame[: longest + 1], redactor)
             row: dict[str, Any] = {"dir": "c2s" if party is Party.CLIENT else "s2c", **payload}
-            yield orjson.dumps({**row, "cut": True} if len(frame) > longest else row) + b"\n"
+            # Who reads it cannot judge half a message, but what belongs to that.
+            row |= {"cut": True, "kind": kind, "id": ident} if len(frame) > longest else {}
+            yield orjson.dumps(row) + b"\n"
 
 
 def _longest(sizes: list[int]) -> int:
@@ -168,10 +170,12 @@ def _created(name: str) -> tuple[str, int]:
     raise AssertionError("there is always another number")
 
 
-def _payload(frame: bytes, redactor: Any) -> dict[str, str]:
+def _payload(frame: bytes, redactor: Any) -> dict[str, Any]:
     """A frame without its secrets, as a recording has it."""
     try:
-        return {"msg": redactor.frame(frame.decode())}
+        text = frame.decode()
+        shown = redactor.frame(text)
+        return {"msg": shown} if shown is text else {"msg": shown, "redacted": True}
     except UnicodeDecodeError:
         from base64 import b64encode  # noqa: PLC0415 - for bytes that are no text
 

@@ -7,7 +7,6 @@ that for an old one.
 """
 
 import errno
-import fcntl
 import os
 import re
 import stat
@@ -23,7 +22,9 @@ LATEST: Final = ".latest"
 _FILE: Final = re.compile(r"(?P<run>[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8})(?:\.(?P<part>[0-9]{4,9}))?\.jsonl")
 
 # Never through a link, and never waiting for whoever reads a named pipe: others may be able to write to the directory.
-_FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+# Windows has none of the three, nor `fcntl`, which writing imports: there journals are only read.
+_AS_IT_IS: Final = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _AS_IT_IS
 
 
 class Part(NamedTuple):
@@ -62,6 +63,8 @@ def reopen(path: str) -> int:
 
 
 def _opened(path: str, exclusively: int) -> int:
+    import fcntl  # noqa: PLC0415 - not there on Windows
+
     descriptor = os.open(path, _FLAGS | exclusively, 0o600)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -211,8 +214,10 @@ def _written(path: str) -> int:
 
 def _remove(path: str) -> bool:
     """Removes a file that nobody writes to; whether it is gone."""
+    import fcntl  # noqa: PLC0415 - not there on Windows
+
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | _AS_IT_IS)
     except FileNotFoundError:
         # Another process has removed it already.
         return True

@@ -2,8 +2,8 @@
 
 import os
 from collections.abc import Callable, Iterator
-from io import BytesIO
-from typing import BinaryIO, Self
+from io import BufferedReader, BytesIO, RawIOBase
+from typing import Self, cast
 
 from assay.journal import files
 
@@ -21,7 +21,7 @@ class Pages:
         self._path = ""
         self._goes_on = False
         if name == "-":
-            self._file: BinaryIO = open(0, "rb", closefd=False)  # noqa: SIM115 - `with` closes it
+            self._file: BufferedReader = open(0, "rb", closefd=False)  # noqa: SIM115 - `with` closes it
             return
         if os.path.basename(name) == files.LATEST and os.path.islink(name):
             # It leads to the last file of a run.
@@ -65,10 +65,14 @@ class Pages:
                     held = b""
                 over = not self._turn() and not self._begin_anew()
 
+    def peek(self) -> bytes:
+        """Return some bytes that it begins with, which stay to be read; none if it is empty."""
+        return self._file.peek()
+
     def keep(self) -> None:
         """Makes sure that it can be read twice, which standard input cannot."""
         if not self._path and not self._file.seekable():
-            self._file = BytesIO(self._file.read())
+            self._file = BufferedReader(cast("RawIOBase", BytesIO(self._file.read())))
 
     def rewind(self) -> None:
         """Begins again with the first line."""

@@ -172,7 +172,7 @@ def _metadata(verdict: Verdict, moment: Moment, told: Told, run: Run) -> dict[st
             found["mode"] = run.mode
         if run.frame_bytes:
             found["frameBytes"] = run.frame_bytes
-        found |= _payload(verdict, run.redactor)
+        found |= payload(verdict, run.redactor)
     return found
 
 
@@ -210,7 +210,7 @@ PAYLOAD_VALUES: Final = 50_000
 """What of a frame is written at most: every value is looked at for secrets, and nothing else is served meanwhile."""
 
 
-def _payload(verdict: Verdict, redactor: "Redactor") -> dict[str, Any]:
+def payload(verdict: Verdict, redactor: "Redactor") -> dict[str, Any]:
     """The frame, without its secrets: as text, or as base64 where it is none. One that is too large is left out."""
     if len(verdict.frame) > PAYLOAD_BYTES or marks.more_than(verdict.frame, PAYLOAD_VALUES):
         return {"omitted": True}

@@ -19,7 +19,7 @@ from assay.ladder import syntax
 from assay.limits import DEFAULT
 from assay.lock.canonical import canonical
 from assay.lock.changes import KINDS, Kind
-from assay.lock.locked import Locked
+from assay.lock.locked import WAYS, Locked, Way
 from assay.masking import masked_command, masked_url
 from assay.verdict import Violation
 
@@ -35,6 +35,9 @@ _DEPTH: Final = DEFAULT.depth + 8
 """Levels: a definition may have as many as a message, and stands some levels down."""
 
 _PREFIX: Final = "sha256:"
+
+_CLIENTS: Final = "clients "
+"""What stands before a `Way` in the file: `clients with capabilities`."""
 
 Lock = dict[str, Locked]
 """Servers by the names that they were locked by."""
@@ -94,6 +97,9 @@ def _server(value: Any, at: str) -> Locked:
     for member in ("revision", "instructions"):
         if not isinstance(entry.get(member, ""), str):
             raise LockError(f"{at}/{member}: expected a string")
+    other = entry.get("variantInstructions", "")
+    if not isinstance(other, str | None):
+        raise LockError(f"{at}/variantInstructions: expected a string, or null")
     return Locked(
         command=tuple(command),
         url=url,
@@ -101,18 +107,55 @@ def _server(value: Any, at: str) -> Locked:
         server={member: one for member, one in server.items() if isinstance(one, str)},
         instructions=entry.get("instructions"),
         listed={kind.member: dict(_definitions(kind, entry, at)) for kind in KINDS},
+        variants=_some({kind.member: dict(_variants(kind, entry, at)) for kind in KINDS}),
+        offered=_some({kind.member: dict(_offered(kind, entry, at)) for kind in KINDS}),
+        other_instructions=(other,) if "variantInstructions" in entry else (),
+        unasked=_way(entry["notAsked"], f"{at}/notAsked") if "notAsked" in entry else None,
     )
 
 
-def _definitions(kind: Kind, entry: dict[str, Any], at: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _some(by_member: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {member: found for member, found in by_member.items() if found}
+
+
+def _entries(kind: Kind, entry: dict[str, Any], at: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Each entry of one kind: its name, its place and what is there."""
     for key, value in _object(entry.get(kind.member, {}), f"{at}/{kind.member}").items():
         place = f"{at}/{kind.member}/{key}"
-        held = _object(value, place)
-        definition = _object(held.get("definition"), f"{place}/definition")
-        if definition.get(kind.key) != key or held.get("fingerprint") != known_by(definition):
-            remedy = "take the server out of the file, and lock it anew"
-            raise LockError(f"{place}: changed by hand: it does not fit its fingerprint; {remedy}")
-        yield key, definition
+        yield key, place, _object(value, place)
+
+
+def _definitions(kind: Kind, entry: dict[str, Any], at: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for key, place, held in _entries(kind, entry, at):
+        yield key, _definition(kind, key, place, held)
+
+
+def _variants(kind: Kind, entry: dict[str, Any], at: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for key, place, held in _entries(kind, entry, at):
+        if "variant" in held:
+            yield key, _definition(kind, key, f"{place}/variant", _object(held["variant"], f"{place}/variant"))
+
+
+def _offered(kind: Kind, entry: dict[str, Any], at: str) -> Iterator[tuple[str, Way]]:
+    for key, place, held in _entries(kind, entry, at):
+        if "offeredTo" in held:
+            yield key, _way(held["offeredTo"], f"{place}/offeredTo")
+
+
+def _definition(kind: Kind, key: str, place: str, held: dict[str, Any]) -> dict[str, Any]:
+    definition = _object(held.get("definition"), f"{place}/definition")
+    if definition.get(kind.key) != key or held.get("fingerprint") != known_by(definition):
+        remedy = "remove the server with assay lock --remove NAME, and lock it again"
+        raise LockError(f"{place}: changed by hand: it does not fit its fingerprint; {remedy}")
+    return definition
+
+
+def _way(value: Any, at: str) -> Way:
+    found = next((way for way in WAYS if value == _CLIENTS + way), None)
+    if found is None:
+        wanted = " or ".join(f'"{_CLIENTS}{way}"' for way in WAYS)
+        raise LockError(f"{at}: expected {wanted}")
+    return found
 
 
 def _object(value: Any, at: str) -> dict[str, Any]:
@@ -144,11 +187,25 @@ def _entry(locked: Locked) -> Mapping[str, Any]:
     entry |= {"revision": locked.revision, "server": dict(locked.server)}
     if locked.instructions is not None:
         entry["instructions"] = locked.instructions
+    for other in locked.other_instructions:
+        entry["variantInstructions"] = other
+    if locked.unasked is not None:
+        entry["notAsked"] = _CLIENTS + locked.unasked
     for kind in KINDS:
-        entry[kind.member] = {
-            key: {"definition": one, "fingerprint": known_by(one)} for key, one in locked.of(kind).items()
-        }
+        entry[kind.member] = {key: _held(locked, kind, key) for key in locked.of(kind)}
     return entry
+
+
+def _held(locked: Locked, kind: Kind, key: str) -> Mapping[str, Any]:
+    """One tool, resource template or prompt as it stands in the file."""
+    first, *others = ({"definition": one, "fingerprint": known_by(one)} for one in locked.forms(kind, key))
+    held: dict[str, Any] = dict(first)
+    if others:
+        held["variant"] = others[0]
+    way = locked.only_for(kind).get(key)
+    if way is not None:
+        held["offeredTo"] = _CLIENTS + way
+    return held
 
 
 # What is no letter, mark, number, sign or space that one can see. The layout itself has line breaks.

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from assay.contracts.tools import Tools
-from assay.conversation import NO_FACTS, Facts
+from assay.conversation import NO_FACTS, Conversation, Facts
 from assay.edges.recorder import Recorder
 from assay.guard.failure import log_once
 from assay.guard.guard import NO_MOVE, Guard, Move, Settled
@@ -21,6 +21,7 @@ from assay.verdict import Exchange, Party, Verdict
 if TYPE_CHECKING:
     from assay.lock.inspection import Inspection
     from assay.lock.locked import Locked
+    from assay.recording.file import Recording
 
 _CLIENT: Final = Party.CLIENT
 
@@ -204,10 +205,25 @@ def _both(first: Move, second: Move) -> Move:
 class Oversight:
     """How the conversations of one server are guarded."""
 
-    __slots__ = ("_locked", "_terms", "_watcher", "recorder")
+    __slots__ = ("_judge", "_locked", "_recording", "_terms", "_watcher", "recorder")
 
-    def __init__(self, terms: Terms, recorder: Recorder, watcher: Watcher, locked: "Locked | None" = None) -> None:
-        """*locked* is what the server was when it was locked, if it was."""
+    def __init__(
+        self,
+        terms: Terms,
+        recorder: Recorder,
+        watcher: Watcher,
+        locked: "Locked | None" = None,
+        *,
+        recording: "Recording | None" = None,
+        server: str = "",
+    ) -> None:
+        """
+        *locked* is what the server was when it was locked, if it was.
+
+        With *recording* every message is written to that, under the name of the *server*.
+        """
+        self._recording = recording
+        self._judge = Conversation if recording is None else recording.judge(server)
         self._terms = terms
         self._locked = locked
         self._watcher = watcher
@@ -262,6 +278,7 @@ class Oversight:
             tools=tools,
             lock=lock or self.inspection(),
             policy=self._terms.policy,
+            judge=self._judge,
         )
         watcher = self._watcher.another(of) if watcher is None else watcher
         return Overseer(guard, self.recorder, watcher, session=session)
@@ -275,6 +292,10 @@ class Oversight:
     def watcher(self) -> Watcher:
         """Whoever watches over several conversations with one run of a server."""
         return self._watcher.another()
+
+    def handed_down(self, tools: Tools) -> Tools:
+        """Return the tools that the conversations with the next run of a server begin with."""
+        return tools.handed_down() if self._recording is None else self._recording.hand_down(tools)
 
     def tools(self) -> Tools:
         """The tools of a server, to be shared by conversations that have no session."""

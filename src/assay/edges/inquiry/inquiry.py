@@ -6,11 +6,13 @@ How frames come and go is the line's business; this knows neither pipes nor HTTP
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
+from assay.contracts.headers import ParamHeaders
 from assay.conversation import Conversation
+from assay.edges.inquiry.capabilities import NO_CAPABILITIES, declared, reply_to
 from assay.ladder import syntax
 from assay.limits import Limits
 from assay.lock.changes import KINDS, Kind
@@ -41,6 +43,14 @@ class InquiryError(Exception):
     """Why a server could not be asked, in one line."""
 
 
+class InterruptedInquiryError(InquiryError):
+    """A signal told us to stop."""
+
+
+class UnreachableError(InquiryError):
+    """The server cannot be started, or does not let us in: to ask it in another way would be in vain."""
+
+
 class LineError(InquiryError):
     """The server has ended, or does not answer in time. Asked otherwise, another run of it might."""
 
@@ -53,8 +63,10 @@ class LineError(InquiryError):
 class Line(Protocol):
     """What leads to a server."""
 
-    def say(self, frame: bytes, message: dict[str, Any], revision: str, deadline: float) -> None:
-        """Sends a message. Raises `LineError`."""
+    def say(
+        self, frame: bytes, message: dict[str, Any], revision: str, deadline: float, params: ParamHeaders = ()
+    ) -> None:
+        """Send a message; *params* are the arguments that headers repeat over HTTP. Raises `LineError`."""
 
     def hear(self, deadline: float) -> bytes:
         """The next frame of the server, until *deadline* by the clock `time.monotonic`. Raises `LineError`."""
@@ -64,12 +76,28 @@ class Inquiry:
     """One conversation with a server, in which we are the client."""
 
     def __init__(
-        self, line: Line, log: Log, limits: Limits, deadline: float, client: Mapping[str, str] = CLIENT
+        self,
+        line: Line,
+        log: Log,
+        limits: Limits,
+        deadline: float,
+        client: Mapping[str, str] = CLIENT,
+        capabilities: Mapping[str, Any] = NO_CAPABILITIES,
+        *,
+        heard: Callable[[Verdict], None] | None = None,
     ) -> None:
+        """
+        *client* and *capabilities* are what we declare; of capabilities, those that the revision has.
+
+        *heard* gets the verdict on every message of either side, and nothing is stopped, whatever it says. Without it,
+        findings are lines for *log*.
+        """
         self._line = line
+        self._heard = heard
         self._client = dict(client)
+        self._capabilities = capabilities
         self._log = log
-        self._conversation = Conversation(limits=limits)
+        self._conversation = Conversation(limits=limits, mode="enforce" if heard is None else "audit")
         self._deadline = deadline
         self._asked = 0
         self.revision = LATEST
@@ -89,7 +117,8 @@ class Inquiry:
     def initialize(self) -> dict[str, Any]:
         """What a server says of itself in a handshake. Raises `InquiryError`."""
         self.revision = _OLDER
-        params = {"protocolVersion": _OLDER, "capabilities": {}, "clientInfo": self._client}
+        capabilities = declared(self._capabilities, _OLDER)
+        params = {"protocolVersion": _OLDER, "capabilities": capabilities, "clientInfo": self._client}
         answer = self._good("initialize", params)
         if "result" not in answer:
             raise InquiryError(f"initialize was refused: {_error(answer)}")
@@ -134,6 +163,10 @@ class Inquiry:
 
     # ── one exchange ─────────────────────────────────────────────────────────────────────────────────────────────────
 
+    def ask(self, method: str, params: dict[str, Any]) -> Verdict:
+        """Send a request; return the verdict on its answer, which may break the protocol. Raises `InquiryError`."""
+        return self._ask(method, params, self._deadline)
+
     def _good(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """The answer to a request: a result that is good, or an error. Raises `InquiryError`."""
         verdict = self._ask(method, params, self._deadline)
@@ -147,8 +180,9 @@ class Inquiry:
         self._asked += 1
         ident = self._asked
         if not handshake(self.revision):
-            meta = {REVISION_KEY: self.revision, CLIENT_KEY: self._client, CAPABILITIES_KEY: {}}
-            params = {**params, "_meta": meta}
+            capabilities = declared(self._capabilities, self.revision)
+            meta = {REVISION_KEY: self.revision, CLIENT_KEY: self._client, CAPABILITIES_KEY: capabilities}
+            params = {**params, "_meta": {**params.get("_meta", {}), **meta}}
         message = {"jsonrpc": "2.0", "id": ident, "method": method} | ({"params": params} if params else {})
         self._say(message, limit)
         while True:
@@ -160,13 +194,18 @@ class Inquiry:
 
     def _say(self, message: dict[str, Any], limit: float) -> None:
         frame = syntax.write(message)
-        self._conversation.hear(Party.CLIENT, frame)
-        self._line.say(frame, message, self.revision, limit)
+        verdict = self._conversation.hear(Party.CLIENT, frame)
+        if self._heard is not None:
+            self._heard(verdict)
+        contract = verdict.exchange.contract if verdict.exchange is not None else None
+        self._line.say(frame, message, self.revision, limit, contract.headers if contract is not None else ())
 
     def _hear(self, frame: bytes) -> Verdict:
         """A frame of the server: what is wrong with it is told, and what it asks is answered."""
         verdict = self._conversation.hear(Party.SERVER, frame)
-        if verdict.method != "server/discover":
+        if self._heard is not None:
+            self._heard(verdict)
+        elif verdict.method != "server/discover":
             for each in verdict.violations:
                 self._log(str(self._discreet(each)))
         for part in verdict.parts or (verdict,):
@@ -181,13 +220,10 @@ class Inquiry:
         return replace(violation, found=Redactor().found(violation))
 
     def _reply(self, verdict: Verdict) -> None:
-        """A ping is answered; of the rest we can do nothing, and have said so."""
+        """Answer a request of the server as a client without a user does."""
         back = verdict.back
         if back is None:
-            head = {"jsonrpc": "2.0", "id": verdict.value["id"]}
-            unknown = {"code": _NO_SUCH_METHOD, "message": "Method not found"}
-            answer = {**head, "result": {}} if verdict.method == "ping" else {**head, "error": unknown}
-            back = syntax.write(answer)
+            back = syntax.write(reply_to(verdict.value, self._capabilities, self.revision))
             self._conversation.hear(Party.CLIENT, back)
         self._line.say(back, {}, self.revision, self._deadline)
 
@@ -198,16 +234,21 @@ def _error(answer: dict[str, Any]) -> str:
     return f"{error.get('code')} {text}"
 
 
+def server_of(opening: Mapping[str, Any]) -> dict[str, str]:
+    """Return the name and the version that a server gives itself, as far as it does."""
+    server = opening.get("serverInfo") or opening.get("_meta", {}).get(SERVER_KEY) or {}
+    return {member: server[member] for member in ("name", "version") if isinstance(server.get(member), str)}
+
+
 def asked(inquiry: Inquiry, opening: dict[str, Any], *, command: tuple[str, ...] = (), url: str = "") -> Locked:
     """What the server offers, after its *opening*. Raises `InquiryError`."""
     declared = opening.get("capabilities", {})
     owners = {"tools": "tools", "resourceTemplates": "resources", "prompts": "prompts"}
-    server = opening.get("serverInfo") or opening.get("_meta", {}).get(SERVER_KEY) or {}
     return Locked(
         command=command,
         url=url,
         revision=inquiry.revision,
-        server={member: server[member] for member in ("name", "version") if isinstance(server.get(member), str)},
+        server=server_of(opening),
         instructions=opening.get("instructions"),
         listed={kind.member: inquiry.listed(kind) for kind in KINDS if owners[kind.member] in declared},
     )
@@ -220,24 +261,54 @@ def inquire(
     timeout: float,
     *,
     client: Mapping[str, str] = CLIENT,
+    capabilities: Mapping[str, Any] = NO_CAPABILITIES,
     command: tuple[str, ...] = (),
     url: str = "",
+    discovers: bool = True,
 ) -> Locked:
     """
     What the server offers that *opened* leads to, within *timeout* seconds. Raises `InquiryError`.
 
-    *client* is the name and the version that we give ourselves.
+    *client* and *capabilities* are what we declare; for *discovers* see `conversing`.
+    """
+    with conversing(opened, log, limits, timeout, client=client, capabilities=capabilities, discovers=discovers) as (
+        inquiry,
+        opening,
+    ):
+        return asked(inquiry, opening, command=command, url=url)
+
+
+@contextmanager
+def conversing(
+    opened: Callable[[], AbstractContextManager[Line]],
+    log: Log,
+    limits: Limits,
+    timeout: float,
+    *,
+    client: Mapping[str, str] = CLIENT,
+    capabilities: Mapping[str, Any] = NO_CAPABILITIES,
+    heard: Callable[[Verdict], None] | None = None,
+    discovers: bool = True,
+) -> Iterator[tuple[Inquiry, dict[str, Any]]]:
+    """
+    Open a conversation in the newest way that the server speaks; give it, and what the server says of itself.
+
+    A server that is known to want a handshake need not be asked by server/discover: then *discovers* is false.
     Some servers end, or say no more, when they are asked anything before a handshake: those are opened once more.
+    Raises `InquiryError`.
     """
     deadline = time.monotonic() + timeout
+    if discovers:
+        with opened() as line:
+            inquiry = Inquiry(line, log, limits, deadline, client, capabilities, heard=heard)
+            answers = True
+            try:
+                opening = inquiry.discover(timeout / 3)
+            except LineError:
+                answers = False
+            if answers:
+                yield inquiry, opening or inquiry.initialize()
+                return
     with opened() as line:
-        inquiry = Inquiry(line, log, limits, deadline, client)
-        try:
-            opening = inquiry.discover(timeout / 3)
-        except LineError:
-            pass
-        else:
-            return asked(inquiry, opening or inquiry.initialize(), command=command, url=url)
-    with opened() as line:
-        inquiry = Inquiry(line, log, limits, deadline, client)
-        return asked(inquiry, inquiry.initialize(), command=command, url=url)
+        inquiry = Inquiry(line, log, limits, deadline, client, capabilities, heard=heard)
+        yield inquiry, inquiry.initialize()

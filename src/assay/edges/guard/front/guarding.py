@@ -8,6 +8,7 @@ from assay.auth import Gate, Principal
 from assay.edges.child import unstartable
 from assay.edges.guard.front.front import Front
 from assay.edges.guard.front.guarded import Backend
+from assay.edges.guard.front.index import index, row
 from assay.edges.guard.http_to_http.oauth import Discovery
 from assay.edges.guard.http_to_http.proxy import Proxy
 from assay.edges.guard.http_to_http.target import Target
@@ -19,10 +20,13 @@ from assay.edges.http.place import Place
 from assay.edges.http.replies import Pairs, Route
 from assay.edges.http.server import serve
 from assay.edges.recorder import Recorder, Records
+from assay.guard.hello import hello
+from assay.guard.labels import labelled
 from assay.guard.terms import Terms
 from assay.guard.watch import Watch
 from assay.lock.locked import Locked
 from assay.metrics import Metrics
+from assay.recording.file import Recording
 from assay.settings import Settings, SettingsError
 from assay.spec.revisions import REVISIONS
 from assay.spec.schema import protocol_schema
@@ -44,11 +48,20 @@ class Desk(NamedTuple):
     """What the server of a command, or at a URL, is held to. Raises `SettingsError`."""
     errors: Callable[[bytes], None]
     """What servers write to stderr goes there."""
+    recording: Recording | None = None
+    name: str = ""
+    """The name of the server, where there is one only: those of a host have theirs in the route."""
+
+    def for_server(self, name: str) -> "Desk":
+        """Return the desk of one of several servers: every line that is said there has its *name*."""
+        return self._replace(watch=self.watch.of_server(name), say=labelled(self.say, name))
 
     def oversight(self, route: str, command: Sequence[str] = (), url: str = "") -> Oversight:
         """The oversight of the server at *route*."""
         recorder = Recorder("http", route, self.records, holding=True)
-        return Oversight(self.terms, recorder, self.watch, self.locked(command, url))
+        server = self.name or route.removesuffix(ENDPOINT).strip("/")
+        locked = self.locked(command, url)
+        return Oversight(self.terms, recorder, self.watch, locked, recording=self.recording, server=server)
 
     def proxy(self, url: str, headers: Pairs, route: str, *, alone: bool = True) -> Proxy:
         """The server at *url*, *alone* at this address or not. Raises `ValueError` if that is no URL."""
@@ -65,9 +78,19 @@ class Desk(NamedTuple):
         )
 
     def children(
-        self, command: Sequence[str], route: str, env: Mapping[str, str] | None = None, cwd: str | None = None
+        self,
+        command: Sequence[str],
+        route: str,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        *,
+        name: str,
     ) -> Backend:
-        """The server that *command* starts, in our own environment or *env*. Raises `ImportError` if there is none."""
+        """
+        The server that *command* starts, in our own environment or *env*.
+
+        Each line of its stderr has its *name* before it.
+        """
         made: Backend = import_module("assay.edges.guard.http_to_child.children").Children(
             self.oversight(route, command),
             command,
@@ -81,7 +104,7 @@ class Desk(NamedTuple):
             redact=self.settings.journal.redact,
             stderr_in_errors=self.settings.guard.stderr_in_errors,
             errors=self.errors,
-            name=route.removesuffix(ENDPOINT).strip("/"),
+            name=name,
         )
         return made
 
@@ -105,11 +128,12 @@ class AtUrl(NamedTuple):
 
     url: str
     headers: Pairs
+    name: str
 
     @property
     def what(self) -> str:
-        """Its URL, without what could be a secret."""
-        return shown_url(self.url)
+        """Its name."""
+        return self.name
 
     def backends(self, desk: Desk) -> Mapping[str, Backend]:
         """The one."""
@@ -119,36 +143,36 @@ class AtUrl(NamedTuple):
             raise SettingsError(f"--target {shown_url(self.url)}: {error}") from None
 
     def beside(self, backends: Mapping[str, Backend], door: Door) -> Mapping[str, Route]:
-        """Who gives out tokens for it, where that is not ours to say."""
+        """A page about it, and who gives out tokens for it, where that is not ours to say."""
         proxy = backends[ENDPOINT]
+        page = {"/": index(lambda: [row(ENDPOINT, self.name, proxy, url=self.url)], door)}
         if door.gate is not None or not isinstance(proxy, Proxy):
-            return {}
-        return Discovery(proxy.target, ENDPOINT, door, enforcing=proxy.oversight.enforcing).routes(alone=True)
+            return page
+        discovery = Discovery(proxy.target, ENDPOINT, door, enforcing=proxy.oversight.enforcing)
+        return {**page, **discovery.routes(alone=True)}
 
 
 class Started(NamedTuple):
     """One server, which a command starts."""
 
     command: Sequence[str]
+    name: str
 
     @property
     def what(self) -> str:
-        """Its program."""
-        return self.command[0]
+        """Its name: of most commands the first word is only what runs the server."""
+        return self.name
 
     def backends(self, desk: Desk) -> Mapping[str, Backend]:
         """The one. Raises `SettingsError` if it could only fail, as it does where no address is listened at."""
         why = unstartable(self.command)
         if why is not None:
             raise SettingsError(why)
-        try:
-            return {ENDPOINT: desk.children(self.command, ENDPOINT)}
-        except ImportError:
-            raise SettingsError("--listen with a COMMAND: not yet") from None
+        return {ENDPOINT: desk.children(self.command, ENDPOINT, name=self.name)}
 
-    def beside(self, _: Mapping[str, Backend], __: Door) -> Mapping[str, Route]:
-        """None: there is nothing else to be had of it."""
-        return {}
+    def beside(self, backends: Mapping[str, Backend], door: Door) -> Mapping[str, Route]:
+        """A page about it."""
+        return {"/": index(lambda: [row(ENDPOINT, self.name, backends[ENDPOINT], self.command)], door)}
 
 
 def run(
@@ -163,11 +187,17 @@ def run(
     errors: Callable[[bytes], None],
     say: Log,
     log: Log,
+    ready: Log = lambda _: None,
+    recording: Recording | None = None,
+    name: str = "",
+    status: Callable[[Watch], int] = lambda _: 0,
 ) -> int:
     """
     Guard *servers* at *address* until a signal comes; the exit status.
 
-    Findings go to *log*, what servers write to stderr to *errors*, all else to *say*. None of them may wait.
+    Findings go to *log*, what servers write to stderr to *errors*, all else to *say*. None of them may wait. *ready*
+    gets the scheme, host and port once clients are served there. Messages are written to *recording*, if there is one.
+    *name* is that of the server, if there is one only. *status* makes the exit status of what was seen.
     """
     gate = Gate.read(settings.auth, cwd=".", tier=settings.tiers.tier, log=say)
     metrics = Metrics()
@@ -177,14 +207,16 @@ def run(
         enforcing=terms.enforcing,
         keeping=settings.guard.flights != "off",
         redact=settings.journal.redact,
+        name=servers.what,
     )
     every = records._replace(metrics=metrics)
-    backends = servers.backends(Desk(terms, settings, every, watch, gate is not None, say, locked, errors))
+    desk = Desk(terms, settings, every, watch, gate is not None, say, locked, errors, recording, name)
+    backends = servers.backends(desk)
     place = Place.open("--listen", address, settings.http, gated=gate is not None)
     # Before anybody is listened to: a request is no time to open a file.
     for revision in REVISIONS:
         protocol_schema(revision)
-    door = Door(place.safety, gate, Principal("anonymous", settings.tiers.tier))
+    door = Door(place.safety, gate, Principal("anonymous", settings.tiers.tier), say)
     front = Front(
         backends,
         door,
@@ -199,10 +231,18 @@ def run(
     metrics.gauge("assay_requests_in_flight", "Requests in hand.", lambda: front.in_hand)
     settle()
     endpoint = ENDPOINT if ENDPOINT in backends else "/"
-    serve(front, place.sock, settings.http, lambda: say(f"assay: guarding {servers.what} at {place.url}{endpoint}"))
+    journal = records.journal.path if records.journal is not None else None
+
+    def introduce() -> None:
+        say(hello(servers.what, terms.mode, journal, f"{place.url}{endpoint}"))
+        for line in place.notes(endpoint):
+            say(f"assay: {line}")
+        ready(place.url)
+
+    serve(front, place.sock, settings.http, introduce)
     for line in watch.summary():
         log(line)
-    return 0
+    return status(watch)
 
 
 def _sessions(backends: Mapping[str, Backend]) -> int:

@@ -49,6 +49,12 @@ loses the connection then gets the answer all the same. Most calls are answered 
 TICK: Final = 0.25
 """Seconds between two looks at what has waited too long."""
 
+PROBED: Final = 5.0
+"""
+Seconds that the child for requests without a session is kept if it gives no results: clients probe with such requests
+whether a server speaks 2026-07-28, and go on with a session, and a child, of their own if it does not.
+"""
+
 STOPPED: Final = "the guard was stopped"
 NEEDED: Final = "another session needed its place"
 
@@ -109,12 +115,19 @@ class Children:
         self._beside: set[asyncio.Task[None]] = set()
         self._ticking: asyncio.Task[None] | None = None
         self._stopping = False
+        self.trouble = ""
+        """Why the last child could not be started, or ended by itself; nothing once another one was started."""
         self._sessions: Sessions[Talk] = Sessions(self._http, clock, self._dropped, idleness=_idleness)
 
     @property
     def sessions(self) -> int:
         """How many there are."""
         return len(self._sessions)
+
+    @property
+    def running(self) -> bool:
+        """Whether there is a child."""
+        return bool(self._pipes)
 
     # ── a request ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -345,12 +358,20 @@ class Children:
     def _spawn(self, owner: Owner) -> Pipe:
         """A child, which counts for no principal. Raises `StartError`."""
         errors = Labelled(self._name, self._errors).add
-        pipe = Pipe(
-            self._command, owner, limit=self._oversight.frame_bytes, errors=errors, env=self._env, cwd=self._cwd
-        )
+        limit = self._oversight.frame_bytes
+        try:
+            pipe = Pipe(self._command, owner, limit=limit, errors=errors, env=self._env, cwd=self._cwd)
+        except StartError as error:
+            self.trouble = str(error)
+            raise
+        self.trouble = ""
         self._pipes.add(pipe)
-        pipe.when_over(lambda: self._pipes.discard(pipe))
+        pipe.when_over(lambda: self._over(pipe))
         return pipe
+
+    def _over(self, pipe: Pipe) -> None:
+        self._pipes.discard(pipe)
+        self.trouble = self.trouble or pipe.lost_for
 
     def _direct(self, principal: str) -> Direct:
         """What leads from a session of *principal* to a child of its own."""
@@ -428,10 +449,9 @@ class Children:
         """Return what a client may read of the last lines that its own child wrote to stderr."""
         if not self._stderr_in_errors:
             return []
-        from assay.journal.redaction import Redactor  # noqa: PLC0415 - for broken sessions only
+        from assay.journal.redaction import without_secrets  # noqa: PLC0415 - for broken sessions only
 
-        redactor = Redactor(self._redact)
-        return [redactor.text(each) for each in last_words]
+        return without_secrets(last_words, self._redact)
 
     def flush(self) -> None:
         """Puts on record what was heard."""
@@ -471,8 +491,12 @@ class Children:
         self._sessions.sweep()
         self._shares = {key: share for key, share in self._shares.items() if not share.is_spent}
         self._backoffs = {name: each for name, each in self._backoffs.items() if not each.is_spent}
-        for share in [self._modern, *self._shares.values()]:
-            if share.is_idle(self._http.session_seconds):
+        kept = self._http.session_seconds
+        if self._modern.is_idle(kept if self._stateless.useful else min(kept, PROBED)):
+            self._stateless.useful = False
+            self._do(self._modern.end("nobody needed it"))
+        for share in self._shares.values():
+            if share.is_idle(kept):
                 self._do(share.end("nobody needed it"))
 
     def stop(self) -> None:

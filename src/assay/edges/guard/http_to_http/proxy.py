@@ -102,6 +102,10 @@ class Proxy:
         self._unforwarded: set[bytes] = set()
         self._told_no_post = False
         self._broken = self._unjudged = 0
+        self.running = False
+        """Whether the server answered when it was last asked."""
+        self.trouble = ""
+        """Why it gave no answer then, for want of a connection."""
 
     @property
     def sessions(self) -> int:
@@ -278,6 +282,14 @@ class Proxy:
         self._held += more
         if more > 0 and self._held > HELD_BYTES:
             raise NoAnswerError("too many long answers come at once")
+
+    def reached(self) -> None:
+        """The server has answered something."""
+        self.running, self.trouble = True, ""
+
+    def unreachable(self, why: str) -> None:
+        """There was no connection to the server, or it broke off."""
+        self.running, self.trouble = False, why
 
     def redirected(self, where: bytes) -> None:
         """The server sends clients elsewhere: an operator should know, once."""

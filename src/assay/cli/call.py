@@ -1,0 +1,463 @@
+"""``assay call``: list the tools of a server, or call one, as a client whose every message is judged."""
+
+# ruff: noqa: PLC0415  each command imports only what it needs
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from assay.cli.program import program
+from assay.cli.serve import add_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    from assay.edges.inquiry.inquiry import Inquiry, Line
+    from assay.edges.pipes import Signals
+    from assay.limits import Limits
+    from assay.verdict import Verdict
+
+_EPILOG = """\
+Without TOOL the tools are listed. ARGUMENTS is a JSON object; @FILE reads it from a file, - from standard input.
+The result goes to standard output; findings about any message of the conversation go to stderr.
+
+  assay call http://127.0.0.1:8800/demo/mcp
+  assay call http://127.0.0.1:8800/demo/mcp weather '{"city": "Paris"}'
+  assay call -- npx some-server
+  assay call weather '{"city": "Paris"}' -- npx some-server
+
+All that follows -- is the server's command; a JSON object at its end is ARGUMENTS, and the word before it TOOL.
+
+Exit status: 0 the call succeeded, or the list has only tools that clients can use; 1 not so; 2 the server could not
+be asked; 130 interrupted.
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register ``call``."""
+    parser = subparsers.add_parser(
+        "call",
+        help="list the tools of a server, or call one",
+        usage="assay call [options] URL [TOOL] [ARGUMENTS]\n       assay call [options] [TOOL] [ARGUMENTS] -- COMMAND",
+        description="A small MCP client: lists the tools of a server, calls one, and judges every message.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--header",
+        metavar="'NAME: VALUE'",
+        action="append",
+        default=[],
+        help="a header for the server at URL; the value env:NAME is that of a variable; can be repeated",
+    )
+    parser.add_argument(
+        "--timeout", metavar="SECONDS", type=_seconds, default=60.0, help="for the whole conversation; default: 60"
+    )
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
+    parser.add_argument("--quiet", action="store_true", help="no findings on stderr")
+    add_settings(parser)
+    parser.add_argument(
+        "words", nargs="*", metavar="URL TOOL ARGUMENTS", help="the server at URL, a tool, a JSON object"
+    )
+    parser.set_defaults(run=run, command=(), splits=True)
+
+
+def _seconds(text: str) -> float:
+    from assay.cli.lock import seconds
+
+    return seconds(text)
+
+
+class _Wanted(NamedTuple):
+    """What is to be done."""
+
+    url: str
+    command: tuple[str, ...]
+    tool: str | None
+    arguments: dict[str, Any]
+
+    @property
+    def server(self) -> str:
+        """The server's URL, or the name of the server that the command starts."""
+        from assay.guard.server_names import name_of_command
+        from assay.masking import masked_url
+
+        return masked_url(self.url) if self.url else name_of_command(self.command)
+
+    def again(self, *words: str) -> str:
+        """Return the command line that asks the same server with other *words*: TOOL and ARGUMENTS."""
+        from shlex import join
+
+        from assay.masking import masked_url
+
+        if self.url:
+            return f"{program()} call {join((masked_url(self.url), *words))}"
+        return f"{program()} call {join((*words, '--', *self.command))}"
+
+
+class UsageError(Exception):
+    """Why the words of the command line cannot be used, in one line."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """List or call; the exit status."""
+    from assay.edges.inquiry.inquiry import InquiryError, InterruptedInquiryError, LineError
+
+    try:
+        wanted = _wanted(args.words, args.command)
+        return _converse(args, wanted)
+    except InterruptedInquiryError:
+        return 130
+    except UsageError as error:
+        _say(str(error))
+    except InquiryError as error:
+        _say(f"{wanted.server}: {error}{_remedy(str(error))}")
+        for line in error.last_words if isinstance(error, LineError) else ():
+            print(f"    {_plain(line)}", file=sys.stderr)
+    return 2
+
+
+def _remedy(reason: str) -> str:
+    if reason.startswith(("HTTP 401", "HTTP 403")):
+        return "; give a token with --header 'Authorization: Bearer env:TOKEN'"
+    return ""
+
+
+# ── the command line ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _wanted(words: Sequence[str], command: Sequence[str]) -> _Wanted:
+    """Sort out the words before ``--`` and the *command* behind it. Raises `UsageError`."""
+    words, command = list(words), list(command)
+    url = ""
+    if not command:
+        if not words:
+            raise UsageError("name a server: assay call URL, or assay call -- COMMAND")
+        url = words.pop(0)
+        if "://" not in url:
+            raise UsageError(f"{url}: expected a URL, or a command after --: assay call -- {url} …")
+    elif not words and len(command) > 2 and _is_object(command[-1]):
+        command, words = command[:-2], command[-2:]
+    if len(words) > 2:
+        raise UsageError(f"expected TOOL and ARGUMENTS, found {len(words)} words: {' '.join(words)}")
+    if url and words and "://" in words[0]:
+        raise UsageError("expected one URL")
+    tool = words[0] if words else None
+    return _Wanted(url, tuple(command), tool, _arguments(words[1]) if len(words) > 1 else {})
+
+
+def _is_object(text: str) -> bool:
+    from assay.ladder import syntax
+
+    return text.lstrip().startswith("{") and isinstance(syntax.read(os.fsencode(text)), dict)
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    """Return the object in *text*, in the file that @ names, or on standard input. Raises `UsageError`."""
+    from assay.ladder import syntax
+
+    source = "ARGUMENTS"
+    frame = os.fsencode(text)
+    try:
+        if text == "-":
+            source, frame = "standard input", sys.stdin.buffer.read()
+        elif text.startswith("@"):
+            source = text[1:]
+            with open(source, "rb") as file:
+                frame = file.read()
+    except OSError as error:
+        raise UsageError(f"{source}: {error.strerror}") from None
+    value = syntax.read(frame.strip())
+    if isinstance(value, dict):
+        return value
+    why = "another JSON value" if not hasattr(value, "found") else str(value.found)
+    raise UsageError(f"{source}: expected a JSON object such as '{{\"x\": 1}}', found {why}")
+
+
+# ── the conversation ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _converse(args: argparse.Namespace, wanted: _Wanted) -> int:
+    from assay import __version__
+    from assay.cli.serve import _log
+    from assay.edges.inquiry.inquiry import conversing
+    from assay.edges.pipes import Signals
+    from assay.settings import load_cautiously
+
+    limits = load_cautiously(os.environ, os.curdir, file=args.config, flags=args.set, log=_log).settings.guard_limits
+    found = _Findings(wanted.tool, quiet=args.quiet or args.format == "json")
+    client = {"name": "assay-call", "version": __version__}
+    with Signals() as signals:
+
+        def opened() -> AbstractContextManager[Line]:
+            return _opened(args, wanted, limits, signals, client)
+
+        try:
+            with conversing(opened, _ignore, limits, args.timeout, client=client, heard=found.add) as (asking, opening):
+                report = _Report(args, wanted, asking, opening, found)
+                report.list_tools()
+                return report.tools() if wanted.tool is None else report.call(wanted.tool)
+        finally:
+            found.show()
+
+
+def _ignore(_: str) -> None:
+    """Everything worth a line comes as a verdict."""
+
+
+def _opened(
+    args: argparse.Namespace, wanted: _Wanted, limits: Limits, signals: Signals, client: dict[str, str]
+) -> AbstractContextManager[Line]:
+    from assay.edges.inquiry.inquiry import InquiryError
+    from assay.edges.inquiry.lines import ChildLine
+    from assay.guard.given import HeaderError, given_headers
+
+    if wanted.command:
+        if args.header:
+            raise UsageError("--header is for a server at a URL")
+        return ChildLine(wanted.command, signals, limits.frame_bytes)
+    try:
+        from assay.edges.inquiry.http_line import HttpLine
+
+        return HttpLine(wanted.url, limits.frame_bytes, client, given_headers(args.header, os.environ))
+    except ImportError as error:
+        from assay.extras import missing
+
+        raise InquiryError(f"a server at a URL needs {missing(error, 'http')}") from None
+    except HeaderError as error:
+        raise UsageError(str(error)) from None
+
+
+class _Findings:
+    """The findings of a conversation, to be shown after its result."""
+
+    def __init__(self, tool: str | None, *, quiet: bool) -> None:
+        """*tool* is the one that is called: findings about other tools are only counted then."""
+        self.verdicts: list[Verdict] = []
+        self.others = 0
+        """Findings about tools that are not called."""
+        self.progress = _Progress(wanted=not quiet and sys.stderr.isatty())
+        self._tool = tool
+        self._quiet = quiet
+
+    def add(self, verdict: Verdict) -> None:
+        """Take the verdict on one message."""
+        if verdict.method == "notifications/progress":
+            self.progress.show(verdict.value)
+        if not verdict.violations or verdict.method == "server/discover":
+            return
+        self.verdicts.append(verdict)
+        self.others += len(verdict.violations) if self._is_about_others(verdict) else 0
+
+    def show(self) -> None:
+        """Print them on stderr, unless they are not wanted there."""
+        from assay.console.style import Style
+        from assay.console.verdicts import message_lines
+
+        sys.stdout.flush()
+        style = Style(sys.stderr)
+        for verdict in () if self._quiet else self.verdicts:
+            if not self._is_about_others(verdict):
+                print("\n".join(message_lines(verdict, style)), file=sys.stderr)
+
+    def _is_about_others(self, verdict: Verdict) -> bool:
+        """Whether all that is wrong with a message is about tools that are not called."""
+        wanted = (None, ("tool", self._tool))
+        return self._tool is not None and all(each.entry not in wanted for each in verdict.violations)
+
+
+class _Progress:
+    """One line on a terminal that says how far a call is."""
+
+    def __init__(self, *, wanted: bool) -> None:
+        self.wanted = wanted
+
+    def show(self, notification: Any) -> None:
+        """Replace the line by what a notification says."""
+        params = notification.get("params") if isinstance(notification, dict) else None
+        if not self.wanted or not isinstance(params, dict):
+            return
+        total = f"/{params['total']}" if "total" in params else ""
+        message = f"  {params['message']}" if isinstance(params.get("message"), str) else ""
+        line = _plain(f"{params.get('progress')}{total}{message}")[:78]
+        print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        """Remove the line."""
+        if self.wanted:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+class _Report:
+    """What is asked of one server, and what is shown of it."""
+
+    def __init__(
+        self, args: argparse.Namespace, wanted: _Wanted, inquiry: Inquiry, opening: dict[str, Any], found: _Findings
+    ) -> None:
+        self._json = args.format == "json"
+        self._wanted = wanted
+        self._inquiry = inquiry
+        self._opening = opening
+        self._found = found
+        self._tools: list[dict[str, Any]] = []
+        self._quarantined: list[str] = []
+        self._failed = ""
+
+    def list_tools(self) -> None:
+        """Ask for the tools, which the judge needs for a call as well."""
+        for page in self._pages():
+            self._tools += [tool for tool in page if isinstance(tool, dict)]
+
+    def _pages(self) -> Iterator[list[Any]]:
+        from assay.edges.inquiry.inquiry import MOST_PAGES
+
+        params: dict[str, Any] = {}
+        for _ in range(MOST_PAGES):
+            result = self._result(self._inquiry.ask("tools/list", params))
+            listed = result.get("tools")
+            if not isinstance(listed, list):
+                return
+            yield listed
+            cursor = result.get("nextCursor")
+            if not isinstance(cursor, str):
+                return
+            params = {"cursor": cursor}
+
+    def _result(self, verdict: Verdict) -> dict[str, Any]:
+        """Return the result of tools/list as far as a client can use it."""
+        value = verdict.value if isinstance(verdict.value, dict) else {}
+        result = value.get("result")
+        if not isinstance(result, dict) or not verdict.accepted:
+            self._failed = "no client can use the list" if isinstance(result, dict) else _error_text(value)
+            return {}
+        return {**result, "tools": list(self._usable(result.get("tools"), verdict))}
+
+    def _usable(self, listed: Any, verdict: Verdict) -> Iterator[Any]:
+        """Leave out the entries that the guard would quarantine."""
+        useless = {each.at.split("/")[3] for each in verdict.violations if each.action == "quarantine"}
+        for number, tool in enumerate(listed if isinstance(listed, list) else ()):
+            if str(number) not in useless:
+                yield tool
+        self._quarantined += [each.name for each in verdict.quarantined]
+
+    # ── the list ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def tools(self) -> int:
+        """Show the tools; the exit status."""
+        if self._json:
+            self._print_json({"tools": self._tools})
+        else:
+            self._show_tools()
+        return int(bool(self._failed or self._quarantined))
+
+    def _show_tools(self) -> None:
+        from assay.console.names import counted
+        from assay.console.results import example, tool_lines
+        from assay.console.style import Style
+
+        style = Style(sys.stdout)
+        print(f"{self._server_text()}, MCP {self._inquiry.revision}, {counted(len(self._tools), 'tool')}")
+        for tool in self._tools:
+            print()
+            print("\n".join(tool_lines(tool, style)))
+        if self._tools:
+            from json import dumps
+
+            arguments = dumps(example(self._tools[0]), ensure_ascii=False)
+            again = self._wanted.again(str(self._tools[0].get("name")), arguments)
+            print(f"\n{style.paint('Call one:', 'dim')} {_plain(again)}")
+        if self._quarantined:
+            from assay.console.names import listed
+
+            _say(f"no client can use {listed(self._quarantined)}; the guard would quarantine it")
+        if self._failed:
+            _say(f"tools/list failed: {self._failed}")
+
+    def _server_text(self) -> str:
+        server = self._server()
+        return _plain(" ".join(filter(None, (server.get("name"), server.get("version")))) or self._wanted.server)
+
+    def _server(self) -> dict[str, str]:
+        from assay.edges.inquiry.inquiry import server_of
+
+        return server_of(self._opening)
+
+    # ── the call ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def call(self, name: str) -> int:
+        """Call a tool and show what comes back; the exit status."""
+        from assay.console.names import counted
+
+        self._doubt(name)
+        params: dict[str, Any] = {"name": name, "arguments": self._wanted.arguments}
+        if self._found.progress.wanted:
+            params["_meta"] = {"progressToken": "call"}
+        verdict = self._inquiry.ask("tools/call", params)
+        self._found.progress.clear()
+        value = verdict.value if isinstance(verdict.value, dict) else {}
+        result, error = value.get("result"), value.get("error")
+        if self._json:
+            self._print_json({"tool": name, **({"error": error} if error is not None else {"result": result})})
+        elif isinstance(result, dict):
+            self._show_result(result)
+        else:
+            _say(f"{name}: {_error_text(value)}")
+        if self._found.others and not self._json:
+            _say(f"{counted(self._found.others, 'finding')} about other tools: {self._wanted.again()}")
+        failed = not isinstance(result, dict) or result.get("isError") is True
+        return int(failed or not verdict.accepted)
+
+    def _doubt(self, name: str) -> None:
+        """Mention that the list has no such tool; the call is made all the same."""
+        names = [str(tool.get("name")) for tool in self._tools]
+        if name in names or self._json:
+            return
+        from assay.spec.schema import suggestion
+
+        _say(f"the server lists no tool {name}{suggestion(name, names)}")
+
+    def _show_result(self, result: dict[str, Any]) -> None:
+        from assay.console.results import result_lines
+
+        for line in result_lines(result, safely=sys.stdout.isatty()):
+            print(line)
+        if result.get("isError") is True:
+            sys.stdout.flush()
+            _say(f"{self._wanted.tool}: the tool reports a failure")
+
+    def _print_json(self, found: dict[str, Any]) -> None:
+        from json import dumps
+
+        from assay.console.streams import write_utf8
+        from assay.console.verdicts import title
+        from assay.render import as_json
+
+        findings = [
+            {"party": verdict.party, "message": title(verdict), **as_json(each)}
+            for verdict in self._found.verdicts
+            for each in verdict.violations
+        ]
+        told = {"server": self._server(), "revision": self._inquiry.revision, **found, "findings": findings}
+        write_utf8(dumps(told, indent=2, ensure_ascii=False) + "\n")
+
+
+def _error_text(value: Any) -> str:
+    """Return the error of an answer as one line: its number and its message."""
+    error = value.get("error") if isinstance(value, dict) else None
+    if not isinstance(error, dict):
+        return "the server gave no answer that can be used"
+    return f"error {error.get('code')}: {error.get('message')}"
+
+
+def _plain(text: str) -> str:
+    from assay.console.plain import plain
+
+    return plain(text)
+
+
+def _say(line: str) -> None:
+    print(_plain(f"assay call: {line}"), file=sys.stderr)
