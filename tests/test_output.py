@@ -184,6 +184,13 @@ def test_names_that_an_encoding_lacks_are_escaped(place: Path) -> None:
     assert "werkzeuge/größe->\\u5de5\\u5177 #1" in done.stdout.decode("latin-1")
 
 
+def test_the_log_of_a_guard_is_in_the_encoding_of_stderr(place: Path) -> None:
+    """It is written by its descriptor, so that it never waits for its reader."""
+    done = run(place, f"guard -- {SERVER}", PYTHONIOENCODING="ascii")
+    assert "1 x syntax/json" in done.stderr.decode("ascii")
+    assert "1 × syntax/json" in run(place, f"guard -- {SERVER}", PYTHONIOENCODING="utf-8").stderr.decode()
+
+
 def test_json_is_utf8_in_every_encoding(place: Path) -> None:
     said = {"jsonrpc": "2.0", "id": 1, "method": "größe→工具"}
     (place / "names.jsonl").write_text(json.dumps({"dir": "c2s", "msg": said}), encoding="utf-8")
