@@ -108,7 +108,8 @@ READING = [
     (("validate", "--schemas", str(CATALOGUE / "jsonschema"), str(CATALOGUE / "examples")), 0, '"ok":true'),
     (("validate", "--schemas", str(CATALOGUE / "jsonschema"), str(CONVERSATION)), 2, "expected one JSON value"),
     (("trust", "--list"), 0, ""),
-    (("journal", "show", "."), 2, "No such file"),
+    (("journal", "show", "."), 2, "no journals yet"),
+    (("journal", "list", "."), 0, "no journals yet"),
 ]
 
 
