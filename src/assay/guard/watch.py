@@ -201,8 +201,8 @@ class Watch:
     @property
     def messages(self) -> int:
         """How many messages were judged; what is no message counts if something was found in it."""
-        own = self._tally.client + self._tally.server or self._tally.rules.total()
-        return own + sum(each.messages for each in self._servers)
+        heard = self._tally.client + self._tally.server + sum(each.messages for each in self._servers)
+        return heard or self.findings
 
     def count(self, level: str) -> int:
         """Return how many findings there were, or for the *level* refuse how many messages are refused or cut."""
