@@ -71,7 +71,7 @@ def test_all_finds_every_file_and_unwrap_undoes_it(home: Path, capsys: pytest.Ca
     assert shown.out.count("\n+++ ") == len(KNOWN) + 1
     assert "s3cr3t" not in shown.out + shown.err
     assert "assay wrap: .mcp.json: 1 server changed; restart the client to use it\n" in shown.err
-    assert f"assay wrap: {home / '.codex/config.toml'}: 5 servers changed" in shown.err
+    assert f"assay wrap: {home / '.codex/config.toml'}: 6 servers changed" in shown.err
     assert main(["unwrap", "--all"]) == 0
     assert contents(home) == before
     assert mine.read_text() == '{"mcpServers": {"mine": {"command": "a"}}}'
@@ -120,9 +120,24 @@ def test_servers_below_projects_are_named_with_their_project(home: Path, capsys:
     text = json.dumps({"projects": {"/shop": {"mcpServers": {"old": {"type": "sse", "url": "http://a"}}}}})
     put(home / ".claude.json", text)
     assert main(["wrap", "--client", "claude-code", "--yes", *FIXED]) == 0
-    assert "assay wrap: old (projects/shop): left alone: it has the HTTP+SSE" in capsys.readouterr().err.replace(
-        "//", "/"
-    )
+    assert "assay wrap: old (project /shop): left alone: it has the HTTP+SSE" in capsys.readouterr().err
+
+
+def test_a_token_from_the_environment_comes_back_without_a_backup() -> None:
+    """Codex passes the variable on to the guard, which puts it into the header."""
+    text = '[mcp_servers.x]\nurl = "https://a/mcp"\nbearer_token_env_var = "TOKEN"\nhttp_headers = { K = "v" }\n'
+    wrapped = behind(text, dialect=TOML).after
+    entry = tomllib.loads(wrapped)["mcp_servers"]["x"]
+    assert entry["env_vars"] == ["TOKEN"]
+    assert entry["args"][-4:] == ["--header", "K: v", "--header", "Authorization: Bearer env:TOKEN"]
+    assert tomllib.loads(unwrap(wrapped, None, dialect=TOML).after) == tomllib.loads(text)
+
+
+def test_a_second_file_of_the_client_is_named(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    put(Path(".mcp.json"), '{"mcpServers": {"mine": {"command": "a"}}}')
+    assert main(["wrap", "--client", "claude-code", "--yes", *FIXED]) == 0
+    told = f"assay wrap: {home}/.claude.json: not looked at, since .mcp.json is there; give it as FILE, or use --all\n"
+    assert told in capsys.readouterr().err
 
 
 # ── what is written ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -232,7 +247,12 @@ def test_a_path_that_lasts_is_written(home: Path, monkeypatch: pytest.MonkeyPatc
             '[mcp_servers.x.http_headers]\nA = "b"\n[mcp_servers.x]\nurl = "http://a/mcp"\n',
             "http_headers are written in a way",
         ),
-        ('[mcp_servers.x]\nurl = "http://a/mcp"\nbearer_token_env_var = "T"\n', "signs in"),
+        ('[mcp_servers.x]\nurl = "http://a/mcp"\nbearer_token_env_var = "-"\n', "signs in"),
+        ('[mcp_servers.x]\nurl = "http://a/mcp"\nbearer_token = "T"\n', "signs in"),
+        (
+            '[mcp_servers.x]\nurl = "http://a/"\nbearer_token_env_var = "T"\nhttp_headers = { authorization = "b" }\n',
+            "signs in",
+        ),
         ('[mcp_servers.x]\nurl = "http://a/mcp"\nenv_http_headers = { A = "T" }\n', "signs in"),
         ('[mcp_servers.x]\ncommand = "b"\nargs = "c"\n', "its args"),
         ("[mcp_servers.x.env]\n", "neither a command nor a url"),

@@ -188,7 +188,7 @@ class _Task:
 
     def _files(self) -> list[str]:
         from assay.clients.files import FileError
-        from assay.clients.places import all_places, place, places
+        from assay.clients.places import all_places, existing, places
 
         given, client = self.args.file, self.args.client
         if [given is not None, client is not None, self.args.all].count(True) != 1:
@@ -200,10 +200,12 @@ class _Task:
             if not found:
                 raise FileError(f"no configuration of {', '.join(_CLIENTS[:-1])} or {_CLIENTS[-1]} was found")
             return found
-        name = place(client)
-        if name is None:
+        there = existing(places(client))
+        if not there:
             raise FileError(f"no configuration of {client} at {' or '.join(places(client))}")
-        return [name]
+        for other in there[1:]:
+            self.say(f"{other}: not looked at, since {there[0]} is there; give it as FILE, or use --all")
+        return there[:1]
 
     def _tell_left(self, plan: Plan) -> None:
         """Report which servers stay as they are, but for those that `unwrap` has nothing to do with."""
