@@ -26,8 +26,9 @@ PACKAGES := $(if $(NPM),$(NODE_MODULES:=/.done))
 TIME ?= 180
 FRAMES ?= 1000000
 FUZZ := .venvs/fuzz
+DIST := .venvs/dist
 
-.PHONY: run test conformance set-up installed bench fuzz soak docs clean
+.PHONY: run test conformance set-up installed bench fuzz soak docs dist clean
 .DEFAULT_GOAL := run
 
 $(BIN)/python:
@@ -83,8 +84,8 @@ $(PACKAGES): %/node_modules/.done: %/package.json
 	npm --prefix $* install --no-package-lock --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
-run: $(VENV)/.run  ## the guard over HTTP in front of the bundled asset server, and what to try on it
-	@$(BIN)/python examples/tour.py $(ADDRESS)
+run: $(VENV)/.run  ## a broken server without and with the guard, then the guard over HTTP, to be tried
+	@$(BIN)/assay demo $(ADDRESS)
 
 # Side by side: one waits for the network while another unpacks.
 set-up:
@@ -128,6 +129,18 @@ soak: $(VENV)/.test  ## FRAMES changed messages against the asset server and eve
 
 docs: $(VENV)/.run  ## regenerate the generated pages
 	$(BIN)/python -m assay.cli.pages docs
+
+$(DIST)/.done: pyproject.toml | $(BIN)/python
+	$(PYTHON) -m venv --without-pip $(DIST)
+	$(PIP) --python $(DIST)/bin/python install build 'hatchling>=1.25' twine
+	@touch $@
+
+# The wheel is built from the sdist, so that both are whole or neither is made.
+dist: $(DIST)/.done  ## wheel and sdist in dist/, installed and tried in new environments
+	rm -rf dist
+	$(DIST)/bin/python -m build --no-isolation .
+	$(DIST)/bin/python -m twine check --strict dist/*
+	$(BIN)/python tests/platforms/try_wheel.py dist/*.whl
 
 clean:
 	rm -rf $(VENV) .venvs .cache $(NODE_MODULES) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

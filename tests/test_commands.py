@@ -77,8 +77,8 @@ def test_what_was_never_answered_is_told_at_the_end() -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"hello\n", b"line 1: one JSON value expected"),
-        (b'{"dir":"c2s","dir":"s2c","msg":"x"}\n', b"line 1: every key once expected"),
+        (b"hello\n", b"line 1: expected one JSON value"),
+        (b'{"dir":"c2s","dir":"s2c","msg":"x"}\n', b"line 1: expected every key once"),
         (b'{"dir":"c2s","base64":"?"}\n', b"line 1: expected base64"),
         (b"[]\n", b"line 1: expected an object"),
         (b'\n{"msg":"x"}\n', b'line 2: expected "dir"'),
@@ -189,10 +189,15 @@ def test_a_reader_that_has_had_enough_is_no_error() -> None:
         assert process.wait(timeout=60) == 0
 
 
+def test_the_help_fits_a_terminal_of_80_columns() -> None:
+    assert max(map(len, assay("--help", COLUMNS="80").stdout.decode().splitlines())) <= 80
+
+
 def test_no_command_shows_the_help_by_what_people_want() -> None:
     assert assay().returncode == 2
     shown = assay("--help").stdout
     assert b"what do you want to do?" in shown
+    assert shown.index(b"assay guard") < shown.index(b"assay serve")
     assert assay("--version").stdout.startswith(b"assay 0.")
 
 
@@ -218,13 +223,6 @@ def test_a_slip_on_the_command_line_is_told_with_what_was_likely_meant(given: li
     done = assay(*given)
     assert (done.returncode, done.stdout) == (2, b"")
     assert remedy in done.stderr
-
-
-def test_a_journal_is_no_recording_and_the_way_to_read_it_is_told(tmp_path: Path) -> None:
-    (tmp_path / "run.jsonl").write_bytes(b'{"ts":"2026-11-15T22:39:04Z","traceId":"0","metadata":{"party":"client"}}\n')
-    done = assay("check", str(tmp_path / "run.jsonl"))
-    assert done.returncode == 2
-    assert b"this is a journal, which is for assay replay or assay journal show" in done.stderr
 
 
 def test_a_frame_that_is_no_utf8_can_be_recorded() -> None:

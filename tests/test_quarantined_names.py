@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from assay.console.journal import first_wrong
 from assay.contracts.tools import MOST_ASIDE
 from assay.guard.watch import Watch
 from assay.journal.writer import Journal
@@ -104,8 +105,9 @@ def watched(verdict: Verdict, *, enforcing: bool = True) -> list[str]:
 
 def test_stderr_names_every_quarantined_entry_and_says_why() -> None:
     log = watched(listed("tools/list", [tool("bad"), tool("good", {"type": "object"}), {"name": "bare"}]))
-    assert log[0].startswith("assay: passed, quarantined 2 tools (bare, bad): server result of tools/list #1: /result/")
-    assert log[1].startswith(
+    assert log[0] == "assay: quarantined 2 tools in tools/list #1: bare, bad"
+    assert log[1].startswith("assay:     /result/tools/2 (tool bare): expected ")
+    assert log[2].startswith(
         "assay:     /result/tools/0/inputSchema/properties/a/type (tool bad): expected one of array,"
     )
     assert "assay: quarantined: bare, bad (2 tools)" in log
@@ -114,13 +116,13 @@ def test_stderr_names_every_quarantined_entry_and_says_why() -> None:
 def test_stderr_says_which_further_tool_is_only_judged_in_part() -> None:
     dialect = tool("odd", {"$schema": "https://example.com/mine", "type": "object"})
     log = watched(listed("tools/list", [tool("bad"), dialect]))
-    assert "quarantined tool bad" in log[0]
-    assert log[1].startswith("assay:     /result/tools/1/inputSchema/$schema (tool odd): expected a known draft")
+    assert log[0] == "assay: quarantined 1 tool in tools/list #1: bad"
+    assert log[2].startswith("assay:     /result/tools/1/inputSchema/$schema (tool odd): expected a known draft")
 
 
-def test_one_entry_is_named_without_a_count() -> None:
+def test_one_entry_is_named_and_counted() -> None:
     log = watched(listed("prompts/list", [{"name": "weekly", "arguments": 5}]))
-    assert log[0].startswith("assay: passed, quarantined prompt weekly: server result of prompts/list #1: ")
+    assert log[0] == "assay: quarantined 1 prompt in prompts/list #1: weekly"
     assert "assay: quarantined: weekly (1 prompt)" in log
 
 
@@ -155,6 +157,15 @@ def test_the_journal_names_every_quarantined_entry(tmp_path: Path) -> None:
     journal.close()
     assert told["violations"][0]["entry"] == {"kind": "tool", "name": "t0"}
     assert told["quarantined"] == [{"kind": "tool", "name": f"t{number}"} for number in range(30)]
+
+
+def test_journal_show_names_every_quarantined_entry_before_the_place(tmp_path: Path) -> None:
+    journal = Journal.open(str(tmp_path), deterministic=True, payloads=False, log=sys.exit)
+    assert journal is not None
+    verdict = listed("tools/list", [tool("bad"), tool("worse")])
+    record = json.loads(journal.line(verdict, journal.moment("stdio", "stdio", verdict.method, verdict.frame), 0))
+    journal.close()
+    assert first_wrong(record).startswith("contract/schema (tools bad, worse) at /result/tools/0/inputSchema/")
 
 
 def test_check_names_every_quarantined_entry_in_text_and_json() -> None:

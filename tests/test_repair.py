@@ -168,6 +168,14 @@ def test_nothing_is_mended_under_audit() -> None:
     assert [each.action for each in verdict.violations] == ["refuse"]
 
 
+def test_progress_of_a_wrong_call_is_known_under_audit() -> None:
+    talk = talking(mode="audit")
+    params = {"name": "lend", "arguments": {"title": "M", "days": "five"}, "_meta": {"progressToken": "t"}}
+    assert not talk.client(request(1, "tools/call", params)).accepted
+    progress = {"progressToken": "t", "progress": 1}
+    good(talk.server({"jsonrpc": "2.0", "method": "notifications/progress", "params": progress}))
+
+
 def test_a_call_that_is_wrong_for_another_reason_is_not_mended() -> None:
     talk = talking()
     good(talk.client(call(1, "lend", {"title": "M"})))

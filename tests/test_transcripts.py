@@ -56,7 +56,7 @@ def test_exactly_the_known_violations_of_servers_are_found(replayed: dict[str, l
     for name, judged in replayed.items():
         rules = Counter(
             rule
-            for _, verdict in judged
+            for _, verdict, *_ in judged
             if verdict.party is Party.SERVER
             for rule in {each.rule for each in verdict.violations}
         )
@@ -68,7 +68,7 @@ def test_exactly_the_known_violations_of_servers_are_found(replayed: dict[str, l
 def test_clients_are_faulted_for_their_deliberately_wrong_calls_alone(replayed: dict[str, list[Judged]]) -> None:
     refused = 0
     for judged in replayed.values():
-        for _, verdict in judged:
+        for _, verdict, *_ in judged:
             if verdict.party is Party.CLIENT:
                 assert {each.rule for each in verdict.violations} <= BY_THE_CLIENT
                 refused += not verdict.accepted
@@ -85,12 +85,12 @@ def test_a_call_that_breaks_its_contract_was_refused_by_the_server_too(replayed:
     for judged in replayed.values():
         wrong = {
             verdict.exchange.id
-            for _, verdict in judged
+            for _, verdict, *_ in judged
             if verdict.exchange
             and verdict.kind == "request"
             and any(v.rule == "contract/input" for v in verdict.violations)
         }
-        for _, verdict in judged:
+        for _, verdict, *_ in judged:
             if verdict.kind == "result" and verdict.party is Party.SERVER and verdict.exchange:
                 lenient += verdict.exchange.id in wrong and not verdict.value["result"].get("isError")
     assert lenient == 13
@@ -102,7 +102,7 @@ def test_every_request_of_a_recording_was_answered(replayed: dict[str, list[Judg
 
 def test_under_audit_nothing_is_changed(replayed: dict[str, list[Judged]]) -> None:
     for judged in replayed.values():
-        for _, verdict in judged:
+        for _, verdict, *_ in judged:
             assert verdict.onward is verdict.frame
             assert verdict.back is None
 
@@ -113,7 +113,7 @@ def test_the_errata_are_what_lets_good_elicitation_pass(shared: Path, errata: bo
     refused = 0
     for path in sorted((shared / "transcripts").glob("*everything*.jsonl")):
         with path.open("rb") as file:
-            for _, verdict in judge(file, Conversation(mode="audit", errata=errata)):
+            for _, verdict, *_ in judge(file, Conversation(mode="audit", errata=errata)):
                 refused += any(each.rule == "protocol/result" for each in verdict.violations) and (
                     verdict.party is Party.CLIENT
                 )

@@ -261,7 +261,8 @@ def test_what_is_cancelled_or_told_of_in_vain_is_shown() -> None:
         (request(1, "tools/call", [5]), "tools/call #1"),
         (request(1, 5), "request #1"),  # type: ignore[arg-type]  # what a client may send
         (result(9, {}), "result #9"),
-        (error(None, -32600), "error #null"),
+        (error(None, -32600), "error without an id"),
+        ({"jsonrpc": "2.0", "error": {"code": -32600, "message": "No"}}, "error without an id"),
     ],
 )
 def test_a_refused_message_is_called_by_what_it_asks_for(message: dict[str, Any], text: str) -> None:

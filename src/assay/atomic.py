@@ -53,7 +53,8 @@ def replace_file(
 
 def _admit(descriptor: int, like: os.stat_result | None, rights: int | None) -> None:
     """Those who may read *like*, or any new file, as far as this platform and our own rights go."""
-    if os.name != "posix":
+    if not (hasattr(os, "fchmod") and hasattr(os, "fchown")):
+        # Windows: a new file has the access list of its directory.
         return
     if like is None:
         os.fchmod(descriptor, 0o666 & ~_mask() if rights is None else rights)

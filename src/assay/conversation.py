@@ -9,7 +9,7 @@ import gc
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
-from assay import objections, quarantine, render, repair
+from assay import no_answer, objections, quarantine, render, repair
 from assay.collector import paused
 from assay.contracts.headers import ParamHeaders
 from assay.contracts.tools import Contract, Tools
@@ -158,8 +158,13 @@ class Conversation:
         if type(value) is dict and (facts.headers is None or self._keeps_headers(value, facts.headers)):
             # What a large message may cost is looked at before it is judged.
             if len(frame) <= LARGE:
-                quick = self._quick_call if party is _CLIENT else self._quick_result
-                accepted = quick(frame, value)
+                if party is _CLIENT:
+                    accepted = self._quick_call(frame, value)
+                elif party is _SERVER:
+                    accepted = self._quick_result(frame, value)
+                else:
+                    # "client" is equal to Party.CLIENT and not the same object; any other text raises ValueError.
+                    return self.hear(Party(party), frame, facts)  # type: ignore[unreachable]  # for untyped callers
                 if accepted is not None:
                     return accepted
         elif type(value) is Violation:
@@ -462,7 +467,8 @@ class Conversation:
         if useless is not None:
             found = quarantine.about(useless.name, found)
         side.garbage = 0
-        if mending and self._policy is not None and method == "tools/call" and _refused(found):
+        # Under audit nothing is mended: the call goes on as it came, and its progress is still to be known.
+        if mending and self._enforcing and self._policy is not None and method == "tools/call" and _refused(found):
             side.forget_token(exchange)
 
             def again(spelt: bytes, value: dict[str, Any]) -> Verdict:
@@ -737,7 +743,8 @@ class Conversation:
             told = why.removeprefix(objections.UNSTARTED)
             data = {"detail": f"the server could not be started: {told}", **(data or {})}
         ident = exchange.spelling or syntax.write(exchange.id)
-        onward = render.failure(ident, code, (wrong,), 0, exchange.revision, data)
+        error = no_answer.error(code, why, (data or {}).get("stderr", ()), asker.party.other)
+        onward = render.failure(ident, error, (wrong,), 0, exchange.revision, data)
         findings = Findings((wrong,), 0, onward)
         return verdict(asker.party.other, b"", "missing", None, exchange, exchange.revision, findings)
 

@@ -12,6 +12,7 @@ from assay.engine.pointers import escaped
 from assay.ladder.envelope import Profile
 from assay.ladder.protocol import Judge
 from assay.limits import Limits
+from assay.no_answer import WITHIN
 from assay.render import shown_id
 from assay.rules import violation
 from assay.side import Id, Side, missing_capability
@@ -40,6 +41,7 @@ def no_such_method(judge: Judge, party: Party, kind: Kind, message: dict[str, An
         expected="a method of the specification",
         found=wrong.found,
         revision=judge.revision,
+        hint=None if revisions_of(message["method"]) else judge.hint_on(message["method"]),
     )
 
 
@@ -273,12 +275,16 @@ UNSTARTED: Final = "cannot start "
 _STARTING: Final = "See that the server's command can be run where the guard runs: its name, its path, its permissions."
 
 
+def _none(why: str) -> str:
+    return f"none {why}" if why.startswith(WITHIN) else f"none: {why}" if why else "none"
+
+
 def unanswered(exchange: Exchange, why: str = "") -> Violation:
     """A request that never got its answer."""
     return violation(
         "protocol/unanswered",
         expected=f"an answer to {exchange.method}",
-        found=f"none: {why}" if why else "none",
+        found=_none(why),
         revision=exchange.revision,
         # Who was never there cannot answer anything.
         hint=_STARTING if why.startswith(UNSTARTED) else None,

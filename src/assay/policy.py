@@ -126,6 +126,11 @@ class Policy:
         self.repairs = frozenset(rule for pattern in repairs for rule in meant(pattern) if rule in REPAIRED)
         """The rules whose slips are mended where that is safe."""
 
+    @property
+    def decides(self) -> bool:
+        """Whether something else is done about a rule than the table of rules says; repairs are not counted."""
+        return bool(self._actions or self._exceptions)
+
     def decided(self, found: Iterable[Violation], tool: str | None = None) -> list[Violation]:
         """*found*, each with what is done about it; *tool* is the one that it is about."""
         return [self.decide(each, tool) for each in found]

@@ -118,14 +118,18 @@ def refusal(
 
 def failure(
     ident: bytes | None,
-    code: str,
+    failed: str | dict[str, Any],
     violations: Sequence[Violation],
     more: int,
     revision: str | None,
     beside: Mapping[str, Any] | None = None,
 ) -> bytes:
-    """The error that whoever asked gets in place of an answer that was broken, late or never came."""
-    error = CanonicalError.to_jsonrpc_error(code)
+    """
+    Return the error frame that replaces an answer that was broken, late or never came.
+
+    *failed* is the canonical code, or the error itself where its message says more.
+    """
+    error = CanonicalError.to_jsonrpc_error(failed) if isinstance(failed, str) else failed
     data: dict[str, Any] = {"violations": [as_json(each) for each in violations], **(beside or {})}
     return error_frame(ident, error, _counted(data, more), revision)
 

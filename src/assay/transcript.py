@@ -5,7 +5,7 @@ Recorded conversations: one JSON object a line, who spoke and the raw frame. Rea
 
 `dir` is c2s or s2c (or `party`: client or server). `msg` is the line as it was seen, without its newline: not
 necessarily JSON. An object instead of a string stands for its compact spelling. Bytes that are no UTF-8 are recorded as
-`base64` in place of `msg`.
+`base64` in place of `msg`. A recording of `assay guard` has more, see `assay.recording.rows`.
 """
 
 from base64 import b64decode
@@ -16,7 +16,7 @@ from assay.conversation import Conversation
 from assay.ladder import syntax
 from assay.verdict import Party, Verdict, Violation
 
-_PARTIES = {"c2s": Party.CLIENT, "s2c": Party.SERVER, "client": Party.CLIENT, "server": Party.SERVER}
+PARTIES = {"c2s": Party.CLIENT, "s2c": Party.SERVER, "client": Party.CLIENT, "server": Party.SERVER}
 
 # A row holds a message one level down; what the message itself may have is for its verdict to say.
 _ROW_DEPTH = 200
@@ -26,58 +26,71 @@ class TranscriptError(ValueError):
     """A file is no recorded conversation."""
 
 
-class Spoken(NamedTuple):
-    """One frame of a recording."""
+class Row(NamedTuple):
+    """One line of a recording."""
 
     line: int
-    party: Party
-    frame: bytes
+    members: dict[str, Any]
+    """None of them is checked yet. Empty for the last line of a file if that was cut off while it was written."""
 
 
 class Judged(NamedTuple):
-    """A verdict, and the line of the recording that it is about; 0 for what was still open at the end."""
+    """A verdict, and what it is about."""
 
     line: int
+    """The line of the recording; 0 for a request that was still open at the end."""
     verdict: Verdict
+    conversation: int = 0
+    """The number of the conversation, where a recording tells several apart; else 0."""
+    server: str = ""
+    """The name of the guarded server, where the recording has it."""
 
 
-def read(lines: Iterable[bytes]) -> Iterator[Spoken]:
-    """The frames of a recording, in order; raises `TranscriptError` for a line that is none."""
+def read(lines: Iterable[bytes]) -> Iterator[Row]:
+    """Return the rows of a recording, in order; raises `TranscriptError` for a line that is no JSON object."""
     for number, line in enumerate(lines, 1):
         if line.strip():
-            yield Spoken(number, *_spoken(number, line))
+            yield Row(number, _members(number, line))
 
 
 def judge(lines: Iterable[bytes], conversation: Conversation) -> Iterator[Judged]:
-    """A verdict on each frame of a recording, then on each request that was never answered."""
-    for spoken in read(lines):
-        yield Judged(spoken.line, conversation.hear(spoken.party, spoken.frame))
-    for party in (Party.SERVER, Party.CLIENT):
-        for left in conversation.end(party):
-            yield Judged(0, left)
+    """A verdict on each frame of a recording of one conversation, then on each request that was never answered."""
+    from assay.recording.judging import Judging  # noqa: PLC0415 - it needs this module
+
+    return Judging(lambda _: conversation).judge(lines)
 
 
-def _spoken(number: int, line: bytes) -> tuple[Party, bytes]:
+def _members(number: int, line: bytes) -> dict[str, Any]:
     # As strictly as a message: a repeated key would be lost without a word, and with it what was to be judged.
     row = syntax.read(line, _ROW_DEPTH)
+    if isinstance(row, dict):
+        return row
+    if number > 1 and not line.endswith(b"\n"):
+        # Whoever wrote it was killed. The first line of a file must be whole, or anything would be a recording.
+        return {}
     if isinstance(row, Violation):
-        raise TranscriptError(f"line {number}: {row.expected} expected, {row.found} found [{row.rule}]")
-    if not isinstance(row, dict):
-        raise TranscriptError(f"line {number}: expected an object with dir and msg")
-    party = _PARTIES.get(str(row.get("dir", row.get("party"))))
+        raise TranscriptError(f"line {number}: expected {row.expected}, found {row.found} [{row.rule}]")
+    raise TranscriptError(f"line {number}: expected an object with dir and msg")
+
+
+def party_of(row: Row) -> Party:
+    """Return who spoke; raises `TranscriptError`."""
+    members = row.members
+    party = PARTIES.get(str(members.get("dir", members.get("party"))))
     if party is None:
-        journal = "; this is a journal, which is for assay replay or assay journal show" if "traceId" in row else ""
-        raise TranscriptError(f'line {number}: expected "dir": "c2s" or "s2c"{journal}')
-    return party, _frame(number, row)
+        raise TranscriptError(f'line {row.line}: expected "dir": "c2s" or "s2c"')
+    return party
 
 
-def _frame(number: int, row: dict[str, Any]) -> bytes:
-    if "base64" in row:
+def frame_of(row: Row) -> bytes:
+    """Return what was said; raises `TranscriptError`."""
+    members = row.members
+    if "base64" in members:
         try:
-            return b64decode(row["base64"], validate=True)
+            return b64decode(members["base64"], validate=True)
         except (TypeError, ValueError):
-            raise TranscriptError(f"line {number}: expected base64 of the frame") from None
-    if "msg" not in row:
-        raise TranscriptError(f'line {number}: expected "msg", the frame')
-    message = row["msg"]
+            raise TranscriptError(f"line {row.line}: expected base64 of the frame") from None
+    if "msg" not in members:
+        raise TranscriptError(f'line {row.line}: expected "msg", the frame')
+    message = members["msg"]
     return message.encode() if isinstance(message, str) else syntax.write(message)

@@ -86,6 +86,10 @@ Kind = Literal["request", "notification", "result", "error", "batch", "blank", "
 """What a frame holds; ``missing`` stands for an answer that never came."""
 
 
+UNNAMED = "?"
+"""The method of a request whose `method` is no text, for the answer to it."""
+
+
 class Findings(NamedTuple):
     """What is wrong with a message, and what becomes of it for that."""
 

@@ -13,6 +13,7 @@ from issuers import AUDIENCE, ISSUER, SECONDS, Setup, bearer, jwt_section, setup
 
 from assay.auth import Denied, Gate, Principal, gate, refusals
 from assay.auth.keys import PREFIX, new_key, written_hash
+from assay.extras import how_to_install
 from assay.settings import ApiKey, Auth, SettingsError, load
 
 KEY = "assay_mfrggzdfmztwq2lknnwg23tpobyxe43u"
@@ -250,7 +251,7 @@ def test_what_is_not_installed_is_named_with_its_remedy(missing: str) -> None:
         "    print(slip)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=SECONDS)
-    assert done.stdout == f"[auth.jwt] needs {missing}, which is not installed: pip install 'mcp-assay[auth]'\n"
+    assert done.stdout == f"[auth.jwt] needs {missing}: {how_to_install('auth')}\n"
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,8 @@ def test_every_open_request_gets_one_error_when_the_server_ends(tmp_path: Path, 
         [violation] = each["error"]["data"]["violations"]
         assert violation["rule"] == "protocol/unanswered"
         assert violation["found"] == f"none: {reason}"
+        told = reason.replace("it ", "the server ", 1)
+        assert each["error"]["message"] == f"No answer came: {told}: ValueError: no"
     assert f"assay: the server ended first: {reason}".encode() in log
 
 

@@ -334,6 +334,20 @@ def test_a_child_that_ends_fails_what_is_open_once_and_its_session_is_gone(
     assert "[python] oh no" in service.log.whole()
 
 
+@pytest.mark.parametrize(("action", "found"), [(["exit", 7], b"it exited with status 7"), (["die"], b"SIGKILL")])
+def test_the_end_of_a_child_is_noticed_where_processes_are_no_descriptors(
+    tmp_path: Path, action: list[Any], found: bytes
+) -> None:
+    """As on macOS. What the child started keeps its output open, so that only its own end shows that it is over."""
+    tools = [{"name": "end", "inputSchema": {"type": "object"}}]
+    on = {"tools/call:end": [["spawn"], action]}
+    with hosting(tmp_path, "--without-pidfd", received=str(tmp_path / "received"), on=on, tools=tools) as service:
+        headers = opened(service)
+        text = begun(service, call(1, "end", {}), headers).answer().body
+        assert found in text
+        assert service.post(request(2, "ping"), headers).status == 404
+
+
 def test_a_child_that_dies_before_it_is_opened_makes_the_next_wait(tmp_path: Path) -> None:
     with hosting(tmp_path, on={"initialize": [["log", "no key\n"], ["exit", 1]]}) as service:
         first = service.post(initialize(NEWEST))
@@ -342,14 +356,18 @@ def test_a_child_that_dies_before_it_is_opened_makes_the_next_wait(tmp_path: Pat
         again = service.post(initialize(NEWEST))
         assert again.error()["code"] == -32011
         assert again.error()["data"]["violations"][0]["found"] == "none: it exited with status 1"
+        assert again.error()["message"] == "No answer came: the server exited with status 1"
         assert b"no key" not in again.body
 
 
 def test_where_that_is_allowed_a_session_reads_the_stderr_of_its_own_child_without_secrets(tmp_path: Path) -> None:
     on = {"initialize": [["log", "no key\nAPI_KEY=s3cret\n"], ["exit", 1]]}
     with hosting(tmp_path, "--stderr-in-errors", on=on) as service:
-        first = service.post(initialize(NEWEST)).error()["data"]
+        error = service.post(initialize(NEWEST)).error()
+        first = error["data"]
         assert first["stderr"][0] == "no key"
+        assert error["message"].startswith("No answer came: the server exited with status 1: API_KEY=")
+        assert "s3cret" not in error["message"]
         assert "s3cret" not in str(first)
         assert "stderr" not in service.post(initialize(NEWEST)).error()["data"], "it is of another session"
 
@@ -369,6 +387,7 @@ def test_an_answer_that_never_comes_is_given_up(tmp_path: Path) -> None:
         headers = opened(service)
         answer = said(begun(service, call(5, "search", {"words": "sea"}), headers))
         assert [(each["id"], each["error"]["code"]) for each in answer] == [(5, -32012)]
+        assert answer[0]["error"]["message"] == "No answer came within 1 s"
         until(lambda: "notifications/cancelled" in received.read_text())
         assert service.post(request(6, "ping"), headers).status == 200
 

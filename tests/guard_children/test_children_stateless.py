@@ -177,6 +177,7 @@ def test_when_the_child_ends_everybody_is_told_and_another_one_starts(tmp_path: 
             answer = wire.answer()
             assert (answer.status, answer.json()["id"], answer.error()["code"]) == (502, 1, -32011)
             assert answer.error()["data"]["violations"][0]["found"] == f"none: {found}"
+            assert answer.error()["message"] == f"No answer came: the server {found.removeprefix('it ')}"
             assert "oh no" not in answer.body.decode(), "it may be about another client"
         good = call(1, "search", {"words": "sea"}, LATEST)
         until(lambda: asked(service, good).answer().status == 200)

@@ -239,7 +239,7 @@ def test_every_server_of_a_file_has_a_path_of_its_own(tmp_path: Path) -> None:
                 "down": "idle",
                 "old": "failed",
                 "unset": "failed",
-                "absent": "idle",
+                "absent": "failed",
             }
             names = [tool["name"] for tool in post(guard, "/my%20library/mcp", asking).json()["result"]["tools"]]
             assert "get_schema" in names
@@ -252,12 +252,12 @@ def test_every_server_of_a_file_has_a_path_of_its_own(tmp_path: Path) -> None:
             assert post(guard, "/mcp", asking).status == 404
             assert {row["name"]: row["state"] for row in states(guard)}["my library"] == "running"
             plain = guard.ask("GET", "/").body.decode()
-            assert "running  /my%20library/mcp\n" in plain
+            assert "running      /my%20library/mcp\n" in plain
             assert "s3" not in plain
             log = guard.log.so_far()
-    assert "assay: 'absent' of mcp.json does not work yet: cannot start ./nowhere: No such file or directory" in log
-    assert "assay: guarding 4 servers of mcp.json at http://127.0.0.1:" in log
-    assert "assay: 'old' of mcp.json is not served: it has the HTTP+SSE transport" in log
+    assert "assay: [absent] cannot start ./nowhere: No such file or directory" in log
+    assert "assay: guarding 4 servers of mcp.json (enforce), no journal, at http://127.0.0.1:" in log
+    assert "assay: [old] not served: it has the HTTP+SSE transport" in log
 
 
 def environment_of(guard: Service, received: Path, name: str) -> dict[str, str]:
@@ -326,8 +326,8 @@ def test_a_command_is_looked_for_where_its_entry_says(tmp_path: Path) -> None:
         asking = request(1, "tools/list", {}, LATEST)
         assert [post(guard, f"/{name}/mcp", asking).status for name in servers] == [200, 502]
         log = guard.log.so_far()
-    assert "'absent' of mcp.json does not work yet" in log
-    assert "'found'" not in log
+    assert "assay: [absent] cannot start " in log
+    assert "[found]" not in log
 
 
 @pytest.mark.parametrize("windows", [False, True])

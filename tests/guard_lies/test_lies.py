@@ -26,7 +26,7 @@ MEMORY = 120 << 20
 CPU_SECONDS = 5.0
 """And how much work it may do, in seconds of a processor. It does a third of one to begin with."""
 
-FATES = {"refuse": "stopped: ", "quarantine": "passed, quarantined ", "report": "passed: "}
+FATES = {"refuse": "stopped: ", "quarantine": "quarantined ", "report": "passed: "}
 """What is said of a message that breaks a rule, by what the rule does under enforce."""
 
 

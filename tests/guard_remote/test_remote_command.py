@@ -161,4 +161,13 @@ def test_an_interrupted_guard_tells_its_summary(tmp_path: Path) -> None:
         guarded.ask(modern(1, "tools/list"))
         guarded.process.terminate()
         assert guarded.ended() == 0
-        assert "assay: 1 message from the client, 1 from the server, 0 findings" in guarded.log
+        assert "] 1 message from the client, 1 from the server, 0 findings" in guarded.log
+
+
+def test_a_server_at_a_url_is_introduced_by_its_host(tmp_path: Path) -> None:
+    with elsewhere() as server, remotely(tmp_path, server.url + "?key=s3cret", "--journal", "off") as guard:
+        assert guard.rest() == []
+        assert guard.ended() == 0
+        log = guard.log
+    assert f"assay: guarding {server.url.split('/')[2]} (audit), no journal\n" in log
+    assert "s3cret" not in log

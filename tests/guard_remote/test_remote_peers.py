@@ -118,10 +118,10 @@ def test_a_server_that_was_down_is_found_again_with_a_new_session(tmp_path: Path
             guard = stack.enter_context(remotely(tmp_path, url, "--mode", "enforce"))
             guard.open()
             assert guard.ask(request(1, "tools/call", listing))["result"]["structuredContent"]["data"]["ok"]
+        address = url.removeprefix("http://").removesuffix("/mcp")
         down = guard.ask(request(2, "tools/call", listing))["error"]
         assert down["code"] == -32011
-        assert "no connection: connection refused" in down["data"]["violations"][0]["found"]
-        address = url.removeprefix("http://").removesuffix("/mcp")
+        assert down["message"] == f"No answer came: cannot connect to {address}: Connection refused"
         with serving(tmp_path, [each.replace("127.0.0.1:0", address) for each in ASSETS]):
             gone = guard.ask(request(3, "tools/call", listing))["error"]
             assert "its session is gone: it answered 404" in gone["data"]["detail"]

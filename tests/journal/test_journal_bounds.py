@@ -18,7 +18,7 @@ from assay.edges.recorder import Recorder, Records
 from assay.journal import Journal, files, repeats
 from assay.journal.pages import Pages
 from assay.journal.reading import entries
-from assay.journal.record import _payload
+from assay.journal.record import payload
 from assay.journal.redaction import Redactor
 from assay.limits import Limits
 from assay.verdict import Party, Verdict
@@ -445,5 +445,5 @@ def test_a_process_that_is_killed_loses_at_most_a_count(tmp_path: Path) -> None:
 def test_a_payload_that_would_take_long_to_look_through_is_left_out(frame: bytes, omitted: bool) -> None:
     """Every value is looked at for secrets: a million took a second, in which nobody was served."""
     verdict = Conversation(revision="2025-11-25", limits=Limits(frame_bytes=16 << 20)).hear(Party.CLIENT, frame)
-    written = _payload(verdict, Redactor())
+    written = payload(verdict, Redactor())
     assert ("omitted" in written, "frame" in written) == (omitted, not omitted)

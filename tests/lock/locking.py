@@ -4,7 +4,11 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 SERVER = Path(__file__).with_name("offering_server.py")
@@ -53,3 +57,33 @@ def assay(directory: Path, *arguments: str, said: bytes = b"", **environment: st
 def lock(directory: Path, *options: str, **what: Any) -> subprocess.CompletedProcess[str]:
     """`assay lock` with *options* on a server that offers *what*."""
     return assay(directory, "lock", *options, "--", *offer(directory, **what))
+
+
+class Strange(BaseHTTPRequestHandler):
+    """A server over HTTP whose answer to anything is that of its class."""
+
+    status, kind, body = 200, "text/html", b"hello"
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(self.status)
+        self.send_header("content-type", self.kind)
+        self.send_header("content-length", str(len(self.body)))
+        self.end_headers()
+        self.wfile.write(self.body)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing is logged."""
+
+
+@contextmanager
+def answering(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """The address of a server of that class."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/mcp"
+        finally:
+            server.shutdown()
+            thread.join(SECONDS)

@@ -12,6 +12,7 @@ A server that offers what a file says, each time it is asked.
     page                entries of one page
     record              a file for all that the server is told
     next                another such object, which holds from the second listing of tools on, after a list_changed
+    capable             another such object, whose members hold for a client that declares capabilities
     on                  what is done in place of an answer, by method: an array of texts, each written to stdout as a
                         line; or "exit", "silence", "forever", "spawn"
 """
@@ -39,6 +40,8 @@ class Server:
     def take(self, message: dict[str, Any]) -> None:
         """One message."""
         method = message.get("method")
+        if declares_capabilities(message.get("params") or {}):
+            self.offer = {**self.offer, **self.offer.get("capable", {})}
         if "id" not in message or method is None:
             return
         unusual = self.offer.get("on", {}).get(method)
@@ -112,6 +115,12 @@ class Server:
         if start + size < len(entries):
             result["nextCursor"] = str(start + size)
         return result | ({"resultType": "complete", "ttlMs": 0, "cacheScope": "public"} if stateless else {})
+
+
+def declares_capabilities(params: dict[str, Any]) -> bool:
+    """Whether a client says that it can do something, in a handshake or in `_meta`."""
+    meta = params.get("_meta", {}).get("io.modelcontextprotocol/clientCapabilities")
+    return bool(params.get("capabilities") or meta)
 
 
 def say(message: Any) -> None:

@@ -5,18 +5,17 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any, ClassVar
 
 import pytest
-from locking import ALL, FIND, LEND, SECONDS, assay, lock, offer
+from locking import ALL, FIND, LEND, SECONDS, SERVER, Strange, answering, assay, lock, offer
 
 ROOT = Path(__file__).parents[2]
 SDK = ROOT / ".venvs" / "sdk" / "bin" / "python"
@@ -92,12 +91,26 @@ def test_a_new_version_alone_is_told_and_taken_over(tmp_path: Path) -> None:
     assert servers(tmp_path)["library"]["server"]["version"] == "2"
 
 
-def test_another_command_for_a_name_that_is_taken_is_a_difference(tmp_path: Path) -> None:
+def test_another_program_for_a_name_that_is_taken_is_a_difference(tmp_path: Path) -> None:
     lock(tmp_path)
-    (tmp_path / "other.json").write_text(json.dumps(ALL))
-    done = assay(tmp_path, "lock", "--", *offer(tmp_path)[:-1], "other.json")
+    copy = str(shutil.copy(SERVER, tmp_path))
+    done = assay(tmp_path, "lock", "--", sys.executable, "-IS", copy, "offer.json")
     assert done.returncode == 1
     assert "/command" in done.stderr
+    named = assay(tmp_path, "lock", "--name", "library", "--", sys.executable, "-IS", copy, "offer.json")
+    assert named.returncode == 0
+
+
+def test_other_arguments_alone_are_told_and_taken_over(tmp_path: Path) -> None:
+    lock(tmp_path)
+    (tmp_path / "other.json").write_text(json.dumps(ALL))
+    command = [*offer(tmp_path)[:-1], "other.json"]
+    checked = assay(tmp_path, "lock", "--check", "--", *command)
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert "wording     /command" in checked.stdout
+    assert "breaking" not in checked.stdout
+    assert assay(tmp_path, "lock", "--", *command).returncode == 0
+    assert servers(tmp_path)["library"]["command"] == command
 
 
 # ── checking ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -481,29 +494,12 @@ def test_a_server_over_http_is_locked(tmp_path: Path, command: list[str], counts
     assert "refused" in done.stderr
 
 
-class Strange(BaseHTTPRequestHandler):
-    """A server over HTTP whose answer to anything is that of its class."""
-
-    status, kind, body = 200, "text/html", b"hello"
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["content-length"]))
-        self.send_response(self.status)
-        self.send_header("content-type", self.kind)
-        self.send_header("content-length", str(len(self.body)))
-        self.end_headers()
-        self.wfile.write(self.body)
-
-    def log_message(self, *_: object) -> None:
-        """Nothing is logged."""
-
-
 class Sessions(Strange):
     """A server over HTTP that knows nothing but sessions, and answers with streams that it leaves open."""
 
     ended: ClassVar[list[str | None]] = []
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802 - http.server calls it by this name
         message = json.loads(self.rfile.read(int(self.headers["content-length"])))
         method = message["method"]
         known = self.headers["mcp-session-id"] == "s1" and self.headers["mcp-protocol-version"] == "2025-06-18"
@@ -519,7 +515,7 @@ class Sessions(Strange):
             data = "".join(f"data: {line}\r\n" for line in frame.splitlines())
             self.answer(200, "text/event-stream", f": hello\r\nevent: message\r\n{data}\r\n".encode(), more=100)
 
-    def do_DELETE(self) -> None:
+    def do_DELETE(self) -> None:  # noqa: N802 - http.server calls it by this name
         self.ended.append(self.headers["mcp-session-id"])
         self.answer(204, "text/plain", b"")
 
@@ -532,19 +528,6 @@ class Sessions(Strange):
         self.end_headers()
         self.wfile.write(body)
         self.wfile.flush()
-
-
-@contextmanager
-def answering(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    """The address of a server of that class."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/mcp"
-        finally:
-            server.shutdown()
-            thread.join(SECONDS)
 
 
 def test_a_server_over_http_that_only_knows_sessions_is_locked(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def test_diff_of_a_revision_with_itself_finds_nothing(capsys: pytest.CaptureFixt
     ("command", "message"),
     [
         ("schemas list 2025-11-26", "there is no revision '2025-11-26'; there are 2024-11-05,"),
-        ("schemas show latest Tool", "there is no revision 'latest'"),
+        ("schemas show newest Tool", "there is no revision 'newest'"),
         ("schemas show 2025-11-25 Tol", "2025-11-25 has no definition 'Tol'; did you mean Tool"),
         ("schemas diff 2025-11-25 1999-01-01", "there is no revision '1999-01-01'"),
         (

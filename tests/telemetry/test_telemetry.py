@@ -17,6 +17,7 @@ from collector import SECONDS, Collector, Handler, collecting, nothing_said, val
 from opentelemetry.proto.metrics.v1.metrics_pb2 import HistogramDataPoint
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
+from assay.extras import how_to_install
 from assay.settings import TelemetrySettings, load
 from assay.telemetry import Telemetry, background, conventions, wanted
 from assay.verdict import Findings, Party, Verdict, verdict
@@ -564,7 +565,7 @@ def test_without_the_extra_it_is_said_how_to_get_it(missing: str) -> None:
         "sys.meta_path.insert(0, Without())\n"
         "assert Telemetry.open(TelemetrySettings(endpoint='http://127.0.0.1:9'), log=print) is None\n"
     )
-    assert run(program) == f"telemetry: off, since {missing} is not installed (pip install 'mcp-assay[telemetry]')\n"
+    assert run(program) == f"telemetry: off: it needs {missing}: {how_to_install('telemetry')}\n"
 
 
 def test_where_nobody_wants_it_opentelemetry_is_not_imported() -> None:

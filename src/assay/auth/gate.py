@@ -147,10 +147,10 @@ def _tokens(section: Auth, jwt: Jwt, cwd: str | os.PathLike[str], tier: str, log
         from assay.auth import source  # noqa: PLC0415 - only signed tokens need it
         from assay.auth.claims import Rules  # noqa: PLC0415 - as above
         from assay.auth.tokens import Tokens  # noqa: PLC0415 - as above
-    except ModuleNotFoundError as error:
-        raise SettingsError(
-            f"[auth.jwt] needs {error.name}, which is not installed: pip install 'mcp-assay[auth]'"
-        ) from None
+    except ImportError as error:
+        from assay.extras import missing  # noqa: PLC0415 - for those who lack it only
+
+        raise SettingsError(f"[auth.jwt] needs {missing(error, 'auth')}") from None
     if not jwt.audience:
         log("auth: tokens that are meant for anybody are accepted, since auth.jwt.audience is empty")
 

@@ -9,6 +9,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from assay.cli.program import program
 from assay.cli.serve import add_settings
 
 if TYPE_CHECKING:
@@ -94,8 +95,8 @@ class _Wanted(NamedTuple):
         from assay.masking import masked_url
 
         if self.url:
-            return f"assay call {join((masked_url(self.url), *words))}"
-        return f"assay call {join((*words, '--', *self.command))}"
+            return f"{program()} call {join((masked_url(self.url), *words))}"
+        return f"{program()} call {join((*words, '--', *self.command))}"
 
 
 class UsageError(Exception):
@@ -104,8 +105,7 @@ class UsageError(Exception):
 
 def run(args: argparse.Namespace) -> int:
     """List or call; the exit status."""
-    from assay.edges.inquiry.inquiry import InquiryError, LineError
-    from assay.edges.inquiry.lines import InterruptedInquiryError
+    from assay.edges.inquiry.inquiry import InquiryError, InterruptedInquiryError, LineError
 
     try:
         wanted = _wanted(args.words, args.command)
@@ -196,10 +196,13 @@ def _converse(args: argparse.Namespace, wanted: _Wanted) -> int:
         def opened() -> AbstractContextManager[Line]:
             return _opened(args, wanted, limits, signals, client)
 
-        with conversing(opened, _ignore, limits, args.timeout, client=client, heard=found.add) as (inquiry, opening):
-            report = _Report(args, wanted, inquiry, opening, found)
-            report.list_tools()
-            return report.tools() if wanted.tool is None else report.call(wanted.tool)
+        try:
+            with conversing(opened, _ignore, limits, args.timeout, client=client, heard=found.add) as (asking, opening):
+                report = _Report(args, wanted, asking, opening, found)
+                report.list_tools()
+                return report.tools() if wanted.tool is None else report.call(wanted.tool)
+        finally:
+            found.show()
 
 
 def _ignore(_: str) -> None:
@@ -222,41 +225,71 @@ def _opened(
 
         return HttpLine(wanted.url, limits.frame_bytes, client, given_headers(args.header, os.environ))
     except ImportError as error:
-        raise InquiryError(f"a server at a URL needs {error.name}: pip install 'mcp-assay[http]'") from None
+        from assay.extras import missing
+
+        raise InquiryError(f"a server at a URL needs {missing(error, 'http')}") from None
     except HeaderError as error:
         raise UsageError(str(error)) from None
 
 
 class _Findings:
-    """The findings of a conversation: shown as they come, and kept."""
+    """The findings of a conversation, to be shown after its result."""
 
     def __init__(self, tool: str | None, *, quiet: bool) -> None:
         """*tool* is the one that is called: findings about other tools are only counted then."""
         self.verdicts: list[Verdict] = []
         self.others = 0
         """Findings about tools that are not called."""
+        self.progress = _Progress(wanted=not quiet and sys.stderr.isatty())
         self._tool = tool
         self._quiet = quiet
 
     def add(self, verdict: Verdict) -> None:
         """Take the verdict on one message."""
+        if verdict.method == "notifications/progress":
+            self.progress.show(verdict.value)
         if not verdict.violations or verdict.method == "server/discover":
             return
         self.verdicts.append(verdict)
-        if self._tool is not None and all(
-            each.entry not in (None, ("tool", self._tool)) for each in verdict.violations
-        ):
-            self.others += len(verdict.violations)
-        elif not self._quiet:
-            self._show(verdict)
+        self.others += len(verdict.violations) if self._is_about_others(verdict) else 0
 
-    def _show(self, verdict: Verdict) -> None:
+    def show(self) -> None:
+        """Print them on stderr, unless they are not wanted there."""
         from assay.console.style import Style
         from assay.console.verdicts import message_lines
 
         sys.stdout.flush()
-        for line in message_lines(verdict, Style(sys.stderr)):
-            print(line, file=sys.stderr)
+        style = Style(sys.stderr)
+        for verdict in () if self._quiet else self.verdicts:
+            if not self._is_about_others(verdict):
+                print("\n".join(message_lines(verdict, style)), file=sys.stderr)
+
+    def _is_about_others(self, verdict: Verdict) -> bool:
+        """Whether all that is wrong with a message is about tools that are not called."""
+        wanted = (None, ("tool", self._tool))
+        return self._tool is not None and all(each.entry not in wanted for each in verdict.violations)
+
+
+class _Progress:
+    """One line on a terminal that says how far a call is."""
+
+    def __init__(self, *, wanted: bool) -> None:
+        self.wanted = wanted
+
+    def show(self, notification: Any) -> None:
+        """Replace the line by what a notification says."""
+        params = notification.get("params") if isinstance(notification, dict) else None
+        if not self.wanted or not isinstance(params, dict):
+            return
+        total = f"/{params['total']}" if "total" in params else ""
+        message = f"  {params['message']}" if isinstance(params.get("message"), str) else ""
+        line = _plain(f"{params.get('progress')}{total}{message}")[:78]
+        print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        """Remove the line."""
+        if self.wanted:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 class _Report:
@@ -360,7 +393,11 @@ class _Report:
         from assay.console.names import counted
 
         self._doubt(name)
-        verdict = self._inquiry.ask("tools/call", {"name": name, "arguments": self._wanted.arguments})
+        params: dict[str, Any] = {"name": name, "arguments": self._wanted.arguments}
+        if self._found.progress.wanted:
+            params["_meta"] = {"progressToken": "call"}
+        verdict = self._inquiry.ask("tools/call", params)
+        self._found.progress.clear()
         value = verdict.value if isinstance(verdict.value, dict) else {}
         result, error = value.get("result"), value.get("error")
         if self._json:

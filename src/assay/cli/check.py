@@ -7,8 +7,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any
 
+from assay.cli.ci import LEVELS
 from assay.cli.serve import add_settings
 
 if TYPE_CHECKING:
@@ -16,10 +17,14 @@ if TYPE_CHECKING:
     from assay.policy import Policy
     from assay.settings import Settings
     from assay.transcript import Judged
+    from assay.verdict import Verdict
 
 _EPILOG = """\
 A recording has one JSON object a line: {"dir": "c2s" or "s2c", "msg": "the line as it was seen"}.
-Exit status: 0 nothing found, 1 something found, 2 a file could not be read.
+`assay guard --record FILE` writes one. A journal must have payloads: --set journal.payloads=true.
+
+Exit status: 0 nothing found that counts by --fail-on, 1 something found, 2 a file could not be read or has
+nothing to judge.
 """
 
 
@@ -32,22 +37,39 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("files", metavar="FILE", nargs="+", help="a recording; - for standard input")
+    parser.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="+",
+        help="a recording or a journal, or a directory of them; - for standard input",
+    )
+    parser.add_argument("--all", action="store_true", help="list every finding, not equal ones once with a count")
     parser.add_argument("--messages", action="store_true", help="show every message, not only those with findings")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
     parser.add_argument(
         "--fail-on",
-        choices=("report", "refuse"),
+        choices=LEVELS,
         default="report",
-        help="what makes the exit status 1: any finding, or only one that refuses a message (default: %(default)s)",
+        help="exit with 1 after any finding, or only if a message is refused (default: %(default)s)",
     )
-    parser.add_argument("--revision", metavar="REVISION", help="the recording begins after the handshake, in REVISION")
+    parser.add_argument(
+        "--revision",
+        metavar="REVISION",
+        type=_revision,
+        help="the recording begins after the handshake, in REVISION; latest is the last one",
+    )
     parser.add_argument(
         "--literal", action="store_true", help="the official schema to the letter, with its known slips"
     )
     parser.add_argument("--policy", action="store_true", help="judge as a guard with the policy of the settings does")
     add_settings(parser)
     parser.set_defaults(run=run)
+
+
+def _revision(name: str) -> str:
+    from assay.spec.revisions import named
+
+    return named(name)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -59,10 +81,21 @@ def run(args: argparse.Namespace) -> int:
     settings = _settings(args)
     policy = _policy(settings) if args.policy else None
     worst = 0
+    args.files = [each for name in args.files for each in _recordings(name)]
     for index, name in enumerate(args.files):
         _progress(index, len(args.files), name)
         worst = max(worst, _check(args, name, settings.guard_limits, policy))
     return worst
+
+
+def _recordings(name: str) -> list[str]:
+    """Return the recordings in the directory *name*; *name* itself for anything else, such as the runs of a journal."""
+    if not os.path.isdir(name):
+        return [name]
+    from assay.journal.files import is_run
+
+    found = sorted(each for each in os.listdir(name) if each.endswith(".jsonl") and not is_run(each))
+    return [os.path.join(name, each) for each in found] or [name]
 
 
 def _no_revision(name: str) -> str | None:
@@ -98,34 +131,42 @@ def _say(line: str) -> None:
 
 def _check(args: argparse.Namespace, name: str, limits: Limits, policy: Policy | None) -> int:
     """One file: its findings as they come, so that a long recording takes no memory. The exit status."""
-    from assay.console.verdicts import outcome
-    from assay.conversation import Conversation
-    from assay.transcript import TranscriptError, judge
+    from assay.cli.evidence import opened
+    from assay.transcript import TranscriptError
 
     report = _JsonReport(args, name) if args.format == "json" else _TextReport(args, name)
-    status = 0
+    failed = judged = False
     try:
-        conversation = Conversation(
-            mode="audit", revision=args.revision, errata=not args.literal, limits=limits, policy=policy
-        )
-        with _opened(name) as file:
-            for each in judge(file, conversation):
+        with opened(args, name, limits, policy) as evidence:
+            for each in evidence.judged():
+                judged = True
                 report.add(each)
-                stopped = outcome(each.verdict) in {"refused", "aside"}
-                if stopped or (args.fail_on == "report" and each.verdict.violations):
-                    status = 1
+                failed = failed or _fails(args.fail_on, each.verdict)
     except (OSError, TranscriptError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error.args[0]
-        from assay.console.plain import plain
+        report.stop()
+        return _refuse(name, error.strerror if isinstance(error, OSError) else error.args[0])
+    for line in evidence.remarks():
+        _say(f"assay check: {name}: {line}")
+    if not judged:
+        # A build whose recorder failed must not pass.
+        return _refuse(name, f"nothing to judge{evidence.remedy()}")
+    report.end(evidence.revision)
+    return 1 if failed else 0
 
-        print(plain(f"assay check: {name}: {reason}"), file=sys.stderr)
-        return 2
-    report.end(conversation.revision)
-    return status
+
+def _refuse(name: str, reason: str | None) -> int:
+    """Say why a file cannot be judged; the exit status."""
+    sys.stdout.flush()
+    _say(f"assay check: {name}: {reason}")
+    return 2
 
 
-def _opened(name: str) -> BinaryIO:
-    return open(name, "rb") if name != "-" else open(0, "rb", closefd=False)
+def _fails(level: str, verdict: Verdict) -> bool:
+    """Whether a message makes the check fail at that *level*."""
+    from assay.console.verdicts import outcome
+
+    stopped = outcome(verdict) in {"refused", "aside"}
+    return level != "never" and (stopped or (level == "report" and bool(verdict.violations)))
 
 
 def _progress(index: int, total: int, name: str) -> None:
@@ -146,26 +187,38 @@ class _TextReport:
     """Findings for people."""
 
     def __init__(self, args: argparse.Namespace, name: str) -> None:
+        from assay.console.groups import Groups
         from assay.console.style import Style
         from assay.console.verdicts import Summary
 
-        self._all = args.messages
+        self._messages = args.messages
+        self._all = args.all or args.messages
         self._name = name
+        self._first = name == args.files[0]
         self._style = Style(sys.stdout)
         self._summary = Summary()
+        self._groups = Groups(self._style)
 
     def add(self, judged: Judged) -> None:
         from assay.console.verdicts import lines
 
         if not self._summary.messages:
-            print(self._style.paint(_plain(self._name), "bold"))
+            print(("" if self._first else "\n") + self._style.paint(_plain(self._name), "bold"))
         self._summary.add(judged.verdict)
-        if self._all or judged.verdict.violations:
+        if not self._all:
+            self._groups.add(judged)
+        elif self._messages or judged.verdict.violations:
             print("\n".join(lines(judged, self._style)))
 
+    def stop(self) -> None:
+        """Show what was found so far."""
+        for line in self._groups.lines():
+            print(line)
+
     def end(self, revision: str | None) -> None:
+        """Show what was found, and the counts."""
+        self.stop()
         print("\n".join(self._summary.lines(revision, self._style)))
-        print()
 
 
 class _JsonReport:
@@ -178,15 +231,16 @@ class _JsonReport:
     def add(self, judged: Judged) -> None:
         import orjson
 
+        from assay.console.streams import write_utf8
         from assay.console.verdicts import outcome
         from assay.render import as_json
 
-        line, verdict = judged
+        verdict = judged.verdict
         if not self._all and not verdict.violations:
             return
-        record = {
+        record: dict[str, Any] = {
             "file": self._name,
-            "line": line,
+            "line": judged.line,
             "party": verdict.party,
             "kind": verdict.kind,
             "method": verdict.method,
@@ -196,9 +250,16 @@ class _JsonReport:
             "violations": [as_json(each) for each in verdict.violations],
             "more": verdict.more,
         }
+        if judged.server:
+            record["server"] = judged.server
+        if judged.conversation:
+            record["conversation"] = judged.conversation
         if verdict.quarantined:
             record["quarantined"] = [each._asdict() for each in verdict.quarantined]
-        sys.stdout.write(orjson.dumps(record).decode() + "\n")
+        write_utf8(orjson.dumps(record).decode() + "\n")
+
+    def stop(self) -> None:
+        """Nothing is kept back."""
 
     def end(self, revision: str | None) -> None:
         """Nothing more to say."""

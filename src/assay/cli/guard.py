@@ -8,8 +8,9 @@ import argparse
 import math
 from typing import TYPE_CHECKING
 
+from assay.cli.ci import add_options, exit_status, recording_of
 from assay.cli.serve import add_settings
-from assay.cli.terms import guard_settings, locked_of, records_of, terms_of
+from assay.cli.terms import guard_settings, introduce, locked_of, records_of, server_name, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,9 +18,11 @@ if TYPE_CHECKING:
     from assay.edges.child import Child
     from assay.edges.guard.stdio_to_child.keeper import Renewal
     from assay.edges.pipes import Outlet, Signals
+    from assay.guard.flight import End
     from assay.guard.watch import Watch
     from assay.lock.inspection import Inspection
     from assay.lock.locked import Locked
+    from assay.recording.file import Recording
     from assay.settings import Settings
 
 _EPILOG = """\
@@ -27,15 +30,16 @@ In a client's configuration, put `assay guard --` in front of the server's comma
 Under audit, the default, everything passes as it came and findings go to stderr and the journal.
 Under enforce what breaks the protocol or a tool's contract stops at the guard, and whoever asked gets an answer.
 
-  the client            the server             the command
-  starts processes      is a command           assay guard -- COMMAND
-  starts processes      is at a URL            assay guard --target URL
-  speaks HTTP           is a command           assay guard --listen ADDRESS -- COMMAND
-  speaks HTTP           is at a URL            assay guard --listen ADDRESS --target URL
-  speaks HTTP           all of an mcp.json     assay guard --listen ADDRESS --config mcp.json
+  client  server              command
+  STDIO   a command           assay guard -- COMMAND
+  STDIO   a URL               assay guard --target URL
+  HTTP    a command           assay guard --listen ADDRESS -- COMMAND
+  HTTP    a URL               assay guard --listen ADDRESS --target URL
+  HTTP    all of an mcp.json  assay guard --listen ADDRESS --config mcp.json
 
-Exit status: 0 the client left or a signal came, 2 the server could not be started or something is configured
-wrongly, 3 the server ended first, and was not started again.
+Exit status: 0 the client left or a signal came, 2 the server could not be started, something is configured
+wrongly, or with --fail-on nothing was judged, 3 the server ended first, and was not started again,
+4 something was found that counts by --fail-on. Of two that fit, 3 wins.
 """
 
 _MOST_LOGGED = 1 << 18
@@ -82,7 +86,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=_name,
         help="the server's name in messages, the journal and the lock; default: from its command or URL",
     )
-    parser.add_argument("--quiet", action="store_true", help="no findings and no summary on stderr")
+    parser.add_argument("--quiet", action="store_true", help="no introduction, no findings and no summary on stderr")
+    add_options(parser)
     add_reach(parser)
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="the server's command, after --")
     parser.set_defaults(run=run)
@@ -148,14 +153,15 @@ def _run(args: argparse.Namespace) -> int:
     settings = guard_settings(args, _log)
     errors = Outlet(2, shared=True, most=_MOST_LOGGED)
     try:
-        if args.target is not None:
-            from assay.cli.remote import run as remote
+        with recording_of(args, settings, lambda line: _say(errors, line)) as recording:
+            if args.target is not None:
+                from assay.cli.remote import run as remote
 
-            return remote(args, settings, errors)
-        locked = locked_of(args, settings, _log, command=args.command)
-        # The server starts while we import what judges it.
-        with Signals() as signals, Child(args.command) as child:
-            return _guard(args, settings, child, signals, errors, locked)
+                return remote(args, settings, errors, recording)
+            locked = locked_of(args, settings, _log, command=args.command)
+            # The server starts while we import what judges it.
+            with Signals() as signals, Child(args.command) as child:
+                return _guard(args, settings, child, signals, errors, locked, recording)
     except StartError as error:
         _say(errors, f"assay: {error}")
         return 2
@@ -170,10 +176,12 @@ def _guard(
     signals: Signals,
     errors: Outlet,
     locked: Locked | None,
+    recording: Recording | None,
 ) -> int:
     from time import monotonic
 
     from assay.cli.serve import _leave_what_lasts
+    from assay.conversation import Conversation
     from assay.edges.guard.stdio_to_child.relay import SERVER_ENDED, Relay
     from assay.edges.recorder import Recorder
     from assay.guard.guard import Guard
@@ -193,6 +201,7 @@ def _guard(
         policy=terms.policy,
         lock=_lock(locked),
         lines=True,
+        judge=Conversation if recording is None else recording.judge(server_name(args)),
     )
     watch = Watch(
         log,
@@ -200,11 +209,24 @@ def _guard(
         enforcing=terms.enforcing,
         keeping=settings.guard.flights != "off",
         redact=settings.journal.redact,
+        name=server_name(args),
+        introducing=True,
     )
     with records_of(args, settings, say) as records:
+        introduce(args, terms.mode, records, log)
         recorder = Recorder("stdio", "stdio", records, holding=True)
         renewal = _renewal(args, settings, watch, say, enforcing=terms.enforcing)
-        relay = Relay(guard, child, recorder, watch, signals, errors, patience=terms.timeout, renewal=renewal)
+        relay = Relay(
+            guard,
+            child,
+            recorder,
+            watch,
+            signals,
+            errors,
+            patience=terms.timeout,
+            renewal=renewal,
+            redact=settings.journal.redact,
+        )
         _leave_what_lasts()
         status = relay.run()
     for line in watch.summary():
@@ -217,12 +239,12 @@ def _guard(
     again = f"was started again {times(relay.restarts)}" if relay.restarts else ""
     if status == SERVER_ENDED:
         if settings.guard.flights != "off":
-            watch.flight(settings.guard.flights, settings.journal.redact)
+            watch.flight(settings.guard.flights, settings.journal.redact, relay.end)
         say(f"assay: the server ended first: {relay.reason}{again and f'; it {again}'}")
     elif again:
         who = "the guard was stopped; the server" if signals.stopping else "the client left the server; it"
         say(f"assay: {who} {again}")
-    return status
+    return exit_status(args, watch, status, say)
 
 
 def _renewal(
@@ -242,10 +264,10 @@ def _renewal(
 
     restarts = Restarts(policy, settings.guard.restarts)
 
-    def told(why: str, wait: float) -> None:
-        say(f"assay: the server ended: {why}; it is started again in {wait:g} s")
+    def told(end: End, wait: float) -> None:
+        say(f"assay: the server ended: {end.why}; it is started again in {wait:g} s")
         if settings.guard.flights != "off":
-            watch.flight(settings.guard.flights, settings.journal.redact)
+            watch.flight(settings.guard.flights, settings.journal.redact, end)
 
     return Renewal(lambda: Child(args.command), restarts, told)
 
@@ -260,5 +282,6 @@ def _lock(locked: Locked | None) -> Inspection | None:
 
 def _say(errors: Outlet, line: str) -> None:
     from assay.console.plain import plain
+    from assay.console.streams import for_stderr
 
-    errors.say(plain(line).encode(errors="replace"))
+    errors.say(for_stderr(plain(line)))

@@ -13,8 +13,8 @@ from assay.tiers import TIERS
 _MOST = 8 << 10
 
 _EPILOG = """\
-A key is shown once: the configuration has only its hash. What goes into the configuration is printed to
-standard error, so that both can be kept at once:
+A key is shown once; the configuration has only its hash. The lines for the configuration go to stderr,
+so that one command can store both:
 
   assay keys new ci --tier pro > ci.key 2>> assay.toml
 """
@@ -24,8 +24,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register ``keys``."""
     parser = subparsers.add_parser(
         "keys",
-        help="make the keys that callers of the HTTP server are let in with",
-        description="Make keys for callers of the HTTP server, and the lines that let them in.",
+        help="make API keys for clients over HTTP",
+        description="Make API keys for clients of a guard or server over HTTP.",
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     new = commands.add_parser(
@@ -35,9 +35,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    new.add_argument("name", metavar="NAME", type=_name, help="who will have it; the name in logs and in the journal")
-    new.add_argument("--tier", choices=TIERS, help="the tier of its holder (default: that of the server)")
-    new.add_argument("--expires", metavar="DATE", type=_date, help="from when on it is no good, such as 2027-01-01")
+    new.add_argument(
+        "name", metavar="NAME", type=_name, help="the client that gets the key; its name in logs and in the journal"
+    )
+    new.add_argument("--tier", choices=TIERS, help="the tier of this client (default: that of the server)")
+    new.add_argument(
+        "--expires", metavar="DATE", type=_date, help="the first day on which the key is invalid, such as 2027-01-01"
+    )
     new.set_defaults(run=run_new)
     hashed = commands.add_parser(
         "hash",
@@ -50,6 +54,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run_new(args: argparse.Namespace) -> int:
     """Print a new key, and what lets it in."""
     from assay.auth.keys import new_key, written_hash
+    from assay.console.streams import stop_without_reader
 
     key = new_key()
     lines = [
@@ -61,6 +66,7 @@ def run_new(args: argparse.Namespace) -> int:
     ]
     # The key first: a pipe that broke must not leave a table for a key that nobody has.
     print(key, flush=True)
+    stop_without_reader()
     print("\n".join(["", *lines]), file=sys.stderr)
     return 0
 

@@ -5,16 +5,18 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from assay.cli.terms import guard_settings, is_client_file, locked_of, records_of, terms_of
+from assay.cli.ci import exit_status, recording_of
+from assay.cli.terms import guard_settings, is_client_file, locked_of, records_of, server_name, terms_of
 from assay.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from assay.edges.guard.front.guarding import Servers
+    from assay.edges.guard.front.guarding import Keep, Servers
     from assay.lock.locked import Locked
 
 
@@ -35,25 +37,38 @@ def check(args: argparse.Namespace) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Guard until a signal comes."""
-    from assay.cli.serve import _log, _open_standard_streams
+    from assay.cli.serve import _open_standard_streams
     from assay.edges.hangup import heed
 
     heed()
     _open_standard_streams()
+    return serve(args)
+
+
+def serve(args: argparse.Namespace, ready: Callable[[str], None] = lambda _: None) -> int:
+    """Guard until a signal comes; *ready* gets the scheme, host and port as soon as clients are served there."""
+    from assay.cli.serve import _log
+
     settings = guard_settings(args, _log)
     try:
-        return _listen(args, settings, [name for name in args.config if is_client_file(name)])
+        return _listen(args, settings, [name for name in args.config if is_client_file(name)], ready)
     except ImportError as error:
-        _log(f"assay: guarding over HTTP needs {error.name}: pip install 'mcp-assay[http]'")
+        from assay.extras import missing
+
+        _log(f"assay: guarding over HTTP needs {missing(error, 'http')}")
         return 2
 
 
-def _listen(args: argparse.Namespace, settings: Settings, clients: list[str]) -> int:
+def _listen(args: argparse.Namespace, settings: Settings, clients: list[str], ready: Callable[[str], None]) -> int:
     from assay.cli.serve import _leave_what_lasts
     from assay.edges.guard.front import guarding
     from assay.edges.guard.front.errors import Errors
 
-    with Errors() as errors, records_of(args, settings, errors.say) as records:
+    with (
+        Errors() as errors,
+        recording_of(args, settings, errors.say) as recording,
+        _keeping(args, settings, errors.say) as (keep, journal),
+    ):
 
         def locked(command: Sequence[str], url: str) -> Locked | None:
             return locked_of(args, settings, errors.say, command=command, url=url)
@@ -62,14 +77,40 @@ def _listen(args: argparse.Namespace, settings: Settings, clients: list[str]) ->
             args.listen,
             settings,
             terms_of(args, settings, errors.say),
-            records,
+            keep,
             _servers(args, clients),
             locked=locked,
             settle=_leave_what_lasts,
+            ready=ready,
             errors=errors.write,
             say=errors.say,
             log=(lambda _: None) if args.quiet else errors.say,
+            recording=recording,
+            name="" if clients else server_name(args),
+            journal=journal,
+            status=lambda watch: exit_status(args, watch, 0, errors.say),
         )
+
+
+@contextmanager
+def _keeping(
+    args: argparse.Namespace, settings: Settings, say: Callable[[str], None]
+) -> Iterator[tuple[Keep, str | None]]:
+    """
+    Where the records of each server go, and a file of the journal, whether or not it exists yet.
+
+    In a host each server has a journal, unless an operator names one for all.
+    """
+    from assay.cli.hosted_records import HostedRecords
+    from assay.edges.guard.front.guarding import Kept
+
+    if any(is_client_file(name) for name in args.config):
+        with HostedRecords(args, settings, say) as hosted:
+            yield hosted.keep, hosted.journal
+        return
+    with records_of(args, settings, say) as records:
+        path = records.journal.path if records.journal is not None else None
+        yield lambda _, __: Kept(records, settings.guard.flights), path
 
 
 def _servers(args: argparse.Namespace, clients: list[str]) -> Servers:
@@ -77,9 +118,9 @@ def _servers(args: argparse.Namespace, clients: list[str]) -> Servers:
     from assay.edges.guard.front import guarding
 
     if args.target is not None:
-        return guarding.AtUrl(args.target, _headers(args.header))
+        return guarding.AtUrl(args.target, _headers(args.header), server_name(args))
     if args.command:
-        return guarding.Started(args.command)
+        return guarding.Started(args.command, server_name(args))
     return _host(clients[0])
 
 

@@ -164,8 +164,7 @@ def _confirm(args: argparse.Namespace, wanted: list[_Wanted]) -> None:
 
 
 def _all(args: argparse.Namespace, lock: Lock, wanted: list[_Wanted]) -> int:
-    from assay.edges.inquiry.inquiry import InquiryError, LineError
-    from assay.edges.inquiry.lines import InterruptedInquiryError
+    from assay.edges.inquiry.inquiry import InquiryError, InterruptedInquiryError, LineError
     from assay.settings import load_cautiously
 
     settings = load_cautiously(os.environ, os.curdir, file=args.config, flags=args.set, log=_say).settings
@@ -189,7 +188,8 @@ def _asked(wanted: _Wanted, args: argparse.Namespace, limits: Limits) -> Locked:
     """What a server offers. Raises `InquiryError`."""
     from functools import partial
 
-    from assay.edges.inquiry.inquiry import CLIENT, InquiryError, inquire
+    from assay.edges.inquiry.inquiry import CLIENT, InquiryError
+    from assay.edges.inquiry.two_clients import inquire_as_both
     from assay.masking import is_masked
 
     client = args.client or CLIENT
@@ -201,23 +201,29 @@ def _asked(wanted: _Wanted, args: argparse.Namespace, limits: Limits) -> Locked:
         try:
             from assay.edges.inquiry.http_line import HttpLine
         except ImportError as error:
-            raise InquiryError(f"--target needs {error.name}: pip install 'mcp-assay[http]'") from None
+            from assay.extras import missing
+
+            raise InquiryError(f"--target needs {missing(error, 'http')}") from None
         opened = partial(HttpLine, wanted.url, limits.frame_bytes, client)
-        return inquire(opened, _log(wanted), limits, args.timeout, client=client, url=wanted.url)
+        return inquire_as_both(opened, _log(wanted), limits, args.timeout, client=client, url=wanted.url)
     from assay.edges.inquiry.lines import ChildLine
     from assay.edges.pipes import Signals
 
     with Signals() as signals:
         opened = partial(ChildLine, wanted.command, signals, limits.frame_bytes)
-        return inquire(opened, _log(wanted), limits, args.timeout, client=client, command=wanted.command)
+        return inquire_as_both(opened, _log(wanted), limits, args.timeout, client=client, command=wanted.command)
 
 
 def _log(wanted: _Wanted) -> Log:
-    """What is to be said about one server, within bounds."""
+    """Return a log for one server: bounded, and each line once, since the server is asked twice."""
     left = _MOST_LOGGED
+    logged: set[str] = set()
 
     def log(line: str) -> None:
         nonlocal left
+        if line in logged or left < 0:
+            return
+        logged.add(line)
         left -= 1
         if left >= 0:
             _say(f"{wanted}: {line}")
@@ -251,11 +257,13 @@ class _Outcome:
         if known is None:
             self._unknown(wanted, name, found)
             return
-        differing = differences(known, found)
+        differing = differences(known, found, named=self._args.name is not None)
         counts = any(each.counts for each in differing)
         if self._args.check:
             self._checked.append((name, differing))
             self.status = max(self.status, int(counts))
+            if found.unasked is not None and found.unasked != known.unasked:
+                self.fail(wanted, f"the server failed for a client {found.unasked}; only the other kind was checked")
             return
         self._show(name, differing, _say_plainly)
         if counts and not self._args.update:
@@ -280,6 +288,8 @@ class _Outcome:
         self._lock[name] = found
         write(self._args.lock, self._lock)
         print(plain(f"{self._args.lock}: {name}: {found.counts()}, in MCP {found.revision}"))
+        for line in found.notes():
+            print(plain(f"    {line}"))
 
     def finish(self) -> None:
         """Tells what was checked."""
@@ -316,11 +326,16 @@ class _Outcome:
 
 
 def _name(lock: Lock, found: Locked) -> str:
-    """What a server is called: as before if it is reached in the same way, else what it calls itself."""
+    """Return the name of a server: that of its entry, if it has one, else the one it gives itself."""
+    from assay.lock.matching import entry_for
     from assay.masking import masked_url
 
-    same = [name for name, locked in lock.items() if locked.is_reached_by(found.command, found.url)]
-    return same[0] if same else found.server.get("name") or masked_url(found.url) or os.path.basename(found.command[0])
+    itself = found.server.get("name")
+    entry = entry_for(lock, command=found.command, url=found.url)
+    # With other arguments the same program may be another server: it says so.
+    if entry is not None and (entry.by == "command" or entry.locked.server.get("name") == itself):
+        return entry.name
+    return itself or masked_url(found.url) or os.path.basename(found.command[0])
 
 
 def _say(line: str) -> None:

@@ -3,59 +3,73 @@
 # ruff: noqa: PLC0415  nothing is imported that the command does not need
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
+from assay.cli.platforms import refusal
+
 _DESCRIPTION = """\
-Assay judges every message of a Model Context Protocol conversation: framing, JSON, JSON-RPC,
-the official schema of the revision in use, and the tools' own contracts.
+Assay is a guard for MCP servers. It judges every message between a client and
+a server: framing, JSON, JSON-RPC, the official schema of the revision in use,
+and the tools' own contracts.
 """
 
 _EPILOG = """\
 what do you want to do?
-  judge what a client and a server say, live       assay guard -- COMMAND
-  the same for a server at a URL                   assay guard --target URL
-  the same for clients over HTTP                   assay guard --listen ADDRESS -- COMMAND
-  put a client's servers behind the guard          assay wrap FILE
-  list a server's tools, or call one               assay call URL [TOOL] [ARGUMENTS]
-  see whether a server is what it was              assay lock -- COMMAND
-  accept an assay.toml that weakens the guard      assay trust FILE
-  see what is wrong in a recorded conversation     assay check FILE
-  see what a server or guard has judged            assay journal show
-  see where two runs differ                        assay journal diff A B
-  judge what was recorded once more                assay replay FILE
-  understand a finding                             assay explain RULE
-  see everything that is enforced                  assay rules
-  look something up in the protocol                assay schemas show REVISION DEFINITION
-  see what changed between two revisions           assay schemas diff OLD NEW
-  serve schemas, examples and asset tools          assay serve
-  the same over HTTP                               assay serve --http ADDRESS
-  see whether asset files fit their schemas        assay validate PATH
+  see a broken server behind the guard   assay demo
+  put a client's servers behind a guard  assay wrap FILE
+  guard one server                       assay guard -- COMMAND
+  guard a server at a URL                assay guard --target URL
+  guard a server for HTTP clients        assay guard --listen ADDRESS -- COMMAND
+  list a server's tools, or call one     assay call -- COMMAND
+  judge a recorded conversation          assay check FILE
+  see what a guard has judged            assay journal show
+  understand a finding                   assay explain RULE
+  notice when a reviewed server changes  assay lock -- COMMAND
+  accept an assay.toml that is weaker    assay trust FILE
+  compare two runs                       assay journal diff A B
+  judge the messages of a journal again  assay replay FILE
+  list all rules                         assay rules
+  look up a definition of the protocol   assay schemas show REVISION DEFINITION
+  compare two revisions of the protocol  assay schemas diff OLD NEW
+  make an API key for an HTTP client     assay keys new NAME
+  run the bundled asset server           assay serve
+  validate asset files                   assay validate PATH
 """
 
 
 _COMMANDS: Final = {
-    "serve": ("serve",),
     "guard": ("guard",),
     "wrap": ("wrap", "unwrap"),
+    "demo": ("demo",),
     "call": ("call",),
-    "lock": ("lock",),
-    "trust": ("trust",),
-    "validate": ("validate",),
     "check": ("check",),
     "journal": ("journal",),
-    "replay": ("replay",),
-    "keys": ("keys",),
     "rules": ("rules", "explain"),
+    "lock": ("lock",),
+    "trust": ("trust",),
+    "replay": ("replay",),
     "schemas": ("schemas",),
+    "keys": ("keys",),
+    "serve": ("serve",),
+    "validate": ("validate",),
 }
 """The modules that register commands, in the order of the help, and the commands of each."""
 
 
+_OPTIONS: Final = ("--help", "--version")
+"""What may stand in place of a command."""
+
+
 class _Parser(argparse.ArgumentParser):
     """Says of a slip in an option what was likely meant, in the name of the command that it was given to."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        from assay.cli.help import HelpFormatter
+
+        # For every command: those that ask for another one want their line breaks, which ours keeps.
+        super().__init__(*args, **{**options, "formatter_class": HelpFormatter})
 
     def parse_known_args(  # type: ignore[override]  # its overloads in one
         self, args: Sequence[str] | None = None, namespace: Any = None
@@ -99,7 +113,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"assay {__version__}")
-    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", dest="chosen", required=True)
     needed = [module for module, names in _COMMANDS.items() if command in names] or list(_COMMANDS)
     for module in needed:
         import_module(f"assay.cli.{module}").add_parser(commands)
@@ -108,25 +122,38 @@ def parser(command: str = "") -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status."""
+    from assay.console.streams import OutputError, prepare
+
+    prepare()
     given = sys.argv[1:] if arguments is None else list(arguments)
-    if _is_unknown(given):
-        return 2
-    args = parser(given[0] if given else "").parse_args(given)
     try:
-        status: int = args.run(args)
-        if sys.stdout is not None:
+        try:
+            return _run(given)
+        finally:
+            # Also after --help, which ends in SystemExit. Later nobody could tell that it failed.
             sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read us has had enough (`| head`). Python would complain once more while it shuts down.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader has had enough (`| head`), and the command had nothing else to do.
         return 0
-    except OSError as error:
-        # What a command reads it has dealt with itself: this is standard output, on a full disk for one.
-        print(f"assay: cannot write: {error.strerror}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except (OutputError, OSError) as error:
+        # Commands deal with the files that they read: this is standard output, on a full disk for one.
+        reason = error.strerror if isinstance(error, OSError) else error
+        print(f"assay: cannot write to standard output: {reason}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
+
+
+def _run(given: list[str]) -> int:
+    if _is_unknown(given):
+        return 2
+    args = parser(given[0] if given else "").parse_args(given)
+    reason = refusal(args.chosen)
+    if reason is not None:
+        print(reason, file=sys.stderr)
+        return 2
+    try:
+        status: int = args.run(args)
     except Exception as error:
         if not _is_slip(error):
             raise
@@ -138,16 +165,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _is_unknown(given: Sequence[str]) -> bool:
     """Whether there is no such command, or none at all; which is then said."""
     known = [name for names in _COMMANDS.values() for name in names]
-    if given and (given[0] in known or given[0].startswith("-")):
+    if given and (given[0] in known or _is_option(given[0])):
         return False
     if not given:
         parser().print_help(sys.stderr)
         return True
     from assay.spec.schema import suggestion
 
+    if given[0].startswith("-"):
+        name = given[0].partition("=")[0]
+        remedy = suggestion({"-v": "--version", "-V": "--version"}.get(name, name), _OPTIONS)
+        remedy = remedy or f"; an option of a command goes after it: assay COMMAND {name}"
+        print(f"assay: there is no option {name}{remedy}", file=sys.stderr)
+        return True
     print(f"assay: there is no command {given[0]!r}{suggestion(given[0], known)}", file=sys.stderr)
     print("assay --help lists them all", file=sys.stderr)
     return True
+
+
+def _is_option(word: str) -> bool:
+    """Whether *word* is an option of the command line as a whole; argparse takes the beginning of one as well."""
+    return word == "-h" or (word.startswith("--") and any(each.startswith(word) for each in _OPTIONS))
 
 
 def _is_slip(error: Exception) -> bool:

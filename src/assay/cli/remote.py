@@ -7,27 +7,30 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from assay.cli.terms import locked_of, records_of, terms_of
+from assay.cli.ci import exit_status
+from assay.cli.terms import introduce, locked_of, records_of, server_name, terms_of
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
     from assay.edges.pipes import Outlet
+    from assay.recording.file import Recording
     from assay.settings import Settings
 
 
-def run(args: argparse.Namespace, settings: Settings, errors: Outlet) -> int:
+def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording: Recording | None) -> int:
     """Guard until the client leaves, a signal comes or the server is lost."""
     from assay.cli.serve import _leave_what_lasts
     from assay.console.plain import plain
+    from assay.console.streams import for_stderr
     from assay.edges.guard.overseer import Oversight
     from assay.edges.recorder import Recorder
     from assay.guard.given import HeaderError, given_headers
     from assay.guard.watch import Watch
 
     def say(line: str) -> None:
-        errors.say(plain(line).encode(errors="replace"))
+        errors.say(for_stderr(plain(line)))
 
     try:
         from assay.edges.guard.stdio_to_http import remote
@@ -35,7 +38,9 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet) -> int:
         headers = given_headers(args.header, os.environ)
         remote.check_target(args.target)
     except ImportError as error:
-        say(f"assay: --target needs {error.name}: pip install 'mcp-assay[http]'")
+        from assay.extras import missing
+
+        say(f"assay: --target needs {missing(error, 'http')}")
         return 2
     except (HeaderError, remote.TargetError) as error:
         say(f"assay: {error}")
@@ -49,9 +54,13 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet) -> int:
         enforcing=terms.enforcing,
         keeping=settings.guard.flights != "off",
         redact=settings.journal.redact,
+        name=server_name(args),
+        introducing=True,
     )
     with records_of(args, settings, say) as records:
-        oversight = Oversight(terms, Recorder("stdio", "stdio", records, holding=True), watch, locked)
+        introduce(args, terms.mode, records, log)
+        recorder = Recorder("stdio", "stdio", records, holding=True)
+        oversight = Oversight(terms, recorder, watch, locked, recording=recording, server=server_name(args))
         _leave_what_lasts()
         status = remote.run(
             args.target, headers, oversight, patience=terms.timeout, log=say, errors=errors, watcher=watch
@@ -60,4 +69,4 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet) -> int:
         log(line)
     if status == remote.SERVER_LOST and settings.guard.flights != "off":
         watch.flight(settings.guard.flights, settings.journal.redact)
-    return status
+    return exit_status(args, watch, status, say)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import argparse
-import os
+import re
 import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -20,14 +20,17 @@ if TYPE_CHECKING:
     from assay.verdict import Party, Verdict
 
 _EPILOG = """\
-The journal must have been written with payloads. What was redacted is heard, but its verdict is not compared.
-A recording without verdicts is for assay check.
+The journal needs payloads: assay guard --set journal.payloads=true -- COMMAND. Redacted messages are judged,
+but their verdicts are not compared. For a recording without verdicts use assay check.
 
-Exit status: 0 the same verdicts, 1 others, 2 the file could not be read or has nothing to replay.
+Exit status: 0 all verdicts are the same, 1 a verdict differs, 2 the file could not be read or has nothing to replay.
 """
 
+_RECORDING = re.compile(rb'\s*\{\s*"(?:dir|party|msg|event)":')
+"""How the rows of a recording begin."""
+
 _SAID = {
-    "no payload": "without payload",
+    "no payload": "without payloads",
     "redacted": "redacted",
     "by its headers": "refused for its headers",
     "by a lock": "held to a lock",
@@ -41,13 +44,17 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register ``replay``."""
     parser = subparsers.add_parser(
         "replay",
-        help="judge the frames of a journal again, and compare the verdicts",
-        description="Judge the frames of a journal again, in order, and see whether they get the same verdicts.",
+        help="judge the messages of a journal again, and compare the verdicts",
+        description="Judge the messages of a journal again, in order, and compare the verdicts.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "file", metavar="FILE", help="a journal with payloads; a directory, for its newest run; - for standard input"
+        "file",
+        metavar="FILE",
+        nargs="?",
+        help="a journal with payloads; the id of a run; a directory, for its newest run; - for standard input;"
+        " default: as for assay journal show",
     )
     add_settings(parser)
     parser.set_defaults(run=run)
@@ -55,19 +62,26 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Replay one journal; the exit status."""
+    from assay.cli.journal_choice import Directories, chosen
     from assay.journal.pages import Pages
     from assay.journal.reading import entries
     from assay.journal.replay import replay, survey
-    from assay.settings import load
 
-    limits = load(os.environ, os.curdir, file=args.config, flags=args.set, log=_say).limits
+    directories = Directories(args, _say)
+    limits = directories.settings.limits
     counts: Counter[str] = Counter()
     try:
-        pages = Pages(args.file)
+        name, is_run = chosen(args.file, directories)
+        pages = Pages(name, whole=is_run)
     except OSError as error:
         _say(f"{error.filename}: {error.strerror}")
         return 2
+    if args.file is None:
+        _say(f"replaying {name}")
     with pages:
+        if _RECORDING.match(pages.peek()):
+            _say(f"{name}: this is a recording, which is for assay check")
+            return 2
         pages.keep()
         # Twice: what a conversation lets pass has to be known before its first line is heard.
         seen = survey(entries(pages))
@@ -77,7 +91,8 @@ def run(args: argparse.Namespace) -> int:
             if each.outcome == "different":
                 print("\n".join(_lines(each)))
     if not counts["same"] and not counts["different"]:
-        _say(f"{args.file}: nothing to replay{_why(counts)}")
+        hint = "; a guard or server writes them with --set journal.payloads=true" if counts["no payload"] else ""
+        _say(f"{name}: nothing to replay{_why(counts)}{hint}")
         return 2
     print(_total(counts))
     return 1 if counts["different"] else 0
@@ -86,7 +101,12 @@ def run(args: argparse.Namespace) -> int:
 def _judge(opening: Opening) -> Judge:
     from assay.journal.replay import plain_judge
 
-    return _Assets(opening) if opening.server == "assets" else plain_judge(opening)
+    return judge_of_assets(opening) if opening.server == "assets" else plain_judge(opening)
+
+
+def judge_of_assets(opening: Opening) -> Judge:
+    """Return what judges a conversation with the asset server."""
+    return _Assets(opening)
 
 
 class _Assets:

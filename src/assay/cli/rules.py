@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from assay.rules import Rule
 
+_RUNGS = ("framing", "syntax", "envelope", "protocol", "contract", "lock", "guard")
+"""From the bytes up; a test compares them with the rules."""
+
 # Characters a column of sentences needs; on a narrower terminal the sentence goes below.
 _READABLE = 30
 
@@ -24,17 +27,22 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     rules.add_argument(
         "--rung",
-        choices=("framing", "syntax", "envelope", "protocol", "contract", "lock", "guard"),
-        help="only this rung",
+        choices=_RUNGS,
+        metavar="RUNG",
+        help=f"only this rung: {', '.join(_RUNGS[:-1])} or {_RUNGS[-1]}",
     )
     rules.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
     rules.set_defaults(run=run_rules)
     explain = subparsers.add_parser(
         "explain",
-        help="say what a rule means, where it comes from, and how to mend it",
+        help="say what a rule means, where it comes from, and how to fix a violation",
         description="Explain one rule: what it asks, why, from which page, with an example, and what to do.",
     )
-    explain.add_argument("rule", metavar="RULE", help="an identifier such as contract/input")
+    explain.add_argument(
+        "rule",
+        metavar="RULE",
+        help="an identifier such as contract/input; or a rung such as contract, to list its rules",
+    )
     explain.set_defaults(run=run_explain)
 
 
@@ -46,7 +54,9 @@ def run_rules(args: argparse.Namespace) -> int:
     if args.format == "json":
         import orjson
 
-        sys.stdout.write(orjson.dumps([rule._asdict() for rule in chosen], option=orjson.OPT_INDENT_2).decode() + "\n")
+        from assay.console.streams import write_utf8
+
+        write_utf8(orjson.dumps([rule._asdict() for rule in chosen], option=orjson.OPT_INDENT_2).decode() + "\n")
     else:
         print("\n".join(_table(chosen)))
     return 0
@@ -69,20 +79,28 @@ def _table(rules: list[Rule]) -> list[str]:
 
 
 def run_explain(args: argparse.Namespace) -> int:
-    """One rule, in full."""
+    """One rule, in full; or the rules of one rung."""
     from assay.rules import RULES
 
+    if args.rule.rstrip("/*") in _RUNGS:
+        print("\n".join(_table([rule for rule in RULES.values() if rule.rung == args.rule.rstrip("/*")])))
+        return 0
     rule = RULES.get(args.rule)
     if rule is None:
-        from assay.spec.schema import suggestion
-
-        same = [known for known in RULES if known.partition("/")[2] == args.rule]
-        near = f"; did you mean {same[0]}?" if same else suggestion(args.rule, RULES)
-        print(f"assay explain: no rule {args.rule!r}{near}", file=sys.stderr)
+        print(f"assay explain: no rule {args.rule!r}{_near(args.rule)}", file=sys.stderr)
         print("assay rules lists them all", file=sys.stderr)
         return 2
     print("\n".join(_explanation(rule)))
     return 0
+
+
+def _near(name: str) -> str:
+    """What *name*, which is no rule, likely means."""
+    from assay.rules import RULES
+    from assay.spec.schema import suggestion
+
+    same = [known for known in RULES if known.partition("/")[2] == name]
+    return f"; did you mean {' or '.join(same)}?" if same else suggestion(name, (*RULES, *_RUNGS))
 
 
 def _explanation(rule: Rule) -> list[str]:

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from assay.console.style import Style
     from assay.spec.diff import Change
 
 Subparsers = argparse._SubParsersAction  # argparse has no public name for it
 
-_LITERAL = "the official schema.json to the letter, without our corrections of its slips"
+_LITERAL = "the official schema.json to the letter, without corrections of its known errors"
+
+_REVISION = "a revision such as 2025-11-25, or latest"
 
 
 def add_parser(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
@@ -32,13 +35,19 @@ def add_parser(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     _add_diff(commands)
 
 
+def _revision(name: str) -> str:
+    from assay.spec.revisions import named
+
+    return named(name)
+
+
 def _add_list(commands: Subparsers[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "list",
         help="list the revisions, or the definitions of one",
         description="List the revisions Assay knows; with a revision, its definitions, one a line.",
     )
-    parser.add_argument("revision", metavar="REVISION", nargs="?", help="a revision such as 2025-11-25")
+    parser.add_argument("revision", metavar="REVISION", nargs="?", type=_revision, help=_REVISION)
     parser.set_defaults(run=run_list)
 
 
@@ -48,7 +57,7 @@ def _add_show(commands: Subparsers[argparse.ArgumentParser]) -> None:
         help="print one definition",
         description="Print one definition as JSON Schema 2020-12.",
     )
-    parser.add_argument("revision", metavar="REVISION", help="a revision such as 2025-11-25")
+    parser.add_argument("revision", metavar="REVISION", type=_revision, help=_REVISION)
     parser.add_argument("definition", metavar="DEFINITION", help="a definition such as CallToolResult")
     parser.add_argument("--closure", action="store_true", help="with every definition it refers to, as one document")
     parser.add_argument("--literal", action="store_true", help=_LITERAL)
@@ -73,8 +82,8 @@ def _add_diff(commands: Subparsers[argparse.ArgumentParser]) -> None:
         description="Say what changed from one revision to another, definition by definition and field by field.",
         epilog="A change is breaking if a receiver that judges by OLD refuses something that NEW allows there.",
     )
-    parser.add_argument("old", metavar="OLD", help="the revision to start from")
-    parser.add_argument("new", metavar="NEW", help="the revision to arrive at")
+    parser.add_argument("old", metavar="OLD", type=_revision, help="the revision to start from")
+    parser.add_argument("new", metavar="NEW", type=_revision, help="the revision to arrive at; latest is the last one")
     parser.add_argument("--format", choices=("text", "json", "markdown"), default="text", help="default: %(default)s")
     parser.add_argument("--definition", metavar="NAME", help="only the changes of this definition")
     parser.set_defaults(run=run_diff)
@@ -93,7 +102,7 @@ def run_show(args: argparse.Namespace) -> int:
         protocol = protocol_schema(args.revision, errata=not args.literal)
         return _json(protocol.closure(args.definition) if args.closure else protocol.definition(args.definition))
 
-    return _answered(schema)
+    return _answered(schema, json=True)
 
 
 def run_export(args: argparse.Namespace) -> int:
@@ -120,17 +129,25 @@ def run_export(args: argparse.Namespace) -> int:
 
 def run_diff(args: argparse.Namespace) -> int:
     """What changed between two revisions; 0 whether or not something did, since that is the answer and no fault."""
-    return _answered(lambda: _FORMATS[args.format](args.old, args.new, _changes(args.old, args.new, args.definition)))
+    return _answered(
+        lambda: _FORMATS[args.format](args.old, args.new, _changes(args.old, args.new, args.definition)),
+        json=args.format == "json",
+    )
 
 
-def _answered(answer: Callable[[], str]) -> int:
+def _answered(answer: Callable[[], str], *, json: bool = False) -> int:
     """Print what *answer* gives; a name it does not know is the caller's mistake, said in one line."""
     try:
         text = answer()
     except (KeyError, ValueError) as error:
         print(f"assay schemas: {error.args[0]}", file=sys.stderr)
         return 2
-    sys.stdout.write(text)
+    if json:
+        from assay.console.streams import write_utf8
+
+        write_utf8(text)
+    else:
+        sys.stdout.write(text)
     return 0
 
 
@@ -164,7 +181,9 @@ def _changes(old: str, new: str, definition: str | None) -> list[Change]:
 
 
 def _text(old: str, new: str, found: list[Change]) -> str:
-    lines = []
+    from assay.console.style import Style
+
+    lines, style = [], Style(sys.stdout)
     width = min(max((len(change.field) for change in found), default=0), 40)
     shown = ""
     for change in found:
@@ -174,10 +193,20 @@ def _text(old: str, new: str, found: list[Change]) -> str:
         mark = {"added": "+", "removed": "-", "changed": "~"}[change.kind]
         breaking = "  (breaking)" if change.breaking else ""
         place = f"{change.field:<{width}}  " if change.field else ""
-        lines.append(f"  {mark} {place}{change.words}{breaking}")
+        lines += _folded(f"  {mark} {place}{change.words}{breaking}", 4 + len(place), style)
     breaking_ones = sum(change.breaking is True for change in found)
     lines.append(f"{len(found)} changes from {old} to {new}, {breaking_ones} of them breaking")
     return "\n".join(lines) + "\n"
+
+
+def _folded(line: str, margin: int, style: Style) -> list[str]:
+    """One line; on a terminal that is narrower, as many as it takes, so that the columns stay readable."""
+    if style.limit is None or len(line) <= style.limit:
+        return [line]
+    from textwrap import wrap
+
+    indent = " " * min(margin, style.limit // 2)
+    return wrap(line, style.limit, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def _records(old: str, new: str, found: list[Change]) -> str:

@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from assay.settings import Settings
 
 _EPILOG = """\
-Schemas and examples are those of the options, else of SYN_SCHEMAS_DIR and SYN_EXAMPLES_DIR, else of
-libs/synesthetic-schemas below the working directory. SYN_BACKEND_URL enables populate_backend.
-MCP_READY_FILE (default /tmp/mcp.ready) is there while the server is ready.
+An asset is a JSON document with a schema; this server lists, validates, compares and stores assets.
+Schemas and examples come from the options, else from SYN_SCHEMAS_DIR and SYN_EXAMPLES_DIR, else from
+libs/synesthetic-schemas in the working directory. SYN_BACKEND_URL enables populate_backend.
+MCP_READY_FILE (default /tmp/mcp.ready) exists while the server is ready.
 
-Exit status: 0 the input ended or a signal came, 2 something is configured wrongly.
+Exit status: 0 the input ended or a signal came, 2 the configuration is invalid.
 """
 
 
@@ -32,25 +33,27 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register ``serve``."""
     parser = subparsers.add_parser(
         "serve",
-        help="serve schemas, examples, validation, diff and backend population over STDIO or HTTP",
-        description="The asset server over STDIO or HTTP: bare JSON-RPC methods, and a real MCP server.",
+        help="run the bundled asset server: schemas, examples, validation, diff, backend population",
+        description="Run the bundled asset server over STDIO or HTTP: bare JSON-RPC methods, and an MCP server.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--http", metavar="ADDRESS", help="serve over HTTP at ADDRESS, such as 127.0.0.1:8765; port 0 takes any"
+        "--http",
+        metavar="ADDRESS",
+        help="serve over HTTP at ADDRESS, such as 127.0.0.1:8765; port 0 takes any free port",
     )
     parser.add_argument(
-        "--schemas", metavar="DIR", type=directory, help="where the schemas are; wins over SYN_SCHEMAS_DIR"
+        "--schemas", metavar="DIR", type=directory, help="directory of the schemas; wins over SYN_SCHEMAS_DIR"
     )
     parser.add_argument(
-        "--examples", metavar="DIR", type=directory, help="where the examples are; wins over SYN_EXAMPLES_DIR"
+        "--examples", metavar="DIR", type=directory, help="directory of the examples; wins over SYN_EXAMPLES_DIR"
     )
+    parser.add_argument("--journal", metavar="DIR", help="directory of the journal, or off; wins over ASSAY_JOURNAL")
     parser.add_argument(
-        "--journal", metavar="DIR", help="where verdicts are written down, or off; wins over ASSAY_JOURNAL"
-    )
-    parser.add_argument(
-        "--deterministic", action="store_true", help="ids follow from what is sent and clocks stand still"
+        "--deterministic",
+        action="store_true",
+        help="derive ids from the messages and stop the clocks, so that two runs have the same journal",
     )
     add_settings(parser)
     parser.set_defaults(run=run)
@@ -137,7 +140,9 @@ def _serve_http(args: argparse.Namespace, settings: Settings, methods: Methods, 
     try:
         from assay.edges.http import service
     except ImportError as error:
-        _log(f"assay: --http needs {error.name}: pip install 'mcp-assay[http]'")
+        from assay.extras import missing
+
+        _log(f"assay: --http needs {missing(error, 'http')}")
         return 2
     return service.run(args.http, settings, methods, records, ready=_ready_file, settle=_leave_what_lasts, log=_log)
 

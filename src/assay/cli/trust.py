@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from assay.settings.weakening import Weakening
 
 _EPILOG = """\
-assay guard and assay lock take from an assay.toml that they find in the working directory only what makes them
-stricter. After assay trust FILE the rest of that file counts, too, until the file changes.
+assay guard and assay lock ignore settings of an assay.toml in the working directory that make them weaker.
+After assay trust FILE all settings of that file count, until the file changes.
 A file that is given with --config needs no trust.
 
-Exit status: 0 done or nothing to do, 1 the answer was no, 2 could not be done.
+Exit status: 0 done or nothing to do, 1 you answered no, 2 the file could not be read or you could not be asked.
 """
 
 
@@ -27,14 +27,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "trust",
         help="accept an assay.toml that makes the guard weaker",
-        description="Shows what an assay.toml would weaken, asks, and remembers the file by its place and its hash.",
+        description="Show the settings of an assay.toml that weaken the guard, ask, and accept them.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     doing = parser.add_mutually_exclusive_group(required=True)
     doing.add_argument("file", metavar="FILE", nargs="?", help="the assay.toml to accept")
-    doing.add_argument("--list", action="store_true", help="show every file that was accepted")
-    doing.add_argument("--remove", metavar="FILE", help="do not trust FILE any more")
+    doing.add_argument("--list", action="store_true", help="list the trusted files")
+    doing.add_argument("--remove", metavar="FILE", help="remove the trust in FILE")
     parser.add_argument("--yes", action="store_true", help="do not ask; needed where there is no terminal")
     parser.set_defaults(run=run)
 

@@ -24,12 +24,12 @@ One file gives one line of JSON:
   {"ok":false,"reason":"validation_failed","errors":[{"path":"/gain","msg":"expected a number"}]}
 Several files, and those of a directory, give one line each, with the name as "file".
 
-An asset is judged by --schema, else by the schema that its $schemaRef names, else by the one that
-its file is named after, else by synesthetic-asset. The schemas are those of --schemas, else of
-SYN_SCHEMAS_DIR, else of libs/synesthetic-schemas/jsonschema below the working directory.
-A file has at most 1 MiB, as a request has; the setting limits.frame_bytes changes that.
+The schema of an asset is --schema, else the one that its $schemaRef names, else the one that its file is
+named after, else synesthetic-asset. Schemas come from --schemas, else from SYN_SCHEMAS_DIR, else from
+libs/synesthetic-schemas/jsonschema in the working directory.
+A file may have 1 MiB; the setting limits.frame_bytes changes that.
 
-Exit status: 0 all are valid, 1 one is not, 2 one could not be read or is no JSON.
+Exit status: 0 all files are valid, 1 a file is invalid, 2 a file could not be read or is not JSON.
 """
 
 _STATUS: Final = {"validation_failed": 1, "io_error": 2, "parse_error": 2}
@@ -45,8 +45,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register ``validate``."""
     parser = subparsers.add_parser(
         "validate",
-        help="see whether asset files fit their schemas",
-        description="See whether asset files fit their schemas; the result is JSON.",
+        help="validate asset files against their schemas",
+        description="Validate asset files against their schemas; the result is JSON.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -56,9 +56,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         nargs="+",
         help="an asset; a directory, for every .json file below it; - for standard input",
     )
-    parser.add_argument("--schema", metavar="NAME", help="judge by this schema, whatever the files say")
+    parser.add_argument("--schema", metavar="NAME", help="validate against this schema, whatever the files name")
     parser.add_argument(
-        "--schemas", metavar="DIR", type=directory, help="where the schemas are; wins over SYN_SCHEMAS_DIR"
+        "--schemas", metavar="DIR", type=directory, help="directory of the schemas; wins over SYN_SCHEMAS_DIR"
     )
     add_settings(parser)
     parser.set_defaults(run=run)

@@ -9,6 +9,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from assay.cli.platforms import refusal
+
 if TYPE_CHECKING:
     from assay.clients.dialects import Dialect
     from assay.clients.files import Found
@@ -84,6 +86,9 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 def run_wrap(args: argparse.Namespace) -> int:
     """Put servers behind the guard; return the exit status."""
+    reason = refusal("guard")
+    if reason is not None and args.program is None:
+        print(f"assay wrap: {reason}: servers behind it do not start on this machine", file=sys.stderr)
     return _Wrapping(args, "wrap").run()
 
 
@@ -218,13 +223,9 @@ class _Task:
         from assay.console.style import Style
 
         style = Style(sys.stdout)
-        try:
-            for line in difference(plan.before, plan.after, _shown(name), dialect):
-                print(style.paint(line, *_colours(line)))
-            sys.stdout.flush()
-        except BrokenPipeError:
-            # Whoever looks at the beginning only still wants it done.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        for line in difference(plan.before, plan.after, _shown(name), dialect):
+            print(style.paint(line, *_colours(line)))
+        sys.stdout.flush()
         for change in plan.changes:
             if change.advice is not None:
                 self.say(f"{change.server.label}: {change.advice}")

@@ -51,8 +51,7 @@ def counted(number: int, kind: str) -> str:
     return f"{number:,} {kind}{'' if number == 1 else 's'}"
 
 
-def summed(entries: Sequence[ListEntry], hidden: Callable[[str], str] = str) -> str:
-    """What is quarantined of one message: ``tool search``, or ``2 tools (search, delete)``."""
-    kind = entries[0].kind
+def summed(entries: Sequence[ListEntry], where: str, hidden: Callable[[str], str] = str) -> str:
+    """What is quarantined of the message *where*: ``2 tools in tools/list #1: search, delete``."""
     names = [hidden(each.name) for each in entries]
-    return f"{kind} {names[0]}" if len(names) == 1 else f"{counted(len(names), kind)} ({listed(names)})"
+    return f"{counted(len(names), entries[0].kind)} in {where}: {listed(names)}"

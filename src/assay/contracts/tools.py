@@ -17,6 +17,7 @@ from assay.contracts.store import compiled, hold, let_go, of_text, patterns
 from assay.engine.admission import Refusal, SchemaLimits, too_long
 from assay.engine.budget import affordable
 from assay.engine.compiled import Compiled
+from assay.engine.outline import RESOLVED
 from assay.limits import DEFAULT
 from assay.rules import violation
 from assay.spec.revisions import handshake
@@ -202,6 +203,7 @@ class Tools:
     """
 
     __slots__ = (
+        "__weakref__",
         "_aside",
         "_bytes",
         "_forgetful",
@@ -400,8 +402,21 @@ def refused(refusal: Refusal, at: str, revision: str, detail: str = "") -> Viola
     """A schema that cannot be used, as a violation; *detail* says where it stands, if that is not at *at*."""
     place = at if detail else at + refusal.at
     return violation(
-        refusal.rule, place, expected=refusal.expected, found=refusal.found, revision=revision, detail=detail
+        refusal.rule,
+        place,
+        expected=refusal.expected,
+        found=refusal.found,
+        revision=revision,
+        detail=detail,
+        hint=_remedy(refusal),
     )
+
+
+def _remedy(refusal: Refusal) -> str | None:
+    """What to do about a reference that leads nowhere; None for what the rule itself says."""
+    if refusal.expected != RESOLVED:
+        return None
+    return f"Define {refusal.found} in the same schema, or correct the reference."
 
 
 class _Budget:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Final, Self
 
 from assay.console.plain import plain
+from assay.guard.labels import label
 
 CLOSED: Final = 2.0
 TERMINATED: Final = 1.5
@@ -81,7 +82,7 @@ class Labelled:
 
     def __init__(self, name: str, write: Callable[[bytes], None]) -> None:
         """Whole lines go to *write*."""
-        self._label = f"[{plain(name)}] "
+        self._label = label(name)
         self._write = write
         self._begun = b""
 

@@ -6,7 +6,10 @@ to it that we stay, as nohup does.
 """
 
 import os
+import select
 import signal
+import stat
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -36,6 +39,27 @@ def telling(reopen: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         _told.remove(reopen)
+
+
+def end_with_terminal() -> None:
+    """From now on SIGHUP ends this process as SIGTERM does, unless whoever started it ignores SIGHUP, as nohup does."""
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+
+
+def end_with_reader(descriptor: int) -> None:
+    """From now on this process ends as with SIGTERM when the pipe at *descriptor* has no reader any more."""
+    if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+        return
+
+    def watch() -> None:
+        poll = select.poll()
+        # No event is asked for: a broken pipe is reported all the same.
+        poll.register(descriptor, 0)
+        poll.poll()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def is_heeded() -> bool:

@@ -6,7 +6,7 @@ Nothing is fetched, compiled or judged. Every walk is a loop over a list, so no 
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from assay.engine.dialects import Draft, Schema, draft_named, draft_of, subschemas
 from assay.engine.limits import Refusal
@@ -199,11 +199,15 @@ def _follow(outline: Outline, most: int | None) -> Refusal | None:
     return None
 
 
+RESOLVED: Final = "a reference to something that is there"
+"""What is expected of a reference that leads nowhere."""
+
+
 def _refuse_reference(outline: Outline, reference: str, pointer: str | None, at: str) -> Refusal | None:
     """Why we do not follow *reference* to *pointer*, which is no place yet."""
     shown = reference[:60]
     if pointer is None or looked_up(outline.document, pointer) is NOWHERE:
-        return Refusal("contract/schema", at, "a reference to something that is there", shown)
+        return Refusal("contract/schema", at, RESOLVED, shown)
     if _passes_a_name(outline, pointer):
         # The engine takes such names for a new base although no schema is expected there; we would resolve differently.
         return Refusal("contract/schema", at, "a reference to a place without a name of its own", shown)

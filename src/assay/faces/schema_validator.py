@@ -16,7 +16,7 @@ from assay.faces.schema_override import Override, load, shown_uri
 from assay.ladder import envelope, framing, syntax
 from assay.ladder.envelope import kind_of
 from assay.ladder.framing import Text
-from assay.ladder.protocol import judge
+from assay.ladder.protocol import definition_of, judge
 from assay.limits import DEFAULT
 from assay.rules import broken, violation
 from assay.spec.methods import methods
@@ -127,7 +127,8 @@ class SchemaValidator:
 
     def _violation(self, message_type: str, name: str, fault: Fault) -> Violation:
         rule = "protocol/method" if fault.at == "/method" else self._rule(message_type)
-        return broken(rule, fault, revision=self.revision, detail=name, hint=self._hint(name))
+        hint = self._hint(definition_of(fault.schema_at) or name)
+        return broken(rule, fault, revision=self.revision, detail=name, hint=hint)
 
     def knows(self, message_type: str) -> bool:
         """Whether there is a definition for *message_type*."""
@@ -176,7 +177,7 @@ class SchemaValidator:
 
     def _hint(self, definition: str) -> str:
         if self._override is not None:
-            return f"Mend the field that is named; {definition} of the schema in force says what is wanted."
+            return f"Correct the named field; see {definition} in the schema in force."
         return f"`assay schemas show {self.revision} {definition}` prints what is wanted."
 
     def _definitions(self, message_type: str) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from assay.guard.outline import LOOKED_AT, Outline, outline
 from assay.ladder import framing, syntax
 from assay.limits import Limits
 from assay.message import params_of
+from assay.no_answer import within
 from assay.policy import Policy
 from assay.side import Id
 from assay.verdict import Exchange, Party, Verdict
@@ -68,14 +69,15 @@ class Guard:
         lock: "Inspection | None" = None,
         policy: Policy | None = None,
         lines: bool = False,
+        judge: Callable[..., Conversation] = Conversation,
     ) -> None:
         """
         *timeout* is how many seconds a server has for an answer, counted anew with each progress; 0 for ever.
 
         Under audit it has for ever. *revision*, *tools*, *lock*, *policy* and *lines* are those of
-        `Conversation`.
+        `Conversation`, which *judge* makes.
         """
-        self.conversation = Conversation(
+        self.conversation = judge(
             mode=mode, limits=limits, revision=revision, tools=tools, lock=lock, policy=policy, lines=lines
         )
         self.mode = mode
@@ -249,7 +251,7 @@ class Guard:
             if since + self._timeout > now:
                 return
             del self._since[ident]
-            missing = self.conversation.give_up(_CLIENT, ident)
+            missing = self.conversation.give_up(_CLIENT, ident, "TIMEOUT", within(self._timeout))
             if missing is not None and missing.exchange is not None and missing.onward is not None:
                 self._forget(missing.exchange)
                 told = cancelled(missing.exchange) if may_be_cancelled(missing.exchange) else None

@@ -67,8 +67,20 @@ class GuardSettings:
     restarts: int = 5
     """Starts within a minute, after which it is given up: by then whatever is wrong does not go away by itself."""
 
-    flights: str = "runs/mcp_server/flights"
-    """Where the last messages of a broken session are written; ``off`` for nowhere."""
+    flights: str = "auto"
+    """
+    The directory for the last messages of broken sessions; ``auto`` for ``flights`` in the folder of the server, below
+    the state directory, ``off`` for none.
+    """
+
+    record_bytes: int = 256 << 20
+    """Bytes of a recording, after which nothing more is recorded: some 250,000 messages of a kilobyte."""
+
+    record_secrets: bool = False
+    """
+    Whether a recording keeps what looks like a secret. Without it such a message is recorded with its secrets masked,
+    and is not judged again.
+    """
 
     shared: bool = False
     """
@@ -140,6 +152,8 @@ class GuardSettings:
         longest = 1 if self.frame_bytes is None else self.frame_bytes
         if self.timeout < 0 or min(longest, self.children, self.children_each) < 1:
             raise ValueError("timeout is 0 or more, frame_bytes 1 or more, children and children_each 1 or more")
+        if self.record_bytes < 1 << 16:
+            raise ValueError("record_bytes is 65536 or more")
         if any("=" in name or not name for name in self.environment):
             raise ValueError("environment has names of variables, without values")
         if self.policy or self.exceptions:

@@ -9,7 +9,9 @@ from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from assay.guard.flight import ENTRY_BYTES, FLIGHTS, KEPT, KEPT_BYTES, Flight, Shelf
+from assay.guard.flight import ENTRY_BYTES, FLIGHTS, KEPT, KEPT_BYTES, UNKNOWN, End, Flight, Shelf
+from assay.guard.labels import OURS, label, labelled
+from assay.spec.revisions import REVISIONS
 from assay.verdict import Exchange, Party, Verdict, Violation
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ _MOST_COUNTED: Final = 1000
 _MOST_ASIDE: Final = 1000
 """Bytes that are shown of what a server sends in place of a message."""
 
-_ASIDE: Final = "passed, quarantined"
+_ASIDE: Final = "quarantined "
 
 _ANSWERS: Final = frozenset({"result", "error"})
 _CLIENT: Final = Party.CLIENT
@@ -100,19 +102,21 @@ class _Tally:
     """What all conversations of one guard come to."""
 
     __slots__ = (
-        "asides", "client", "excused", "log", "printed", "quarantined", "repaired", "repeated", "rules", "secrets",
-        "server", "shelf", "shown", "slowest", "stopped", "told",
+        "asides", "client", "excused", "log", "printed", "quarantined", "refused", "repaired", "repeated", "rules",
+        "secrets", "server", "shelf", "shown", "slowest", "stopped", "told",
     )  # fmt: skip
 
-    def __init__(self, log: Log, aside: Log, redact: Sequence[str]) -> None:
+    def __init__(self, log: Log, aside: Log, secrets: _Secrets, shelf: Shelf) -> None:
         self.log = _Lines(log)
         self.asides = _Lines(aside)
-        self.secrets = _Secrets(redact)
-        self.shelf = Shelf()
+        self.secrets = secrets
+        self.shelf = shelf
         self.client = self.server = 0
         self.rules: Counter[tuple[str, str]] = Counter()
         self.excused: Counter[tuple[str, str]] = Counter()
         self.stopped = self.repaired = 0
+        self.refused = 0
+        """Messages that were refused or lost an entry, or would be where nothing is enforced."""
         self.shown = 0
         self.told: set[object] = set()
         """What was shown, by conversation: at most as much as is shown at all."""
@@ -144,20 +148,28 @@ class Watch:
         redact: Sequence[str] = (),
         tally: _Tally | None = None,
         of: object | None = None,
+        name: str = "",
+        introducing: bool = False,
     ) -> None:
         """
         Lines go to *log*, and to *aside* what a server has printed where only messages belong, as a line each.
 
         Unless it is *keeping* them, the last messages are not kept, and there is no `flight`. What looks like a secret
         or is matched by *redact* is not shown. Conversations *of* the same are one to people: what is shown of one is
-        not shown again of another.
+        not shown again of another. *name* is that of the server; if the watch is *introducing* it, the revision that
+        client and server agree on is a line as well.
         """
+        self._name = name
+        self._label = ""
+        self._servers: list[Watch] = []
+        self._told_from = -inf if introducing else SLOW
+        """Seconds an answer took from which on it is worth a look; until the revision is told, every answer is."""
         self._of = object() if of is None else of
         self._log = log
         self._aside = aside
         self._enforcing = enforcing
         self._keeping = keeping
-        self._tally = _Tally(log, aside, redact) if tally is None else tally
+        self._tally = _Tally(log, aside, _Secrets(redact), Shelf()) if tally is None else tally
         self._shelf = self._tally.shelf
         self._flight = Flight()
         self._kept = self._flight.kept
@@ -168,10 +180,35 @@ class Watch:
         """A watch on another conversation of the same guard: it keeps messages of its own, and counts with this one."""
         return Watch(self._log, self._aside, enforcing=self._enforcing, keeping=self._keeping, tally=self._tally, of=of)
 
+    def of_server(self, name: str) -> "Watch":
+        """
+        Return a watch on one of several servers: each of its lines has the server's *name*, and it counts by itself.
+
+        All servers share the bound on the messages that are kept. The summary of this watch has theirs.
+        """
+        log, aside, tally = labelled(self._log, name), labelled(self._aside, name), self._tally
+        own = _Tally(log, aside, tally.secrets, tally.shelf)
+        one = Watch(log, aside, enforcing=self._enforcing, keeping=self._keeping, tally=own, name=name)
+        one._label = label(name)
+        self._servers.append(one)
+        return one
+
     @property
     def findings(self) -> int:
         """How many violations there were."""
-        return self._tally.rules.total()
+        return self._tally.rules.total() + sum(each.findings for each in self._servers)
+
+    @property
+    def messages(self) -> int:
+        """How many messages were judged; what is no message counts if something was found in it."""
+        heard = self._tally.client + self._tally.server + sum(each.messages for each in self._servers)
+        return heard or self.findings
+
+    def count(self, level: str) -> int:
+        """Return how many findings there were, or for the *level* refuse how many messages are refused or cut."""
+        if level != "refuse":
+            return self.findings
+        return self._tally.refused + sum(each.count(level) for each in self._servers)
 
     def passed(self, verdict: Verdict, now: float) -> None:
         """Nothing is to be said of a message, which came *now*, in seconds by some clock."""
@@ -199,8 +236,8 @@ class Watch:
         if kind == "request":
             exchange.asked_at = now
         elif kind in _ANSWERS:
-            if now - exchange.asked_at >= SLOW:
-                self._took_long(exchange, now - exchange.asked_at)
+            if now - exchange.asked_at >= self._told_from:
+                self._answered(verdict, exchange, now - exchange.asked_at)
             # Only the first answer tells how long it took; another one may come long after.
             exchange.asked_at = inf
 
@@ -225,6 +262,7 @@ class Watch:
                 tally.excused[each.rule, each.reason] += 1
         if verdict.quarantined:
             tally.add_quarantined(verdict)
+        tally.refused += not verdict.accepted or any(each.action == "quarantine" for each in verdict.violations)
         tally.stopped += _is_stopped(verdict, enforcing=self._enforcing)
         first = (verdict.violations[0].rule, where)
         like = _likeness(verdict)
@@ -236,7 +274,7 @@ class Watch:
             tally.told.add((self._of, like))
             redactor = tally.secrets.redactor
             tally.log.say(_line(verdict, redactor, enforcing=self._enforcing))
-            for line in _further(verdict, redactor):
+            for line in _further(verdict, redactor, enforcing=self._enforcing):
                 tally.log.say(line)
         elif tally.shown == MOST_SHOWN + 1:
             tally.log.say("assay: further findings are counted, and not shown")
@@ -249,7 +287,23 @@ class Watch:
     # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def summary(self) -> Iterator[str]:
-        """What happened, for people."""
+        """What happened, for people. Of several servers, those that said or were told anything."""
+        if not self._servers:
+            yield from self._summary()
+            return
+        used = [each for each in self._servers if each.messages]
+        for each in used:
+            yield from each._summary()
+        if not used:
+            yield "assay: no messages"
+
+    def _summary(self) -> Iterator[str]:
+        ours = f"{OURS}{self._label}"
+        head = f"{OURS}{label(self._name)}" if self._name else OURS
+        for number, line in enumerate(self._counts()):
+            yield f"{ours if number else head}{line}"
+
+    def _counts(self) -> Iterator[str]:
         from assay.console.plain import plain  # noqa: PLC0415 - not while a server starts
 
         tally = self._tally
@@ -258,29 +312,48 @@ class Watch:
         stopped = f", {tally.stopped} stopped" if self._enforcing or tally.stopped else ""
         stopped += f", {tally.repaired} repaired" if tally.repaired else ""
         said = f"{_counted(tally.client, 'message')} from the client, {tally.server:,} from the server"
-        yield f"assay: {said}, {_counted(self.findings, 'finding')}{stopped}"
+        yield f"{said}, {_counted(self.findings, 'finding')}{stopped}"
         most = sorted(tally.rules.items(), key=lambda item: (-item[1], item[0]))
         for (rule, where), count in most[:MOST_RULES]:
             times = tally.repeated[rule, where]
             more = f": told once a conversation, and {times:,} more like it" if times else ""
             place = f" in {tally.secrets.hidden(where)[:100]}" if where else ""
-            yield plain(f"assay: {count:>6,} × {rule}{place}{more}")
+            yield plain(f"{count:>6,} × {rule}{place}{more}")
         if len(most) > MOST_RULES:
             rest = sum(count for _, count in most[MOST_RULES:])
-            yield f"assay: {rest:>6,} others"
+            yield f"{rest:>6,} others"
         done = "quarantined" if self._enforcing else "would be quarantined"
         for line in tally.quarantined.lines(tally.secrets.hidden) if tally.quarantined is not None else ():
-            yield plain(f"assay: {done}: {line}")
+            yield plain(f"{done}: {line}")
         for (rule, reason), count in sorted(tally.excused.items()):
-            yield plain(f"assay: {count:>6,} × {rule} by an exception: {reason}")
+            yield plain(f"{count:>6,} × {rule} by an exception: {reason}")
         if tally.printed:
-            yield f"assay: {_counted(tally.printed, 'line')} of the server's output went to stderr"
+            yield f"{_counted(tally.printed, 'line')} of the server's output went to stderr"
         for seconds, what in tally.slowest:
-            yield plain(f"assay: slow: {tally.secrets.hidden(what)} took {seconds:.1f} s")
+            yield plain(f"slow: {tally.secrets.hidden(what)} took {seconds:.1f} s")
 
-    def flight(self, directory: str, redact: Sequence[str] = ()) -> str | None:
-        """Writes the last messages, redacted, into a file that `assay check` reads; its path, if there is one."""
-        return self._flight.write(directory, redact, self._log) if self._keeping else None
+    def flight(self, directory: str, redact: Sequence[str] = (), end: End = UNKNOWN) -> str | None:
+        """Write the last messages, redacted, and the *end* of the server into a file; return its path, if any."""
+        return self._flight.write(directory, redact, self._log, end) if self._keeping else None
+
+    def _answered(self, verdict: Verdict, exchange: Exchange, seconds: float) -> None:
+        """Note an answer that took long, or is the first to show which revision is spoken."""
+        if self._told_from < SLOW:
+            self._introduce(verdict, exchange)
+        if seconds >= SLOW:
+            self._took_long(exchange, seconds)
+
+    def _introduce(self, verdict: Verdict, exchange: Exchange) -> None:
+        """Tell the revision, once a result shows it: the answer to `initialize` names it, any other is in it."""
+        if verdict.kind != "result":
+            return
+        spoken = verdict.revision
+        if exchange.method == "initialize":
+            result = verdict.value.get("result")
+            spoken = result.get("protocolVersion") if isinstance(result, dict) else None
+        if spoken in REVISIONS:
+            self._told_from = SLOW
+            self._tally.log.say(f"{OURS}{self._name} speaks MCP {spoken}")
 
     def _took_long(self, exchange: Exchange, seconds: float) -> None:
         what = f"{exchange.method[:100]} {(exchange.tool or '')[:100]}".rstrip()
@@ -320,22 +393,24 @@ def _line(verdict: Verdict, redactor: "Redactor", *, enforcing: bool) -> str:
     from assay.console.plain import plain  # noqa: PLC0415 - as above
     from assay.console.verdicts import title  # noqa: PLC0415 - as above
 
-    more = len(verdict.violations) - 1 + verdict.more
-    first = f"{_discreet(verdict.violations[0], redactor)}{f' and {more} more' if more else ''}"
     what = redactor.text(title(verdict))
     fate = _fate(verdict, enforcing=enforcing)
     if fate == _ASIDE:
-        fate += f" {summed(verdict.quarantined, redactor.text)}: "
+        return plain(f"assay: {fate}{summed(verdict.quarantined, what.removeprefix('result of '), redactor.text)}")
+    more = len(verdict.violations) - 1 + verdict.more
+    first = f"{_discreet(verdict.violations[0], redactor)}{f' and {more} more' if more else ''}"
     return plain(f"assay: {fate}{verdict.party} {what}: {first}")
 
 
-def _further(verdict: Verdict, redactor: "Redactor") -> Iterator[str]:
-    """What else differs from a lock, and what is wrong with each further entry: an operator reviews each."""
+def _further(verdict: Verdict, redactor: "Redactor", *, enforcing: bool) -> Iterator[str]:
+    """What differs from a lock, and what is wrong with each entry: an operator reviews each."""
     from assay.console.plain import plain  # noqa: PLC0415 - as above
 
-    told = {verdict.violations[0].entry, None}
+    # Where entries are quarantined the first line has their names, and nothing of what is wrong.
+    first = 0 if _fate(verdict, enforcing=enforcing) == _ASIDE else 1
+    told = {None, *(each.entry for each in verdict.violations[:first])}
     further = []
-    for each in verdict.violations[1:]:
+    for each in verdict.violations[first:]:
         if each.rule.startswith("lock/") or each.entry not in told:
             further.append(each)
         told.add(each.entry)

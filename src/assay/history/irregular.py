@@ -12,7 +12,7 @@ from assay.engine.budget import Budget
 from assay.history.unjudged import loosely_read
 from assay.render import shown_id, usable_id
 from assay.side import Id, Side
-from assay.verdict import Exchange, Party, Verdict, Violation
+from assay.verdict import UNNAMED, Exchange, Party, Verdict, Violation
 
 if TYPE_CHECKING:
     from assay.history.memory import Memory
@@ -105,7 +105,7 @@ def take_batch(memory: "Memory", party: Party, frames: Sequence[bytes], values: 
 
 def _ask(memory: "Memory", side: Side, frame: bytes, value: dict[str, Any], *, ambiguous: bool) -> None:
     method = value.get("method")
-    name = method if isinstance(method, str) else "?"
+    name = method if isinstance(method, str) else UNNAMED
     params = value.get("params")
     message: dict[str, Any] = {"method": name, **({"params": params} if isinstance(params, dict) else {})}
     judge, early = memory.lifecycle.place_request(side.party, message, None)

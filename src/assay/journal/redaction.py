@@ -234,6 +234,12 @@ class Redactor:
         return self._schema(value, secret=secret or self.is_secret(name))
 
 
+def without_secrets(lines: Sequence[str], patterns: Sequence[str]) -> list[str]:
+    """Return *lines* of text without what looks like a secret or is matched by *patterns*."""
+    redactor = Redactor(patterns)
+    return [redactor.text(each) for each in lines]
+
+
 def _hidden(value: Any) -> Any:
     """A secret of the same type. Neither a boolean nor null tells anything."""
     if type(value) is dict:

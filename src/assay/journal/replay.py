@@ -8,16 +8,16 @@ its verdict is not compared.
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any, Final, Literal, NamedTuple, Protocol, cast
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from assay.conversation import Conversation, Facts
 from assay.journal.reading import Entry, Record, violations
 from assay.journal.record import ID_LENGTH, status_of
 from assay.limits import DEFAULT, REQUESTS, Limits
-from assay.policy import ACTIONS, Policy, fitting
+from assay.recording.effect import Effect
 from assay.rules import RULES
 from assay.spec.revisions import REVISIONS
-from assay.verdict import Action, Party, Verdict, Violation
+from assay.verdict import Party, Verdict
 
 Mode = Literal["enforce", "audit"]
 
@@ -25,6 +25,11 @@ Outcome = Literal["same", "different", "broken", "no payload", "redacted", "by i
 
 _MOST_CONVERSATIONS: Final = 1000
 """Requests over HTTP without a session that are remembered: an answer stands close to what it answers."""
+
+_MOST_UNHEARD: Final = 10_000
+"""Requests without a frame that are remembered in one conversation: as many as may be open at once."""
+
+_ANSWERS: Final = frozenset({"result", "error"})
 
 Key = tuple[str, str]
 """What tells conversations apart: the transport; the session, or over HTTP without one the request."""
@@ -50,34 +55,10 @@ class Opening(NamedTuple):
     revision: str | None
     """Set if it was opened elsewhere, in this revision."""
     server: str
-    """Who spoke for the server, where the journal says so."""
+    """``assets`` for a journal of the asset server itself; "" for one of a guard, whatever its server is called."""
     limits: Limits
-    effect: "Effect"
+    effect: Effect
     """What was done about broken rules, line by line."""
-
-
-class Effect(Policy):
-    """A policy that is known only by what it did: about each violation of the line that is heard, as recorded."""
-
-    __slots__ = ("_done",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._done: dict[tuple[str, str], str] = {}
-
-    def recall(self, record: Record) -> None:
-        """From now on this line is heard."""
-        error = record["error"]
-        listed = error.get("violations") if isinstance(error, dict) else None
-        told = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-        self._done = {(str(each.get("rule")), str(each.get("at"))): str(each.get("action")) for each in told}
-        self.repairs = frozenset(rule for (rule, _), action in self._done.items() if action == "repair")
-
-    def decide(self, violation: Violation, _: str | None) -> Violation:
-        """As it was done then. What follows from other things, an entry that is set aside, follows again."""
-        done = self._done.get((violation.rule, violation.at))
-        fits = any(ACTIONS[word] == done for word in fitting(violation.rule))
-        return replace(violation, action=cast("Action", done)) if fits and done != violation.action else violation
 
 
 class Replayed(NamedTuple):
@@ -91,6 +72,15 @@ class Replayed(NamedTuple):
 def plain_judge(opening: Opening) -> Judge:
     """A conversation between any client and any server."""
     return Conversation(mode=opening.mode, revision=opening.revision, limits=opening.limits, policy=opening.effect)
+
+
+class _Talk(NamedTuple):
+    """One conversation of a journal."""
+
+    judge: Judge
+    effect: Effect
+    unheard: set[tuple[str, str | int]]
+    """Requests whose frames are not in the journal, with who asked: their answers cannot be judged."""
 
 
 class Survey(NamedTuple):
@@ -118,7 +108,7 @@ def replay(
     journal: Iterable[Entry], seen: Survey, *, limits: Limits, judge: Callable[[Opening], Judge] = plain_judge
 ) -> Iterator[Replayed]:
     """What becomes of each line of *journal*, which was *seen* before."""
-    judges: dict[Key, tuple[Judge, Effect]] = {}
+    talks: dict[Key, _Talk] = {}
     restarts = 0
     for entry in journal:
         record = entry.record
@@ -126,19 +116,19 @@ def replay(
             yield Replayed(entry, "broken")
             continue
         key = _key(record)
-        if key not in judges:
-            if len(judges) >= _MOST_CONVERSATIONS:
-                _forget_one(judges)
+        if key not in talks:
+            if len(talks) >= _MOST_CONVERSATIONS:
+                _forget_one(talks)
             opening = _opening(record, seen, limits)
-            judges[key] = judge(opening), opening.effect
+            talks[key] = _Talk(judge(opening), opening.effect, set())
         before, restarts = restarts, record["metadata"].get("restarts", 0)
         if restarts != before:
             # Only a guard that has one conversation starts its server again.
-            for each, _ in judges.values():
-                each.renew()
-        one, effect = judges[key]
-        effect.recall(record)
-        yield _again(entry, record, one)
+            for each in talks.values():
+                each.judge.renew()
+        talk = talks[key]
+        talk.effect.recall(_told(record))
+        yield _again(entry, record, talk)
 
 
 def _key(record: Record) -> Key:
@@ -148,10 +138,27 @@ def _key(record: Record) -> Key:
     return record["transport"], str(session or "")
 
 
-def _forget_one(judges: dict[Key, tuple[Judge, Effect]]) -> None:
-    oldest = next((key for key in judges if key[0] == "http"), None)
+def _told(record: Record) -> list[Any]:
+    """Return the violations of *record* as they were recorded."""
+    error = record["error"]
+    listed = error.get("violations") if isinstance(error, dict) else None
+    told = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    if record["metadata"].get("kind") == "batch":
+        # A policy decides about each message of a batch, and places in that do not begin with its number.
+        told += [{**each, "at": _below(str(each.get("at")))} for each in told]
+    return told
+
+
+def _below(at: str) -> str:
+    """Return the place *at* without its first step."""
+    _, _, rest = at.removeprefix("/").partition("/")
+    return f"/{rest}" if rest else ""
+
+
+def _forget_one(talks: dict[Key, _Talk]) -> None:
+    oldest = next((key for key in talks if key[0] == "http"), None)
     if oldest is not None:
-        del judges[oldest]
+        del talks[oldest]
 
 
 def _opening(record: Record, seen: Survey, limits: Limits) -> Opening:
@@ -160,7 +167,9 @@ def _opening(record: Record, seen: Survey, limits: Limits) -> Opening:
     revision = metadata.get("revision")
     elsewhere = record["transport"] == "http" and key not in seen.opened and revision in REVISIONS
     mode, most = metadata.get("mode"), metadata.get("frameBytes")
-    if most is None and metadata.get("server") == "assets":
+    # Only a guard writes a mode, and the server behind it may have any name.
+    server = "" if mode else str(metadata.get("server") or "")
+    if most is None and server == "assets":
         most = REQUESTS.frame_bytes
     if type(most) is int and most > 0 and limits.frame_bytes == DEFAULT.frame_bytes:
         # Who asks for another limit wants to see what that would do.
@@ -168,30 +177,53 @@ def _opening(record: Record, seen: Survey, limits: Limits) -> Opening:
     return Opening(
         mode if mode in ("audit", "enforce") else "audit" if key in seen.audits else "enforce",
         revision if elsewhere else None,
-        str(metadata.get("server") or ""),
+        server,
         limits,
         Effect(),
     )
 
 
-def _again(entry: Entry, record: Record, judge: Judge) -> Replayed:
+def _again(entry: Entry, record: Record, talk: _Talk) -> Replayed:
     frame = _frame(record["metadata"])
     if frame is None:
+        _pass_over(record["metadata"], talk)
         return Replayed(entry, "no payload")
+    if talk.unheard and _answers_unheard(record["metadata"], talk):
+        return Replayed(entry, "not judged")
     if any(rule in RULES and RULES[rule].code == "HEADER_MISMATCH" for rule, _ in violations(record)):
         # What the headers said is not on record. The message was refused for it, and changed nothing.
         return Replayed(entry, "by its headers")
     if any(rule == "guard/failure" for rule, _ in violations(record)):
         return Replayed(entry, "not judged")
-    verdict = _heard(record, frame, judge)
+    verdict = _heard(record, frame, talk.judge)
     if record["metadata"].get("redacted"):
         return Replayed(entry, "redacted")
     if any(rule.startswith("lock/") for rule, _ in violations(record)):
         # What was locked is not on record.
-        return Replayed(entry, "by a lock")
+        return Replayed(entry, "by a lock", verdict)
     if verdict is None:
         return Replayed(entry, "not judged")
     return Replayed(entry, "same" if _same(record, verdict) else "different", verdict)
+
+
+def _pass_over(metadata: dict[str, Any], talk: _Talk) -> None:
+    """Note a message whose frame is not in the journal, so that what belongs to it is not taken for wrong."""
+    ident, kind = metadata.get("id"), metadata.get("kind")
+    if not isinstance(ident, str | int):
+        return
+    if kind == "request" and len(talk.unheard) < _MOST_UNHEARD:
+        talk.unheard.add((metadata["party"], ident))
+    elif kind in _ANSWERS and not _answers_unheard(metadata, talk):
+        talk.judge.give_up(Party(metadata["party"]).other, ident)
+
+
+def _answers_unheard(metadata: dict[str, Any], talk: _Talk) -> bool:
+    """Whether a message answers a request whose frame is not in the journal."""
+    asked = Party(metadata["party"]).other.value, metadata.get("id")
+    if metadata.get("kind") not in _ANSWERS or asked not in talk.unheard:
+        return False
+    talk.unheard.discard((asked[0], asked[1]))
+    return True
 
 
 def _frame(metadata: dict[str, Any]) -> bytes | None:

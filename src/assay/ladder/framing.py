@@ -142,7 +142,12 @@ def as_frame(given: Text) -> bytes:
         return given.encode("utf-8", "surrogatepass")
     if isinstance(given, bytearray | memoryview):
         return bytes(given)
-    raise TypeError(f"a frame is str or bytes (or bytearray, memoryview), not {type(given).__name__}")
+    raise TypeError(f"a frame is str or bytes (or bytearray, memoryview), not {_instead(given)}")
+
+
+def _instead(given: object) -> str:
+    remedy = "; write it with json.dumps first" if isinstance(given, dict | list) else ""
+    return type(given).__name__ + remedy
 
 
 def one_line(frame: bytes) -> bytes:

@@ -14,7 +14,7 @@ from assay.engine.compiled import Compiled, compile_schema
 from assay.engine.fault import Faults
 from assay.engine.formats import BASE64
 from assay.rules import broken, violation
-from assay.spec.methods import Method, methods, revisions_of
+from assay.spec.methods import Method, method_meant, methods, revisions_of
 from assay.spec.notation import Schema
 from assay.spec.revisions import REVISIONS, handshake
 from assay.spec.schema import ProtocolSchema, protocol_schema
@@ -123,7 +123,7 @@ class Definition:
         for fault in faults.distinct():
             told = hint
             if told is None and rule != "protocol/format":
-                told = _look_up(revision, _definition_of(fault.schema_at) or self.name)
+                told = _look_up(revision, definition_of(fault.schema_at) or self.name)
             kind = "protocol/base64" if rule == "protocol/format" and fault.expected == BASE64 else rule
             yield broken(kind, fault, revision=revision, detail=self.name, hint=told)
 
@@ -132,7 +132,7 @@ def _look_up(revision: str, name: str) -> str:
     return f"`assay schemas show {revision} {name}` prints what is wanted."
 
 
-def _definition_of(schema_at: str) -> str | None:
+def definition_of(schema_at: str) -> str | None:
     """The definition that a place in a schema is in, ``#/$defs/Tool/required``; None for the schema as a whole."""
     head, _, rest = schema_at.partition("/$defs/")
     return rest.partition("/")[0] or None if head == "#" else None
@@ -261,17 +261,13 @@ class Judge:
         known = methods(self.revision).get(name)
         shown = f'"{name[:60]}"'
         if known is None:
-            elsewhere = revisions_of(name)
-            hint = (
-                f"{name} exists in {', '.join(elsewhere)}; this conversation is {self.revision}." if elsewhere else None
-            )
             return violation(
                 "protocol/method",
                 "/method",
                 expected=f"a method of {self.revision}",
                 found=shown,
                 revision=self.revision,
-                hint=hint,
+                hint=self.hint_on(name),
             )
         if known.kind != kind:
             asks = known.kind == "request"
@@ -290,6 +286,14 @@ class Judge:
             found=f"{shown}, which only a {party.other} sends",
             revision=self.revision,
         )
+
+    def hint_on(self, name: str) -> str | None:
+        """What to do about *name*, a method that this revision does not have; None if nothing is known of it."""
+        elsewhere = revisions_of(name)
+        if elsewhere:
+            return f"{name} exists in {', '.join(elsewhere)}; this conversation is {self.revision}."
+        meant = method_meant(name, self.revision)
+        return None if meant is None else f"Did you mean {meant}?"
 
 
 @cache

@@ -19,7 +19,7 @@ from assay.ladder import syntax
 from assay.limits import DEFAULT
 from assay.lock.canonical import canonical
 from assay.lock.changes import KINDS, Kind
-from assay.lock.locked import Locked
+from assay.lock.locked import WAYS, Locked, Way
 from assay.masking import masked_command, masked_url
 from assay.verdict import Violation
 
@@ -35,6 +35,9 @@ _DEPTH: Final = DEFAULT.depth + 8
 """Levels: a definition may have as many as a message, and stands some levels down."""
 
 _PREFIX: Final = "sha256:"
+
+_CLIENTS: Final = "clients "
+"""What stands before a `Way` in the file: `clients with capabilities`."""
 
 Lock = dict[str, Locked]
 """Servers by the names that they were locked by."""
@@ -94,6 +97,9 @@ def _server(value: Any, at: str) -> Locked:
     for member in ("revision", "instructions"):
         if not isinstance(entry.get(member, ""), str):
             raise LockError(f"{at}/{member}: expected a string")
+    other = entry.get("variantInstructions", "")
+    if not isinstance(other, str | None):
+        raise LockError(f"{at}/variantInstructions: expected a string, or null")
     return Locked(
         command=tuple(command),
         url=url,
@@ -101,18 +107,55 @@ def _server(value: Any, at: str) -> Locked:
         server={member: one for member, one in server.items() if isinstance(one, str)},
         instructions=entry.get("instructions"),
         listed={kind.member: dict(_definitions(kind, entry, at)) for kind in KINDS},
+        variants=_some({kind.member: dict(_variants(kind, entry, at)) for kind in KINDS}),
+        offered=_some({kind.member: dict(_offered(kind, entry, at)) for kind in KINDS}),
+        other_instructions=(other,) if "variantInstructions" in entry else (),
+        unasked=_way(entry["notAsked"], f"{at}/notAsked") if "notAsked" in entry else None,
     )
 
 
-def _definitions(kind: Kind, entry: dict[str, Any], at: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _some(by_member: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {member: found for member, found in by_member.items() if found}
+
+
+def _entries(kind: Kind, entry: dict[str, Any], at: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Each entry of one kind: its name, its place and what is there."""
     for key, value in _object(entry.get(kind.member, {}), f"{at}/{kind.member}").items():
         place = f"{at}/{kind.member}/{key}"
-        held = _object(value, place)
-        definition = _object(held.get("definition"), f"{place}/definition")
-        if definition.get(kind.key) != key or held.get("fingerprint") != known_by(definition):
-            remedy = "take the server out of the file, and lock it anew"
-            raise LockError(f"{place}: changed by hand: it does not fit its fingerprint; {remedy}")
-        yield key, definition
+        yield key, place, _object(value, place)
+
+
+def _definitions(kind: Kind, entry: dict[str, Any], at: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for key, place, held in _entries(kind, entry, at):
+        yield key, _definition(kind, key, place, held)
+
+
+def _variants(kind: Kind, entry: dict[str, Any], at: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for key, place, held in _entries(kind, entry, at):
+        if "variant" in held:
+            yield key, _definition(kind, key, f"{place}/variant", _object(held["variant"], f"{place}/variant"))
+
+
+def _offered(kind: Kind, entry: dict[str, Any], at: str) -> Iterator[tuple[str, Way]]:
+    for key, place, held in _entries(kind, entry, at):
+        if "offeredTo" in held:
+            yield key, _way(held["offeredTo"], f"{place}/offeredTo")
+
+
+def _definition(kind: Kind, key: str, place: str, held: dict[str, Any]) -> dict[str, Any]:
+    definition = _object(held.get("definition"), f"{place}/definition")
+    if definition.get(kind.key) != key or held.get("fingerprint") != known_by(definition):
+        remedy = "remove the server with assay lock --remove NAME, and lock it again"
+        raise LockError(f"{place}: changed by hand: it does not fit its fingerprint; {remedy}")
+    return definition
+
+
+def _way(value: Any, at: str) -> Way:
+    found = next((way for way in WAYS if value == _CLIENTS + way), None)
+    if found is None:
+        wanted = " or ".join(f'"{_CLIENTS}{way}"' for way in WAYS)
+        raise LockError(f"{at}: expected {wanted}")
+    return found
 
 
 def _object(value: Any, at: str) -> dict[str, Any]:
@@ -144,11 +187,25 @@ def _entry(locked: Locked) -> Mapping[str, Any]:
     entry |= {"revision": locked.revision, "server": dict(locked.server)}
     if locked.instructions is not None:
         entry["instructions"] = locked.instructions
+    for other in locked.other_instructions:
+        entry["variantInstructions"] = other
+    if locked.unasked is not None:
+        entry["notAsked"] = _CLIENTS + locked.unasked
     for kind in KINDS:
-        entry[kind.member] = {
-            key: {"definition": one, "fingerprint": known_by(one)} for key, one in locked.of(kind).items()
-        }
+        entry[kind.member] = {key: _held(locked, kind, key) for key in locked.of(kind)}
     return entry
+
+
+def _held(locked: Locked, kind: Kind, key: str) -> Mapping[str, Any]:
+    """One tool, resource template or prompt as it stands in the file."""
+    first, *others = ({"definition": one, "fingerprint": known_by(one)} for one in locked.forms(kind, key))
+    held: dict[str, Any] = dict(first)
+    if others:
+        held["variant"] = others[0]
+    way = locked.only_for(kind).get(key)
+    if way is not None:
+        held["offeredTo"] = _CLIENTS + way
+    return held
 
 
 # What is no letter, mark, number, sign or space that one can see. The layout itself has line breaks.
@@ -173,34 +230,3 @@ def write(path: str | os.PathLike[str], lock: Lock) -> None:
         replace_file(target, written(lock), target.stat() if target.exists() else None)
     except OSError as error:
         raise LockError(f"cannot write {path}: {error.strerror}") from None
-
-
-# ── which one ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def chosen(wish: str, *, command: tuple[str, ...] = (), url: str = "") -> Locked | None:
-    """
-    What the server of that command, or at that address, is held to.
-
-    *wish* is ``off`` for nothing, ``auto`` for `assay.lock` in the working directory, if that is there and has this
-    server, or the path of a file that must have it; a file of one server is taken to be of this one. Raises
-    `LockError`.
-    """
-    if wish == "off" or (wish == "auto" and not os.path.exists(FILE)):
-        return None
-    path = FILE if wish == "auto" else wish
-    try:
-        lock = read(path)
-    except FileNotFoundError:
-        raise LockError(f"{path}: no such file; assay lock makes one") from None
-    same = [name for name, locked in lock.items() if locked.is_reached_by(command, url)]
-    if len(same) > 1:
-        remedy = "if only a secret tells them apart, lock each in a file of its own, and name that with --lock"
-        raise LockError(f"{path}: {' and '.join(same)} are both this server; {remedy}")
-    if same:
-        return lock[same[0]]
-    if wish == "auto":
-        return None
-    if len(lock) == 1:
-        return next(iter(lock.values()))
-    raise LockError(f"{path}: none of its {len(lock)} servers is this one; assay lock adds it")

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from assay.engine.pointers import escaped
-from assay.lock.changes import BY_METHOD, Change, Kind, changes
-from assay.lock.locked import Locked, identity_changes, spelt
+from assay.lock.changes import BY_METHOD, Change, Kind
+from assay.lock.locked import Locked, closest_changes, identity_changes, spelt
 from assay.lock.words import PHRASES, told, visible
 from assay.rules import violation
 from assay.verdict import Exchange, Party, Violation
@@ -57,7 +57,8 @@ class Inspection:
         if not isinstance(page, list):
             return
         if exchange.detail is None:
-            self._missing[kind.member] = set(self.locked.of(kind))
+            # Names that only some clients get are not missed: this client may be one of the others.
+            self._missing[kind.member] = set(self.locked.of(kind)) - self.locked.only_for(kind).keys()
         missing = self._missing.get(kind.member)
         budget = _Budget(_COMPARED)
         for number, entry in enumerate(page):
@@ -79,15 +80,15 @@ class Inspection:
         if known is None:
             found = f'"{visible(key, _EXCERPT)}"'
             yield self._violation("lock/added", at, expected=f"a {kind.noun} that was locked", found=found)
-        elif known != now and not budget.allows(key, len(known) + len(now)):
+        elif now not in known and not budget.allows(key, sum(map(len, known)) + len(now)):
             yield self._violation("lock/changed", at, expected="what was locked", found="something else")
-        elif known != now:
+        elif now not in known:
             yield from self._check_changes(kind, key, entry, at, revision)
 
     def _check_changes(
         self, kind: Kind, key: str, entry: dict[str, Any], at: str, revision: str
     ) -> Iterator[Violation]:
-        found = changes(kind, self.locked.of(kind)[key], entry, self.locked.revision, revision)
+        found = closest_changes(kind, self.locked.forms(kind, key), entry, self.locked.revision, revision)
         for change in found[:_MOST_CHANGES]:
             yield self._changed(change, f"{kind.noun} {key}", at + change.at)
         if len(found) > _MOST_CHANGES:

@@ -92,7 +92,7 @@ ROWS: Final[tuple[Row, ...]] = (
         "A tool's schema is a JSON Schema that compiles, and its references resolve.",
         "Nobody can keep to a contract that says nothing.",
         TOOLS,
-        "Check the schema with a JSON Schema validator.",
+        "Correct the schema at the named place; strict clients reject the whole list for it.",
         QUARANTINE,
         "UPSTREAM_INVALID",
         '{"type":"strnig"}',

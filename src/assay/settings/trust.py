@@ -66,7 +66,8 @@ def accepted(environ: Mapping[str, str]) -> Hashes:
 
 
 def _is_own(status: os.stat_result) -> bool:
-    return os.name != "posix" or (status.st_uid in (os.geteuid(), 0) and not status.st_mode & 0o022)
+    # On Windows the access list of the user's profile keeps others away; `st_mode` says nothing about it.
+    return not hasattr(os, "geteuid") or (status.st_uid in (os.geteuid(), 0) and not status.st_mode & 0o022)
 
 
 def _parsed(path: Path, content: bytes) -> Hashes:

@@ -125,6 +125,9 @@ WEAKER: Final[Mapping[Path, Weaker]] = {
     ("guard", "restart"): other,
     ("guard", "restarts"): more,
     ("guard", "flights"): other,
+    # More takes the disk, less leaves messages out.
+    ("guard", "record_bytes"): other,
+    ("guard", "record_secrets"): more,
     ("guard", "shared"): more,
     ("guard", "children"): more,
     ("guard", "children_each"): more,

@@ -105,6 +105,21 @@ def revisions_of(method: str) -> tuple[str, ...]:
     return tuple(revision for revision in REVISIONS if method in methods(revision))
 
 
+_LIKE: Final = 0.8
+"""How close a name must be to a method's to be taken for a slip: ``tool/call`` is, ``tools/run`` is not."""
+
+
+def method_meant(name: str, revision: str) -> str | None:
+    """The method of *revision* that *name* is likely a slip for; None if there is none."""
+    # Only what begins alike is compared: a peer may send nothing but slips, and each comparison takes 20 µs.
+    near = [each for each in methods(revision) if each[:3] == name[:3].lower() and abs(len(each) - len(name)) <= 3]
+    if not near:
+        return None
+    from assay.spec.schema import closest  # noqa: PLC0415 - only for a method that is not known
+
+    return next(iter(closest(name, near, _LIKE)), None)
+
+
 @cache
 def _methods() -> tuple[Method, ...]:
     return tuple(_method(row.split()) for row in _TABLE.strip().splitlines())

@@ -24,6 +24,11 @@ PROVED_AT: Final = "b0f60ba5409db7a6582440a7b473cc0398890f15"
 """The commit of modelcontextprotocol/modelcontextprotocol those files were taken from (2026-08-22)."""
 
 
+def named(revision: str) -> str:
+    """The revision that a person names: ``latest`` is the last one, anything else stands for itself."""
+    return LATEST if revision == "latest" else revision
+
+
 def handshake(revision: str) -> bool:
     """Whether a conversation in *revision* opens with ``initialize``; later ones name the revision in each request."""
     return revision < "2026-07-28"

@@ -131,13 +131,22 @@ def facts() -> Facts:
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """``; did you mean X?`` with those of the *known* names that are close to *name*; nothing if none is."""
-    from difflib import get_close_matches  # noqa: PLC0415 - only the mistaken pay for it
+    close = closest(name, known)
+    return f"; did you mean {' or '.join(close)}?" if close else ""
+
+
+_CLEARLY = 0.1
+"""How much closer the best of some names is than another for that one not to be named."""
+
+
+def closest(name: str, known: Iterable[str], cutoff: float = 0.6) -> list[str]:
+    """The *known* names that *name* may stand for, closest first: at most three, from the ratio *cutoff* on."""
+    from difflib import SequenceMatcher, get_close_matches  # noqa: PLC0415 - only the mistaken pay for it
 
     lowered = {each.lower(): each for each in known}
-    close = [lowered[each] for each in get_close_matches(name.lower(), lowered)]
-    if close and close[0].lower() == name.lower():
-        close = close[:1]
-    return f"; did you mean {' or '.join(close)}?" if close else ""
+    close = get_close_matches(name.lower(), lowered, cutoff=cutoff)
+    ratios = [SequenceMatcher(None, each, name.lower()).ratio() for each in close]
+    return [lowered[each] for each, ratio in zip(close, ratios, strict=True) if ratio > ratios[0] - _CLEARLY]
 
 
 def _references(node: Any) -> Iterator[str]:

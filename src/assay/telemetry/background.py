@@ -71,7 +71,9 @@ class Telemetry:
         try:
             from assay.telemetry.otlp import Otlp  # noqa: PLC0415 - 0.2 s that nobody else should wait
         except ImportError as error:
-            log(f"telemetry: off, since {error.name} is not installed (pip install 'mcp-assay[telemetry]')")
+            from assay.extras import missing  # noqa: PLC0415 - for those who lack it only
+
+            log(f"telemetry: off: it needs {missing(error, 'telemetry')}")
             return None
         try:
             otlp = Otlp.open(section, log, redact)

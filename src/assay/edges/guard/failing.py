@@ -22,8 +22,12 @@ SHOWN: Final = 200
 """Characters of what a server says that are told."""
 
 
-def reason(error: Exception) -> str:
-    """What happened. The texts of the libraries are told only where they cannot have anything of a request in them."""
+def reason(error: Exception, where: str = "the server") -> str:
+    """
+    Return what happened, in words; *where* is the address that was tried, if it may be shown.
+
+    The texts of the libraries are used only where they cannot contain anything of a request.
+    """
     causes = list(_causes(error))
     for cause in causes:
         if isinstance(cause, socket.gaierror):
@@ -32,20 +36,20 @@ def reason(error: Exception) -> str:
             why = getattr(cause, "verify_message", "") or cause.reason or "handshake failed"
             return f"no secure connection: {plain(str(why)).lower().replace('_', ' ')}"
     if isinstance(error, httpx.ConnectTimeout):
-        return f"no connection within {CONNECT:g} seconds"
+        return f"cannot connect to {where} within {CONNECT:g} seconds"
     for cause in causes:
         if isinstance(cause, OSError) and cause.errno:
-            return f"{_phase(error)}: {os.strerror(cause.errno).lower()}"
+            return f"{_phase(error, where)}: {os.strerror(cause.errno)}"
     if isinstance(error, httpx.ConnectError):
-        return f"no connection: {_many_failed(error)}"
+        return f"cannot connect to {where}: {_many_failed(error)}"
     if isinstance(error, httpx.RemoteProtocolError):
         return f"it broke off, or answered with what is no HTTP: {plain(str(error))}"
-    return f"{_phase(error)}: {type(error).__name__}"
+    return f"{_phase(error, where)}: {type(error).__name__}"
 
 
-def _phase(error: Exception) -> str:
+def _phase(error: Exception, where: str) -> str:
     if isinstance(error, httpx.ConnectError | httpx.ProxyError | httpx.UnsupportedProtocol):
-        return "no connection"
+        return f"cannot connect to {where}"
     return "the connection broke off"
 
 

@@ -10,9 +10,10 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from assay.contracts.tools import Tools
-from assay.conversation import NO_FACTS, Facts
+from assay.conversation import NO_FACTS, Conversation, Facts
 from assay.edges.recorder import Recorder
 from assay.guard.failure import log_once
+from assay.guard.flight import UNKNOWN, End
 from assay.guard.guard import NO_MOVE, Guard, Move, Settled
 from assay.guard.terms import Terms
 from assay.side import Id
@@ -21,6 +22,7 @@ from assay.verdict import Exchange, Party, Verdict
 if TYPE_CHECKING:
     from assay.lock.inspection import Inspection
     from assay.lock.locked import Locked
+    from assay.recording.file import Recording
 
 _CLIENT: Final = Party.CLIENT
 
@@ -40,8 +42,8 @@ class Watcher(Protocol):
     def another(self, of: object | None = None, /) -> "Watcher":
         """Whoever wants to know the same of another conversation; those *of* the same are one to people."""
 
-    def flight(self, directory: str, redact: Sequence[str] = ()) -> str | None:
-        """The conversation has broken: its last messages go into a file."""
+    def flight(self, directory: str, redact: Sequence[str] = (), end: End = UNKNOWN, /) -> str | None:
+        """The conversation has broken with the *end* of its server: its last messages go into a file."""
 
 
 class Heard(NamedTuple):
@@ -167,10 +169,10 @@ class Overseer:
         """The server printed something that no message can carry on."""
         self._watcher.aside(data)
 
-    def broke(self, flights: str, redact: Sequence[str]) -> None:
-        """The server is lost: what was last said goes into a file, unless *flights* is off."""
+    def broke(self, flights: str, redact: Sequence[str], end: End = UNKNOWN) -> None:
+        """The server is lost: what was last said, and its *end*, go into a file, unless *flights* is off."""
         if flights != "off":
-            self._watcher.flight(flights, redact)
+            self._watcher.flight(flights, redact, end)
 
     def settle(self, settled: Settled) -> None:
         """Puts on record that a request is answered here, and not by the server."""
@@ -204,10 +206,25 @@ def _both(first: Move, second: Move) -> Move:
 class Oversight:
     """How the conversations of one server are guarded."""
 
-    __slots__ = ("_locked", "_terms", "_watcher", "recorder")
+    __slots__ = ("_judge", "_locked", "_recording", "_terms", "_watcher", "recorder")
 
-    def __init__(self, terms: Terms, recorder: Recorder, watcher: Watcher, locked: "Locked | None" = None) -> None:
-        """*locked* is what the server was when it was locked, if it was."""
+    def __init__(
+        self,
+        terms: Terms,
+        recorder: Recorder,
+        watcher: Watcher,
+        locked: "Locked | None" = None,
+        *,
+        recording: "Recording | None" = None,
+        server: str = "",
+    ) -> None:
+        """
+        *locked* is what the server was when it was locked, if it was.
+
+        With *recording* every message is written to that, under the name of the *server*.
+        """
+        self._recording = recording
+        self._judge = Conversation if recording is None else recording.judge(server)
         self._terms = terms
         self._locked = locked
         self._watcher = watcher
@@ -262,6 +279,7 @@ class Oversight:
             tools=tools,
             lock=lock or self.inspection(),
             policy=self._terms.policy,
+            judge=self._judge,
         )
         watcher = self._watcher.another(of) if watcher is None else watcher
         return Overseer(guard, self.recorder, watcher, session=session)
@@ -275,6 +293,10 @@ class Oversight:
     def watcher(self) -> Watcher:
         """Whoever watches over several conversations with one run of a server."""
         return self._watcher.another()
+
+    def handed_down(self, tools: Tools) -> Tools:
+        """Return the tools that the conversations with the next run of a server begin with."""
+        return tools.handed_down() if self._recording is None else self._recording.hand_down(tools)
 
     def tools(self) -> Tools:
         """The tools of a server, to be shared by conversations that have no session."""

@@ -11,9 +11,8 @@ from typing import Any, Final
 
 import orjson
 
-from assay import render
+from assay import no_answer, render
 from assay.edges.guard.failing import first_line, plain
-from assay.errors import CanonicalError
 from assay.ladder import syntax
 from assay.side import Id
 from assay.verdict import Exchange
@@ -73,7 +72,7 @@ def explained(
         data = {"status": status, **(known or {}), "detail": detail}
         if body := value or _text(content, detail):
             data["body"] = body
-        error = {**CanonicalError.to_jsonrpc_error("UPSTREAM_FAILURE"), "data": data}
+        error = {**no_answer.error("UPSTREAM_FAILURE", detail), "data": data}
     token = _token(exchange) if exchange is not None else b"null"
     return render.error_frame(token, error, None, revision)
 

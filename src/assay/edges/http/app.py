@@ -104,12 +104,13 @@ class App:
         safety: Safety | None = None,
         gate: Gate | None = None,
         clock: Callable[[], float] = monotonic,
+        log: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._methods = methods
         self._recorder = recorder
         self._limits = limits
         self._http = http or Http()
-        self._door = Door(safety or Safety(), gate, Principal("anonymous", methods.tier))
+        self._door = Door(safety or Safety(), gate, Principal("anonymous", methods.tier), log)
         self.sessions: Sessions[AssetServer] = Sessions(self._http, clock, idleness=_idleness)
         self.streams = Streams(self._http, gated=gate is not None)
         each = self._http.requests_each if gate is not None else None

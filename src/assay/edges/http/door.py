@@ -4,6 +4,7 @@ not, and what browsers and clients ask before they come.
 """
 
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
 import orjson
@@ -12,7 +13,7 @@ from assay.auth import Denied, Gate, Principal
 from assay.edges.http.asking import ENDPOINT, Headers, address_of, headers_of
 from assay.edges.http.heads import RequestHead, read_head, refuse_head
 from assay.edges.http.replies import Send, reads, refuse, reply, shared
-from assay.edges.http.safety import Safety
+from assay.edges.http.safety import Barred, Safety
 
 METADATA: Final = "/.well-known/oauth-protected-resource"
 """Where clients look for who gives out tokens (RFC 9728); also with the path of the endpoint behind it."""
@@ -21,13 +22,21 @@ _NAMES: Final = re.compile(rb"[a-z0-9!#$%&'*+.^_`|~, \t-]{0,4096}", re.IGNORECAS
 """A list of header names, as a browser writes it (RFC 9110, 5.1)."""
 
 
+MOST_NAMES: Final = 20
+"""Names that are not served of which an operator is told: they are the clients' own, and may be many."""
+
+
 class Door:
     """Lets in, or sends away."""
 
-    __slots__ = ("_anybody", "gate", "safety")
+    __slots__ = ("_anybody", "_log", "_told", "gate", "safety")
 
-    def __init__(self, safety: Safety, gate: Gate | None, anybody: Principal) -> None:
-        """Where there is no *gate*, everyone is *anybody*."""
+    def __init__(
+        self, safety: Safety, gate: Gate | None, anybody: Principal, log: Callable[[str], None] = lambda _: None
+    ) -> None:
+        """Where there is no *gate*, everyone is *anybody*. *log* is told of each name that is not served, once."""
+        self._log = log
+        self._told: set[str] = set()
         self.safety = safety
         self.gate = gate
         self._anybody = anybody
@@ -73,8 +82,16 @@ class Door:
         """Whether a request goes to us and comes from a friend, whoever it is; else that has been told."""
         if self._lets_in(headers):
             return True
-        await refuse(send, "FORBIDDEN", "this Host or Origin is not served here", status=403)
+        barred = self.safety.objection(headers.get(b"host"), headers.get(b"origin"))
+        self._note(barred)
+        await refuse(send, "FORBIDDEN", f"{barred.what}; the operator can allow it with {barred.setting}", status=403)
         return False
+
+    def _note(self, barred: Barred) -> None:
+        """Tell the operator, once for each name, which setting would let it in."""
+        if len(self._told) < MOST_NAMES and barred.name not in self._told:
+            self._told.add(barred.name)
+            self._log(f"assay: a request got 403: {barred.what}{'; ' if barred.advice else ''}{barred.advice}")
 
     def _lets_in(self, headers: Headers) -> bool:
         return self.safety.allows(headers.get(b"host"), headers.get(b"origin"))

@@ -1,21 +1,40 @@
 """Where a server listens: read, opened, and only as open to others as an operator has said."""
 
+import errno
 import socket
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
-from assay.edges.http.safety import Safety, is_loopback
+from assay.edges.http.safety import Safety, in_url, is_loopback
 from assay.edges.http.section import Http
 from assay.edges.http.server import listening
 from assay.settings import SettingsError
+
+_EVERY: Final = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104 - to be told from others, not to listen at
+"""Addresses that stand for all of this machine, which no client can connect to, and one that a client can."""
 
 
 class Place(NamedTuple):
     """A socket that listens, and what it is called."""
 
     sock: socket.socket
-    url: str
-    """Scheme, host and port."""
     safety: Safety
+    url: str
+    """Scheme, host and port that a client on this machine can use."""
+    others: tuple[str, ...] = ()
+    """The same for clients elsewhere, as far as an operator has named them."""
+    unnamed: bool = False
+    """Whether it listens for clients elsewhere, and no name is allowed that they could use."""
+
+    def notes(self, endpoint: str) -> Iterator[str]:
+        """Lines for an operator about clients elsewhere."""
+        for each in self.others:
+            yield f"also at {each}{endpoint}"
+        if self.unnamed:
+            yield (
+                "clients on other machines get 403 until the name or address that they use is allowed: "
+                "--set http.hosts=NAME"
+            )
 
     @classmethod
     def open(cls, option: str, address: str, http: Http, *, gated: bool) -> "Place":
@@ -30,10 +49,22 @@ class Place(NamedTuple):
         try:
             sock = listening(host, port)
         except OSError as error:
-            raise SettingsError(f"{option} {address}: {error.strerror}") from None
+            raise SettingsError(f"{option} {address}: {error.strerror}{_advice(option, host, error)}") from None
         name, number = sock.getsockname()[:2]
-        shown = f"[{name}]" if ":" in name else name
-        return cls(sock, f"http://{shown}:{number}", Safety([*http.hosts, name, host], http.origins))
+        return cls(sock, Safety([*http.hosts, name, host], http.origins), *called(name, number, http.hosts))
+
+
+def called(name: str, port: int, hosts: Sequence[str]) -> tuple[str, tuple[str, ...], bool]:
+    """Return `Place.url`, `Place.others` and `Place.unnamed` of a socket at *name* and *port*."""
+    everywhere = name in _EVERY
+    others = tuple(f"http://{in_url(each)}:{port}" for each in hosts if everywhere)
+    return f"http://{_EVERY.get(name) or in_url(name)}:{port}", others, everywhere and not others
+
+
+def _advice(option: str, host: str, error: OSError) -> str:
+    """Return what to do about an address that cannot be listened at."""
+    in_use = error.errno == errno.EADDRINUSE
+    return f"; use another port, or {option} {in_url(host)}:0 for any free one" if in_use else ""
 
 
 def parsed(option: str, address: str) -> tuple[str, int]:

@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from assay import no_answer
 from assay.errors import CanonicalError
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -74,9 +75,9 @@ async def refuse(
     await reply(send, status or CanonicalError.to_http_status(code), error_body(code, detail, data), headers)
 
 
-def error_body(code: str, detail: str, data: Mapping[str, Any] | None = None) -> bytes:
-    """A canonical error as JSON-RPC has it, with a sentence of ours and *data* beside it."""
-    error: dict[str, Any] = CanonicalError.to_jsonrpc_error(code)
+def error_body(code: str, detail: str, data: Mapping[str, Any] | None = None, *, why: str = "") -> bytes:
+    """A canonical error as JSON-RPC has it, with a sentence of ours and *data* beside it; *why* is in its message."""
+    error: dict[str, Any] = no_answer.error(code, why)
     return orjson.dumps({"jsonrpc": "2.0", "id": None, "error": {**error, "data": {**(data or {}), "detail": detail}}})
 
 

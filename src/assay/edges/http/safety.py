@@ -8,7 +8,7 @@ answers. What it cannot do is choose the `Host` and `Origin` that the browser se
 import re
 from collections.abc import Iterable
 from ipaddress import ip_address
-from typing import Final
+from typing import Final, NamedTuple
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -18,8 +18,27 @@ A host and perhaps a port, and nothing else (RFC 9110, 7.2). Parsers of URLs for
 and line breaks, so that a header that comes in two halves would be put together.
 """
 
+_SHOWN: Final = 100
+"""Characters of a name that are shown."""
+
 _KEPT: Final = 256
 """Values whose verdict is remembered. Real clients send one or two; beyond that each is looked at anew."""
+
+
+class Barred(NamedTuple):
+    """Why a request is not let in by where it says it goes or comes from."""
+
+    what: str
+    setting: str
+    """The setting that could let it in."""
+    name: str
+    """What that setting would have to have; nothing if there is no such thing."""
+
+    @property
+    def advice(self) -> str:
+        """What an operator can do. A page that tries to get in by a name of its own is named here, too."""
+        friend = "clients use this name for this machine" if self.setting == "http.hosts" else "this is a page of yours"
+        return f"if {friend}: --set {self.setting}={self.name}" if self.name else ""
 
 
 class Safety:
@@ -42,6 +61,14 @@ class Safety:
             self._good.add((host, origin))
         return True
 
+    def objection(self, host: bytes | None, origin: bytes | None) -> Barred:
+        """Return why a request with these two headers is not let in. Of what it says nothing unprintable is shown."""
+        if host is None or not self._is_ours(host):
+            name = _name((host or b"").rstrip(b" \t")) or ""
+            return Barred(f"the Host {name[:_SHOWN]!r} is not served here", "http.hosts", name[:_SHOWN])
+        page = ascii((origin or b"").decode("latin-1"))[1:-1][:_SHOWN]
+        return Barred(f"the Origin {page!r} is not served here", "http.origins", page)
+
     def _is_ours(self, host: bytes) -> bool:
         # The parser leaves the white space behind a value, which is no part of it (RFC 9110, 5.5).
         return _name(host.rstrip(b" \t")) in self._hosts
@@ -58,6 +85,12 @@ def _name(authority: bytes) -> str | None:
     if found is None or int(found[2] or 0) > 65535:
         return None
     return found[1].decode().strip("[]")
+
+
+def in_url(host: str) -> str:
+    """Return *host*, which may have a port, as it stands in a URL before another port."""
+    name = _name(host.encode()) or host.strip("[]")
+    return f"[{name}]" if ":" in name else name
 
 
 def is_loopback(host: str) -> bool:

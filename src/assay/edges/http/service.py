@@ -42,6 +42,7 @@ def run(
         http=settings.http,
         safety=place.safety,
         gate=gate,
+        log=log,
     )
     metrics.gauge("assay_sessions", "Sessions of the handshake revisions.", lambda: len(app.sessions))
     metrics.gauge("assay_streams", "Streams that are open.", lambda: len(app.streams))
@@ -52,6 +53,8 @@ def run(
         def tell() -> None:
             stack.enter_context(ready())
             log(f"mcp:ready mode=http url={place.url}{ENDPOINT}")
+            for line in place.notes(ENDPOINT):
+                log(f"assay: {line}")
 
         serve(app, place.sock, settings.http, tell)
     return 0

@@ -3,8 +3,8 @@
 import re
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Final, Self
 
 import httpx
@@ -12,7 +12,7 @@ import httpx
 from assay.contracts.headers import ParamHeaders
 from assay.edges.guard.refusals import as_answer
 from assay.edges.http.events import Reader
-from assay.edges.inquiry.inquiry import CLIENT, InquiryError, LineError
+from assay.edges.inquiry.inquiry import CLIENT, InquiryError, LineError, UnreachableError
 from assay.guard.outbound import VERSION, stateless_headers
 from assay.ladder import syntax
 from assay.spec.revisions import handshake
@@ -24,7 +24,12 @@ _STRANGERS: Final = frozenset({401, 403})
 
 
 class HttpLine:
-    """A server at a URL. `with` gives its session back."""
+    """
+    A server at a URL. `with` gives its session back.
+
+    A stream is read as far as somebody hears: within the answer to one request the server may send requests of its
+    own, and wait for their answers before it goes on.
+    """
 
     def __init__(
         self,
@@ -36,27 +41,26 @@ class HttpLine:
         """
         *limit* is how many bytes a message may have, *client* who we say we are, *headers* go with every request.
 
-        Raises `InquiryError`.
+        Raises `UnreachableError`.
         """
         if not _is_usable(url):
-            raise InquiryError("expected a URL that begins with http:// or https://")
+            raise UnreachableError("expected a URL that begins with http:// or https://")
         self._url = url
         self._limit = limit
-        self._client = httpx.Client(
-            headers=[
-                ("accept-encoding", "identity"),
-                ("user-agent", f"{client['name']}/{client['version']}"),
-                *headers,
-            ]
-        )
+        own = {"accept-encoding": "identity", "user-agent": f"{client['name']}/{client['version']}"}
+        # What follows from the protocol wins over what is given.
+        self._client = httpx.Client(headers={name.lower(): value for name, value in headers} | own)
         self._session: str | None = None
         self._revision = ""
         self._frames: deque[bytes] = deque()
+        self._streams: list[_Stream] = []
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        while self._streams:
+            self._streams.pop().response.close()
         if self._session is not None:
             with suppress(httpx.HTTPError):
                 self._client.delete(self._url, headers=self._headers({}, self._revision), timeout=_GOODBYE)
@@ -65,29 +69,36 @@ class HttpLine:
     def say(
         self, frame: bytes, message: dict[str, Any], revision: str, deadline: float, params: ParamHeaders = ()
     ) -> None:
-        """Send a message, and take what comes in answer to it."""
+        """Send a message. Its answer is then there to be heard, or the beginning of a stream that has it."""
         self._revision = revision
         left = deadline - time.monotonic()
         if left <= 0:
             raise LineError("no answer came in time")
         headers = self._headers(message, revision, params)
-        try:
-            with self._client.stream("POST", self._url, content=frame, headers=headers, timeout=left) as response:
-                self._take(response, message.get("id"), deadline)
-        except httpx.TimeoutException:
-            raise LineError("no answer came in time") from None
-        except httpx.ConnectError as error:
-            raise InquiryError(f"cannot connect: {_reason(error)}") from None
-        except httpx.HTTPError as error:
-            raise LineError(_reason(error)) from None
+        request = self._client.build_request("POST", self._url, content=frame, headers=headers, timeout=left)
+        with _as_line_errors():
+            self._take(self._client.send(request, stream=True), message.get("id"), deadline)
 
     def hear(self, deadline: float) -> bytes:
-        """The next frame of the server: all that it had to say came with the answers."""
+        """The next frame of the server, of those that came with answers."""
+        while not self._frames and self._streams:
+            with _as_line_errors():
+                self._read(self._streams[-1], deadline)
         if time.monotonic() >= deadline:
             raise LineError("no answer came in time")
         if not self._frames:
             raise LineError("no answer came")
         return self._frames.popleft()
+
+    def _read(self, stream: "_Stream", deadline: float) -> None:
+        """Take the next event of *stream*, which is over with the answer that it is for."""
+        stream.deadline = deadline
+        frame = next(stream.events, None)
+        if frame is not None:
+            self._frames.append(frame)
+        if frame is None or _answers(frame, stream.ident):
+            self._streams.remove(stream)
+            stream.response.close()
 
     def _headers(self, message: dict[str, Any], revision: str, params: ParamHeaders = ()) -> dict[bytes, bytes]:
         headers = {b"content-type": b"application/json", b"accept": b"application/json, text/event-stream"}
@@ -100,45 +111,73 @@ class HttpLine:
         return headers
 
     def _take(self, response: httpx.Response, ident: Any, deadline: float) -> None:
-        status = f"HTTP {response.status_code}"
-        if response.status_code in _STRANGERS:
-            raise InquiryError(f"{status}: the server does not let us in")
-        if response.headers.get("content-encoding", "identity") != "identity":
-            raise LineError(f"{status}, in an encoding that was not asked for")
-        if response.status_code < 400:
-            self._session = response.headers.get("mcp-session-id", self._session)
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind == "text/event-stream":
-            for frame in self._events(response, deadline):
-                self._frames.append(frame)
-                if _answers(frame, ident):
-                    return
-        elif kind == "application/json":
-            body = b"".join(self._chunks(response, deadline))
-            refused = response.status_code >= 400 and ident is not None
-            # What is refused by a status often comes without the id that would say what it answers.
-            self._frames.append(as_answer(body, ident, syntax.write(ident)) or body if refused else body)
-        elif response.status_code >= 300:
-            raise LineError(status)
+        streaming = False
+        try:
+            status = f"HTTP {response.status_code}"
+            if response.status_code in _STRANGERS:
+                raise UnreachableError(f"{status}: the server does not let us in")
+            if response.headers.get("content-encoding", "identity") != "identity":
+                raise LineError(f"{status}, in an encoding that was not asked for")
+            if response.status_code < 400:
+                self._session = response.headers.get("mcp-session-id", self._session)
+            if kind == "text/event-stream":
+                streaming = True
+                self._streams.append(_Stream(response, ident, self._limit, deadline))
+            elif kind == "application/json":
+                body = b"".join(_chunks(response, self._limit, lambda: deadline))
+                refused = response.status_code >= 400 and ident is not None
+                # What is refused by a status often comes without the id that would say what it answers.
+                self._frames.append(as_answer(body, ident, syntax.write(ident)) or body if refused else body)
+            elif response.status_code >= 300:
+                raise LineError(status)
+        finally:
+            if not streaming:
+                response.close()
 
-    def _chunks(self, response: httpx.Response, deadline: float) -> Iterator[bytes]:
-        """The body, until there is too much of it, or it takes too long."""
-        size = 0
-        for chunk in response.iter_raw():
-            size += len(chunk)
-            if size > self._limit:
-                raise InquiryError(f"an answer of more than {self._limit:,} bytes")
-            if time.monotonic() >= deadline:
-                raise LineError("no answer came in time")
-            yield chunk
 
-    def _events(self, response: httpx.Response, deadline: float) -> Iterator[bytes]:
-        """The data of each event of a stream."""
-        reader = Reader(self._limit)
-        for chunk in self._chunks(response, deadline):
+class _Stream:
+    """The events of one response."""
+
+    def __init__(self, response: httpx.Response, ident: Any, limit: int, deadline: float) -> None:
+        self.response = response
+        self.ident = ident
+        """The id of the request that it answers."""
+        self.deadline = deadline
+        self.events = self._events(limit)
+
+    def _events(self, limit: int) -> Iterator[bytes]:
+        """The data of each event."""
+        reader = Reader(limit)
+        for chunk in _chunks(self.response, limit, lambda: self.deadline):
             for event in reader.feed(chunk):
                 if event.data:
                     yield event.data
+
+
+def _chunks(response: httpx.Response, limit: int, deadline: Callable[[], float]) -> Iterator[bytes]:
+    """The body, until there is too much of it, or it takes too long."""
+    size = 0
+    for chunk in response.iter_raw():
+        size += len(chunk)
+        if size > limit:
+            raise InquiryError(f"an answer of more than {limit:,} bytes")
+        if time.monotonic() >= deadline():
+            raise LineError("no answer came in time")
+        yield chunk
+
+
+@contextmanager
+def _as_line_errors() -> Iterator[None]:
+    """Raise errors of HTTP as those of a line."""
+    try:
+        yield
+    except httpx.TimeoutException:
+        raise LineError("no answer came in time") from None
+    except httpx.ConnectError as error:
+        raise UnreachableError(f"cannot connect: {_reason(error)}") from None
+    except httpx.HTTPError as error:
+        raise LineError(_reason(error)) from None
 
 
 def _reason(error: httpx.HTTPError) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 
 from assay.contracts.headers import ParamHeaders
 from assay.conversation import Conversation
+from assay.edges.inquiry.capabilities import NO_CAPABILITIES, declared, reply_to
 from assay.ladder import syntax
 from assay.limits import Limits
 from assay.lock.changes import KINDS, Kind
@@ -40,6 +41,14 @@ Log = Callable[[str], None]
 
 class InquiryError(Exception):
     """Why a server could not be asked, in one line."""
+
+
+class InterruptedInquiryError(InquiryError):
+    """A signal told us to stop."""
+
+
+class UnreachableError(InquiryError):
+    """The server cannot be started, or does not let us in: to ask it in another way would be in vain."""
 
 
 class LineError(InquiryError):
@@ -73,17 +82,20 @@ class Inquiry:
         limits: Limits,
         deadline: float,
         client: Mapping[str, str] = CLIENT,
+        capabilities: Mapping[str, Any] = NO_CAPABILITIES,
         *,
         heard: Callable[[Verdict], None] | None = None,
     ) -> None:
         """
-        *heard* gets the verdict on every message of either side, and nothing is stopped, whatever it says.
+        *client* and *capabilities* are what we declare; of capabilities, those that the revision has.
 
-        Without it, findings are lines for *log*.
+        *heard* gets the verdict on every message of either side, and nothing is stopped, whatever it says. Without it,
+        findings are lines for *log*.
         """
         self._line = line
         self._heard = heard
         self._client = dict(client)
+        self._capabilities = capabilities
         self._log = log
         self._conversation = Conversation(limits=limits, mode="enforce" if heard is None else "audit")
         self._deadline = deadline
@@ -105,7 +117,8 @@ class Inquiry:
     def initialize(self) -> dict[str, Any]:
         """What a server says of itself in a handshake. Raises `InquiryError`."""
         self.revision = _OLDER
-        params = {"protocolVersion": _OLDER, "capabilities": {}, "clientInfo": self._client}
+        capabilities = declared(self._capabilities, _OLDER)
+        params = {"protocolVersion": _OLDER, "capabilities": capabilities, "clientInfo": self._client}
         answer = self._good("initialize", params)
         if "result" not in answer:
             raise InquiryError(f"initialize was refused: {_error(answer)}")
@@ -167,8 +180,9 @@ class Inquiry:
         self._asked += 1
         ident = self._asked
         if not handshake(self.revision):
-            meta = {REVISION_KEY: self.revision, CLIENT_KEY: self._client, CAPABILITIES_KEY: {}}
-            params = {**params, "_meta": meta}
+            capabilities = declared(self._capabilities, self.revision)
+            meta = {REVISION_KEY: self.revision, CLIENT_KEY: self._client, CAPABILITIES_KEY: capabilities}
+            params = {**params, "_meta": {**params.get("_meta", {}), **meta}}
         message = {"jsonrpc": "2.0", "id": ident, "method": method} | ({"params": params} if params else {})
         self._say(message, limit)
         while True:
@@ -206,13 +220,10 @@ class Inquiry:
         return replace(violation, found=Redactor().found(violation))
 
     def _reply(self, verdict: Verdict) -> None:
-        """A ping is answered; of the rest we can do nothing, and have said so."""
+        """Answer a request of the server as a client without a user does."""
         back = verdict.back
         if back is None:
-            head = {"jsonrpc": "2.0", "id": verdict.value["id"]}
-            unknown = {"code": _NO_SUCH_METHOD, "message": "Method not found"}
-            answer = {**head, "result": {}} if verdict.method == "ping" else {**head, "error": unknown}
-            back = syntax.write(answer)
+            back = syntax.write(reply_to(verdict.value, self._capabilities, self.revision))
             self._conversation.hear(Party.CLIENT, back)
         self._line.say(back, {}, self.revision, self._deadline)
 
@@ -250,15 +261,20 @@ def inquire(
     timeout: float,
     *,
     client: Mapping[str, str] = CLIENT,
+    capabilities: Mapping[str, Any] = NO_CAPABILITIES,
     command: tuple[str, ...] = (),
     url: str = "",
+    discovers: bool = True,
 ) -> Locked:
     """
     What the server offers that *opened* leads to, within *timeout* seconds. Raises `InquiryError`.
 
-    *client* is the name and the version that we give ourselves.
+    *client* and *capabilities* are what we declare; for *discovers* see `conversing`.
     """
-    with conversing(opened, log, limits, timeout, client=client) as (inquiry, opening):
+    with conversing(opened, log, limits, timeout, client=client, capabilities=capabilities, discovers=discovers) as (
+        inquiry,
+        opening,
+    ):
         return asked(inquiry, opening, command=command, url=url)
 
 
@@ -270,25 +286,29 @@ def conversing(
     timeout: float,
     *,
     client: Mapping[str, str] = CLIENT,
+    capabilities: Mapping[str, Any] = NO_CAPABILITIES,
     heard: Callable[[Verdict], None] | None = None,
+    discovers: bool = True,
 ) -> Iterator[tuple[Inquiry, dict[str, Any]]]:
     """
     Open a conversation in the newest way that the server speaks; give it, and what the server says of itself.
 
+    A server that is known to want a handshake need not be asked by server/discover: then *discovers* is false.
     Some servers end, or say no more, when they are asked anything before a handshake: those are opened once more.
     Raises `InquiryError`.
     """
     deadline = time.monotonic() + timeout
+    if discovers:
+        with opened() as line:
+            inquiry = Inquiry(line, log, limits, deadline, client, capabilities, heard=heard)
+            answers = True
+            try:
+                opening = inquiry.discover(timeout / 3)
+            except LineError:
+                answers = False
+            if answers:
+                yield inquiry, opening or inquiry.initialize()
+                return
     with opened() as line:
-        inquiry = Inquiry(line, log, limits, deadline, client, heard=heard)
-        answers = True
-        try:
-            opening = inquiry.discover(timeout / 3)
-        except LineError:
-            answers = False
-        if answers:
-            yield inquiry, opening or inquiry.initialize()
-            return
-    with opened() as line:
-        inquiry = Inquiry(line, log, limits, deadline, client, heard=heard)
+        inquiry = Inquiry(line, log, limits, deadline, client, capabilities, heard=heard)
         yield inquiry, inquiry.initialize()

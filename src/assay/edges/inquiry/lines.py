@@ -2,13 +2,13 @@
 
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
 from assay.contracts.headers import ParamHeaders
 from assay.edges.child import CLOSED, Child, StartError, why
-from assay.edges.inquiry.inquiry import InquiryError, LineError
+from assay.edges.inquiry.inquiry import InquiryError, InterruptedInquiryError, LineError, UnreachableError
 from assay.edges.pipes import Inlet, Loop, Outlet, Signals
 from assay.ladder.framing import Splitter, is_blank
 
@@ -19,19 +19,23 @@ _LAST_WORDS: Final = 0.5
 """Seconds that a server which has closed its output has to end, so that we can say how."""
 
 
-class InterruptedInquiryError(InquiryError):
-    """We were told to stop."""
-
-
 class ChildLine:
     """A server as a child process. Of what it says on stderr the last lines are kept; `with` ends it."""
 
-    def __init__(self, command: Sequence[str], signals: Signals, limit: int) -> None:
-        """*limit* is how many bytes a message may have. Raises `InquiryError`."""
+    def __init__(
+        self,
+        command: Sequence[str],
+        signals: Signals,
+        limit: int,
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+    ) -> None:
+        """*limit* is how many bytes a message may have. Raises `UnreachableError`."""
         try:
-            self._child = Child(command)
+            self._child = Child(command, env=env, cwd=cwd)
         except StartError as error:
-            raise InquiryError(str(error)) from None
+            raise UnreachableError(str(error)) from None
         self._signals = signals
         self._splitter = Splitter(limit)
         self._frames: deque[bytes] = deque()

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Final, Self
 
 from assay.console.plain import plain
+from assay.console.streams import for_stderr
 
 MOST: Final = 1 << 20
 """Bytes that wait for whoever reads it."""
@@ -46,7 +47,7 @@ class Errors:
 
     def say(self, line: str) -> None:
         """One line, with nothing in it that a terminal would act upon."""
-        self.write(plain(line).encode(errors="replace") + b"\n")
+        self.write(for_stderr(plain(line)) + b"\n")
 
     def write(self, data: bytes) -> None:
         """Writes *data*, soon."""

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 import orjson
 
-from assay import render
+from assay import no_answer, render
 from assay.edges.http.asking import Headers
 from assay.edges.http.heads import RequestHead
 from assay.edges.http.replies import Receive, Send
@@ -47,7 +47,7 @@ def failure(request: Request, code: str, detail: str) -> tuple[int, bytes]:
     head = request.head
     patient = token is not None and is_patient(head.revision, in_session=head.session is not None)
     status = 200 if patient else CanonicalError.to_http_status(code)
-    return status, render.error_frame(token, CanonicalError.to_jsonrpc_error(code), {"detail": detail}, None)
+    return status, render.error_frame(token, no_answer.error(code, detail), {"detail": detail}, None)
 
 
 class Backend(Protocol):

@@ -8,6 +8,7 @@ from assay.auth import Gate, Principal
 from assay.edges.child import unstartable
 from assay.edges.guard.front.front import Front
 from assay.edges.guard.front.guarded import Backend
+from assay.edges.guard.front.index import index, row
 from assay.edges.guard.http_to_http.oauth import Discovery
 from assay.edges.guard.http_to_http.proxy import Proxy
 from assay.edges.guard.http_to_http.target import Target
@@ -19,10 +20,13 @@ from assay.edges.http.place import Place
 from assay.edges.http.replies import Pairs, Route
 from assay.edges.http.server import serve
 from assay.edges.recorder import Recorder, Records
+from assay.guard.hello import hello
+from assay.guard.labels import labelled
 from assay.guard.terms import Terms
 from assay.guard.watch import Watch
 from assay.lock.locked import Locked
 from assay.metrics import Metrics
+from assay.recording.file import Recording
 from assay.settings import Settings, SettingsError
 from assay.spec.revisions import REVISIONS
 from assay.spec.schema import protocol_schema
@@ -30,12 +34,27 @@ from assay.spec.schema import protocol_schema
 Log = Callable[[str], None]
 
 
+class Kept(NamedTuple):
+    """Where what is recorded of one server goes."""
+
+    records: Records
+    flights: str
+    """The directory for the last messages of broken sessions; ``off`` for none."""
+
+
+Keep = Callable[[str, str], Kept]
+"""Returns where the records of the server with this name, at this route, go. It opens a journal if need be."""
+
+
 class Desk(NamedTuple):
     """What every backend is built with."""
 
     terms: Terms
     settings: Settings
-    records: Records
+    keep: Keep
+    metrics: Metrics
+    tended: list[Callable[[], None]]
+    """What is called once a second, for the journal of each server that was asked for."""
     watch: Watch
     gated: bool
     """Whether the guard sees for itself who may come in: then a client's token is for it, and not for the server."""
@@ -44,32 +63,52 @@ class Desk(NamedTuple):
     """What the server of a command, or at a URL, is held to. Raises `SettingsError`."""
     errors: Callable[[bytes], None]
     """What servers write to stderr goes there."""
+    recording: Recording | None = None
+    name: str = ""
+    """The name of the server that it is for; the desk of a host makes one for each server."""
 
-    def oversight(self, route: str, command: Sequence[str] = (), url: str = "") -> Oversight:
-        """The oversight of the server at *route*."""
-        recorder = Recorder("http", route, self.records, holding=True)
-        return Oversight(self.terms, recorder, self.watch, self.locked(command, url))
+    def for_server(self, name: str) -> "Desk":
+        """Return the desk of one of several servers: every line that is said there has its *name*."""
+        return self._replace(watch=self.watch.of_server(name), say=labelled(self.say, name), name=name)
+
+    def oversight(self, route: str, command: Sequence[str] = (), url: str = "") -> tuple[Oversight, str]:
+        """The oversight of the server at *route*, and the directory for its flights."""
+        locked = self.locked(command, url)
+        kept = self.keep(self.name, route)
+        records = kept.records._replace(metrics=self.metrics)
+        self.tended.append(Recorder("http", route, records).flush)
+        recorder = Recorder("http", route, records, holding=True)
+        oversight = Oversight(self.terms, recorder, self.watch, locked, recording=self.recording, server=self.name)
+        return oversight, kept.flights
 
     def proxy(self, url: str, headers: Pairs, route: str, *, alone: bool = True) -> Proxy:
         """The server at *url*, *alone* at this address or not. Raises `ValueError` if that is no URL."""
+        target = Target(url, headers)
+        oversight, flights = self.oversight(route, url=url)
         return Proxy(
-            self.oversight(route, url=url),
-            Target(url, headers),
+            oversight,
+            target,
             self.settings.http,
             endpoint=route,
             gated=self.gated,
             alone=alone,
             log=self.say,
-            flights=self.settings.guard.flights,
+            flights=flights,
             redact=self.settings.journal.redact,
         )
 
     def children(
-        self, command: Sequence[str], route: str, env: Mapping[str, str] | None = None, cwd: str | None = None
+        self,
+        command: Sequence[str],
+        route: str,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
     ) -> Backend:
-        """The server that *command* starts, in our own environment or *env*. Raises `ImportError` if there is none."""
-        made: Backend = import_module("assay.edges.guard.http_to_child.children").Children(
-            self.oversight(route, command),
+        """The server that *command* starts, in our own environment or *env*."""
+        children = import_module("assay.edges.guard.http_to_child.children").Children
+        oversight, flights = self.oversight(route, command)
+        made: Backend = children(
+            oversight,
             command,
             env=env,
             cwd=cwd,
@@ -77,11 +116,11 @@ class Desk(NamedTuple):
             children=self.settings.guard.children,
             children_each=self.settings.guard.children_each if self.gated else None,
             http=self.settings.http,
-            flights=self.settings.guard.flights,
+            flights=flights,
             redact=self.settings.journal.redact,
             stderr_in_errors=self.settings.guard.stderr_in_errors,
             errors=self.errors,
-            name=route.removesuffix(ENDPOINT).strip("/"),
+            name=self.name,
         )
         return made
 
@@ -105,11 +144,12 @@ class AtUrl(NamedTuple):
 
     url: str
     headers: Pairs
+    name: str
 
     @property
     def what(self) -> str:
-        """Its URL, without what could be a secret."""
-        return shown_url(self.url)
+        """Its name."""
+        return self.name
 
     def backends(self, desk: Desk) -> Mapping[str, Backend]:
         """The one."""
@@ -119,43 +159,43 @@ class AtUrl(NamedTuple):
             raise SettingsError(f"--target {shown_url(self.url)}: {error}") from None
 
     def beside(self, backends: Mapping[str, Backend], door: Door) -> Mapping[str, Route]:
-        """Who gives out tokens for it, where that is not ours to say."""
+        """A page about it, and who gives out tokens for it, where that is not ours to say."""
         proxy = backends[ENDPOINT]
+        page = {"/": index(lambda: [row(ENDPOINT, self.name, proxy, url=self.url)], door)}
         if door.gate is not None or not isinstance(proxy, Proxy):
-            return {}
-        return Discovery(proxy.target, ENDPOINT, door, enforcing=proxy.oversight.enforcing).routes(alone=True)
+            return page
+        discovery = Discovery(proxy.target, ENDPOINT, door, enforcing=proxy.oversight.enforcing)
+        return {**page, **discovery.routes(alone=True)}
 
 
 class Started(NamedTuple):
     """One server, which a command starts."""
 
     command: Sequence[str]
+    name: str
 
     @property
     def what(self) -> str:
-        """Its program."""
-        return self.command[0]
+        """Its name: of most commands the first word is only what runs the server."""
+        return self.name
 
     def backends(self, desk: Desk) -> Mapping[str, Backend]:
         """The one. Raises `SettingsError` if it could only fail, as it does where no address is listened at."""
         why = unstartable(self.command)
         if why is not None:
             raise SettingsError(why)
-        try:
-            return {ENDPOINT: desk.children(self.command, ENDPOINT)}
-        except ImportError:
-            raise SettingsError("--listen with a COMMAND: not yet") from None
+        return {ENDPOINT: desk.children(self.command, ENDPOINT)}
 
-    def beside(self, _: Mapping[str, Backend], __: Door) -> Mapping[str, Route]:
-        """None: there is nothing else to be had of it."""
-        return {}
+    def beside(self, backends: Mapping[str, Backend], door: Door) -> Mapping[str, Route]:
+        """A page about it."""
+        return {"/": index(lambda: [row(ENDPOINT, self.name, backends[ENDPOINT], self.command)], door)}
 
 
 def run(
     address: str,
     settings: Settings,
     terms: Terms,
-    records: Records,
+    keep: Keep,
     servers: Servers,
     *,
     locked: Callable[[Sequence[str], str], Locked | None] = lambda _, __: None,
@@ -163,11 +203,19 @@ def run(
     errors: Callable[[bytes], None],
     say: Log,
     log: Log,
+    ready: Log = lambda _: None,
+    recording: Recording | None = None,
+    name: str = "",
+    journal: str | None = None,
+    status: Callable[[Watch], int] = lambda _: 0,
 ) -> int:
     """
     Guard *servers* at *address* until a signal comes; the exit status.
 
-    Findings go to *log*, what servers write to stderr to *errors*, all else to *say*. None of them may wait.
+    *keep* returns where the records of each server go; *journal* is one of its files, whose directory is named at the
+    start. Findings go to *log*, what servers write to stderr to *errors*, all else to *say*. None of them may wait.
+    *ready* gets the scheme, host and port once clients are served there. Messages are written to *recording*, if there
+    is one. *name* is that of the server, if there is one only. *status* makes the exit status of what was seen.
     """
     gate = Gate.read(settings.auth, cwd=".", tier=settings.tiers.tier, log=say)
     metrics = Metrics()
@@ -177,14 +225,15 @@ def run(
         enforcing=terms.enforcing,
         keeping=settings.guard.flights != "off",
         redact=settings.journal.redact,
+        name=servers.what,
     )
-    every = records._replace(metrics=metrics)
-    backends = servers.backends(Desk(terms, settings, every, watch, gate is not None, say, locked, errors))
+    desk = Desk(terms, settings, keep, metrics, [], watch, gate is not None, say, locked, errors, recording, name)
+    backends = servers.backends(desk)
     place = Place.open("--listen", address, settings.http, gated=gate is not None)
     # Before anybody is listened to: a request is no time to open a file.
     for revision in REVISIONS:
         protocol_schema(revision)
-    door = Door(place.safety, gate, Principal("anonymous", settings.tiers.tier))
+    door = Door(place.safety, gate, Principal("anonymous", settings.tiers.tier), say)
     front = Front(
         backends,
         door,
@@ -192,17 +241,29 @@ def run(
         frame_bytes=terms.limits.frame_bytes,
         metrics=metrics.render,
         beside=servers.beside(backends, door),
-        tend=Recorder("http", "/", every).flush,
+        tend=lambda: _tend(desk.tended),
     )
     metrics.gauge("assay_sessions", "Sessions of the handshake revisions.", lambda: _sessions(backends))
     metrics.gauge("assay_streams", "Streams that are open.", lambda: front.streams)
     metrics.gauge("assay_requests_in_flight", "Requests in hand.", lambda: front.in_hand)
     settle()
     endpoint = ENDPOINT if ENDPOINT in backends else "/"
-    serve(front, place.sock, settings.http, lambda: say(f"assay: guarding {servers.what} at {place.url}{endpoint}"))
+
+    def begun() -> None:
+        say(hello(servers.what, terms.mode, journal, f"{place.url}{endpoint}"))
+        for line in place.notes(endpoint):
+            say(f"assay: {line}")
+        ready(place.url)
+
+    serve(front, place.sock, settings.http, begun)
     for line in watch.summary():
         log(line)
-    return 0
+    return status(watch)
+
+
+def _tend(tended: Sequence[Callable[[], None]]) -> None:
+    for tend in tended:
+        tend()
 
 
 def _sessions(backends: Mapping[str, Backend]) -> int:

@@ -7,41 +7,52 @@ What is wrong with one is told to those who ask it, and to nobody else.
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-from urllib.parse import quote, urlsplit
-
-import orjson
 
 from assay.clients.environment import environment
 from assay.clients.hosting import Entry
 from assay.edges.child import unstartable
 from assay.edges.guard.front.guarded import Backend, Request, failure
 from assay.edges.guard.front.guarding import Desk
+from assay.edges.guard.front.index import Row, index, row, standing
 from assay.edges.guard.http_to_http.oauth import Discovery
 from assay.edges.guard.http_to_http.proxy import Proxy
-from assay.edges.http.asking import ENDPOINT, headers_of
+from assay.edges.http.asking import ENDPOINT
 from assay.edges.http.door import Door
-from assay.edges.http.replies import Receive, Route, Send, reads, reply, shared, text
+from assay.edges.http.replies import Receive, Route, Send, reply, shared, text
+from assay.guard.labels import labelled
 from assay.settings import SettingsError
 
 
 class Hosted:
     """One server of the host."""
 
-    def __init__(self, entry: Entry, make: Callable[[], Backend]) -> None:
-        """*make* makes what answers for it; it may raise `ValueError` or `OSError`, which is then told."""
+    def __init__(self, entry: Entry, make: Callable[[], Backend], why_not: Callable[[], str] = str) -> None:
+        """
+        *make* makes what answers for it; it may raise `ValueError` or `OSError`, which is then told.
+
+        *why_not* returns why it could not be started now; nothing if it could.
+        """
         self.entry = entry
-        self.trouble = entry.trouble
-        """Why it does not answer, if it does not."""
+        self._trouble = entry.trouble
+        """Why nothing answers for it, if nothing does."""
         self._make = make
+        self._why_not = why_not
         self._backend: Backend | None = None
-        self._stopping = False
+
+    @property
+    def trouble(self) -> str:
+        """Why it does not answer, as far as that is known: what happened last, or what would happen next."""
+        return self._trouble or (self._why_not() if self._backend is None else standing(self._backend).trouble)
+
+    @property
+    def running(self) -> bool:
+        """Whether a process of it runs, or the server at its URL answered last."""
+        return self._backend is not None and standing(self._backend).running
 
     @property
     def state(self) -> str:
-        """For people, in a word."""
-        if self.trouble:
-            return "failed"
-        return "idle" if self._backend is None else "running"
+        """How it is, in a word."""
+        return standing(self).state
 
     @property
     def sessions(self) -> int:
@@ -53,9 +64,9 @@ class Hosted:
         if self._backend is None and not self.entry.trouble:
             try:
                 self._backend = self._make()
-                self.trouble = ""
+                self._trouble = ""
             except (ValueError, OSError, ImportError, SettingsError) as error:
-                self.trouble = str(error) or type(error).__name__
+                self._trouble = str(error) or type(error).__name__
         return self._backend
 
     async def answer(self, request: Request, receive: Receive, send: Send) -> None:
@@ -64,7 +75,7 @@ class Hosted:
         if backend is not None:
             await backend.answer(request, receive, send)
             return
-        status, content = failure(request, "UPSTREAM_FAILURE", f"the server cannot be reached: {self.trouble}")
+        status, content = failure(request, "UPSTREAM_FAILURE", f"the server cannot be reached: {self._trouble}")
         await reply(send, status, content, shared(request.headers))
 
     def sweep(self) -> None:
@@ -100,17 +111,18 @@ class Host:
     def backends(self, desk: Desk) -> Mapping[str, Backend]:
         """Each at ``/<name>/mcp``."""
         for entry in self._entries:
+            say = labelled(desk.say, entry.name)
             if entry.trouble:
-                desk.say(f"assay: {entry.name!r} of {self._file} is not served: {entry.trouble}")
+                say(f"assay: not served: {entry.trouble}")
             elif entry.command and (why := unstartable(entry.command, env=_environ(entry, desk), cwd=entry.cwd)):
                 # It is served all the same: whoever installs it now need not start us again.
-                desk.say(f"assay: {entry.name!r} of {self._file} does not work yet: {why}")
+                say(f"assay: {why}")
         return {path_of(entry): _hosted(entry, desk) for entry in self._entries}
 
     def beside(self, backends: Mapping[str, Backend], door: Door) -> Mapping[str, Route]:
         """The list of them, and who gives out tokens for those at a URL, where that is not ours to say."""
         hosted = {path: each for path, each in backends.items() if isinstance(each, Hosted)}
-        routes: dict[str, Route] = {"/": _index(hosted, door)}
+        routes: dict[str, Route] = {"/": index(lambda: [_row(path, each) for path, each in hosted.items()], door)}
         for path, each in hosted.items():
             if each.entry.url and door.gate is None:
                 routes |= _discovery(path, each, door)
@@ -123,14 +135,19 @@ def path_of(entry: Entry) -> str:
 
 
 def _hosted(entry: Entry, desk: Desk) -> Hosted:
+    own = desk.for_server(entry.name)
+
     def make() -> Backend:
         path = path_of(entry)
         if entry.url:
             headers = [(name.lower().encode(), value.encode()) for name, value in entry.headers]
-            return desk.proxy(entry.url, headers, path, alone=False)
-        return desk.children(entry.command, path, _environ(entry, desk), entry.cwd)
+            return own.proxy(entry.url, headers, path, alone=False)
+        return own.children(entry.command, path, _environ(entry, desk), entry.cwd)
 
-    return Hosted(entry, make)
+    def why_not() -> str:
+        return unstartable(entry.command, env=_environ(entry, desk), cwd=entry.cwd) or "" if entry.command else ""
+
+    return Hosted(entry, make, why_not)
 
 
 def _environ(entry: Entry, desk: Desk) -> dict[str, str]:
@@ -158,25 +175,5 @@ def _discovery(path: str, hosted: Hosted, door: Door) -> dict[str, Route]:
     return {name: route(name) for name in Discovery.paths(path)}
 
 
-def _index(hosted: Mapping[str, Hosted], door: Door) -> Route:
-    """A list of the servers, for people and for programs."""
-
-    async def index(scope: dict[str, Any], _: Receive, send: Send) -> None:
-        headers = headers_of(scope)
-        if not await reads(scope, send) or await door.admitted(scope, headers, send) is None:
-            return
-        rows = [_row(path, each) for path, each in hosted.items()]
-        if b"application/json" in headers.get(b"accept", b""):
-            await reply(send, 200, orjson.dumps({"servers": rows}), shared(headers))
-            return
-        lines = ["  ".join(filter(None, (f"{row['state']:<7}", row["path"], row["why"]))) for row in rows]
-        await text(send, 200, "".join(f"{line}\n" for line in lines).encode(errors="replace"))
-
-    return index
-
-
-def _row(path: str, hosted: Hosted) -> dict[str, str]:
-    """What is shown of a server: nothing that could be a secret."""
-    entry = hosted.entry
-    server = urlsplit(entry.url).hostname or "" if entry.url else "".join(entry.command[:1])
-    return {"name": entry.name, "path": quote(path), "server": server, "state": hosted.state, "why": hosted.trouble}
+def _row(path: str, hosted: Hosted) -> Row:
+    return row(path, hosted.entry.name, hosted, hosted.entry.command, hosted.entry.url)

@@ -37,6 +37,7 @@ from assay.edges.http.replies import CLOSE, Pairs, Receive, Send, not_allowed, r
 from assay.edges.http.section import Http
 from assay.edges.http.sessions import Session, Sessions
 from assay.edges.http.statuses import is_patient
+from assay.guard.flight import End
 from assay.message import params_of
 from assay.spec.revisions import REVISIONS, handshake
 
@@ -48,6 +49,12 @@ loses the connection then gets the answer all the same. Most calls are answered 
 
 TICK: Final = 0.25
 """Seconds between two looks at what has waited too long."""
+
+PROBED: Final = 5.0
+"""
+Seconds that the child for requests without a session is kept if it gives no results: clients probe with such requests
+whether a server speaks 2026-07-28, and go on with a session, and a child, of their own if it does not.
+"""
 
 STOPPED: Final = "the guard was stopped"
 NEEDED: Final = "another session needed its place"
@@ -109,12 +116,19 @@ class Children:
         self._beside: set[asyncio.Task[None]] = set()
         self._ticking: asyncio.Task[None] | None = None
         self._stopping = False
+        self.trouble = ""
+        """Why the last child could not be started, or ended by itself; nothing once another one was started."""
         self._sessions: Sessions[Talk] = Sessions(self._http, clock, self._dropped, idleness=_idleness)
 
     @property
     def sessions(self) -> int:
         """How many there are."""
         return len(self._sessions)
+
+    @property
+    def running(self) -> bool:
+        """Whether there is a child."""
+        return bool(self._pipes)
 
     # ── a request ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -345,22 +359,30 @@ class Children:
     def _spawn(self, owner: Owner) -> Pipe:
         """A child, which counts for no principal. Raises `StartError`."""
         errors = Labelled(self._name, self._errors).add
-        pipe = Pipe(
-            self._command, owner, limit=self._oversight.frame_bytes, errors=errors, env=self._env, cwd=self._cwd
-        )
+        limit = self._oversight.frame_bytes
+        try:
+            pipe = Pipe(self._command, owner, limit=limit, errors=errors, env=self._env, cwd=self._cwd)
+        except StartError as error:
+            self.trouble = str(error)
+            raise
+        self.trouble = ""
         self._pipes.add(pipe)
-        pipe.when_over(lambda: self._pipes.discard(pipe))
+        pipe.when_over(lambda: self._over(pipe))
         return pipe
+
+    def _over(self, pipe: Pipe) -> None:
+        self._pipes.discard(pipe)
+        self.trouble = self.trouble or pipe.lost_for
 
     def _direct(self, principal: str) -> Direct:
         """What leads from a session of *principal* to a child of its own."""
         return Direct(self, lambda: self._backoffs.setdefault(principal, Backoff(self._clock)), self._clock)
 
     def _stateless_share(self, begin: Callable[[], Overseer]) -> Share:
-        def broke(nobody: Overseer, _: Sequence[Client]) -> None:
+        def broke(nobody: Overseer, _: Sequence[Client], end: End) -> None:
             self._stateless.renew()
             # All of them are kept together, so that those of nobody are those of all.
-            nobody.broke(self._flights, self._redact)
+            nobody.broke(self._flights, self._redact, end)
 
         # It has a place of its own: however many sessions there are, requests without one are answered.
         return Share(self._spawn, begin, self._recorder.flush, self._clock, broke)
@@ -381,15 +403,15 @@ class Children:
             self._shares[key] = SessionShare(spawn, begin, flush, self._clock, broke)
         return self._shares[key]
 
-    def _sessions_broke(self, _: Overseer, clients: Sequence[Client]) -> None:
+    def _sessions_broke(self, _: Overseer, clients: Sequence[Client], end: End) -> None:
         for each in clients:
             if isinstance(each, Talk):
-                self.broke(each)
+                self.broke(each, end)
 
-    def broke(self, talk: Talk) -> None:
+    def broke(self, talk: Talk, end: End) -> None:
         """The child of one session has ended by itself."""
         with contained("the last messages of a session could not be kept"):
-            talk.overseer.broke(self._flights, self._redact)
+            talk.overseer.broke(self._flights, self._redact, end)
         if talk.session is not None:
             self._sessions.drop(talk.session)
 
@@ -428,10 +450,9 @@ class Children:
         """Return what a client may read of the last lines that its own child wrote to stderr."""
         if not self._stderr_in_errors:
             return []
-        from assay.journal.redaction import Redactor  # noqa: PLC0415 - for broken sessions only
+        from assay.journal.redaction import without_secrets  # noqa: PLC0415 - for broken sessions only
 
-        redactor = Redactor(self._redact)
-        return [redactor.text(each) for each in last_words]
+        return without_secrets(last_words, self._redact)
 
     def flush(self) -> None:
         """Puts on record what was heard."""
@@ -471,8 +492,12 @@ class Children:
         self._sessions.sweep()
         self._shares = {key: share for key, share in self._shares.items() if not share.is_spent}
         self._backoffs = {name: each for name, each in self._backoffs.items() if not each.is_spent}
-        for share in [self._modern, *self._shares.values()]:
-            if share.is_idle(self._http.session_seconds):
+        kept = self._http.session_seconds
+        if self._modern.is_idle(kept if self._stateless.useful else min(kept, PROBED)):
+            self._stateless.useful = False
+            self._do(self._modern.end("nobody needed it"))
+        for share in self._shares.values():
+            if share.is_idle(kept):
                 self._do(share.end("nobody needed it"))
 
     def stop(self) -> None:

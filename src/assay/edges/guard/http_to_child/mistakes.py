@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final, Literal, NamedTuple
 
-from assay import render
-from assay.errors import CanonicalError
+from assay import no_answer, render
 from assay.guard.outline import outline
 from assay.ladder import syntax
 from assay.message import answers
@@ -36,7 +35,7 @@ def contained(what: str) -> Iterator[None]:
 
 def lost(ident: Any, why: str) -> bytes:
     """The answer to the request *ident*, of which its conversation knows nothing, or nothing any more."""
-    error = CanonicalError.to_jsonrpc_error("INTERNAL_ERROR" if why == FAILED else "UPSTREAM_FAILURE")
+    error = no_answer.error("INTERNAL_ERROR" if why == FAILED else "UPSTREAM_FAILURE", why)
     return render.error_frame(syntax.write(ident), error, {"detail": why}, None)
 
 

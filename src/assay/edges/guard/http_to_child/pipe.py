@@ -89,6 +89,9 @@ class Pipe:
         self._draining = False
         self._writable = True
         self._eof = self._exited = self._deaf = False
+        self._told_to_end = False
+        self.lost_for = ""
+        """Why it ended by itself; nothing as long as it has not, or if it was told to."""
         self._news = asyncio.Event()
         os.set_blocking(self._child.stdin, False)
         self._loop.add_reader(self._child.stdout, self._read)
@@ -244,6 +247,7 @@ class Pipe:
 
     async def end(self, *, at_once: bool = False) -> None:
         """Ends it: its input, SIGTERM, SIGKILL; with *at_once* the first two together."""
+        self._told_to_end = True
         await self._wind_up(at_once=at_once)
         await self.over()
 
@@ -263,6 +267,7 @@ class Pipe:
         await self._until(lambda: self._eof, LAST_WORDS)
         with contained("the last words of a server could not be taken"):
             await self._drain()
+        self.lost_for = "" if self._told_to_end else self._reason()
         with contained("the end of a server could not be dealt with"):
             self._owner.ended(self._reason(), self._child.tail.lines())
         await self._wind_up(at_once=False)

@@ -108,6 +108,8 @@ class Asking:
             if raw is not None:
                 self.post.answer(raw[1], self.ident)
         elif is_answer(verdict):
+            if verdict.kind == "result":
+                self._stateless.useful = True
             if verdict.method == "server/discover" and verdict.kind == "result" and verdict.accepted:
                 # A revision that has no such method leaves its result unjudged, so that it may say anything.
                 self._stateless.spoken = frozenset(versions_of(verdict.value)) or self._stateless.spoken
@@ -184,6 +186,8 @@ class Stateless:
         self.share = share(self.begin)
         self.spoken: frozenset[str] | None = None
         """The revisions that the child has said it speaks."""
+        self.useful = False
+        """Whether the child has given a result: one that only refuses what it is asked needs a session first."""
 
     def begin(self) -> Overseer:
         """A conversation. Those with one run of a child know the same tools, and their last messages are together."""
@@ -191,9 +195,10 @@ class Stateless:
 
     def renew(self) -> None:
         """The child is lost. Until the next one lists its tools, calls are held to those of this one."""
-        self._tools, self._lock = self._tools.handed_down(), self._oversight.inspection()
+        self._tools, self._lock = self._oversight.handed_down(self._tools), self._oversight.inspection()
         self._watcher = self._oversight.watcher()
         self._spare = []
+        self.useful = False
 
     def hear(self, request: Request, version: str | None, *, as_json: bool, as_stream: bool) -> "Asking | Whole":
         """What comes of one message: an answer at once, or what the child says to it."""

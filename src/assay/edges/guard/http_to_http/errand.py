@@ -24,6 +24,7 @@ from assay.edges.http.events import Reader, event
 from assay.edges.http.replies import CLOSE, JSON, SMALL, STREAM, Pairs, Send, error_body, refuse, shared
 from assay.errors import CanonicalError
 from assay.guard.guard import cancelled, may_be_cancelled
+from assay.no_answer import within
 
 if TYPE_CHECKING:
     from assay.edges.guard.http_to_http.proxy import Proxy
@@ -62,7 +63,7 @@ class Errand:
                 async with self._proxy.target.ask(request.method, self._pairs, request.query, body) as answered:
                     await self._respond(answered)
         except TimeoutError:
-            await self._failed("TIMEOUT", "")
+            await self._failed("TIMEOUT", within(self._oversight.timeout or 0.0))
         except NoAnswerError as error:
             self._note_break(error)
             await self._failed("UPSTREAM_FAILURE", str(error))
@@ -102,6 +103,7 @@ class Errand:
 
     async def _respond(self, answered: Answered) -> None:
         self._pause()
+        self._proxy.reached()
         head = answered.head
         redirects = 300 <= head.status < 400
         if redirects:
@@ -203,8 +205,11 @@ class Errand:
                 talks.keep(talk, talk.ident)
 
     def _note_break(self, error: NoAnswerError) -> None:
-        if isinstance(error, BrokenError) and self._turn.due:
-            self._proxy.broke(self._turn.talk)
+        if not isinstance(error, BrokenError):
+            return
+        self._proxy.unreachable(str(error))
+        if self._turn.due:
+            self._proxy.broke(self._turn.talk, str(error))
 
     async def _whole(self, answered: Answered) -> None:
         """One JSON value under enforce; of one that is longer than a message may be, the beginning is judged."""
@@ -398,7 +403,7 @@ class Errand:
         elif frames:
             await self._proxy.tell(self._request, turn.made(frames, code), self._send)
         else:
-            content = error_body(code, why or str(CanonicalError.to_jsonrpc_error(code)["message"]))
+            content = error_body(code, why or str(CanonicalError.to_jsonrpc_error(code)["message"]), why=why)
             told = Told(CanonicalError.to_http_status(code), content)
             await self._proxy.tell(self._request, told, self._send)
 

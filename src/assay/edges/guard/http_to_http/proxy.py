@@ -28,6 +28,7 @@ from assay.edges.http.replies import CLOSE, Pairs, Receive, Send, not_allowed, r
 from assay.edges.http.section import Http
 from assay.edges.http.statuses import is_patient
 from assay.edges.http.streams import close, until_gone
+from assay.guard.flight import End
 from assay.spec.revisions import LATEST, REVISIONS, handshake
 
 _JSON: Final = b"application/json"
@@ -102,6 +103,10 @@ class Proxy:
         self._unforwarded: set[bytes] = set()
         self._told_no_post = False
         self._broken = self._unjudged = 0
+        self.running = False
+        """Whether the server answered when it was last asked."""
+        self.trouble = ""
+        """Why it gave no answer then, for want of a connection."""
 
     @property
     def sessions(self) -> int:
@@ -279,6 +284,14 @@ class Proxy:
         if more > 0 and self._held > HELD_BYTES:
             raise NoAnswerError("too many long answers come at once")
 
+    def reached(self) -> None:
+        """The server has answered something."""
+        self.running, self.trouble = True, ""
+
+    def unreachable(self, why: str) -> None:
+        """There was no connection to the server, or it broke off."""
+        self.running, self.trouble = False, why
+
     def redirected(self, where: bytes) -> None:
         """The server sends clients elsewhere: an operator should know, once."""
         # Without a query and a password, in either of which there may be a secret.
@@ -293,12 +306,12 @@ class Proxy:
             self._told_no_post = True
             self._log(f"assay: the server answers what clients ask first with {status}; {NO_POST}")
 
-    def broke(self, talk: Talk) -> None:
+    def broke(self, talk: Talk, why: str) -> None:
         """The server is lost while it owes an answer: what was last said in that session goes into a file, once."""
         session = talk.origin or talk
         if session.ident is not None and not session.broken:
             session.broken = True
-            session.overseer.broke(self._flights, self._redact)
+            session.overseer.broke(self._flights, self._redact, End(why))
 
     def broke_off(self, why: str) -> None:
         """An answer of the server's broke off that a client has half of."""

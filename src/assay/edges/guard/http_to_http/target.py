@@ -114,10 +114,10 @@ class Target:
             raise BrokenError(_reason(error)) from None
         except AttributeError:
             # With uvloop, a connection that is reset as soon as it is made leaves the library no socket to look at.
-            raise BrokenError("no connection: it was reset at once") from None
+            raise BrokenError("cannot connect to the server: it resets connections at once") from None
         except (OSError, ValueError) as error:
             # Certificates, names that cannot be encoded: httpx does not dress up everything.
-            raise BrokenError(f"no connection: {type(error).__name__}") from None
+            raise BrokenError(f"cannot connect to the server: {type(error).__name__}") from None
         try:
             if not 200 <= response.status_code < 600:
                 raise NoAnswerError(f"its answer has the HTTP status {response.status_code}, which is none")

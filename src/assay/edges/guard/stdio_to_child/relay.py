@@ -6,6 +6,7 @@ ended.
 """
 
 import time
+from collections.abc import Sequence
 from typing import Final
 
 from assay.edges.child import CLOSED, Child
@@ -15,6 +16,7 @@ from assay.edges.guard.stdio_to_child.keeper import HANDSHAKE, Keeper, Renewal
 from assay.edges.pipes import Inlet, Loop, Outlet, Signals
 from assay.edges.recorder import Recorder
 from assay.guard.failure import log_once
+from assay.guard.flight import End
 from assay.guard.guard import Guard, withdrawn
 from assay.guard.standing import Reopening, Standing
 from assay.verdict import Party, Verdict
@@ -48,6 +50,7 @@ class Relay:
         *,
         patience: float = 0.0,
         renewal: Renewal | None = None,
+        redact: Sequence[str] = (),
         source: int = 0,
         sink: int = 1,
     ) -> None:
@@ -55,13 +58,15 @@ class Relay:
         What *child* says on stderr goes to *errors*.
 
         *patience* is how many seconds after the client's last word its requests are still waited for; 0 for ever. With
-        *renewal*, which needs a guard that enforces, a server that ends may be followed by another.
+        *renewal*, which needs a guard that enforces, a server that ends may be followed by another. What looks like a
+        secret or is matched by *redact* is left out of what the client gets of stderr.
         """
         self._guard = guard
         self._recorder = recorder
         self._signals = signals
         self._enforcing = guard.mode == "enforce"
         self._most_patience = patience
+        self._redact = redact
         self._client_out = Outlet(sink, heeded=True)
         self._errors_out = errors
         self._client = Inlet(source, self._from_client, tells=self._client_out)
@@ -86,6 +91,11 @@ class Relay:
     def reason(self) -> str:
         """Why it ended, where that was the server's doing."""
         return self._keeper.reason
+
+    @property
+    def end(self) -> End:
+        """How the server ended, where that was its own doing."""
+        return End(self._keeper.reason, self._keeper.last_lines())
 
     @property
     def restarts(self) -> int:
@@ -212,8 +222,17 @@ class Relay:
         return CLIENT_LEFT if left else SERVER_ENDED
 
     def _fail_open(self, why: str) -> None:
-        for settled in self._guard.server_ended(why, self._keeper.last_lines()):
+        for settled in self._guard.server_ended(why, self._last_words()):
             self._crossing.settle(settled)
+
+    def _last_words(self) -> list[str]:
+        """Return the last lines of stderr for the requests that are open, without secrets; none if there are none."""
+        lines = self._keeper.last_lines()
+        if not lines or not self._guard.conversation.open_requests(_CLIENT):
+            return []
+        from assay.journal.redaction import without_secrets  # noqa: PLC0415 - for broken sessions only
+
+        return without_secrets(lines, self._redact)
 
     def _hand_over(self) -> None:
         """The client has as long as it likes to read the rest, unless we are to stop."""

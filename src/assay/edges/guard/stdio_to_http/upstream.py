@@ -15,6 +15,7 @@ import httpx
 
 from assay.edges.guard.failing import CONNECT, first_line, plain, reason
 from assay.edges.http.safety import leads_here
+from assay.guard.server_names import name_of_url
 
 WRITE: Final = 60.0
 """Seconds in which some bytes of a message must be taken."""
@@ -140,6 +141,8 @@ class Upstream:
         Raises `Lost` if those are of no use.
         """
         self._url = url
+        # Without a path, which may hold a secret.
+        self._where = name_of_url(url)
         try:
             self._client = httpx.AsyncClient(
                 headers=[(name.encode("ascii"), value.encode()) for name, value in headers],
@@ -189,26 +192,29 @@ class Upstream:
 
     @asynccontextmanager
     async def _answer(self, method: str, headers: Pairs, content: AsyncIterator[bytes] | None) -> AsyncIterator[Reply]:
-        with _worded():
+        with _worded(self._where):
             async with AsyncExitStack() as stack:
                 asking = self._client.stream(method, self._url, headers=headers, content=content)
                 try:
                     response = await stack.enter_async_context(asking)
                 except AttributeError:
                     # With uvloop, one that is reset as soon as it is made leaves the library no socket to look at.
-                    raise Lost("no connection: it was reset at once") from None
+                    raise Lost(f"cannot connect to {self._where}: it resets connections at once") from None
                 yield Reply(response)
 
 
 class _worded:  # noqa: N801 - a context like those of contextlib
-    """Turns failures of HTTP into `Lost`."""
+    """Turns failures of HTTP into `Lost`; *where* is the address that was tried."""
+
+    def __init__(self, where: str = "the server") -> None:
+        self._where = where
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, httpx.HTTPError | httpx.InvalidURL | httpx.StreamError | OSError):
-            raise Lost(reason(error)) from None
+            raise Lost(reason(error, self._where)) from None
 
 
 # ── words ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,0 +1,87 @@
+"""What `assay guard` offers a CI job: a recording of what was said, and an exit status for what was found."""
+
+# ruff: noqa: PLC0415  each command imports only what it needs
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterator
+
+    from assay.guard.watch import Watch
+    from assay.recording.file import Recording
+    from assay.settings import Settings
+
+NOTHING_JUDGED = 2
+FOUND = 4
+"""Exit statuses of a guard with --fail-on."""
+
+LEVELS = ("report", "refuse", "never")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Give *parser* --record and --fail-on."""
+    parser.add_argument(
+        "--record",
+        metavar="FILE",
+        help="write every message to FILE, which assay check reads; in a directory, to a new file each time",
+    )
+    parser.add_argument(
+        "--fail-on",
+        choices=LEVELS,
+        default="never",
+        help="exit with 4 after any finding, or only if a message was or would be refused (default: %(default)s)",
+    )
+
+
+@contextmanager
+def recording_of(
+    args: argparse.Namespace, settings: Settings, say: Callable[[str], None]
+) -> Iterator[Recording | None]:
+    """Open the recording that --record asks for, None without it. Raises `SettingsError` if that cannot be done."""
+    if args.record is None:
+        yield None
+        return
+    from assay.settings import SettingsError
+
+    if args.record == "-":
+        raise SettingsError("--record -: standard output belongs to the protocol; give a file")
+    from assay.console.plain import plain
+    from assay.journal.redaction import Redactor
+    from assay.recording.file import Recording, RecordingError
+
+    guard = settings.guard
+    redactor = None if guard.record_secrets else Redactor(settings.journal.redact)
+    try:
+        # Over standard streams there is one client, and one conversation.
+        alone = args.listen is None
+        recording = Recording(args.record, most=guard.record_bytes, redactor=redactor, log=say, alone=alone)
+    except RecordingError as error:
+        raise SettingsError(plain(f"--record {error}")) from None
+    try:
+        yield recording
+    finally:
+        recording.close()
+        if not args.quiet:
+            count = recording.messages
+            say(f"assay: {count:,} message{'' if count == 1 else 's'} recorded in {recording.path}")
+
+
+def exit_status(args: argparse.Namespace, watch: Watch, status: int, say: Callable[[str], None]) -> int:
+    """Return the exit status of a guard that would end with *status*; another one is reported to *say*."""
+    if status or args.fail_on == "never":
+        # A server that crashed has precedence: what was found up to then is not all there is.
+        return status
+    if not watch.messages:
+        say("assay: nothing was judged: no message came through the guard")
+        return NOTHING_JUDGED
+    found = watch.count(args.fail_on)
+    if not found:
+        return status
+    what = "finding" if args.fail_on == "report" else "message refused or quarantined"
+    many = what if found == 1 else what.replace("finding", "findings").replace("message", "messages")
+    say(f"assay: --fail-on {args.fail_on}: {found:,} {many}")
+    return FOUND

@@ -1,0 +1,191 @@
+"""``assay demo``: a broken server without and with the guard, side by side; then both stay up to be tried."""
+
+# ruff: noqa: PLC0415  each command imports only what it needs
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from assay.cli.program import program
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from assay.console.style import Style
+    from assay.demo.comparison import Comparison
+
+_ADDRESS = "127.0.0.1:8800"
+
+_EPILOG = """\
+The demonstration server has three tools, and three faults that real servers have: a schema that no client accepts,
+a tool that prints to standard output, and a tool that crashes. A strict client talks to it directly, and through
+`assay guard`. Then the guard serves it at ADDRESS, and the asset server beside it, until Ctrl-C.
+
+Exit status: 0 a signal came or the reader of standard output has gone, 2 the demonstration could not run, 130
+interrupted.
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register ``demo``."""
+    parser = subparsers.add_parser(
+        "demo",
+        help="see a broken server without and with the guard",
+        description="Shows what a client gets of a broken server without the guard, and with it.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "address",
+        metavar="ADDRESS",
+        nargs="?",
+        default=_ADDRESS,
+        help="where to serve afterwards; port 0 takes any; default: %(default)s",
+    )
+    parser.add_argument("--once", action="store_true", help="end after the comparison; serve nothing")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show the comparison, then serve; the exit status."""
+    from assay.cli.serve import _open_standard_streams
+    from assay.edges.inquiry.inquiry import InquiryError, InterruptedInquiryError
+
+    _open_standard_streams()
+    if not args.once:
+        _check(args.address)
+    try:
+        _compare()
+    except InterruptedInquiryError:
+        return 130
+    except InquiryError as error:
+        print(f"assay demo: {error}", file=sys.stderr)
+        return 2
+    return 0 if args.once else _serve(args.address)
+
+
+def _check(address: str) -> None:
+    """Raises `SettingsError` if nothing can be served at *address*: better before the comparison than after it."""
+    from assay.settings import SettingsError
+
+    try:
+        from assay.edges.http.place import parsed
+        from assay.edges.http.server import listening
+    except ImportError as error:
+        from assay.extras import missing
+
+        raise SettingsError(f"assay demo --once needs no extra; serving needs {missing(error, 'http')}") from None
+    host, port = parsed("ADDRESS", address)
+    try:
+        listening(host, port).close()
+    except OSError as error:
+        free = f"{host}:0"
+        command = f"make run ADDRESS={free}" if "MAKELEVEL" in os.environ else f"{program()} demo {free}"
+        raise SettingsError(f"{address}: {error.strerror}; to use any free port: {command}") from None
+
+
+# ── the comparison ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _compare() -> None:
+    from assay.console.comparison import Table
+    from assay.console.style import Style
+    from assay.demo.comparison import Comparison
+
+    style = Style(sys.stdout)
+    for line in _introduction(style):
+        print(line)
+    table = Table(style)
+    print("\n".join(table.head()))
+    with Comparison() as comparison:
+        details: tuple[str, ...] = ()
+        for row in comparison.rows():
+            print("\n".join(table.lines(row)), flush=True)
+            details = row.guarded.details or details
+        for line in _found(comparison, details, style):
+            print(line)
+    sys.stdout.flush()
+
+
+def _introduction(style: Style) -> Iterator[str]:
+    yield style.paint("One server, three tools, three faults, one strict client:", "bold")
+    yield ""
+    yield "  weather  works, but prints to standard output, which belongs to the protocol"
+    yield "  search   is listed with a schema that no client accepts"
+    yield "  report   crashes"
+    yield ""
+
+
+def _found(comparison: Comparison, details: tuple[str, ...], style: Style) -> Iterator[str]:
+    from assay.console.comparison import finding_lines
+
+    yield ""
+    yield style.paint("What the guard found:", "bold")
+    for finding in comparison.findings():
+        yield ""
+        yield from finding_lines(finding, details if finding.tool == "report" else (), style)
+
+
+# ── what stays ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _serve(address: str) -> int:
+    """Guard the demonstration server and the asset server over HTTP, until a signal comes."""
+    from tempfile import TemporaryDirectory
+
+    from assay.cli.guard import add_parser as add_guard
+    from assay.cli.listen import serve
+    from assay.edges.hangup import end_with_reader, end_with_terminal
+
+    end_with_terminal()
+    end_with_reader(1)
+    with TemporaryDirectory(prefix="assay-demo-") as folder:
+        config = os.path.join(folder, "demo.json")
+        with open(config, "w", encoding="utf-8") as file:
+            json.dump(_servers(folder), file)
+        parser = argparse.ArgumentParser()
+        add_guard(parser.add_subparsers())
+        options = ["--mode", "enforce", "--lock", "off", "--listen", address, "--config", config]
+        return serve(parser.parse_args(["guard", *options]), ready=_invite)
+
+
+def _servers(folder: str) -> dict[str, object]:
+    """Return a client's configuration with the two servers."""
+    from assay.demo.catalogue import catalogue
+    from assay.demo.comparison import SERVER
+
+    found = catalogue()
+    sources = ["--schemas", str(found / "jsonschema"), "--examples", str(found / "examples")]
+    assets = {
+        "command": sys.executable,
+        "args": ["-m", "assay", "serve", "--journal", "off", *sources],
+        "env": {"MCP_READY_FILE": os.path.join(folder, "assets.ready")},
+    }
+    return {"mcpServers": {"demo": {"command": SERVER[0], "args": list(SERVER[1:])}, "assets": assets}}
+
+
+def _invite(url: str) -> None:
+    """Print what to try, once the guard serves at *url*."""
+    from assay.console.style import Style
+
+    style = Style(sys.stdout)
+    assay = program()
+    demo, assets = f"{url}/demo/mcp", f"{url}/assets/mcp"
+    print(f"\n{style.paint('The guard now serves the same server over HTTP. Try it in another window:', 'bold')}\n")
+    for command in (
+        f"call {demo}",
+        f'call {demo} weather \'{{"city": "Paris"}}\'',
+        f"call {demo} weather '{{\"city\":5}}'",
+        f"call {demo} report",
+        "journal show",
+    ):
+        print(f"  {assay} {command}")
+    print("\nThe asset server is beside it:\n")
+    print(f"  {assay} call {assets} list_schemas")
+    print("\nYour own servers, and all else: README.md, or")
+    print(f"\n  {assay} wrap --help")
+    print("\nCtrl-C ends it.", flush=True)

@@ -1,0 +1,159 @@
+"""What `assay check` judges: a recording, or a journal with payloads. Both become verdicts with their lines."""
+
+# ruff: noqa: PLC0415  each kind of file imports only what it needs
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from assay.contracts.tools import Tools
+    from assay.conversation import Conversation
+    from assay.journal import replay
+    from assay.journal.pages import Pages
+    from assay.limits import Limits
+    from assay.policy import Policy
+    from assay.recording.judging import Opening
+    from assay.transcript import Judged
+
+_JOURNAL = re.compile(rb'\s*\{\s*"ts":')
+"""How every record of a journal begins."""
+
+_UNJUDGED = {
+    "no payload": "without payload",
+    "redacted": "with secrets that were redacted",
+    "by its headers": "refused for their HTTP headers",
+    "not judged": "not judged by the guard either",
+    "broken": "that are no record",
+}
+"""Why a line of a journal is not judged, for people."""
+
+
+class Evidence(Protocol):
+    """Something to judge."""
+
+    @property
+    def revision(self) -> str | None:
+        """The revision that was spoken, if that is known by now."""
+
+    def judged(self) -> Iterator[Judged]:
+        """Return every verdict; raises `OSError` and `TranscriptError`."""
+
+    def remarks(self) -> Iterator[str]:
+        """Return what is to be said of the file beside its verdicts, once these are all there."""
+
+    def remedy(self) -> str:
+        """Return what to do where there was nothing to judge."""
+
+
+@contextmanager
+def opened(args: argparse.Namespace, name: str, limits: Limits, policy: Policy | None) -> Iterator[Evidence]:
+    """Open the file called *name*, or the newest run in that directory; raises `OSError`."""
+    from assay.journal.pages import Pages
+
+    with Pages(name) as pages:
+        is_journal = _JOURNAL.match(pages.peek()) is not None
+        yield (_Journal if is_journal else _Recording)(args, pages, limits, policy)
+
+
+class _Recording:
+    """The rows of a recording."""
+
+    def __init__(self, args: argparse.Namespace, pages: Pages, limits: Limits, policy: Policy | None) -> None:
+        from assay.recording.judging import Judging
+
+        self._args, self._pages, self._limits, self._policy = args, pages, limits, policy
+        self._judging = Judging(self._begin)
+
+    @property
+    def revision(self) -> str | None:
+        return self._judging.revision
+
+    def judged(self) -> Iterator[Judged]:
+        return self._judging.judge(self._pages)
+
+    def remarks(self) -> Iterator[str]:
+        yield from self._judging.notes
+        yield from _counted(self._judging.unjudged)
+
+    def remedy(self) -> str:
+        return "; assay guard --record FILE writes a recording"
+
+    def _begin(self, opening: Opening) -> Conversation:
+        from assay.conversation import Conversation
+
+        return Conversation(
+            mode=opening.mode,
+            revision=self._args.revision or opening.revision,
+            errata=not self._args.literal,
+            limits=opening.limited(self._limits),
+            policy=self._policy or opening.effect,
+            lines=opening.lines,
+            tools=opening.tools,
+        )
+
+
+class _Journal:
+    """The records of a journal, judged in the order in which `assay replay` hears them."""
+
+    def __init__(self, args: argparse.Namespace, pages: Pages, limits: Limits, policy: Policy | None) -> None:
+        self._args, self._pages, self._limits, self._policy = args, pages, limits, policy
+        self._unjudged: Counter[str] = Counter()
+        self._tools: dict[str, Tools] = {}
+        self.revision: str | None = None
+
+    def judged(self) -> Iterator[Judged]:
+        from assay.journal.reading import entries
+        from assay.journal.replay import replay, survey
+        from assay.transcript import Judged
+
+        self._pages.keep()
+        # Twice: what a conversation lets pass has to be known before its first line is heard.
+        seen = survey(entries(self._pages))
+        self._pages.rewind()
+        for each in replay(entries(self._pages), seen, limits=self._limits, judge=self._judge):
+            if each.verdict is None:
+                self._unjudged[_UNJUDGED[each.outcome]] += 1
+            else:
+                self.revision = self.revision or each.verdict.revision
+                yield Judged(each.entry.number, each.verdict)
+
+    def remarks(self) -> Iterator[str]:
+        return _counted(self._unjudged)
+
+    def remedy(self) -> str:
+        if not self._unjudged["without payload"]:
+            return ""
+        return "; the journal has no payloads: run the guard with --set journal.payloads=true, or with --record FILE"
+
+    def _judge(self, opening: replay.Opening) -> replay.Judge:
+        from assay.cli.replay import judge_of_assets
+        from assay.conversation import Conversation
+        from assay.spec.revisions import handshake
+
+        if opening.server == "assets":
+            return judge_of_assets(opening)
+        alone = opening.revision is not None and not handshake(opening.revision)
+        made = Conversation(
+            mode=opening.mode,
+            revision=self._args.revision or opening.revision,
+            errata=not self._args.literal,
+            limits=opening.limits,
+            policy=self._policy or opening.effect,
+            # Without sessions each request is a conversation of its own, and all share the server's tools.
+            tools=self._tools.get(opening.server) if alone else None,
+        )
+        if alone:
+            self._tools.setdefault(opening.server, made.tools)
+        return made
+
+
+def _counted(unjudged: Counter[str]) -> Iterator[str]:
+    for why, count in unjudged.items():
+        yield f"{count:,} message{'' if count == 1 else 's'} not judged: {why}"

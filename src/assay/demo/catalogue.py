@@ -1,0 +1,10 @@
+"""Where the bundled asset schemas and examples are. Looks at the file system, and reads nothing."""
+
+from pathlib import Path
+
+
+def catalogue() -> Path:
+    """Return the directory: in an installed package it is beside this file, in a checkout below ``examples``."""
+    here = Path(__file__).parent
+    installed = here / "catalogue"
+    return installed if installed.is_dir() else here.parents[2] / "examples" / "catalogue"

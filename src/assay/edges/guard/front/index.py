@@ -1,0 +1,91 @@
+"""
+``/`` of a guard over HTTP: which servers there are, and how each of them is.
+
+A browser gets a page, a program that asks for it JSON, everybody else text. Nothing in it could be a secret.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote, urlsplit
+
+import orjson
+
+from assay.console.plain import plain
+from assay.edges.http.asking import headers_of
+from assay.edges.http.door import Door
+from assay.edges.http.replies import Receive, Route, Send, reads, reply, shared, text
+
+Row = Mapping[str, str]
+"""What is shown of a server: name, path, server, state, why."""
+
+_WORDS: Final = {"idle": "not started", "running": "running", "failed": "failed"}
+"""The states for people. A server is started when it is first asked."""
+
+_PAGE: Final = """\
+<!doctype html>
+<meta charset="utf-8">
+<title>assay guard</title>
+<style>:root{{color-scheme:light dark}}body{{font:1rem/1.5 system-ui,sans-serif;margin:2rem}}\
+td,th{{text-align:left;padding:.2rem 1.5rem .2rem 0}}</style>
+<h1>assay guard</h1>
+<p>MCP clients connect to the paths below.</p>
+<table>
+<tr><th>server<th>state<th>path<th>reason
+{}</table>
+"""
+
+_HTML: Final = b"text/html; charset=utf-8"
+
+
+class Standing(NamedTuple):
+    """How a server is."""
+
+    running: bool
+    trouble: str
+
+    @property
+    def state(self) -> str:
+        """``running``, ``failed`` or ``idle``, which is neither."""
+        return "running" if self.running else "failed" if self.trouble else "idle"
+
+
+def standing(backend: Any) -> Standing:
+    """Return how the server of *backend* is; one that does not say runs."""
+    return Standing(bool(getattr(backend, "running", True)), str(getattr(backend, "trouble", "")))
+
+
+def row(path: str, name: str, backend: Any, command: Sequence[str] = (), url: str = "") -> Row:
+    """Return what is shown of one server at *path*. Of its command only the program, of its URL only the host."""
+    found = standing(backend)
+    server = urlsplit(url).hostname or "" if url else "".join(command[:1])
+    why = "" if found.running else found.trouble
+    return {"name": name, "path": quote(path), "server": server, "state": found.state, "why": why}
+
+
+def index(rows: Callable[[], Sequence[Row]], door: Door) -> Route:
+    """Return the route that lists the servers of *rows*, for those whom *door* lets in."""
+
+    async def listing(scope: dict[str, Any], _: Receive, send: Send) -> None:
+        headers = headers_of(scope)
+        if not await reads(scope, send) or await door.admitted(scope, headers, send) is None:
+            return
+        wanted = headers.get(b"accept", b"").lower()
+        if b"application/json" in wanted:
+            await reply(send, 200, orjson.dumps({"servers": rows()}), shared(headers))
+        elif b"text/html" in wanted:
+            await text(send, 200, _page(rows()).encode(errors="replace"), _HTML)
+        else:
+            await text(send, 200, "".join(map(_line, rows())).encode(errors="replace"))
+
+    return listing
+
+
+def _line(each: Row) -> str:
+    cells = (f"{_WORDS[each['state']]:<11}", each["path"], plain(each["why"]))
+    return "  ".join(filter(None, cells)) + "\n"
+
+
+def _page(rows: Sequence[Row]) -> str:
+    cells = ((each["name"], _WORDS[each["state"]], each["path"], each["why"]) for each in rows)
+    return _PAGE.format("".join(f"<tr>{''.join(f'<td>{escape(plain(one))}' for one in each)}\n" for each in cells))

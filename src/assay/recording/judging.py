@@ -1,0 +1,260 @@
+"""
+Judges a recording: makes the calls again that the recording lists, each conversation apart. No I/O, no clock.
+
+The verdicts are those of the guard that wrote it, as far as a recording carries what they depend on.
+"""
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any, Final, Literal, NamedTuple
+
+from assay.contracts.tools import Tools
+from assay.conversation import Conversation
+from assay.limits import DEFAULT, Limits
+from assay.recording.effect import Effect
+from assay.recording.rows import read_facts
+from assay.spec.revisions import REVISIONS
+from assay.transcript import Judged, Row, frame_of, party_of, read
+from assay.verdict import Party, Verdict
+
+_MOST: Final = 10_000
+"""Conversations that are remembered. A guard has some thousand sessions at most; the ones idle longest are dropped."""
+
+_UNKNOWN: Final = 0
+"""The number of the conversation of rows that name none."""
+
+_LEFT_OUT: Final = {"omitted": "too large to be recorded", "cut": "too large to be recorded whole"}
+"""Members that say that a message is not there to be judged, and why."""
+
+Ident = str | int
+
+
+class Opening(NamedTuple):
+    """How a conversation begins."""
+
+    server: str = ""
+    mode: Literal["audit", "enforce"] = "audit"
+    revision: str | None = None
+    """Set if it was opened elsewhere, in this revision."""
+    lines: bool = False
+    frame_bytes: int | None = None
+    """The longest message of the guard that recorded it, in bytes; None if that is not known."""
+    tools: Tools | None = None
+    """Set if it shares the tools of another one."""
+    effect: Effect | None = None
+    """What the guard did about broken rules; None where no guard recorded it."""
+
+    def limited(self, limits: Limits) -> Limits:
+        """Return *limits* with the longest message of the recorder, unless the settings ask for another one."""
+        if self.frame_bytes is None or limits.frame_bytes != DEFAULT.frame_bytes:
+            return limits
+        return replace(limits, frame_bytes=self.frame_bytes)
+
+
+class _Talk:
+    """One conversation of a recording."""
+
+    __slots__ = ("conversation", "opening", "unheard")
+
+    def __init__(self, conversation: Conversation, opening: Opening) -> None:
+        self.conversation = conversation
+        self.opening = opening
+        self.unheard: set[tuple[Party, Ident]] = set()
+        """Requests that the recording leaves out: their answers cannot be judged."""
+
+
+class Judging:
+    """The verdicts on one recording, and what is to be said of it beside them."""
+
+    def __init__(self, begin: Callable[[Opening], Conversation]) -> None:
+        """*begin* makes the conversations."""
+        self._begin = begin
+        self._talks: OrderedDict[int, _Talk] = OrderedDict()
+        self._tools: OrderedDict[int, Tools] = OrderedDict()
+        self._dropped: set[int] = set()
+        self._complete = False
+        self.unjudged: Counter[str] = Counter()
+        """Messages that were not judged, by the reason."""
+        self.notes: list[str] = []
+        """What else is to be said of the recording."""
+        self.revision: str | None = None
+        """The revision of the first conversation that has one."""
+
+    def judge(self, lines: Iterable[bytes]) -> Iterator[Judged]:
+        """Return a verdict on each message, then on each request that was still open; raises `TranscriptError`."""
+        for row in read(lines):
+            if not row.members:
+                self.notes.append(f"line {row.line} is cut off and not judged; the recorder was killed")
+            elif "event" in row.members:
+                yield from self._event(row)
+            else:
+                yield from self._message(row)
+        if not self._complete:
+            yield from self._left()
+
+    # ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _message(self, row: Row) -> Iterator[Judged]:
+        party = party_of(row)
+        number = _number(row.members)
+        if number in self._dropped:
+            self.unjudged["of conversations that are too many"] += 1
+            return
+        talk = self._talk(number)
+        left_out = next((why for name, why in _LEFT_OUT.items() if row.members.get(name) is True), "")
+        if left_out:
+            self.unjudged[left_out] += 1
+            self._skip(talk, party, row.members)
+            return
+        verdict = self._hear(talk, party, row)
+        self.revision = self.revision or talk.conversation.revision
+        if verdict is not None:
+            yield Judged(row.line, verdict, number, talk.opening.server)
+
+    def _hear(self, talk: _Talk, party: Party, row: Row) -> Verdict | None:
+        """Return the verdict on a message; None if it cannot be judged by what the recording has of it."""
+        members, frame = row.members, frame_of(row)
+        if talk.opening.effect is not None:
+            talk.opening.effect.recall(members.get("actions"))
+        if "failed" in members:
+            self.unjudged["by an internal error of the guard"] += 1
+            talk.conversation.unjudged(party, frame, str(members["failed"]))
+            return None
+        verdict = talk.conversation.hear(party, frame, read_facts(members))
+        if talk.unheard and _answers(talk, party, verdict):
+            self.unjudged["answers to what was left out"] += 1
+            return None
+        if members.get("redacted") is True:
+            # It is heard, because what follows depends on it. What a schema says of a secret does not hold for a mask.
+            self.unjudged["with secrets that were redacted"] += 1
+            return None
+        return verdict
+
+    def _skip(self, talk: _Talk, party: Party, members: dict[str, Any]) -> None:
+        """Leave out a message that is not in the recording, or not whole, and what belongs to it."""
+        ident = members.get("id")
+        if not isinstance(ident, str | int):
+            return
+        if members.get("kind") == "request":
+            talk.unheard.add((party, ident))
+        elif members.get("kind") in {"result", "error"}:
+            talk.conversation.give_up(party.other, ident)
+
+    # ── everything else ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _event(self, row: Row) -> Iterator[Judged]:
+        members, event = row.members, row.members["event"]
+        number = _number(members)
+        if event == "recording":
+            # Several recordings in one file: each begins anew.
+            yield from self._left() if not self._complete else ()
+            self._talks.clear()
+            self._tools.clear()
+            self._complete = False
+        elif event == "open":
+            self._open(number, members)
+        elif event == "tools":
+            self._hand_down(number, members)
+        elif event == "close":
+            self._complete = True
+        elif event == "stopped":
+            self.notes.append(
+                f"the recording stops at line {row.line}: {members.get('why')}; later messages are missing"
+            )
+        elif number in self._talks:
+            yield from self._happened(self._talks[number], number, row)
+
+    def _happened(self, talk: _Talk, number: int, row: Row) -> Iterator[Judged]:
+        """Something has happened in a conversation that is no message."""
+        members, event = row.members, row.members["event"]
+        if event == "unanswered":
+            missing = _given_up(talk, row)
+            if missing is not None:
+                yield Judged(row.line, missing, number, talk.opening.server)
+        elif event == "end":
+            for left in talk.conversation.end(party_of(row), str(members.get("why") or "")):
+                yield Judged(row.line, left, number, talk.opening.server)
+        elif event == "restart":
+            talk.conversation.renew()
+        elif event == "forget":
+            talk.conversation.forget_settled()
+        elif event == "release":
+            talk.conversation.release()
+
+    def _left(self) -> Iterator[Judged]:
+        """Return a verdict on each request that is still open."""
+        for number, talk in self._talks.items():
+            for party in (Party.SERVER, Party.CLIENT):
+                for left in talk.conversation.end(party):
+                    yield Judged(0, left, number, talk.opening.server)
+
+    def _talk(self, number: int) -> _Talk:
+        if number not in self._talks:
+            return self._add(number, Opening())
+        self._talks.move_to_end(number)
+        return self._talks[number]
+
+    def _open(self, number: int, members: dict[str, Any]) -> None:
+        revision, size, shared = members.get("revision"), members.get("frameBytes"), members.get("tools")
+        self._add(
+            number,
+            Opening(
+                str(members.get("server") or ""),
+                "enforce" if members.get("mode") == "enforce" else "audit",
+                revision if revision in REVISIONS else None,
+                members.get("lines") is True,
+                size if type(size) is int and size > 0 else None,
+                self._shared(shared) if isinstance(shared, int) else None,
+                Effect(),
+            ),
+        )
+
+    def _add(self, number: int, opening: Opening) -> _Talk:
+        if len(self._talks) >= _MOST:
+            oldest, _ = self._talks.popitem(last=False)
+            self._dropped.add(oldest)
+        talk = self._talks[number] = _Talk(self._begin(opening), opening)
+        self._keep(number, talk.conversation.tools)
+        return talk
+
+    def _hand_down(self, number: int, members: dict[str, Any]) -> None:
+        before = members.get("from")
+        tools = self._shared(before) if isinstance(before, int) else None
+        if tools is not None:
+            self._keep(number, tools.handed_down())
+
+    def _keep(self, number: int, tools: Tools) -> None:
+        self._tools[number] = tools
+        if len(self._tools) > _MOST:
+            self._tools.popitem(last=False)
+
+    def _shared(self, number: int) -> Tools | None:
+        if number in self._tools:
+            self._tools.move_to_end(number)
+        return self._tools.get(number)
+
+
+def _given_up(talk: _Talk, row: Row) -> Verdict | None:
+    """Return the verdict on an answer that did not come; None if nobody waited for it any more."""
+    ident, code, why = row.members.get("id"), str(row.members.get("code") or "TIMEOUT"), row.members.get("why")
+    if not isinstance(ident, str | int):
+        return None
+    missing = talk.conversation.give_up(party_of(row).other, ident, code, str(why or ""))
+    # A guard gives a reason for each that it reports, but for a timeout.
+    return missing if why or code == "TIMEOUT" else None
+
+
+def _number(members: dict[str, Any]) -> int:
+    number = members.get("conversation")
+    return number if type(number) is int else _UNKNOWN
+
+
+def _answers(talk: _Talk, party: Party, verdict: Verdict) -> bool:
+    """Whether a message answers a request that the recording leaves out."""
+    ident = verdict.value.get("id") if isinstance(verdict.value, dict) else None
+    known = (party.other, ident)
+    if verdict.kind not in {"result", "error"} or not isinstance(ident, str | int) or known not in talk.unheard:
+        return False
+    talk.unheard.discard(known)
+    return True

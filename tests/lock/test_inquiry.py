@@ -1,0 +1,173 @@
+"""A client that only lists: the capabilities it declares, and its answers to the server's own requests."""
+
+import json
+import threading
+import time
+from collections import deque
+from typing import Any
+
+import pytest
+from locking import FIND, SECONDS, Strange, answering
+
+from assay.edges.inquiry.capabilities import ALL_CAPABILITIES, NO_CAPABILITIES
+from assay.edges.inquiry.http_line import HttpLine
+from assay.edges.inquiry.inquiry import CLIENT, Inquiry, inquire
+from assay.limits import DEFAULT
+from assay.lock.changes import KINDS
+from assay.meta import CAPABILITIES_KEY
+
+SELF = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "a", "version": "1"}}
+
+
+class AskingServer:
+    """A line to a server that answers initialize, and then sends one request of its own before its list."""
+
+    def __init__(self, method: str, params: Any) -> None:
+        self.heard: list[dict[str, Any]] = []
+        self._asked = {"jsonrpc": "2.0", "id": "s", "method": method, "params": params}
+        self._frames: deque[bytes] = deque()
+
+    def say(self, frame: bytes, *_: Any) -> None:
+        """Take a message, and queue what comes in answer to it."""
+        message = json.loads(frame)
+        self.heard.append(message)
+        if message.get("method") == "initialize":
+            self._queue(message["id"], SELF)
+        if message.get("method") == "tools/list":
+            self._frames.append(json.dumps(self._asked).encode())
+            self._queue(message["id"], {"tools": [FIND]})
+
+    def hear(self, _: float) -> bytes:
+        """Return the next frame."""
+        return self._frames.popleft()
+
+    def _queue(self, ident: Any, result: Any) -> None:
+        self._frames.append(json.dumps({"jsonrpc": "2.0", "id": ident, "result": result}).encode())
+
+
+def asked_by_server(method: str, params: Any, capabilities: Any) -> tuple[dict[str, Any], list[str]]:
+    """Our answer to a request of the server, and what was logged."""
+    line, logged = AskingServer(method, params), list[str]()
+    inquiry = Inquiry(line, logged.append, DEFAULT, time.monotonic() + SECONDS, CLIENT, capabilities)
+    inquiry.initialize()
+    assert list(inquiry.listed(KINDS[0])) == ["find_books"]
+    [answered] = [each for each in line.heard if "method" not in each]
+    assert answered["id"] == "s"
+    return answered, logged
+
+
+MESSAGE = {"messages": [{"role": "user", "content": {"type": "text", "text": "Hi"}}], "maxTokens": 9}
+FORM = {"message": "Which?", "requestedSchema": {"type": "object", "properties": {}}}
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "answer"),
+    [
+        pytest.param("ping", {}, {"result": {}}, id="ping"),
+        pytest.param("roots/list", {}, {"result": {"roots": []}}, id="roots"),
+        pytest.param("elicitation/create", FORM, {"result": {"action": "decline"}}, id="elicitation"),
+        pytest.param(
+            "elicitation/create",
+            {"mode": "url", "message": "Sign in", "url": "https://a.example/", "elicitationId": "1"},
+            {"result": {"action": "decline"}},
+            id="elicitation-by-url",
+        ),
+        pytest.param("sampling/createMessage", MESSAGE, {"error": -1}, id="sampling"),
+        pytest.param("elicitation/create", {**FORM, "task": {}}, {"error": -1}, id="elicitation-as-a-task"),
+        pytest.param("tasks/list", {}, {"result": {"tasks": []}}, id="tasks"),
+        pytest.param("tasks/get", {"taskId": "t"}, {"error": -32602}, id="an-unknown-task"),
+    ],
+)
+def test_a_client_with_all_capabilities_answers_what_the_server_asks(method: str, params: Any, answer: Any) -> None:
+    answered, logged = asked_by_server(method, params, ALL_CAPABILITIES)
+    if "error" in answer:
+        assert answered["error"]["code"] == answer["error"]
+    else:
+        assert answered["result"] == answer["result"]
+    assert logged == []
+
+
+@pytest.mark.parametrize("method", ["roots/list", "sampling/createMessage", "elicitation/create", "tasks/list"])
+def test_a_client_without_capabilities_does_not_know_these_methods(method: str) -> None:
+    params = {"sampling/createMessage": MESSAGE, "elicitation/create": FORM}.get(method, {})
+    answered, logged = asked_by_server(method, params, NO_CAPABILITIES)
+    assert answered["error"]["code"] == -32601
+    assert "protocol/capability" in logged[0]
+
+
+class Waiting(Strange):
+    """A server over HTTP that lists its tools only after the client has answered a request within the same stream."""
+
+    declared: Any = None
+    answered: Any = None
+    settled: threading.Event
+
+    def do_POST(self) -> None:  # noqa: N802 - http.server calls it by this name
+        message = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        kind = type(self)
+        method = message.get("method")
+        if method is None:
+            kind.answered = message
+            kind.settled.set()
+        if method == "initialize":
+            kind.declared = message["params"]["capabilities"]
+        if method == "tools/list":
+            self._list(message["id"])
+        elif method == "initialize":
+            self._end(200, "application/json", {"jsonrpc": "2.0", "id": message["id"], "result": SELF})
+        elif method == "server/discover":
+            error = {"code": -32601, "message": "Method not found"}
+            self._end(404, "application/json", {"jsonrpc": "2.0", "id": message["id"], "error": error})
+        else:
+            self._end(202, "text/plain", None)
+
+    def _list(self, ident: Any) -> None:
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.end_headers()
+        self._event({"jsonrpc": "2.0", "id": "s", "method": "roots/list"})
+        assert type(self).settled.wait(SECONDS)
+        self._event({"jsonrpc": "2.0", "id": ident, "result": {"tools": [FIND]}})
+
+    def _event(self, message: Any) -> None:
+        self.wfile.write(f"data: {json.dumps(message)}\r\n\r\n".encode())
+        self.wfile.flush()
+
+    def _end(self, status: int, kind: str, message: Any) -> None:
+        body = b"" if message is None else json.dumps(message).encode()
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def test_a_request_within_a_stream_is_answered_before_the_stream_goes_on() -> None:
+    handler = type("Handler", (Waiting,), {"settled": threading.Event()})
+    with answering(handler) as url:
+        found = inquire(
+            lambda: HttpLine(url, DEFAULT.frame_bytes), lambda _: None, DEFAULT, 10, capabilities=ALL_CAPABILITIES
+        )
+    assert list(found.listed["tools"]) == ["find_books"]
+    assert handler.answered == {"jsonrpc": "2.0", "id": "s", "result": {"roots": []}}  # type: ignore[attr-defined]
+    assert handler.declared == ALL_CAPABILITIES  # type: ignore[attr-defined]
+
+
+class StatelessServer(AskingServer):
+    """A line to a server of 2026-07-28."""
+
+    def say(self, frame: bytes, *_: Any) -> None:
+        """Take a request, and queue its answer."""
+        message = json.loads(frame)
+        self.heard.append(message)
+        cached = {"ttlMs": 0, "cacheScope": "public", "resultType": "complete"}
+        self._queue(message["id"], {"supportedVersions": ["2026-07-28"], "capabilities": {}, **cached})
+
+
+def test_capabilities_are_declared_with_each_request_where_there_is_no_handshake() -> None:
+    line = StatelessServer("ping", {})
+    inquiry = Inquiry(line, print, DEFAULT, time.monotonic() + SECONDS, CLIENT, ALL_CAPABILITIES)
+    assert inquiry.discover(SECONDS) is not None
+    declared = line.heard[0]["params"]["_meta"][CAPABILITIES_KEY]
+    assert declared.keys() == {"roots", "sampling", "elicitation", "extensions"}
+    assert declared["roots"] == {}

@@ -1,0 +1,266 @@
+"""The file of a recording: who may read it, what it may replace, how much it takes, and what is left of it."""
+
+import json
+import os
+import resource
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.cli.main import main
+from assay.conversation import Conversation
+from assay.journal.record import PAYLOAD_BYTES
+from assay.journal.redaction import Redactor
+from assay.limits import DEFAULT
+from assay.recording.file import Recording, RecordingError
+from assay.verdict import Party
+
+PING = b'{"jsonrpc":"2.0","id":%d,"method":"ping"}'
+PONG = b'{"jsonrpc":"2.0","id":%d,"result":{}}'
+REDACTOR = Redactor()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "session.jsonl"
+
+
+@pytest.fixture
+def said() -> list[str]:
+    """What the log is told."""
+    return []
+
+
+def begun(file: Path, said: list[str], *, most: int = 1 << 28, redactor: Redactor | None = REDACTOR) -> Recording:
+    return Recording(str(file), most=most, redactor=redactor, log=said.append)
+
+
+def opened(recording: Recording, **terms: Any) -> Conversation:
+    return recording.judge("a server")(mode="audit", limits=DEFAULT, revision="2025-11-25", **terms)
+
+
+def pinged(conversation: Conversation, numbers: range) -> None:
+    for number in numbers:
+        conversation.hear(Party.CLIENT, PING % number)
+        conversation.hear(Party.SERVER, PONG % number)
+
+
+def rows(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_bytes().splitlines()]
+
+
+# ── the file ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_only_the_owner_can_read_a_recording_and_an_earlier_one_is_replaced(file: Path, said: list[str]) -> None:
+    file.touch(mode=0o644)
+    for number in (1, 2):
+        recording = begun(file, said)
+        pinged(opened(recording), range(number, number + 1))
+        recording.close()
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert [row["msg"] for row in rows(file) if "dir" in row] == [
+            (PING % number).decode(),
+            (PONG % number).decode(),
+        ]
+    assert said == []
+
+
+@pytest.mark.parametrize("content", [b"export PATH\n", b'{"dir":"c2s","msg":{}}\n', b'{"event":"else"}'])
+def test_a_file_that_is_no_recording_of_a_guard_is_left_alone(file: Path, said: list[str], content: bytes) -> None:
+    file.write_bytes(content)
+    with pytest.raises(RecordingError, match="exists and is not a recording; remove it, or give another file"):
+        begun(file, said)
+    assert file.read_bytes() == content
+
+
+def test_links_and_pipes_are_refused(tmp_path: Path, file: Path, said: list[str]) -> None:
+    target = tmp_path / "target"
+    target.touch()
+    file.symlink_to(target)
+    with pytest.raises(RecordingError, match="is a symbolic link"):
+        begun(file, said)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (pipe, tmp_path / "nowhere" / "x"):
+        with pytest.raises(RecordingError):
+            begun(path, said)
+
+
+def test_two_guards_do_not_share_a_file(file: Path, said: list[str]) -> None:
+    first = begun(file, said)
+    pinged(opened(first), range(1, 2))
+    before = file.read_bytes()
+    with pytest.raises(RecordingError, match="another guard is recording to it"):
+        begun(file, said)
+    assert file.read_bytes() == before
+    first.close()
+    begun(file, said).close()
+
+
+def test_a_recording_is_bounded_and_the_traffic_goes_on(
+    file: Path, said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    recording = begun(file, said, most=1 << 16)
+    pinged(opened(recording), range(1, 2000))
+    recording.close()
+    assert file.stat().st_size <= 1 << 16
+    assert said == [f"assay: recording stopped: {file}: it has reached 65,536 bytes; guard.record_bytes sets the limit"]
+    assert main(["check", str(file)]) in {0, 1}
+    assert "the recording stops at line" in capsys.readouterr().err
+
+
+@pytest.fixture
+def small_files() -> Iterator[None]:
+    """No file can grow past 8 KiB. Python ignores the signal that comes with it."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 13, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.usefixtures("small_files")
+def test_a_full_disk_is_reported_once_and_leaves_whole_rows(file: Path, said: list[str]) -> None:
+    recording = begun(file, said)
+    conversation = opened(recording)
+    pinged(conversation, range(1, 200))
+    assert conversation.hear(Party.CLIENT, PING % 200).accepted
+    recording.close()
+    assert said == [f"assay: recording stopped: {file}: File too large"]
+    assert len(rows(file)) > 10
+    assert file.read_bytes().endswith(b"}\n")
+
+
+def test_in_a_directory_each_recording_has_a_file_of_its_own(
+    tmp_path: Path, said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A test suite starts its server many times, and several at once."""
+    place = tmp_path / "recordings"
+    both = [Recording(f"{place}/", most=1 << 28, redactor=None, log=said.append), begun(place, said)]
+    for number, recording in enumerate(both, 1):
+        pinged(opened(recording), range(number, number + 1))
+        recording.close()
+        assert stat.S_IMODE(os.stat(recording.path).st_mode) == 0o600
+    assert len(set(os.listdir(place))) == 2
+    assert main(["check", str(place)]) == 0
+    assert capsys.readouterr().out.count("2 messages of MCP 2025-11-25: 2 good") == 2
+
+
+# ── what is in it ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "frame", [b"\xff\x00 no text", b'{"jsonrpc":"2.0","method":"n\xc3\xa9"} \r', b"Server started"]
+)
+def test_frames_are_recorded_byte_for_byte(file: Path, said: list[str], frame: bytes) -> None:
+    from assay.transcript import Row, frame_of
+
+    recording = begun(file, said)
+    opened(recording).hear(Party.SERVER, frame)
+    recording.close()
+    [row] = [row for row in rows(file) if "dir" in row]
+    assert frame_of(Row(1, row)) == frame
+
+
+def secret_call(number: int) -> bytes:
+    arguments = {"name": "login", "arguments": {"password": "hunter2-hunter2"}}
+    return json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": arguments}).encode()
+
+
+def test_secrets_are_masked_and_such_messages_are_not_judged(
+    file: Path, said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    recording = begun(file, said)
+    conversation = opened(recording)
+    conversation.hear(Party.CLIENT, secret_call(1))
+    headers = {b"mcp-param-token": b"hunter2-hunter2", b"mcp-session-id": b"hunter2", b"cookie": b"hunter2"}
+    from assay.conversation import Facts
+
+    conversation.hear(Party.CLIENT, PING % 2, Facts("http", None, headers))
+    pinged(conversation, range(3, 4))
+    recording.close()
+    assert b"hunter2" not in file.read_bytes()
+    main(["check", str(file)])
+    assert "2 messages not judged: with secrets that were redacted" in capsys.readouterr().err
+
+
+def test_secrets_can_be_kept(file: Path, said: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    recording = begun(file, said, redactor=None)
+    opened(recording).hear(Party.CLIENT, secret_call(1))
+    recording.close()
+    assert b"hunter2-hunter2" in file.read_bytes()
+    main(["check", str(file)])
+    assert capsys.readouterr().err == ""
+
+
+def test_messages_that_are_too_large_are_counted_with_what_belongs_to_them(
+    file: Path, said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    long = b"x" * PAYLOAD_BYTES
+    recording = begun(file, said)
+    conversation = opened(recording)
+    conversation.hear(Party.CLIENT, PING[:-1] % 1 + b',"params":{"_meta":{"a":"%b"}}}' % long)
+    conversation.hear(Party.SERVER, PONG % 1)
+    conversation.hear(Party.CLIENT, PING % 2)
+    conversation.hear(Party.SERVER, b'{"jsonrpc":"2.0","id":2,"result":{"_meta":{"a":"%b"}}}' % long)
+    pinged(conversation, range(3, 4))
+    recording.close()
+    assert file.stat().st_size < 10_000
+    status = main(["check", str(file)])
+    out, errors = capsys.readouterr()
+    assert (status, "3 messages of MCP 2025-11-25: 3 good" in out) == (0, True)
+    assert "2 messages not judged: too large to be recorded" in errors
+    assert "1 message not judged: answers to what was left out" in errors
+
+
+# ── what is left of it ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_last_line_that_is_cut_off_is_reported_and_the_rest_is_judged(
+    file: Path, said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    recording = begun(file, said)
+    pinged(opened(recording), range(1, 3))
+    # As it is after SIGKILL in the middle of a write, or a copy that was cut.
+    file.write_bytes(file.read_bytes()[:-20])
+    assert main(["check", str(file)]) == 1
+    out, errors = capsys.readouterr()
+    assert "line 6 is cut off and not judged" in errors
+    assert "never answered: ping #2" in out
+
+
+def test_a_line_that_is_wrong_before_the_end_is_refused(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_bytes(b'{"dir":"c2s","msg":"x"}\n{"dir":\n')
+    assert main(["check", str(file)]) == 2
+    assert "line 2: expected one JSON value" in capsys.readouterr().err
+
+
+def test_recordings_can_be_joined(tmp_path: Path, said: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    joined = b""
+    for name in ("a", "b"):
+        recording = begun(tmp_path / name, said)
+        pinged(opened(recording), range(1, 2))
+        recording.close()
+        joined += (tmp_path / name).read_bytes()
+    (tmp_path / "both").write_bytes(joined)
+    assert main(["check", str(tmp_path / "both")]) == 0
+    assert "4 messages of MCP 2025-11-25: 4 good" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("content", ["", "head", "close"])
+def test_a_recording_without_messages_is_no_pass(
+    file: Path, said: list[str], capsys: pytest.CaptureFixture[str], content: str
+) -> None:
+    recording = begun(file, said)
+    if content == "close":
+        opened(recording).end(Party.SERVER)
+        recording.close()
+    elif not content:
+        file.write_bytes(b"")
+    assert main(["check", str(file)]) == 2
+    assert "nothing to judge; assay guard --record FILE writes a recording" in capsys.readouterr().err

@@ -1,0 +1,176 @@
+"""A recording judged again gives the verdicts of the conversation that wrote it, whatever was said in it."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from assay.contracts.tools import Tools
+from assay.conversation import Conversation, Facts
+from assay.journal.redaction import Redactor
+from assay.limits import DEFAULT
+from assay.policy import REPAIRED, Excepted, Policy
+from assay.recording.file import Recording
+from assay.recording.judging import Judging, Opening
+from assay.transcript import Judged
+from assay.verdict import Party, Verdict
+
+SEED = os.environ.get("ASSAY_SEED", "recording")
+MOST = 200
+"""Frames that are said of each transcript."""
+
+POLICIES: dict[str, Policy | None] = {
+    "table": None,
+    "repairing": Policy(repairs=REPAIRED),
+    "lenient": Policy(
+        {"contract/*": "pass", "protocol/result": "pass"},
+        exceptions=[Excepted("protocol/method", None, "drop", "a test")],
+        repairs=REPAIRED,
+    ),
+}
+
+
+def told(verdict: Verdict) -> Any:
+    """What has to be the same of two verdicts."""
+    found = verdict.findings
+    parts = tuple(map(told, verdict.parts))
+    wrong = tuple((each.rule, each.at, each.action, each.found, each.entry) for each in verdict.violations)
+    quarantined = () if found is None else found.quarantined
+    return verdict.party, verdict.kind, verdict.method, verdict.tool, verdict.revision, wrong, parts, quarantined
+
+
+def begin(opening: Opening) -> Conversation:
+    """A conversation as `assay check` begins it."""
+    return Conversation(
+        mode=opening.mode,
+        revision=opening.revision,
+        limits=opening.limited(DEFAULT),
+        policy=opening.effect,
+        lines=opening.lines,
+        tools=opening.tools,
+    )
+
+
+def judged(path: Path) -> tuple[list[Judged], Judging]:
+    """What is found in the recording at *path*."""
+    judging = Judging(begin)
+    with path.open("rb") as file:
+        return list(judging.judge(file)), judging
+
+
+def recording(path: Path, redactor: Redactor | None = None, **more: Any) -> Recording:
+    """A recording in a new file."""
+    return Recording(str(path), most=more.get("most", 1 << 28), redactor=redactor, log=more.get("log", pytest.fail))
+
+
+def frames(path: Path, random: Random) -> Iterator[tuple[Party, bytes]]:
+    """What was said in a transcript, with something changed here and there."""
+    rows = [json.loads(line) for line in path.read_bytes().splitlines()[:MOST]]
+    for row in rows:
+        party = Party.CLIENT if row["dir"] == "c2s" else Party.SERVER
+        message = row["msg"]
+        frame = message.encode() if isinstance(message, str) else json.dumps(message).encode()
+        chance = random.random()
+        if chance < 0.05:
+            continue
+        if chance < 0.1:
+            yield party, frame
+        elif chance < 0.15:
+            at = random.randrange(len(frame))
+            frame = frame[:at] + random.choice((b"", b"\xff", b'"', b"1", b"\r")) + frame[at + 1 :]
+        elif chance < 0.18:
+            frame = b"[" + frame + b"]"
+        yield party, frame
+
+
+def converse(conversation: Conversation, path: Path, random: Random) -> Iterator[Verdict]:
+    """Everything that a guard may do with a conversation; the verdicts."""
+    for party, frame in frames(path, random):
+        facts = Facts("http", headers={b"mcp-method": b"ping"}) if random.random() < 0.02 else Facts()
+        verdict = conversation.hear(party, frame, facts)
+        if verdict.kind != "blank":
+            yield verdict
+        waiting = conversation.open_requests(Party.CLIENT)
+        chance = random.random()
+        if waiting and chance < 0.03:
+            missing = conversation.give_up(Party.CLIENT, random.choice(waiting).id, *random.choice(GIVEN_UP))
+            assert missing is not None
+            yield missing
+        elif chance < 0.04:
+            yield from conversation.end(Party.SERVER, "it was ended by SIGKILL")
+            conversation.renew()
+        elif chance < 0.05:
+            conversation.forget_settled()
+    yield from conversation.end(Party.SERVER)
+
+
+GIVEN_UP = (("TIMEOUT",), ("UPSTREAM_INVALID", "its answer could not be read"))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("mode", ["audit", "enforce"])
+def test_a_recording_gets_the_verdicts_that_were_given(shared: Path, tmp_path: Path, mode: str, policy: str) -> None:
+    random = Random(f"{SEED} {mode} {policy}")  # noqa: S311 - no secret
+    paths = sorted((shared / "transcripts").glob("*.jsonl"))
+    for path in random.sample(paths, 12):
+        file = tmp_path / "session.jsonl"
+        made = recording(file)
+        conversation = made.judge("a server")(mode=mode, limits=DEFAULT, policy=POLICIES[policy], lines=True)
+        said = [told(each) for each in converse(conversation, path, random)]
+        made.close()
+        again, judging = judged(file)
+        assert [told(each.verdict) for each in again] == said, path.name
+        assert not judging.unjudged
+        assert {each.server for each in again} == {"a server"}
+
+
+def test_conversations_of_one_file_are_told_apart_and_share_their_tools(shared: Path, tmp_path: Path) -> None:
+    random = Random(SEED)  # noqa: S311 - no secret
+    paths = random.sample(sorted((shared / "transcripts").glob("*2026-07-28.jsonl")), 3)
+    made = recording(tmp_path / "session.jsonl")
+    tools, said = Tools(DEFAULT.tools, DEFAULT.contract_bytes), []
+    talks: list[tuple[Conversation, Iterator[tuple[Party, bytes]]]] = []
+    for path in paths:
+        rows = list(frames(path, random))
+        talks.append((made.judge(path.stem)(mode="audit", limits=DEFAULT, tools=tools), iter(rows)))
+    while talks:
+        conversation, rest = random.choice(talks)
+        row = next(rest, None)
+        if row is None:
+            talks = [each for each in talks if each[0] is not conversation]
+            continue
+        verdict = conversation.hear(*row)
+        if verdict.kind != "blank":
+            said.append(told(verdict))
+        if random.random() < 0.02:
+            tools = made.hand_down(tools)
+            talks.append((made.judge("next")(mode="audit", limits=DEFAULT, tools=tools), talks[0][1]))
+    made.event(0, {"event": "close"})
+    again, _ = judged(tmp_path / "session.jsonl")
+    assert [told(each.verdict) for each in again] == said
+    assert len({each.conversation for each in again}) >= 3
+    assert {path.stem for path in paths} <= {each.server for each in again}
+
+
+def test_what_http_says_of_a_message_is_carried(tmp_path: Path) -> None:
+    made = recording(tmp_path / "session.jsonl")
+    conversation = made.judge("")(mode="audit", limits=DEFAULT, revision="2026-07-28")
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    headers = {b"mcp-protocol-version": b"2026-07-28", b"mcp-method": b"tools/call", b"authorization": b"Bearer x"}
+    for facts in (
+        Facts("http", "2026-07-28", headers),
+        Facts("http", "2026-07-28", {**headers, b"mcp-method": (b"tools/list", b"tools/call")}),
+        Facts("http", "1999-01-01", headers, served=True, spoken=frozenset({"2026-07-28"})),
+        Facts("http"),
+    ):
+        message["id"] = id(facts)
+        conversation.hear(Party.CLIENT, json.dumps(message).encode(), facts)
+    made.close()
+    first, *_ = again = judged(tmp_path / "session.jsonl")[0]
+    assert "protocol/header-mismatch" in [each.rule for each in first.verdict.violations]
+    assert len({tuple(each.rule for each in judged.verdict.violations) for judged in again}) > 1
+    assert b"authorization" not in (tmp_path / "session.jsonl").read_bytes().lower()
