@@ -1,6 +1,9 @@
 """`assay wrap` for the clients of one machine: their files, what it writes into them, and what it refuses to write."""
 
 import json
+import re
+import shlex
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -21,7 +24,15 @@ FIXED = ("--program", PROGRAM)
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home with the files of all clients, and a project to work in."""
-    for name in ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "GEMINI_CLI_HOME", "CODEX_HOME", "FLATPAK_XDG_CONFIG_HOME"):
+    for name in (
+        "XDG_CONFIG_HOME",
+        "CLAUDE_CONFIG_DIR",
+        "GEMINI_CLI_HOME",
+        "CODEX_HOME",
+        "FLATPAK_XDG_CONFIG_HOME",
+        "XDG_STATE_HOME",
+        "ASSAY_JOURNAL",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setattr("sys.platform", "linux")
@@ -169,6 +180,40 @@ def test_a_lock_that_is_not_there_is_refused(home: Path, capsys: pytest.CaptureF
     assert main(["wrap", "--client", "cursor", "--yes", *FIXED, "--lock", "no.lock"]) == 2
     assert capsys.readouterr().err == "assay wrap: --lock no.lock: there is no such file; write it with assay lock\n"
     assert contents(home) == before
+
+
+def test_it_ends_with_where_the_findings_are(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Once for all files, and only if something was written that has a journal."""
+
+    def last(*options: str) -> str:
+        main(["wrap", "--all", *FIXED, *options])
+        return capsys.readouterr().err.splitlines()[-1]
+
+    assert "to see" not in last("--dry-run")
+    shown = "assay wrap: to see what the guard finds: assay journal list{0}, assay journal show --server NAME{0}"
+    assert last("--yes") == shown.format("")
+    assert "to see" not in last("--yes")
+    assert last("--yes", "--journal", str(home / "my runs")) == shown.format(f" '{home}/my runs'")
+    assert "to see" not in last("--yes", "--journal", "off")
+
+
+def test_the_commands_of_the_page_on_claude_desktop_work(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "claude-desktop.md").read_text(encoding="utf-8")
+    lines = [line for block in re.findall(r"```sh\n(.*?)```", page, re.DOTALL) for line in block.splitlines()]
+    server = {"command": sys.executable, "args": ["-c", "pass"]}
+    path = put(home / ".config/Claude/claude_desktop_config.json", json.dumps({"mcpServers": {"filesystem": server}}))
+    before = path.read_bytes()
+    assert len(lines) == 5
+    for line in lines:
+        _, *arguments = shlex.split(line, comments=True)
+        assert main([*arguments, *(["--yes"] if arguments[0] == "wrap" else [])]) == 0, line
+        if not list(home.rglob("*.jsonl")):
+            entry = json.loads(path.read_text())["mcpServers"]["filesystem"]
+            subprocess.run(
+                [entry["command"], *entry["args"]], input=b"{}\n", capture_output=True, check=False, timeout=60
+            )
+    assert "filesystem" in capsys.readouterr().out
+    assert path.read_bytes() == before
 
 
 # ── throw-away programs ──────────────────────────────────────────────────────────────────────────────────────────────

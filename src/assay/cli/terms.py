@@ -37,7 +37,7 @@ def settings_file(configs: Sequence[str]) -> str | None:
 def is_client_file(name: str) -> bool:
     """Whether a file is a client's configuration, by its name."""
     # Settings are TOML as well, so that of Codex is known by the folder that it is always in.
-    return name.lower().endswith((".json", ".jsonc", ".codex/config.toml"))
+    return name.replace("\\", "/").lower().endswith((".json", ".jsonc", ".codex/config.toml"))
 
 
 def guard_settings(args: argparse.Namespace, log: Callable[[str], None]) -> Settings:

@@ -116,10 +116,15 @@ class _Task:
         except FileError as error:
             self.say(str(error))
             return 2
-        return max([*map(self._told, files), self._unknown()])
+        status = max([*map(self._told, files), self._unknown()])
+        self.leave()
+        return status
 
     def prepare(self) -> None:
         """Check the options. Raises `FileError`."""
+
+    def leave(self) -> None:
+        """Say what to do next, after all files."""
 
     def plan(self, text: str, backup: str | None, names: list[str], dialect: Dialect) -> Plan:
         """Return what becomes of the configuration."""
@@ -238,6 +243,7 @@ class _Wrapping(_Task):
         from assay.clients.programs import check_lasting, own_program
 
         args = self.args
+        self.written = False
         self.program = args.program or own_program()
         check_lasting(self.program)
         self.options = {
@@ -245,6 +251,14 @@ class _Wrapping(_Task):
             for name, value in (("mode", args.mode), ("journal", _place(args.journal)), ("lock", _lock(args.lock)))
             if value is not None
         }
+
+    def leave(self) -> None:
+        journal = self.options.get("--journal", "")
+        if self.written and journal != "off":
+            from shlex import quote
+
+            where = f" {quote(journal)}" if os.path.isabs(journal) else ""
+            self.say(f"to see what the guard finds: assay journal list{where}, assay journal show --server NAME{where}")
 
     def plan(self, text: str, backup: str | None, names: list[str], dialect: Dialect) -> Plan:
         from assay.clients.plan import Wish, wrap
@@ -266,6 +280,7 @@ class _Wrapping(_Task):
                 return 1
         # What all servers were before the guard, so that it holds for those that were put behind it earlier, too.
         exchange(found, plan.after, backup=unwrap(plan.before, backup, dialect=dialect).after)
+        self.written = True
         self.say(f"{name}: {_count(plan)} changed; restart the client to use it")
         self.say(
             f"{name}: the servers as they were are in {found.backup}; assay unwrap uses and removes it; "
