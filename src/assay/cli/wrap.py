@@ -75,7 +75,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", nargs="?", help="the configuration of an MCP client")
     parser.add_argument(
-        "--client", choices=_CLIENTS, help="the configuration of this client: the project's, or else the user's"
+        "--client",
+        metavar="CLIENT",
+        choices=_CLIENTS,
+        help=f"the configuration of {', '.join(_CLIENTS[:-1])} or {_CLIENTS[-1]}: the project's, or else the user's",
     )
     parser.add_argument("--all", action="store_true", help="the configurations of all clients on this machine")
     parser.add_argument(
@@ -202,7 +205,7 @@ class _Task:
 
         given, client = self.args.file, self.args.client
         if [given is not None, client is not None, self.args.all].count(True) != 1:
-            raise FileError(f"name the FILE, or the client with --client {{{','.join(_CLIENTS)}}}, or give --all")
+            raise FileError("give one of FILE, --client CLIENT or --all")
         if given is not None:
             return [str(given)]
         if self.args.all:
