@@ -69,8 +69,8 @@ def _listen(args: argparse.Namespace, settings: Settings, clients: list[str], re
         records_of(args, settings, errors.say) as records,
     ):
 
-        def locked(command: Sequence[str], url: str) -> Locked | None:
-            return locked_of(args, settings, errors.say, command=command, url=url)
+        def locked(command: Sequence[str], url: str, name: str) -> Locked | None:
+            return locked_of(args, settings, errors.say, command=command, url=url, name=name or None)
 
         return guarding.run(
             args.listen,

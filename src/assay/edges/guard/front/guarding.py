@@ -44,8 +44,12 @@ class Desk(NamedTuple):
     gated: bool
     """Whether the guard sees for itself who may come in: then a client's token is for it, and not for the server."""
     say: Log
-    locked: Callable[[Sequence[str], str], Locked | None]
-    """What the server of a command, or at a URL, is held to. Raises `SettingsError`."""
+    locked: Callable[[Sequence[str], str, str], Locked | None]
+    """
+    What a server is held to, by its command, its URL, and the name that a client's file gives it.
+
+    Raises `SettingsError`.
+    """
     errors: Callable[[bytes], None]
     """What servers write to stderr goes there."""
     recording: Recording | None = None
@@ -60,7 +64,7 @@ class Desk(NamedTuple):
         """The oversight of the server at *route*."""
         recorder = Recorder("http", route, self.records, holding=True)
         server = self.name or route.removesuffix(ENDPOINT).strip("/")
-        locked = self.locked(command, url)
+        locked = self.locked(command, url, "" if self.name else server)
         return Oversight(self.terms, recorder, self.watch, locked, recording=self.recording, server=server)
 
     def proxy(self, url: str, headers: Pairs, route: str, *, alone: bool = True) -> Proxy:
@@ -182,7 +186,7 @@ def run(
     records: Records,
     servers: Servers,
     *,
-    locked: Callable[[Sequence[str], str], Locked | None] = lambda _, __: None,
+    locked: Callable[[Sequence[str], str, str], Locked | None] = lambda _, __, ___: None,
     settle: Callable[[], None],
     errors: Callable[[bytes], None],
     say: Log,
