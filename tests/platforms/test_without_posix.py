@@ -27,7 +27,14 @@ MAIN = "import sys; from assay.cli.main import main; sys.exit(main())"
 
 def environment(home: Path) -> dict[str, str]:
     places = {name: str(home / name) for name in ("APPDATA", "LOCALAPPDATA", "XDG_STATE_HOME")}
-    return {**os.environ, **places, "PYTHONPATH": str(Path(__file__).parent), "COLUMNS": "100", "PYTHONUTF8": "1"}
+    python = {
+        "PYTHONPATH": str(Path(__file__).parent),
+        "PYTHONUTF8": "1",
+        # Windows has an encoding of its own for files: whoever reads or writes one has to say that it is UTF-8.
+        "PYTHONWARNDEFAULTENCODING": "1",
+        "PYTHONWARNINGS": "error::EncodingWarning",
+    }
+    return {**os.environ, **places, **python, "COLUMNS": "100"}
 
 
 def assay(home: Path, *arguments: str, posix: bool = False, stdin: str = "") -> subprocess.CompletedProcess[str]:
