@@ -60,7 +60,7 @@ def journals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     arguments = ("guard", "--journal", "runs", "--set", "journal.payloads=true", "--", sys.executable, "-c", "")
     assert assay(home, *arguments, posix=True, stdin=message + "\n").returncode == 3
     (run,) = (home / "runs").glob("2*.jsonl")
-    run.rename(home / "run.jsonl")
+    (home / "run.jsonl").write_bytes(run.read_bytes())
     (home / "other.jsonl").write_text("no record\n", encoding="utf-8")
     return home
 
@@ -115,7 +115,9 @@ READING = [
     (("validate", "--schemas", str(CATALOGUE / "jsonschema"), str(CATALOGUE / "examples")), 0, '"ok":true'),
     (("validate", "--schemas", str(CATALOGUE / "jsonschema"), str(CONVERSATION)), 2, "expected one JSON value"),
     (("trust", "--list"), 0, ""),
-    (("journal", "show", "."), 2, "No such file"),
+    (("journal", "list"), 0, ""),
+    (("journal", "show", "."), 2, "no journals yet"),
+    (("journal", "show"), 2, ""),
 ]
 
 
@@ -129,6 +131,7 @@ def test_a_portable_command_reads_and_prints(
 
 
 def test_journals_are_shown_compared_and_replayed(journals: Path) -> None:
+    assert "python" in assay(journals, "journal", "list", "runs").stdout
     shown = assay(journals, "journal", "show", "run.jsonl")
     assert "protocol/before-initialize" in shown.stdout
     assert assay(journals, "journal", "show", "other.jsonl").stdout == (
