@@ -1,13 +1,20 @@
 """Every command with an output that is closed, full, or in another encoding."""
 
+import argparse
 import json
 import os
+import pty
+import re
 import subprocess
 import sys
+import termios
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from assay.cli import main
 from assay.cli.main import _COMMANDS
 from assay.console.marks import MARKS
 
@@ -202,3 +209,62 @@ def test_following_ends_with_the_reader() -> None:
             assert following.wait(SECONDS) == 0
         finally:
             following.kill()
+
+
+# ── a terminal of 80 columns ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def on_terminal(command: str, columns: int = 80) -> list[str]:
+    """Run one command on a terminal; its lines without colours."""
+    leader, follower = pty.openpty()
+    termios.tcsetwinsize(follower, (24, columns))
+    environment = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "FORCE_COLOR"}}
+    words = [sys.executable, "-m", "assay", *command.split()]
+    with subprocess.Popen(words, stdin=follower, stdout=follower, stderr=follower, env=environment) as running:
+        os.close(follower)
+        parts: list[bytes] = []
+        # A terminal whose last writer is gone raises EIO on Linux, and ends like a file elsewhere.
+        with suppress(OSError):
+            while part := os.read(leader, 1 << 16):
+                parts.append(part)
+        os.close(leader)
+        running.wait(SECONDS)
+    return re.sub(r"\x1b\[[0-9;]*m", "", b"".join(parts).decode()).splitlines()
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["--help", f"check {SAMPLE}", "rules", "explain contract/schema", "schemas diff 2025-06-18 2025-11-25"],
+)
+def test_lines_fit_a_terminal_of_80_columns(command: str) -> None:
+    lines = on_terminal(command)
+    assert lines
+    assert [line for line in lines if len(line) > 80] == []
+
+
+def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """A parser and those of its commands."""
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for each in action.choices.values():
+                yield from parsers(each)
+
+
+def test_the_help_of_every_command_fits_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for samples of JSON, which is one line as it is printed."""
+    monkeypatch.setenv("COLUMNS", "80")
+    for each in parsers(main.parser()):
+        lines = each.format_help().splitlines()
+        assert [line for line in lines if len(line) > 80 and not line.startswith("  {")] == [], each.prog
+
+
+def test_a_comparison_of_revisions_has_whole_lines_in_a_file(place: Path) -> None:
+    text = run(place, "schemas diff 2025-06-18 2025-11-25", COLUMNS="80").stdout.decode()
+    assert "createdAt, lastUpdatedAt, ttl, pollInterval?}" in text
+
+
+def test_a_hint_hangs_below_its_arrow() -> None:
+    lines = on_terminal(f"check {SAMPLE}")
+    arrow = next(number for number, line in enumerate(lines) if "→ Write messages" in line)
+    assert lines[arrow + 1].startswith("           stderr")

@@ -25,7 +25,7 @@ from assay.journal import Journal
 from assay.limits import Limits
 from assay.verdict import Party, Verdict
 
-FLIGHT_DIRECTORY = Path("runs/mcp_server/flights")
+FLIGHT_DIRECTORY = Path("state/assay/servers/lying_server/flights")
 MODES = ["audit", "enforce"]
 TOOLS = [
     {"name": "good", "inputSchema": {"type": "object"}},
@@ -43,6 +43,12 @@ LIES: dict[str, Any] = {
     "tools/call:late": [],
     "tools/call:last": [["log", "oh no\n"], ["exit", 1]],
 }
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test has a state directory of its own."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
 def assay(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -342,16 +348,17 @@ def test_old_flights_are_removed(tmp_path: Path) -> None:
 
 def test_flights_can_be_turned_off_and_there_are_none_of_what_went_well(tmp_path: Path) -> None:
     crashed(tmp_path, set=("--set", "guard.flights=off"))
-    assert not (tmp_path / "runs").exists()
+    assert not flights(tmp_path)
     with guarded(tmp_path) as one:
         one.open()
         one.close()
         assert one.ended() == 0
-    assert not (tmp_path / "runs").exists()
+    assert not flights(tmp_path)
 
 
 def test_a_place_that_cannot_be_written_is_a_line_in_the_log(tmp_path: Path) -> None:
-    (tmp_path / "runs").write_bytes(b"")
+    (tmp_path / FLIGHT_DIRECTORY.parent).mkdir(parents=True)
+    (tmp_path / FLIGHT_DIRECTORY).write_bytes(b"")
     with guarded(tmp_path, on=LIES) as one:
         one.open()
         one.say(call(1, "last"))

@@ -29,12 +29,12 @@ In a client's configuration, put `assay guard --` in front of the server's comma
 Under audit, the default, everything passes as it came and findings go to stderr and the journal.
 Under enforce what breaks the protocol or a tool's contract stops at the guard, and whoever asked gets an answer.
 
-  the client            the server             the command
-  starts processes      is a command           assay guard -- COMMAND
-  starts processes      is at a URL            assay guard --target URL
-  speaks HTTP           is a command           assay guard --listen ADDRESS -- COMMAND
-  speaks HTTP           is at a URL            assay guard --listen ADDRESS --target URL
-  speaks HTTP           all of an mcp.json     assay guard --listen ADDRESS --config mcp.json
+  client  server              command
+  STDIO   a command           assay guard -- COMMAND
+  STDIO   a URL               assay guard --target URL
+  HTTP    a command           assay guard --listen ADDRESS -- COMMAND
+  HTTP    a URL               assay guard --listen ADDRESS --target URL
+  HTTP    all of an mcp.json  assay guard --listen ADDRESS --config mcp.json
 
 Exit status: 0 the client left or a signal came, 2 the server could not be started, something is configured
 wrongly, or with --fail-on nothing was judged, 3 the server ended first, and was not started again,

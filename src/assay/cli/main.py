@@ -24,10 +24,10 @@ what do you want to do?
   guard a server for HTTP clients        assay guard --listen ADDRESS -- COMMAND
   list a server's tools, or call one     assay call -- COMMAND
   judge a recorded conversation          assay check FILE
-  see what a guard has judged            assay journal show
+  see what a guard has judged            assay journal list, assay journal show
   understand a finding                   assay explain RULE
   notice when a reviewed server changes  assay lock -- COMMAND
-  accept an assay.toml that is weaker    assay trust FILE
+  accept settings that weaken the guard  assay trust FILE
   compare two runs                       assay journal diff A B
   judge the messages of a journal again  assay replay FILE
   list all rules                         assay rules
@@ -64,6 +64,12 @@ _OPTIONS: Final = ("--help", "--version")
 
 class _Parser(argparse.ArgumentParser):
     """Says of a slip in an option what was likely meant, in the name of the command that it was given to."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        from assay.cli.help import HelpFormatter
+
+        # For every command: those that ask for another one want their line breaks, which ours keeps.
+        super().__init__(*args, **{**options, "formatter_class": HelpFormatter})
 
     def parse_known_args(  # type: ignore[override]  # its overloads in one
         self, args: Sequence[str] | None = None, namespace: Any = None

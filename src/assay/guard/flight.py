@@ -190,6 +190,18 @@ def _method(kept: _Kept) -> str | None:
     return "notifications/initialized" if kind == "notification" and b'"notifications/initialized"' in frame else None
 
 
+def flights_in(directory: str) -> list[tuple[str, float]]:
+    """Return the files of flights in *directory*, each with when it was written, in seconds since 1970."""
+    try:
+        with os.scandir(directory) as entries:
+            found = [each for each in entries if each.name.startswith("flight-") and each.name.endswith(".jsonl")]
+        kept = [each for each in found if each.is_file(follow_symlinks=False)]
+        return [(each.path, each.stat(follow_symlinks=False).st_mtime) for each in kept]
+    except OSError:
+        # None has been written yet, or it is not ours to read.
+        return []
+
+
 def _prune(directory: str) -> None:
     """Removes the oldest flights beyond those that are left."""
     names = sorted(name for name in os.listdir(directory) if name.startswith("flight-") and name.endswith(".jsonl"))
