@@ -221,7 +221,7 @@ def test_findings_are_told_as_they_come_and_counted_at_the_end(tmp_path: Path) -
         "assay: stopped: server result of tools/call bad #2: /result/structuredContent/hits: "
         'expected an integer, found the string "3" [contract/output]'
     ) in log
-    [counts] = [line for line in log if line.startswith("assay: 12 messages from the client, ")]
+    [counts] = [line for line in log if line.startswith("assay: [lying_server] 12 messages from the client, ")]
     assert " stopped" in counts
     # The third call is repaired, and answered like the second.
     assert "assay:      2 × contract/output in bad: told once a conversation, and 1 more like it" in log
@@ -302,15 +302,20 @@ def crashed(directory: Path, *messages: Any, **options: Any) -> Guarded:
 def test_the_last_messages_of_a_broken_session_can_be_checked(tmp_path: Path) -> None:
     """Without secrets, for the owner only; and with nothing wrong in it but what was."""
     secret = {"password": "swordfish", "words": "Bearer abcdefghijklmnop"}
-    crashed(tmp_path, call(1, "search", **secret))
+    ends = [["log", "password=swordfish was refused\noh no\n"], ["exit", 1]]
+    crashed(tmp_path, call(1, "search", **secret), **{"tools/call:last": ends})
     [flight] = flights(tmp_path)
     assert stat.S_IMODE(flight.stat().st_mode) == 0o600
     text = flight.read_text()
     assert "swordfish" not in text
     assert "abcdefghijklmnop" not in text
     assert [json.loads(line)["dir"] for line in text.splitlines()][:3] == ["c2s", "s2c", "c2s"]
+    *_, end = map(json.loads, text.splitlines())
+    assert (end["event"], end["dir"], end["why"]) == ("end", "s2c", "it exited with status 1")
+    assert end["stderr"][-1] == "oh no"
     checked = assay("check", str(flight))
     assert "never answered: tools/call" in checked.stdout
+    assert "found none: it exited with status 1" in checked.stdout
     assert "contract/unknown-tool" in checked.stdout
 
 

@@ -237,7 +237,7 @@ def test_a_last_line_that_is_cut_off_is_reported_and_the_rest_is_judged(
 def test_a_line_that_is_wrong_before_the_end_is_refused(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_bytes(b'{"dir":"c2s","msg":"x"}\n{"dir":\n')
     assert main(["check", str(file)]) == 2
-    assert "line 2: one JSON value expected" in capsys.readouterr().err
+    assert "line 2: expected one JSON value" in capsys.readouterr().err
 
 
 def test_recordings_can_be_joined(tmp_path: Path, said: list[str], capsys: pytest.CaptureFixture[str]) -> None:

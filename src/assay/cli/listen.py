@@ -125,13 +125,13 @@ def _servers(args: argparse.Namespace, clients: list[str]) -> Servers:
 
 
 def _host(name: str) -> Servers:
-    from assay.clients.entries import ConfigError
+    from assay.clients.dialects import ConfigError, dialect_of
     from assay.clients.files import FileError, find
     from assay.clients.hosting import entries
     from assay.edges.guard.front.host import Host
 
     try:
-        found = entries(find(name).text, os.environ, os.getcwd())
+        found = entries(find(name).text, os.environ, os.getcwd(), dialect_of(name))
     except (ConfigError, FileError) as error:
         raise SettingsError(f"--config {name}: {error}") from None
     if not found:

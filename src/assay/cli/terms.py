@@ -117,27 +117,30 @@ def locked_of(
     *,
     command: Sequence[str] = (),
     url: str = "",
+    name: str | None = None,
 ) -> Locked | None:
     """
-    What the server of that command, or at that address, is held to.
+    Return what the server of that command, or at that address, is held to.
 
-    A lock that is asked for and cannot be used is a slip, for which nothing is started: raises `SettingsError`.
+    *name* is the one that a client's file gives it; that of --name wins. A lock that is asked for and cannot be used
+    is a mistake of the operator, for which nothing is started: raises `SettingsError`.
     """
     wish = args.lock or settings.guard.lock
     if wish == "off" or (wish == "auto" and not os.path.exists("assay.lock")):
         return None
     from assay.console.plain import plain
-    from assay.lock.file import LockError, chosen
+    from assay.lock.file import LockError
+    from assay.lock.matching import chosen, told
     from assay.settings import SettingsError
 
+    name = args.name if args.name is not None else name
     try:
-        locked = chosen(wish, command=tuple(command), url=url)
+        found = chosen(wish, name=name, command=tuple(command), url=url)
     except LockError as error:
-        raise SettingsError(plain(f"{error}; without a lock: --lock off")) from None
-    if locked is None and not args.quiet:
-        what = "this URL" if url else "this command"
-        say(f"assay: assay.lock does not have {what}, so nothing is held to it")
-    return locked
+        raise SettingsError(plain(f"{error}; to go on without a lock: --lock off")) from None
+    for line in () if args.quiet else told(found, name=name, command=command, url=url):
+        say(plain(f"assay: {line}"))
+    return None if found is None else found.locked
 
 
 def records_of(

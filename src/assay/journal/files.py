@@ -156,6 +156,11 @@ def number_of(path: str) -> int:
     return _part(path).number
 
 
+def is_run(path: str) -> bool:
+    """Whether *path* has the name of a file of a run."""
+    return _FILE.fullmatch(basename(path)) is not None
+
+
 def begins_run(path: str) -> bool:
     """Whether *path* has the name of the first file of a run."""
     found = _FILE.fullmatch(basename(path))

@@ -65,7 +65,7 @@ class Desk(NamedTuple):
     """What servers write to stderr goes there."""
     recording: Recording | None = None
     name: str = ""
-    """The name of the server; that of a host is set by `for_server`."""
+    """The name of the server that it is for; the desk of a host makes one for each server."""
 
     def for_server(self, name: str) -> "Desk":
         """Return the desk of one of several servers: every line that is said there has its *name*."""
@@ -103,14 +103,8 @@ class Desk(NamedTuple):
         route: str,
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
-        *,
-        name: str,
     ) -> Backend:
-        """
-        The server that *command* starts, in our own environment or *env*.
-
-        Each line of its stderr has its *name* before it.
-        """
+        """The server that *command* starts, in our own environment or *env*."""
         children = import_module("assay.edges.guard.http_to_child.children").Children
         oversight, flights = self.oversight(route, command)
         made: Backend = children(
@@ -126,7 +120,7 @@ class Desk(NamedTuple):
             redact=self.settings.journal.redact,
             stderr_in_errors=self.settings.guard.stderr_in_errors,
             errors=self.errors,
-            name=name,
+            name=self.name,
         )
         return made
 
@@ -190,7 +184,7 @@ class Started(NamedTuple):
         why = unstartable(self.command)
         if why is not None:
             raise SettingsError(why)
-        return {ENDPOINT: desk.children(self.command, ENDPOINT, name=self.name)}
+        return {ENDPOINT: desk.children(self.command, ENDPOINT)}
 
     def beside(self, backends: Mapping[str, Backend], door: Door) -> Mapping[str, Route]:
         """A page about it."""
@@ -255,13 +249,13 @@ def run(
     settle()
     endpoint = ENDPOINT if ENDPOINT in backends else "/"
 
-    def introduce() -> None:
+    def begun() -> None:
         say(hello(servers.what, terms.mode, journal, f"{place.url}{endpoint}"))
         for line in place.notes(endpoint):
             say(f"assay: {line}")
         ready(place.url)
 
-    serve(front, place.sock, settings.http, introduce)
+    serve(front, place.sock, settings.http, begun)
     for line in watch.summary():
         log(line)
     return status(watch)
