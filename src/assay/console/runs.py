@@ -70,7 +70,8 @@ class RunTable:
     def _total(self, rows: Sequence[RunRow]) -> str:
         servers = {name for row in rows for name in row.servers}
         moment = self._clock.at(rows[0].run.began)
-        return f"{_counted(len(rows), 'run')} of {_counted(len(servers), 'server')}; times are {_zone(moment)}"
+        of = f" of {_counted(len(servers), 'server')}" if servers else ""
+        return f"{_counted(len(rows), 'run')}{of}; times are {_zone(moment)}"
 
     def _counts(self, tally: Tally) -> tuple[str, str, str]:
         mark = "" if tally.exact else "~"
