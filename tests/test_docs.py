@@ -120,7 +120,7 @@ def stage(tmp_path: Path) -> Path:
 
 def environment() -> dict[str, str]:
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
-    unwanted = {"ASSAY_JOURNAL", "FORCE_COLOR", "PYTHONPATH", "PYTHONWARNINGS"}
+    unwanted = {"FORCE_COLOR", "PYTHONPATH", "PYTHONWARNINGS"}
     kept = {name: value for name, value in os.environ.items() if name not in unwanted}
     return {**kept, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1", "PYTHONUTF8": "1", "LC_ALL": "C.UTF-8"}
 

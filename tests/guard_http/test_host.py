@@ -334,7 +334,7 @@ def test_settings_and_a_clients_file_can_both_be_given(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "why"),
-    [("{", "no JSON"), ("{}", "no servers"), ('{"mcpServers": {}}', "no servers in it"), (None, "No such file")],
+    [("{", "not valid JSON"), ("{}", "no servers"), ('{"mcpServers": {}}', "no servers in it"), (None, "No such file")],
 )
 def test_a_file_without_servers_is_refused(tmp_path: Path, text: str | None, why: str) -> None:
     file = tmp_path / "mcp.json"

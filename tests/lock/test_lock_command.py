@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from locking import ALL, FIND, LEND, SECONDS, Strange, answering, assay, lock, offer
+from locking import ALL, FIND, LEND, SECONDS, SERVER, Strange, answering, assay, lock, offer
 
 ROOT = Path(__file__).parents[2]
 SDK = ROOT / ".venvs" / "sdk" / "bin" / "python"
@@ -90,12 +91,26 @@ def test_a_new_version_alone_is_told_and_taken_over(tmp_path: Path) -> None:
     assert servers(tmp_path)["library"]["server"]["version"] == "2"
 
 
-def test_another_command_for_a_name_that_is_taken_is_a_difference(tmp_path: Path) -> None:
+def test_another_program_for_a_name_that_is_taken_is_a_difference(tmp_path: Path) -> None:
     lock(tmp_path)
-    (tmp_path / "other.json").write_text(json.dumps(ALL))
-    done = assay(tmp_path, "lock", "--", *offer(tmp_path)[:-1], "other.json")
+    copy = str(shutil.copy(SERVER, tmp_path))
+    done = assay(tmp_path, "lock", "--", sys.executable, "-IS", copy, "offer.json")
     assert done.returncode == 1
     assert "/command" in done.stderr
+    named = assay(tmp_path, "lock", "--name", "library", "--", sys.executable, "-IS", copy, "offer.json")
+    assert named.returncode == 0
+
+
+def test_other_arguments_alone_are_told_and_taken_over(tmp_path: Path) -> None:
+    lock(tmp_path)
+    (tmp_path / "other.json").write_text(json.dumps(ALL))
+    command = [*offer(tmp_path)[:-1], "other.json"]
+    checked = assay(tmp_path, "lock", "--check", "--", *command)
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert "wording     /command" in checked.stdout
+    assert "breaking" not in checked.stdout
+    assert assay(tmp_path, "lock", "--", *command).returncode == 0
+    assert servers(tmp_path)["library"]["command"] == command
 
 
 # ── checking ─────────────────────────────────────────────────────────────────────────────────────────────────────────

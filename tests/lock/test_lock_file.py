@@ -10,7 +10,7 @@ import pytest
 from locking import ALL, FIND
 
 from assay.lock.changes import KINDS
-from assay.lock.file import FILE, LockError, chosen, read, write, written
+from assay.lock.file import FILE, LockError, read, write, written
 from assay.lock.locked import Locked
 
 
@@ -116,45 +116,3 @@ def test_a_damaged_file_is_an_error_that_says_where(tmp_path: Path, content: byt
         read(tmp_path / FILE)
     assert str(caught.value).startswith(str(tmp_path / FILE))
     assert "\n" not in str(caught.value)
-
-
-# ── which server ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-ONE = {"a": locked("run", "a")}
-TWO = {**ONE, "b": locked(url="http://127.0.0.1:1/mcp")}
-
-
-@pytest.mark.parametrize(
-    ("lock", "wish", "reached", "name"),
-    [
-        pytest.param(ONE, "auto", {"command": ("run", "a")}, "a", id="the-same-command"),
-        pytest.param(ONE, "auto", {"command": ("run", "b")}, None, id="another-command"),
-        pytest.param(TWO, "auto", {"url": "http://127.0.0.1:1/mcp"}, "b", id="the-same-url"),
-        pytest.param(ONE, "off", {"command": ("run", "a")}, None, id="off"),
-        pytest.param(ONE, FILE, {"command": ("run", "b")}, "a", id="a-file-of-one-server-that-was-asked-for"),
-        pytest.param(TWO, FILE, {"command": ("run", "a")}, "a", id="one-of-two-that-was-asked-for"),
-    ],
-)
-def test_a_lock_is_that_of_the_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lock: Any, wish: str, reached: Any, name: str | None
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write(FILE, lock)
-    assert chosen(wish, **reached) == (None if name is None else lock[name])
-
-
-@pytest.mark.parametrize(
-    ("lock", "wish", "reached", "reason"),
-    [
-        pytest.param(TWO, FILE, {"command": ("run", "c")}, "none of its 2 servers is this one", id="not-there"),
-        pytest.param({**ONE, "c": ONE["a"]}, "auto", {"command": ("run", "a")}, "a and c are both", id="ambiguous"),
-        pytest.param(ONE, "other.lock", {"command": ("run", "a")}, "other.lock: no such file", id="no-file"),
-    ],
-)
-def test_a_lock_that_was_asked_for_and_is_not_there_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lock: Any, wish: str, reached: Any, reason: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write(FILE, lock)
-    with pytest.raises(LockError, match=reason):
-        chosen(wish, **reached)

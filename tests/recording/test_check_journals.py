@@ -98,7 +98,7 @@ def test_a_request_that_was_left_out_does_not_make_its_answer_wrong(
     assert "3 messages of MCP 2025-11-25: 3 good" in out
     assert "2 messages not judged: without payload" in errors
     assert main(["replay", journal.path]) == 0
-    assert "6 records: 3 the same; not replayable: 2 without payload, 1 not judged" in capsys.readouterr().out
+    assert "6 records: 3 the same; not replayable: 2 without payloads, 1 not judged" in capsys.readouterr().out
 
 
 def test_requests_without_a_session_share_the_tools_of_the_server(

@@ -257,7 +257,7 @@ class _Outcome:
         if known is None:
             self._unknown(wanted, name, found)
             return
-        differing = differences(known, found)
+        differing = differences(known, found, named=self._args.name is not None)
         counts = any(each.counts for each in differing)
         if self._args.check:
             self._checked.append((name, differing))
@@ -326,11 +326,16 @@ class _Outcome:
 
 
 def _name(lock: Lock, found: Locked) -> str:
-    """What a server is called: as before if it is reached in the same way, else what it calls itself."""
+    """Return the name of a server: that of its entry, if it has one, else the one it gives itself."""
+    from assay.lock.matching import entry_for
     from assay.masking import masked_url
 
-    same = [name for name, locked in lock.items() if locked.is_reached_by(found.command, found.url)]
-    return same[0] if same else found.server.get("name") or masked_url(found.url) or os.path.basename(found.command[0])
+    itself = found.server.get("name")
+    entry = entry_for(lock, command=found.command, url=found.url)
+    # With other arguments the same program may be another server: it says so.
+    if entry is not None and (entry.by == "command" or entry.locked.server.get("name") == itself):
+        return entry.name
+    return itself or masked_url(found.url) or os.path.basename(found.command[0])
 
 
 def _say(line: str) -> None:

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Sequence
-from os.path import basename
-from typing import Final
+from os.path import basename, isabs, normpath
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 _LONGEST: Final = 64
@@ -22,6 +22,15 @@ _MANAGERS: Final = frozenset({"npm", "pnpm", "yarn", "bun", "uv", "deno", "docke
 _INTERPRETERS: Final = re.compile(r"(python|pypy|node|nodejs|ruby|perl|php|java|tsx|ts-node|deno|bun)[0-9.]*")
 
 _CONTAINERS: Final = frozenset({"docker", "podman"})
+
+_PROJECTS: Final = _MANAGERS - _CONTAINERS - _RUNNERS
+"""Managers whose word may be a script of a project, of which every project has one of that name."""
+
+_SHELLS: Final = frozenset(
+    {"sh", "bash", "dash", "zsh", "fish", "ksh", "cmd", "powershell", "pwsh", "sudo", "ssh", "nice", "timeout", "wsl",
+     "xargs", "make", "just"}
+)  # fmt: skip
+"""Programs that run whatever their arguments say."""
 
 _WITH_VALUE: Final = frozenset(
     {"-p", "--package", "--from", "--with", "--python", "--directory", "--project", "--env-file", "-W", "-X", "-r",
@@ -42,8 +51,40 @@ _GENERIC: Final = frozenset({"server", "main", "index", "app", "cli", "mcp", "ru
 _BUILD_FOLDERS: Final = frozenset({"dist", "build", "src", "bin", "out", "lib", "target", "release", "debug"})
 
 _EXTENSION: Final = re.compile(r"\.(py|pyz|m?js|cjs|m?ts|cts|jar|exe|cmd|bat|sh|rb|pl|php)$", re.IGNORECASE)
+_VERB: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+class Started(NamedTuple):
+    """The word of a command that says which server it starts."""
+
+    launcher: str
+    """The program that starts the server, such as npx or python, without its folder and version; empty if none does."""
+    word: str
+    """The package, image, script or module that the launcher starts, as it was given; else the program."""
+    is_module: bool = False
+
+
+def started(command: Sequence[str]) -> Started | None:
+    """Return what *command* starts; None if it has a launcher whose arguments do not say."""
+    words = _words(command)
+    program = _program(words[0])
+    if program in _RUNNERS | _MANAGERS or _INTERPRETERS.fullmatch(program):
+        return _started_by(program, words[1:])
+    return Started("", words[0])
+
+
+def _words(command: Sequence[str]) -> list[str]:
+    """Return the words of *command* without the variables that env, or a shell, sets before it."""
+    words = [word for word in command if word] or [_UNNAMED]
+    while len(words) > 1 and (basename(words[0]) == "env" or _ASSIGNMENT.match(words[0])):
+        words = words[1:]
+    return words
+
+
+def _program(word: str) -> str:
+    return _EXTENSION.sub("", basename(word.replace("\\", "/")))
 
 
 def name_of_command(command: Sequence[str]) -> str:
@@ -52,15 +93,45 @@ def name_of_command(command: Sequence[str]) -> str:
 
     The program alone says nothing where it is a launcher such as npx, uvx, python, node or docker.
     """
-    words = [word for word in command if word] or [_UNNAMED]
-    while len(words) > 1 and (basename(words[0]) == "env" or _ASSIGNMENT.match(words[0])):
-        words = words[1:]
-    program = _EXTENSION.sub("", basename(words[0].replace("\\", "/")))
-    if program in _RUNNERS | _MANAGERS or _INTERPRETERS.fullmatch(program):
-        found = _started_by(program, words[1:])
-        if found is not None:
-            return found
-    return _from_path(words[0])
+    found = started(command)
+    if found is None:
+        return _from_path(_words(command)[0])
+    return cut_name(found.word) if found.is_module else _from_path(found.word)
+
+
+def same_server(one: Sequence[str], other: Sequence[str]) -> bool:
+    """
+    Return whether two commands start the same server, as far as they say: with other arguments, or from another folder.
+
+    A shell may run anything, and a bridge such as mcp-remote leads to the server at its URL: such arguments count.
+    """
+    first, second = started(one), started(other)
+    if first is None or second is None or first.launcher != second.launcher or first.is_module != second.is_module:
+        return False
+    if _addresses(one) != _addresses(other):
+        return False
+    if first.launcher == "":
+        return _same_program(_words(one), _words(other))
+    if _INTERPRETERS.fullmatch(first.launcher) and not first.is_module:
+        return _same_path(first.word, second.word)
+    return first.launcher not in _PROJECTS and _without_version(first.word) == _without_version(second.word)
+
+
+def _same_program(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Return whether two commands have the same program, and the same subcommand if they have one."""
+    program, verb = _program(one[0]), [each[1] if len(each) > 1 else "" for each in (one, other)]
+    verbs = [each if _VERB.fullmatch(each) else "" for each in verb]
+    return program == _program(other[0]) and program not in _SHELLS and verbs[0] == verbs[1]
+
+
+def _addresses(command: Sequence[str]) -> list[str]:
+    return sorted(word for word in command if "://" in word)
+
+
+def _same_path(one: str, other: str) -> bool:
+    """Whether two paths can be of one file: the same, or a relative one that ends an absolute one."""
+    first, second = sorted((normpath(one), normpath(other)), key=len)
+    return first == second or (not isabs(first) and not first.startswith("..") and second.endswith(f"/{first}"))
 
 
 def name_of_url(url: str) -> str:
@@ -84,15 +155,17 @@ def cut_name(name: str) -> str:
     return shown.strip()[:_LONGEST] or _UNNAMED
 
 
-def _started_by(program: str, arguments: Sequence[str]) -> str | None:
+def _started_by(program: str, arguments: Sequence[str]) -> Started | None:
     """Return the server that a launcher starts; None if its arguments do not say."""
     words = iter(arguments)
     with_value = _CONTAINER_WITH_VALUE if program in _CONTAINERS else _WITH_VALUE
+    interpreter = _INTERPRETERS.fullmatch(program)
+    launcher = interpreter[1] if interpreter else program
     for word in words:
-        if word in _CODE and _INTERPRETERS.fullmatch(program):
+        if word in _CODE and interpreter:
             return None
         if word == "-m":
-            return cut_name(next(words, program))
+            return Started(launcher, next(words, program), is_module=True)
         if word in with_value:
             next(words, None)
         elif word.startswith("-") or _ASSIGNMENT.match(word) or (program in _MANAGERS and word in _VERBS):
@@ -100,7 +173,7 @@ def _started_by(program: str, arguments: Sequence[str]) -> str | None:
         elif _INTERPRETERS.fullmatch(basename(word)):
             return _started_by(basename(word), list(words))
         else:
-            return _from_path(word)
+            return Started(launcher, word)
     return None
 
 

@@ -230,34 +230,3 @@ def write(path: str | os.PathLike[str], lock: Lock) -> None:
         replace_file(target, written(lock), target.stat() if target.exists() else None)
     except OSError as error:
         raise LockError(f"cannot write {path}: {error.strerror}") from None
-
-
-# ── which one ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def chosen(wish: str, *, command: tuple[str, ...] = (), url: str = "") -> Locked | None:
-    """
-    What the server of that command, or at that address, is held to.
-
-    *wish* is ``off`` for nothing, ``auto`` for `assay.lock` in the working directory, if that is there and has this
-    server, or the path of a file that must have it; a file of one server is taken to be of this one. Raises
-    `LockError`.
-    """
-    if wish == "off" or (wish == "auto" and not os.path.exists(FILE)):
-        return None
-    path = FILE if wish == "auto" else wish
-    try:
-        lock = read(path)
-    except FileNotFoundError:
-        raise LockError(f"{path}: no such file; assay lock makes one") from None
-    same = [name for name, locked in lock.items() if locked.is_reached_by(command, url)]
-    if len(same) > 1:
-        remedy = "if only a secret tells them apart, lock each in a file of its own, and name that with --lock"
-        raise LockError(f"{path}: {' and '.join(same)} are both this server; {remedy}")
-    if same:
-        return lock[same[0]]
-    if wish == "auto":
-        return None
-    if len(lock) == 1:
-        return next(iter(lock.values()))
-    raise LockError(f"{path}: none of its {len(lock)} servers is this one; assay lock adds it")

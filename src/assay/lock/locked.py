@@ -7,7 +7,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 import orjson
 
-from assay.lock.changes import KINDS, WEIGHTS, Change, Kind, changes
+from assay.guard.server_names import same_server
+from assay.lock.changes import KINDS, WEIGHTS, Change, Kind, Weight, changes
 from assay.lock.shifts import ABSENT, was_is
 from assay.masking import masked_command, masked_url
 
@@ -24,8 +25,17 @@ WAYS: Final[tuple[Way, ...]] = (BARE, CAPABLE)
 _MOST_NAMES: Final = 20
 """Names that are listed on one line."""
 
-TOLD: Final = frozenset({"/server/version", "/revision", "/command/arguments", "/variant"})
-"""Changes that nobody has to review: they are reported, and do not count as differences."""
+TOLD: Final = frozenset(
+    {
+        ("/server/version", "compatible"),
+        ("/revision", "compatible"),
+        ("/command", "wording"),
+        ("/url", "wording"),
+        ("/variant", "compatible"),
+        ("/offeredTo", "compatible"),
+    }
+)
+"""Changes that show nobody anything that was not reviewed: they are reported, and do not count as differences."""
 
 
 @dataclass(frozen=True)
@@ -121,17 +131,16 @@ class Difference(NamedTuple):
     @property
     def counts(self) -> bool:
         """Whether somebody has to review it."""
-        return self.what != "changed" or not all(map(_is_only_told, self.changes))
+        return self.what != "changed" or any((each.at, each.weight) not in TOLD for each in self.changes)
 
 
-def _is_only_told(change: Change) -> bool:
-    """Whether a change shows nobody anything that was not reviewed."""
-    return change.at in TOLD or (change.at == "/offeredTo" and change.weight == "compatible")
+def differences(old: Locked, new: Locked, *, named: bool = False) -> list[Difference]:
+    """
+    Return what is different in *new*, the server itself first.
 
-
-def differences(old: Locked, new: Locked) -> list[Difference]:
-    """What is different in *new*, the server itself first."""
-    itself = tuple(_changes_of_server(old, new))
+    *named* says that the operator chose the entry by its name, so that its command need not be the same.
+    """
+    itself = tuple(_changes_of_server(old, new, named))
     found = [Difference("server", old.server.get("name", ""), "changed", itself)] if itself else []
     for kind in KINDS:
         was, now = old.of(kind), new.of(kind)
@@ -185,15 +194,27 @@ def _severity(found: Sequence[Change]) -> tuple[int, int]:
     return (len(WEIGHTS) - WEIGHTS.index(found[0].weight), len(found)) if found else (0, 0)
 
 
-def _changes_of_server(old: Locked, new: Locked) -> Iterator[Change]:
+def _changes_of_server(old: Locked, new: Locked, named: bool) -> Iterator[Change]:
     if not old.is_reached_by(new.command, new.url):
-        was, now = (" ".join(masked_command(one.command)) or masked_url(one.url) for one in (old, new))
-        yield Change("undecided", "/command" if new.command else "/url", was_is(was, now), was, now)
+        yield _change_of_command(old, new, named)
     yield from identity_changes(old, new.server, new.instructions)
     for instructions in new.other_instructions:
         yield from identity_changes(old, {}, instructions)
     if old.revision != new.revision:
         yield Change("compatible", "/revision", was_is(old.revision, new.revision), old.revision, new.revision)
+
+
+def _change_of_command(old: Locked, new: Locked, named: bool) -> Change:
+    """
+    Return how the way to the server differs.
+
+    Other arguments, such as the folder that each person has elsewhere, are nothing to review, and nothing is under a
+    name that the operator chose: what the server offers is compared all the same.
+    """
+    was, now = (" ".join(masked_command(one.command)) or masked_url(one.url) for one in (old, new))
+    same = bool(old.command and new.command) and same_server(masked_command(old.command), masked_command(new.command))
+    weight: Weight = "wording" if named or same else "undecided"
+    return Change(weight, "/command" if new.command else "/url", was_is(was, now), was, now)
 
 
 def identity_changes(locked: Locked, server: Mapping[str, Any], instructions: Any) -> Iterator[Change]:

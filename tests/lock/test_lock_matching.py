@@ -1,0 +1,239 @@
+"""Which entry of a lock a server is held to, and which commands start the same server."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from locking import ALL, FIND, assay, lock, offer
+
+from assay.guard.server_names import same_server
+from assay.lock.file import FILE, LockError, write
+from assay.lock.locked import Locked, differences
+from assay.lock.matching import chosen, told
+
+TOOLS = {"tools": {"find_books": FIND}}
+OTHER = {"tools": {"burn_book": {"name": "burn_book", "inputSchema": {"type": "object"}}}}
+
+
+def locked(*command: str, **members: Any) -> Locked:
+    """A server that was locked with *command*."""
+    return Locked(**{"command": command, "revision": "2025-11-25", "listed": TOOLS, **members})
+
+
+# ── commands ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("mcp-server-filesystem /home/jane", "mcp-server-filesystem /tmp /srv"),
+        ("mcp-server-filesystem /home/jane", "/usr/local/bin/mcp-server-filesystem /home/jane"),
+        ("npx -y @scope/server-files@1.2 /a", "/usr/bin/npx @scope/server-files /b"),
+        ("uvx mcp-server-time", "uvx mcp-server-time==2026.1 --local-timezone UTC"),
+        ("python -m weather", "/home/jane/.venv/bin/python3.12 -u -m weather --verbose"),
+        ("node dist/index.js", "node /home/jane/weather/dist/index.js --verbose"),
+        ("docker run -i --rm mcp/github", "docker run -i -v /a:/b mcp/github:latest"),
+        ("npx mcp-remote https://a.example/mcp --port 1", "npx -y mcp-remote https://a.example/mcp --port 2"),
+        ("assay serve --schemas a", "/venv/bin/assay serve"),
+    ],
+)
+def test_commands_with_other_arguments_start_the_same_server(one: str, other: str) -> None:
+    assert same_server(one.split(), other.split())
+    assert same_server(other.split(), one.split())
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("mcp-server-filesystem /tmp", "mcp-server-git /tmp"),
+        ("npx server-files", "npx server-git"),
+        ("npx @scope/server-files", "npx @evil/server-files"),
+        ("npx server-files", "uvx server-files"),
+        ("python -m weather", "python weather"),
+        ("python /home/jane/a/server.py", "python /home/jane/b/server.py"),
+        ("python server.py", "python other.py"),
+        ("python -c print(1)", "python -c print(2)"),
+        ("npx mcp-remote https://a.example/mcp", "npx mcp-remote https://b.example/mcp"),
+        ("sh -c a", "sh -c b"),
+        ("npm start", "npm --prefix /b start"),
+        ("uv run --directory /a server.py", "uv run --directory /b server.py"),
+        ("assay serve", "assay demo"),
+        ("npx", "npx"),
+    ],
+)
+def test_these_commands_may_start_different_servers(one: str, other: str) -> None:
+    assert not same_server(one.split(), other.split())
+    assert not same_server(other.split(), one.split())
+
+
+# ── entries ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+ONE = {"a": locked("run", "a")}
+TWO = {**ONE, "b": locked(url="http://127.0.0.1:1/mcp")}
+FILES = {"fs": locked("files", "/home/jane"), "git": locked("git-server", "/home/jane")}
+SECRET = {"s": locked("serve", "--token", "[redacted]", "--port", "1")}
+
+
+@pytest.mark.parametrize(
+    ("lock", "wish", "reached", "name"),
+    [
+        pytest.param(ONE, "auto", {"command": ("run", "a")}, "a", id="the-same-command"),
+        pytest.param(ONE, "auto", {"command": ("walk", "a")}, None, id="another-program"),
+        pytest.param(TWO, "auto", {"url": "http://127.0.0.1:1/mcp"}, "b", id="the-same-url"),
+        pytest.param(TWO, "auto", {"url": "http://127.0.0.1:1/other"}, None, id="another-url"),
+        pytest.param(ONE, "off", {"command": ("run", "a")}, None, id="off"),
+        pytest.param(ONE, FILE, {"command": ("walk", "b")}, "a", id="a-file-of-one-server-that-was-asked-for"),
+        pytest.param(TWO, FILE, {"command": ("run", "a")}, "a", id="one-of-two-that-was-asked-for"),
+        pytest.param(FILES, "auto", {"command": ("files", "/srv")}, "fs", id="other-arguments"),
+        pytest.param(FILES, "auto", {"command": ("/bin/files", "/home/jane")}, "fs", id="an-absolute-path"),
+        pytest.param(FILES, FILE, {"command": ("/bin/files", "/srv")}, "fs", id="both-in-a-file-that-was-asked-for"),
+        pytest.param(FILES, "auto", {"command": ("x",), "name": "git"}, "git", id="by-name-whatever-the-command"),
+        pytest.param(FILES, "auto", {"url": "http://h/", "name": "git"}, "git", id="by-name-at-a-url"),
+        pytest.param(FILES, "auto", {"command": ("files", "/home/jane"), "name": "git"}, "git", id="a-name-wins"),
+        pytest.param(FILES, "auto", {"command": ("files", "/srv"), "name": "mine"}, "fs", id="an-unknown-name"),
+        pytest.param(FILES, "auto", {"command": ("x",), "name": "mine"}, None, id="neither-name-nor-command"),
+        pytest.param(
+            SECRET, "auto", {"command": ("serve", "--token", "hunter2", "--port", "1")}, "s", id="a-secret-is-masked"
+        ),
+        pytest.param(SECRET, "auto", {"command": ("serve", "--token", "x", "--port", "2")}, "s", id="a-secret-loosely"),
+        pytest.param(
+            {"x": locked("files", "/a"), "y": locked("files", "/b")},
+            "auto",
+            {"command": ("files", "/c")},
+            "x",
+            id="several-that-allow-the-same",
+        ),
+        pytest.param(
+            {"x": locked("files", "/a"), "y": locked("files", "/b", listed=OTHER)},
+            "auto",
+            {"command": ("files", "/c")},
+            None,
+            id="several-that-do-not",
+        ),
+        pytest.param({**ONE, "c": ONE["a"]}, "auto", {"command": ("run", "a")}, "a", id="two-that-are-the-same"),
+    ],
+)
+def test_a_lock_is_that_of_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lock: Any, wish: str, reached: Any, name: str | None
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(FILE, lock)
+    found = chosen(wish, **reached)
+    assert (None if found is None else found.name) == name
+
+
+@pytest.mark.parametrize(
+    ("lock", "wish", "reached", "reason"),
+    [
+        pytest.param(
+            TWO,
+            FILE,
+            {"command": ("walk",)},
+            r"assay\.lock: no entry for this server; add one with assay lock -- COMMAND, or choose .* --name \(a, b\)",
+            id="not-there",
+        ),
+        pytest.param(
+            ONE, FILE, {"command": ("walk",), "name": "mine"}, "no entry for mine; .* --name .a.", id="no-such-name"
+        ),
+        pytest.param(
+            {**ONE, "c": locked("run", "a", listed=OTHER)},
+            "auto",
+            {"command": ("run", "a")},
+            "a and c are both entries for this server; choose one with --name",
+            id="ambiguous",
+        ),
+        pytest.param(ONE, "other.lock", {"command": ("run", "a")}, "other.lock: no such file", id="no-file"),
+    ],
+)
+def test_a_lock_that_was_asked_for_and_is_not_there_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lock: Any, wish: str, reached: Any, reason: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(FILE, lock)
+    with pytest.raises(LockError, match=reason):
+        chosen(wish, **reached)
+
+
+def test_the_operator_hears_which_entry_applies_unless_it_is_the_obvious_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(FILE, {**FILES, **SECRET})
+
+    def lines(name: str | None, *command: str) -> list[str]:
+        return list(told(chosen("auto", name=name, command=command), name=name, command=command, url=""))
+
+    assert lines(None, "files", "/home/jane") == []
+    assert lines("fs", "files", "/srv") == []
+    assert lines(None, "files", "/srv") == [
+        "lock entry fs applies; it was locked with other arguments: files /home/jane"
+    ]
+    assert lines("fs", "x") == ["lock entry fs applies by its name; it was locked for files /home/jane"]
+    assert lines("s", "x") == ["lock entry s applies by its name; it was locked for serve --token [redacted] --port 1"]
+    [line] = lines(None, "x")
+    assert line.startswith("assay.lock has no entry for this command; the lock is not applied; add one with assay lock")
+    assert line.endswith(" -- COMMAND, or choose an entry with --name (fs, git, s)")
+
+
+# ── differences ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_other_arguments_are_reported_and_count_for_nothing() -> None:
+    [difference] = differences(locked("files", "/home/jane"), locked("/bin/files", "/srv"))
+    assert (difference.breaking, difference.counts) == (False, False)
+    assert [(each.weight, each.at) for each in difference.changes] == [("wording", "/command")]
+
+
+def test_another_program_counts_unless_the_operator_chose_the_entry() -> None:
+    old, new = locked("files", "/home/jane"), locked("other", "/home/jane")
+    assert [each.breaking for each in differences(old, new)] == [True]
+    assert [each.counts for each in differences(old, new, named=True)] == [False]
+    there, elsewhere = locked(url="http://a/"), locked(url="http://b/")
+    assert [each.breaking for each in differences(there, elsewhere)] == [True]
+
+
+# ── the guard ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+OPENING: dict[str, Any] = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}},
+}
+SAID = b"".join(
+    json.dumps(each).encode() + b"\n"
+    for each in (
+        OPENING,
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
+    )
+)
+
+
+def test_a_guard_uses_the_entry_of_its_name(tmp_path: Path) -> None:
+    lock(tmp_path, "--name", "books", tools=[FIND])
+    (tmp_path / "mine.json").write_text(json.dumps(ALL))
+    command = [*offer(tmp_path)[:2], "-u", *offer(tmp_path)[2:-1], "mine.json"]
+    done = assay(tmp_path, "guard", "--mode", "enforce", "--name", "books", "--", *command, said=SAID)
+    assert [one["name"] for one in json.loads(done.stdout.splitlines()[-1])["result"]["tools"]] == ["find_books"]
+    assert "lend_book" in done.stderr
+    assert "the lock is not applied" not in done.stderr
+
+
+def test_a_guard_with_other_arguments_uses_the_entry_of_its_program(tmp_path: Path) -> None:
+    lock(tmp_path, tools=[FIND])
+    (tmp_path / "mine.json").write_text(json.dumps(ALL))
+    done = assay(tmp_path, "guard", "--mode", "enforce", "--", *offer(tmp_path)[:-1], "mine.json", said=SAID)
+    assert "lock entry library applies; it was locked with other arguments" in done.stderr
+    assert "[lock/added]" in done.stderr
+
+
+def test_a_guard_without_an_entry_says_what_to_do(tmp_path: Path) -> None:
+    lock(tmp_path, "--name", "books")
+    done = assay(tmp_path, "guard", "--", "cat")
+    assert "assay: assay.lock has no entry for this command; the lock is not applied; add one with" in done.stderr
+    assert "--name (books)" in done.stderr
+    named = assay(tmp_path, "guard", "--lock", "assay.lock", "--name", "other", "--", "cat")
+    assert (named.returncode, named.stdout) == (2, "")
+    assert "no entry for other" in named.stderr
