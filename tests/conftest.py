@@ -1,6 +1,7 @@
 """Fixtures for every test."""
 
 import os
+import signal
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -17,6 +18,12 @@ os.environ["XDG_STATE_HOME"] = STATE
 # Tests start many processes. Where Python keeps what it has compiled, each takes half as long to start.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ.setdefault("PYTHONPYCACHEPREFIX", str(Path(__file__).parents[1] / ".cache" / "python"))
+
+# `make test &` in a script ignores SIGINT, and nohup SIGHUP. What we start would inherit that and, rightly, ignore them
+# too, but tests send both. A handler that does nothing is ignored here just as well, and not inherited.
+for sign in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(sign) is signal.SIG_IGN:
+        signal.signal(sign, lambda _, __: None)
 
 
 @pytest.fixture(scope="session")

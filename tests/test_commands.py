@@ -189,10 +189,15 @@ def test_a_reader_that_has_had_enough_is_no_error() -> None:
         assert process.wait(timeout=60) == 0
 
 
+def test_the_help_fits_a_terminal_of_80_columns() -> None:
+    assert max(map(len, assay("--help", COLUMNS="80").stdout.decode().splitlines())) <= 80
+
+
 def test_no_command_shows_the_help_by_what_people_want() -> None:
     assert assay().returncode == 2
     shown = assay("--help").stdout
     assert b"what do you want to do?" in shown
+    assert shown.index(b"assay guard") < shown.index(b"assay serve")
     assert assay("--version").stdout.startswith(b"assay 0.")
 
 

@@ -1,13 +1,20 @@
 """Every command with an output that is closed, full, or in another encoding."""
 
+import argparse
 import json
 import os
+import pty
+import re
 import subprocess
 import sys
+import termios
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from assay.cli import main
 from assay.cli.main import _COMMANDS
 from assay.console.marks import MARKS
 
@@ -37,6 +44,9 @@ COMMANDS: dict[str, tuple[str, int]] = {
     "wrap": ("wrap --dry-run --program /usr/bin/assay client.json", 1),
     "unwrap": ("unwrap --dry-run wrapped.json", 1),
     "lock": (f"lock --check -- {SERVER}", 1),
+    "call": (f"call -- {SERVER}", 0),
+    "call as JSON": (f"call --format json -- {SERVER}", 0),
+    "demo": ("demo --once", 0),
     "keys new": ("keys new ci", 0),
     "keys hash": ("keys hash", 0),
     "trust": ("trust --yes assay.toml", 0),
@@ -174,6 +184,13 @@ def test_names_that_an_encoding_lacks_are_escaped(place: Path) -> None:
     assert "werkzeuge/größe->\\u5de5\\u5177 #1" in done.stdout.decode("latin-1")
 
 
+def test_the_log_of_a_guard_is_in_the_encoding_of_stderr(place: Path) -> None:
+    """It is written by its descriptor, so that it never waits for its reader."""
+    done = run(place, f"guard -- {SERVER}", PYTHONIOENCODING="ascii")
+    assert "1 x syntax/json" in done.stderr.decode("ascii")
+    assert "1 × syntax/json" in run(place, f"guard -- {SERVER}", PYTHONIOENCODING="utf-8").stderr.decode()
+
+
 def test_json_is_utf8_in_every_encoding(place: Path) -> None:
     said = {"jsonrpc": "2.0", "id": 1, "method": "größe→工具"}
     (place / "names.jsonl").write_text(json.dumps({"dir": "c2s", "msg": said}), encoding="utf-8")
@@ -188,7 +205,7 @@ def test_every_character_of_our_own_has_a_mark() -> None:
         for line in path.read_text(encoding="utf-8").splitlines():
             if not line.lstrip().startswith(("#", '"""')) and '"' in line:
                 ours |= {each for each in line.partition("  #")[0] if not each.isascii()}
-    assert ours - set(MARKS) <= {"─", "µ", "ſ", "⁷"}
+    assert ours - set(MARKS) <= {"─", "µ", "ſ", "⁷", "°"}
 
 
 def test_following_ends_with_the_reader() -> None:
@@ -202,3 +219,62 @@ def test_following_ends_with_the_reader() -> None:
             assert following.wait(SECONDS) == 0
         finally:
             following.kill()
+
+
+# ── a terminal of 80 columns ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def on_terminal(command: str, columns: int = 80) -> list[str]:
+    """Run one command on a terminal; its lines without colours."""
+    leader, follower = pty.openpty()
+    termios.tcsetwinsize(follower, (24, columns))
+    environment = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "FORCE_COLOR"}}
+    words = [sys.executable, "-m", "assay", *command.split()]
+    with subprocess.Popen(words, stdin=follower, stdout=follower, stderr=follower, env=environment) as running:
+        os.close(follower)
+        parts: list[bytes] = []
+        # A terminal whose last writer is gone raises EIO on Linux, and ends like a file elsewhere.
+        with suppress(OSError):
+            while part := os.read(leader, 1 << 16):
+                parts.append(part)
+        os.close(leader)
+        running.wait(SECONDS)
+    return re.sub(r"\x1b\[[0-9;]*m", "", b"".join(parts).decode()).splitlines()
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["--help", f"check {SAMPLE}", "rules", "explain contract/schema", "schemas diff 2025-06-18 2025-11-25"],
+)
+def test_lines_fit_a_terminal_of_80_columns(command: str) -> None:
+    lines = on_terminal(command)
+    assert lines
+    assert [line for line in lines if len(line) > 80] == []
+
+
+def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """A parser and those of its commands."""
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for each in action.choices.values():
+                yield from parsers(each)
+
+
+def test_the_help_of_every_command_fits_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for samples of JSON, which is one line as it is printed."""
+    monkeypatch.setenv("COLUMNS", "80")
+    for each in parsers(main.parser()):
+        lines = each.format_help().splitlines()
+        assert [line for line in lines if len(line) > 80 and not line.startswith("  {")] == [], each.prog
+
+
+def test_a_comparison_of_revisions_has_whole_lines_in_a_file(place: Path) -> None:
+    text = run(place, "schemas diff 2025-06-18 2025-11-25", COLUMNS="80").stdout.decode()
+    assert "createdAt, lastUpdatedAt, ttl, pollInterval?}" in text
+
+
+def test_a_hint_hangs_below_its_arrow() -> None:
+    lines = on_terminal(f"check {SAMPLE}")
+    arrow = next(number for number, line in enumerate(lines) if "→ Write messages" in line)
+    assert lines[arrow + 1].startswith("           stderr")

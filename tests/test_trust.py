@@ -105,7 +105,8 @@ def stopped(done: subprocess.CompletedProcess[str]) -> bool:
 
 
 def records(directory: Path) -> list[str]:
-    return [path.read_text() for path in directory.glob("runs/mcp_server/envelope_validation/2*.jsonl")]
+    """The journals in the state directory of whoever starts a guard in *directory*."""
+    return [path.read_text() for path in directory.parent.glob("state/assay/servers/*/2*.jsonl")]
 
 
 # ── a guard in a stranger's directory ────────────────────────────────────────────────────────────────────────────────
@@ -224,23 +225,18 @@ def test_other_commands_name_the_file_that_they_take_settings_from(checkout: Pat
         assert f"settings from {checkout}/pyproject.toml" in assay(checkout, *command).stderr
 
 
-@pytest.mark.parametrize("link", ["runs", "runs/mcp_server", "runs/mcp_server/envelope_validation"])
-def test_the_journal_does_not_follow_a_link_of_the_directory(checkout: Path, link: str) -> None:
-    victim = linked(checkout, link)
+def test_nothing_is_written_to_the_directory(checkout: Path) -> None:
+    """Not even where it has a link in the place of a journal."""
+    victim = linked(checkout, "runs")
+    before = sorted(checkout.rglob("*"))
     done = guard(checkout)
-    assert f"assay: no journal: {link} is a link to elsewhere; give --journal DIR\n" in done.stderr
-    assert done.returncode == 0
-    assert stopped(done)
-    assert sorted(path.name for path in victim.iterdir()) == OLD
-
-
-@pytest.mark.parametrize("link", ["runs", "runs/mcp_server", "runs/mcp_server/flights"])
-def test_the_last_messages_of_a_session_do_not_follow_a_link_of_the_directory(checkout: Path, link: str) -> None:
-    victim = linked(checkout, link)
+    assert (done.returncode, done.stderr) == (0, "")
     # A server that ends first leaves a file of the last messages.
-    done = assay(checkout, "guard", "--quiet", "--", sys.executable, "-c", "input()", said=SAID)
-    wanted = f"assay: no flight recorder: {link} is a link to elsewhere; give --set guard.flights=DIR\n"
-    assert wanted in done.stderr
+    broken = assay(checkout, "guard", "--quiet", "--", sys.executable, "-c", "input()", said=SAID)
+    assert "the last messages of this session are in" not in broken.stderr
+    assert len(list(checkout.parent.glob("state/assay/servers/*/flights/*.jsonl"))) == 1
+    assert len(records(checkout)) == 2
+    assert sorted(checkout.rglob("*")) == before
     assert sorted(path.name for path in victim.iterdir()) == OLD
 
 
@@ -255,15 +251,17 @@ def test_a_journal_that_was_asked_for_may_be_behind_a_link(checkout: Path, optio
     assert len(list(victim.glob("2*.jsonl"))) > 1
 
 
-def test_the_usual_place_counts_behind_a_link_if_the_operator_names_it(checkout: Path) -> None:
+def test_a_file_that_is_found_does_not_move_the_journal(checkout: Path) -> None:
+    """Nor names the place that the asset server has."""
     linked(checkout, "runs")
     usual = "[journal]\ndirectory = 'runs/mcp_server/envelope_validation'\n"
     (checkout / "assay.toml").write_text(usual)
-    assert "assay: no journal: runs is a link" in guard(checkout).stderr
-    (checkout / "assay.toml").write_text(usual + "payloads = true\n")
+    assert 'ignored, as it weakens the guard: journal.directory = "runs/' in guard(checkout).stderr
+    assert len(records(checkout)) == 1
     assert assay(checkout, "trust", "assay.toml", "--yes").returncode == 0
     assert "no journal" not in guard(checkout).stderr
     assert len(records(checkout)) == 1
+    assert len(list(checkout.glob("runs/mcp_server/envelope_validation/2*.jsonl"))) == 1
 
 
 OLD = ["20200101T000000Z-00000000.jsonl", "flight-20200101T000000Z-1.jsonl"]

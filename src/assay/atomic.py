@@ -26,8 +26,8 @@ def replace_file(
     """
     Gives the file at *path* other content, and the owner and the rights of *like*. Raises `OSError`.
 
-    Without that it has the *rights* that are given, else those that every new file has here. A link at *path* would be
-    replaced by a file. Unless it is to be *lasting*, nothing waits for the disk.
+    It has the *rights* that are given, else those of *like*, else those that every new file has here. A link at *path*
+    would be replaced by a file. Unless it is to be *lasting*, nothing waits for the disk.
     """
     directory = dirname(os.fspath(path))
     # In a directory that others can write, nobody may know the name beforehand. Readable by nobody else until it has
@@ -62,7 +62,7 @@ def _admit(descriptor: int, like: os.stat_result | None, rights: int | None) -> 
     # Whose it is may be somebody who cannot be named here (EINVAL), or whom it is not ours to give it to (EPERM).
     with suppress(OSError):
         os.fchown(descriptor, like.st_uid, like.st_gid)
-    os.fchmod(descriptor, stat.S_IMODE(like.st_mode))
+    os.fchmod(descriptor, stat.S_IMODE(like.st_mode) if rights is None else rights)
 
 
 def _mask() -> int:

@@ -1,6 +1,10 @@
 """Configurations as clients have them, each with what becomes of it behind the guard."""
 
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
+
+from assay.clients.dialects import JSON, Dialect
+from assay.clients.plan import Plan, Wish, wrap
 
 PROGRAM = "/opt/assay/bin/assay"
 
@@ -11,6 +15,24 @@ class Sample(NamedTuple):
     name: str
     before: str
     after: str
+    path: str = "mcp.json"
+    """Where the client has it, below the home."""
+
+
+def behind(
+    text: str,
+    backup: str | None = None,
+    names: Collection[str] = (),
+    mode: str | None = None,
+    program: str = PROGRAM,
+    *,
+    move: bool = False,
+    options: Mapping[str, str] | None = None,
+    dialect: Dialect = JSON,
+) -> Plan:
+    """The plan of `assay wrap` with these options."""
+    wanted = {**({"--mode": mode} if mode else {}), **(options or {})}
+    return wrap(text, backup, names, Wish(program, wanted, move=move), dialect)
 
 
 CLAUDE_DESKTOP = Sample(
@@ -48,7 +70,7 @@ CLAUDE_DESKTOP = Sample(
     "filesystem": {
       "command": "/opt/assay/bin/assay",
       "args": [
-        "guard", "--", "npx",
+        "guard", "--name", "filesystem", "--", "npx",
         "-y",
         "@modelcontextprotocol/server-filesystem",
         "/Users/jane/Desktop"
@@ -56,19 +78,20 @@ CLAUDE_DESKTOP = Sample(
     },
     "github": {
       "command": "/opt/assay/bin/assay",
-      "args": ["guard", "--", "docker", "run", "-i", "--rm", "-e", "GITHUB_PERSONAL_ACCESS_TOKEN", "ghcr.io/github/github-mcp-server"],
+      "args": ["guard", "--name", "github", "--", "docker", "run", "-i", "--rm", "-e", "GITHUB_PERSONAL_ACCESS_TOKEN", "ghcr.io/github/github-mcp-server"],
       "env": {
         "GITHUB_PERSONAL_ACCESS_TOKEN": "ghp_0123456789abcdefghijABCDEFGHIJ012345"
       }
     },
     "weather": {
       "command": "/opt/assay/bin/assay",
-      "args": ["guard", "--", "C:\\\\Users\\\\jane\\\\weather.exe"]
+      "args": ["guard", "--name", "weather", "--", "C:\\\\Users\\\\jane\\\\weather.exe"]
     }
   },
   "preferences": {"menuBarEnabled": true}
 }
 """,  # noqa: E501 - a file as it is written
+    ".config/Claude/claude_desktop_config.json",
 )
 
 CURSOR = Sample(
@@ -82,11 +105,12 @@ CURSOR = Sample(
 }}""",
     """\
 {"mcpServers": {
-\t"local": {"type": "stdio", "command": "/opt/assay/bin/assay", "args": ["guard", "--", "python"], "envFile": ".env", "cwd": "${workspaceFolder}"},
-\t"remote": {"command": "/opt/assay/bin/assay", "args": ["guard", "--target", "https://mcp.example.com/mcp", "--header", "Authorization: Bearer ${env:TOKEN}", "--header", "X-Team: 7"]},
-\t"open": {"command": "/opt/assay/bin/assay", "args": ["guard", "--target", "http://localhost:3000/mcp"]},
+\t"local": {"type": "stdio", "command": "/opt/assay/bin/assay", "args": ["guard", "--name", "local", "--", "python"], "envFile": ".env", "cwd": "${workspaceFolder}"},
+\t"remote": {"command": "/opt/assay/bin/assay", "args": ["guard", "--name", "remote", "--target", "https://mcp.example.com/mcp", "--header", "Authorization: Bearer ${env:TOKEN}", "--header", "X-Team: 7"]},
+\t"open": {"command": "/opt/assay/bin/assay", "args": ["guard", "--name", "open", "--target", "http://localhost:3000/mcp"]},
 \t"old": {"url": "http://localhost:8000/sse"}
 }}""",  # noqa: E501 - a file as it is written
+    ".cursor/mcp.json",
 )
 
 VS_CODE = Sample(
@@ -134,7 +158,7 @@ VS_CODE = Sample(
             "type": "stdio", // not sse
             "command": "/opt/assay/bin/assay",
             "args": [
-                "guard",
+                "guard", "--name", "github",
                 "--target", "https://api.githubcopilot.com/mcp/",
                 "--header", "Authorization: Bearer ${input:github-token}",
                 "--header", "X-MCP-Readonly: true"
@@ -146,7 +170,7 @@ VS_CODE = Sample(
             "command": "/opt/assay/bin/assay",
             "args": [
                 // always the newest
-                "guard", "--", "npx",
+                "guard", "--name", "playwright", "--", "npx",
                 "@playwright/mcp@latest",
                 "--output-dir", "${workspaceFolder}/out", /* "--headless", */
             ],
@@ -156,6 +180,333 @@ VS_CODE = Sample(
     },
 }
 """.replace("\n", "\r\n"),
+    ".config/Code/User/mcp.json",
 )
 
-SAMPLES = (CLAUDE_DESKTOP, CURSOR, VS_CODE)
+CLAUDE_CODE = Sample(
+    "claude-code",
+    """\
+{
+  "numStartups": 42,
+  "projects": {
+    "/home/jane/shop": {
+      "allowedTools": [],
+      "history": [{"display": "why is \\"mcpServers\\": {} empty?"}],
+      "mcpServers": {
+        "db": {
+          "type": "stdio",
+          "command": "uvx",
+          "args": [
+            "mcp-server-sqlite"
+          ],
+          "env": {
+            "DB_PASSWORD": "s3cr3t-db"
+          }
+        }
+      }
+    },
+    "/home/jane/blog": {
+      "mcpServers": {}
+    }
+  },
+  "mcpServers": {
+    "db": {
+      "type": "http",
+      "url": "https://db.example/mcp",
+      "headers": {
+        "Authorization": "Bearer s3cr3t-header"
+      }
+    },
+    "notion": {
+      "type": "http",
+      "url": "https://mcp.notion.com/mcp"
+    }
+  },
+  "oauthAccount": {"accessToken": "s3cr3t-account"}
+}""",
+    """\
+{
+  "numStartups": 42,
+  "projects": {
+    "/home/jane/shop": {
+      "allowedTools": [],
+      "history": [{"display": "why is \\"mcpServers\\": {} empty?"}],
+      "mcpServers": {
+        "db": {
+          "type": "stdio",
+          "command": "/opt/assay/bin/assay",
+          "args": [
+            "guard", "--name", "db", "--", "uvx",
+            "mcp-server-sqlite"
+          ],
+          "env": {
+            "DB_PASSWORD": "s3cr3t-db"
+          }
+        }
+      }
+    },
+    "/home/jane/blog": {
+      "mcpServers": {}
+    }
+  },
+  "mcpServers": {
+    "db": {
+      "type": "stdio",
+      "command": "/opt/assay/bin/assay",
+      "args": [
+        "guard", "--name", "db",
+        "--target", "https://db.example/mcp",
+        "--header", "Authorization: Bearer s3cr3t-header"
+      ]
+    },
+    "notion": {
+      "type": "http",
+      "url": "https://mcp.notion.com/mcp"
+    }
+  },
+  "oauthAccount": {"accessToken": "s3cr3t-account"}
+}""",
+    ".claude.json",
+)
+
+WINDSURF = Sample(
+    "windsurf",
+    """\
+{
+  "mcpServers": {
+    "git": {"command": "uvx", "args": ["mcp-server-git"], "disabled": false, "disabledTools": ["git_reset"]},
+    "tickets": {
+      "serverUrl": "https://tickets.example/mcp",
+      "headers": {"API_KEY": "s3cr3t-windsurf"}
+    },
+    "old": {"serverUrl": "https://old.example/v1/sse"},
+    "off": {"command": "npx", "disabled": true}
+  }
+}
+""",
+    """\
+{
+  "mcpServers": {
+    "git": {"command": "/opt/assay/bin/assay", "args": ["guard", "--name", "git", "--", "uvx", "mcp-server-git"], "disabled": false, "disabledTools": ["git_reset"]},
+    "tickets": {
+      "command": "/opt/assay/bin/assay",
+      "args": ["guard", "--name", "tickets", "--target", "https://tickets.example/mcp", "--header", "API_KEY: s3cr3t-windsurf"]
+    },
+    "old": {"serverUrl": "https://old.example/v1/sse"},
+    "off": {"command": "npx", "disabled": true}
+  }
+}
+""",  # noqa: E501 - a file as it is written
+    ".codeium/windsurf/mcp_config.json",
+)
+
+GEMINI = Sample(
+    "gemini",
+    """\
+{
+  // Gemini CLI strips comments.
+  "theme": "Default",
+  "mcpServers": {
+    "py": {
+      "command": "python",
+      "args": ["-m", "server"],
+      "env": {"KEY": "$MY_KEY", "OTHER": "s3cr3t-env"},
+      "timeout": 30000,
+      "trust": false
+    },
+    "stream": {"httpUrl": "https://a.example/mcp", "headers": {"X-Key": "s3cr3t-gemini"}},
+    "typed": {
+      "url": "http://127.0.0.1:3000/mcp",
+      "type": "http"
+    },
+    "events": {"url": "http://localhost:8080/events"}
+  }
+}
+""".replace("\n", "\r\n"),
+    """\
+{
+  // Gemini CLI strips comments.
+  "theme": "Default",
+  "mcpServers": {
+    "py": {
+      "command": "/opt/assay/bin/assay",
+      "args": ["guard", "--name", "py", "--", "python", "-m", "server"],
+      "env": {"KEY": "$MY_KEY", "OTHER": "s3cr3t-env"},
+      "timeout": 30000,
+      "trust": false
+    },
+    "stream": {"command": "/opt/assay/bin/assay", "args": ["guard", "--name", "stream", "--target", "https://a.example/mcp", "--header", "X-Key: s3cr3t-gemini"]},
+    "typed": {
+      "command": "/opt/assay/bin/assay",
+      "args": ["guard", "--name", "typed", "--target", "http://127.0.0.1:3000/mcp"]
+    },
+    "events": {"url": "http://localhost:8080/events"}
+  }
+}
+""".replace("\n", "\r\n"),  # noqa: E501 - a file as it is written
+    ".gemini/settings.json",
+)
+
+ZED = Sample(
+    "zed",
+    """\
+// Zed settings
+//
+{
+\t"theme": {"mode": "system", "light": "One Light",},
+\t"context_servers": {
+\t\t"local": { // mine
+\t\t\t"source": "custom",
+\t\t\t"command": "node",
+\t\t\t"args": ["server.js"],
+\t\t\t"env": {"TOKEN": "s3cr3t-zed"},
+\t\t},
+\t\t"remote": {"url": "https://r.example/mcp", "headers": {"Authorization": "Bearer s3cr3t-zed-header"}},
+\t\t"from-extension": {"source": "extension", "settings": {"api_key": "s3cr3t-extension"}},
+\t\t"off": {"enabled": false, "command": "node"},
+\t},
+}
+""",
+    """\
+// Zed settings
+//
+{
+\t"theme": {"mode": "system", "light": "One Light",},
+\t"context_servers": {
+\t\t"local": { // mine
+\t\t\t"source": "custom",
+\t\t\t"command": "/opt/assay/bin/assay",
+\t\t\t"args": ["guard", "--name", "local", "--", "node", "server.js"],
+\t\t\t"env": {"TOKEN": "s3cr3t-zed"},
+\t\t},
+\t\t"remote": {"command": "/opt/assay/bin/assay", "args": ["guard", "--name", "remote", "--target", "https://r.example/mcp", "--header", "Authorization: Bearer s3cr3t-zed-header"]},
+\t\t"from-extension": {"source": "extension", "settings": {"api_key": "s3cr3t-extension"}},
+\t\t"off": {"enabled": false, "command": "node"},
+\t},
+}
+""",  # noqa: E501 - a file as it is written
+    ".config/zed/settings.json",
+)
+
+CODEX = Sample(
+    "codex",
+    """\
+# Codex
+model = "gpt-5.1-codex"   # the newest
+notify = ["python3", "/home/jane/notify.py"]
+
+[mcp_servers.files] # shared
+command = "npx"  # node
+args = ["-y", '@modelcontextprotocol/server-filesystem', "/home/jane"]
+
+[mcp_servers.files.env]
+LICENSE = "s3cr3t-codex" # from Ann
+# OLD = 's3cr3t-old'
+
+[mcp_servers."my time"]
+  command = 'C:\\tools\\time.exe'
+  startup_timeout_sec = 20
+
+[mcp_servers.lines]
+args = [
+    "run",   # the verb
+    "server",
+]
+command = "uv"
+
+[mcp_servers.figma]
+url = "https://mcp.figma.example/mcp"
+http_headers = { "X-Region" = "eu", X-Key = 's3cr3t-figma' }
+tool_timeout_sec = 60.5
+
+[mcp_servers.wiki]
+url = "https://wiki.example/mcp"
+enabled = true
+
+# The wiki's key.
+[mcp_servers.wiki.http_headers]
+Authorization = "Bearer s3cr3t-wiki"
+
+[mcp_servers.token]
+url = "https://token.example/mcp"
+bearer_token_env_var = "TOKEN"
+
+[mcp_servers.off]
+command = "off"
+enabled = false
+
+[projects."/home/jane/shop"]
+trust_level = "trusted"
+since = 2026-01-02 03:04:05
+""",
+    """\
+# Codex
+model = "gpt-5.1-codex"   # the newest
+notify = ["python3", "/home/jane/notify.py"]
+
+[mcp_servers.files] # shared
+command = "/opt/assay/bin/assay"  # node
+args = ["guard", "--name", "files", "--", "npx", "-y", '@modelcontextprotocol/server-filesystem', "/home/jane"]
+
+[mcp_servers.files.env]
+LICENSE = "s3cr3t-codex" # from Ann
+# OLD = 's3cr3t-old'
+
+[mcp_servers."my time"]
+  command = "/opt/assay/bin/assay"
+  args = ["guard", "--name", "my time", "--", 'C:\\tools\\time.exe']
+  startup_timeout_sec = 20
+
+[mcp_servers.lines]
+args = [
+    "guard", "--name", "lines", "--", "uv",
+    "run",   # the verb
+    "server",
+]
+command = "/opt/assay/bin/assay"
+
+[mcp_servers.figma]
+command = "/opt/assay/bin/assay"
+args = ["guard", "--name", "figma", "--target", "https://mcp.figma.example/mcp", "--header", "X-Region: eu", "--header", "X-Key: s3cr3t-figma"]
+tool_timeout_sec = 60.5
+
+[mcp_servers.wiki]
+command = "/opt/assay/bin/assay"
+args = ["guard", "--name", "wiki", "--target", "https://wiki.example/mcp", "--header", "Authorization: Bearer s3cr3t-wiki"]
+enabled = true
+
+[mcp_servers.token]
+command = "/opt/assay/bin/assay"
+args = ["guard", "--name", "token", "--target", "https://token.example/mcp", "--header", "Authorization: Bearer env:TOKEN"]
+env_vars = ["TOKEN"]
+
+[mcp_servers.off]
+command = "off"
+enabled = false
+
+[projects."/home/jane/shop"]
+trust_level = "trusted"
+since = 2026-01-02 03:04:05
+""",  # noqa: E501 - a file as it is written
+    ".codex/config.toml",
+)
+
+CODEX_ON_WINDOWS = Sample(
+    "codex-crlf",
+    """\
+\ufeff[mcp_servers]
+inline = { command = "npx", args = [ "-y", "a" ], env = { KEY = "s3cr3t-inline" } }
+short = { command = "b" }
+at = { url = "http://localhost:1/mcp" }
+""".replace("\n", "\r\n"),
+    """\
+\ufeff[mcp_servers]
+inline = { command = "/opt/assay/bin/assay", args = [ "guard", "--name", "inline", "--", "npx", "-y", "a" ], env = { KEY = "s3cr3t-inline" } }
+short = { command = "/opt/assay/bin/assay", args = ["guard", "--name", "short", "--", "b"] }
+at = { command = "/opt/assay/bin/assay", args = ["guard", "--name", "at", "--target", "http://localhost:1/mcp"] }
+""".replace("\n", "\r\n"),  # noqa: E501 - a file as it is written
+    "elsewhere/config.toml",
+)
+
+JSON_SAMPLES = (CLAUDE_DESKTOP, CURSOR, VS_CODE, CLAUDE_CODE, WINDSURF, GEMINI, ZED)
+SAMPLES = (*JSON_SAMPLES, CODEX, CODEX_ON_WINDOWS)

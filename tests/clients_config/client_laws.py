@@ -1,5 +1,7 @@
 """Configurations of every shape: spaces, comments, escapes and commas wherever a person could put them."""
 
+import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -108,7 +110,7 @@ def _urls(draw: st.DrawFn) -> Pairs:
 
 _left: st.SearchStrategy[Pairs] = st.sampled_from((
     [], [("type", "sse"), ("url", "http://a/sse")], [("command", "a"), ("disabled", {"raw": "true"})],
-    [("serverUrl", "http://a")], [("command", {"raw": "1"})],
+    [("serverUrl", "http://a"), ("url", "http://b")], [("command", {"raw": "1"})], [("url", "https://a.example/mcp")],
 ))  # fmt: skip
 
 
@@ -132,3 +134,79 @@ def configurations(draw: st.DrawFn) -> str:
         members.insert(draw(st.integers(0, 1)), ("inputs", ([("id", "u"), ("password", {"raw": "true"})],)))
     mark = "\ufeff" if draw(st.integers(0, 7)) == 0 else ""
     return f"{mark}{writer.gap()}{writer.value(members)}{writer.gap()}"
+
+
+# ── the TOML of Codex ────────────────────────────────────────────────────────────────────────────────────────────────
+
+_TOML_WORDS = ("npx", "-y", "--", "guard", "", "é漢🙂", '"\\/', "a\nb", "#", "[x]", "it's", "\x7f", "'''", '"""')
+_ENDS = ("\n", "\n", " # c\n", "  \n\n", "\n# [mcp_servers.no]\n", " # it's\n")
+
+
+class TomlWriter:
+    """Writes the same value in every way that TOML has for it."""
+
+    def __init__(self, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
+        self._draw = draw
+
+    def pick(self, *choices: str) -> str:
+        choice: str = self._draw(st.sampled_from(choices))
+        return choice
+
+    def string(self, text: str) -> str:
+        basic = json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+        ways = [basic, f'""{basic}""', '"' + "".join(f"\\U{ord(each):08x}" for each in text) + '"']
+        if text.isprintable() and "'" not in text:
+            ways += [f"'{text}'", f"'''\n{text}'''"]
+        return self.pick(*ways)
+
+    def key(self, name: str) -> str:
+        return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
+
+    def array(self, words: list[str]) -> str:
+        between = self.pick(",", ", ", ",\n  ", ", # c\n\t")
+        comma = self.pick("", ",", " ,\n") if words else ""
+        return f"[{self.pick('', ' ', chr(10))}{between.join(map(self.string, words))}{comma}]"
+
+    def inline(self, pairs: Pairs) -> str:
+        return "{ " + ", ".join(f"{self.key(name)} = {self.string(value)}" for name, value in pairs) + " }"
+
+    def line(self, name: str, value: str) -> str:
+        return f"{self.pick('', '  ', chr(9))}{name}{self.pick(' = ', '=')}{value}{self.pick(*_ENDS)}"
+
+
+@st.composite
+def _codex_entry(draw: st.DrawFn, name: str) -> str:
+    writer = TomlWriter(draw)
+    words = st.sampled_from(_TOML_WORDS)
+    header = f"mcp_servers.{writer.key(name)}"
+    secrets = [(f"A{n}", SECRET + each) for n, each in enumerate(draw(st.lists(st.sampled_from("abc"), max_size=2)))]
+    key = writer.pick("env", "env", "http_headers")
+    if key == "env":
+        own = [writer.line("command", writer.string(draw(words.filter(bool))))]
+        if draw(st.booleans()):
+            own.append(writer.line("args", writer.array(draw(st.lists(words, max_size=3)))))
+    else:
+        own = [writer.line("url", writer.string(writer.pick("http://localhost:1/mcp", "https://a.example/mcp")))]
+    own.append(writer.line("tool_timeout_sec", writer.pick("1.5", "60", "1_000")))
+    below, in_line = "", draw(st.booleans())
+    if secrets and in_line:
+        own.append(writer.line(key, writer.inline(secrets)))
+    elif secrets:
+        lines = "".join(writer.line(each, writer.string(value)) for each, value in secrets)
+        below = f"[{header}.{key}]{writer.pick(*_ENDS)}{lines}"
+    return f"[{header}]{writer.pick(*_ENDS)}{''.join(draw(st.permutations(own)))}{below}"
+
+
+_codex_names = st.sampled_from(("x", "a b", "é", "files", 'quo"te', "a.b"))
+_before_servers = ("", 'model = "gpt" # c\n', "[a]\nb = [1, {c = 1979-05-27 07:32:00}]\n", "x = nan\n\n")
+_after_servers = ("", "[projects.'/a']\nb = 1\n", "[[list]]\nb = 1\n[[list]]\n", "# the end")
+
+
+@st.composite
+def codex_configurations(draw: st.DrawFn) -> str:
+    """A ``config.toml`` with a server or more, of which none runs behind the guard."""
+    names = draw(st.lists(_codex_names, min_size=1, max_size=3, unique=True))
+    before, after = draw(st.sampled_from(_before_servers)), draw(st.sampled_from(_after_servers))
+    text = before + "".join(draw(_codex_entry(name)) for name in names) + after
+    mark = "\ufeff" if draw(st.integers(0, 7)) == 0 else ""
+    return mark + (text.replace("\n", "\r\n") if draw(st.booleans()) else text)

@@ -61,22 +61,29 @@ def backup(path: Path) -> Path:
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
 def test_there_and_back(tmp_path: Path, sample: Sample) -> None:
-    path = written(tmp_path / "config.json", sample.before)
-    path.chmod(0o600)
+    path = tmp_path / sample.path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    written(path, sample.before).chmod(0o640)
     done = assay("wrap", str(path), "--yes", *FIXED)
     assert done.returncode == 0, done.stderr
     assert path.read_bytes() == sample.after.encode()
     assert backup(path).read_bytes() == sample.before.encode()
-    assert {each.stat().st_mode & 0o777 for each in tmp_path.iterdir()} == {0o600}
-    again = assay("wrap", str(path), "--yes", *FIXED)
-    assert again.returncode == 0
-    assert "nothing to do" in again.stderr
-    assert again.stdout == ""
+    assert (path.stat().st_mode & 0o777, backup(path).stat().st_mode & 0o777) == (0o640, 0o600)
+    assert "s3cr3t" not in done.stdout + done.stderr
     undone = assay("unwrap", str(path))
     assert undone.returncode == 0, undone.stderr
+    assert "s3cr3t" not in undone.stdout + undone.stderr
     assert path.read_bytes() == sample.before.encode()
-    assert list(tmp_path.iterdir()) == [path]
-    assert assay("unwrap", str(path)).returncode == 0
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_wrapping_and_unwrapping_twice_is_not_an_error(config: Path) -> None:
+    assert assay("wrap", str(config), "--yes", *FIXED).returncode == 0
+    again = assay("wrap", str(config), "--yes", *FIXED)
+    assert (again.returncode, again.stdout) == (0, "")
+    assert "nothing to do" in again.stderr
+    assert assay("unwrap", str(config)).returncode == 0
+    assert assay("unwrap", str(config)).returncode == 0
 
 
 def test_the_client_is_given_the_whole_path_of_this_program(config: Path) -> None:
@@ -145,21 +152,23 @@ def test_this_program_is_known_by_name_by_path_and_through_a_link(tmp_path: Path
     found = f"{Path(OURS).parent}:{os.environ['PATH']}"
     for command in ("assay", OURS, str(tmp_path / "assay")):
         path = entry_of(tmp_path, command=command)
+        assert assay("wrap", str(path), "--yes", PATH=found).returncode == 0
+        assert json.loads(path.read_text())["mcpServers"]["x"]["args"] == ["guard", "--name", "x", "--", "server"]
         assert "runs behind the guard already" in assay("wrap", str(path), "--yes", PATH=found).stderr
 
 
-def test_a_guard_that_another_program_starts_is_told_to_be_unchecked(tmp_path: Path) -> None:
+def test_a_guard_that_another_program_starts_is_left_alone(tmp_path: Path) -> None:
     path = entry_of(tmp_path, command="uvx", args=["assay", "guard", "--", "server"])
     done = assay("wrap", str(path), "--yes")
     assert done.returncode == 0
-    assert "through another program, which was not checked" in done.stderr
+    assert "through another program, which assay cannot check" in done.stderr
 
 
 def test_variables_that_the_guard_would_obey_are_told(tmp_path: Path) -> None:
     env = {"ASSAY_GUARD_FAIL_OPEN": "1", "PYTHONPATH": "evil", "TOKEN": "hunter2"}
     path = entry_of(tmp_path, command="server", args=[], env=env)
     done = assay("wrap", str(path), "--yes", *FIXED)
-    assert "x: its env sets ASSAY_GUARD_FAIL_OPEN, PYTHONPATH, which the guard obeys, too" in done.stderr
+    assert "x: its env sets ASSAY_GUARD_FAIL_OPEN, PYTHONPATH, which the guard obeys too" in done.stderr
 
 
 def test_without_a_terminal_it_has_to_be_allowed(config: Path) -> None:
@@ -281,7 +290,7 @@ def test_servers_one_by_one(config: Path) -> None:
     assert backup(config).exists()
     servers = json.loads(config.read_text())["mcpServers"]
     assert servers["weather"] == {"command": "C:\\Users\\jane\\weather.exe"}
-    assert servers["github"]["args"][:4] == ["guard", "--mode", "enforce", "--"]
+    assert servers["github"]["args"][:6] == ["guard", "--name", "github", "--mode", "enforce", "--"]
     assert assay("unwrap", str(config), "--server", "github", "--server", "weather").returncode == 0
     assert config.read_text() == CLAUDE_DESKTOP.before
     assert not backup(config).exists()
@@ -304,10 +313,12 @@ def test_what_was_edited_in_between_stays(tmp_path: Path) -> None:
     done = assay("unwrap", str(path))
     assert done.returncode == 0
     assert path.read_bytes().decode() == VS_CODE.before.replace('"pw:*"', '"*"').replace("/* over HTTP */", "// web")
-    assert "playwright: taken from its args" in done.stderr
+    assert "playwright: rebuilt from its args" in done.stderr
     assert "github: " not in done.stderr
     assert backup(path).exists()
-    assert "is kept" in done.stderr
+    assert "is kept: it has the servers that were edited since as they were before; delete it when" in done.stderr
+    again = assay("unwrap", str(path))
+    assert f"{backup(path)} is still there; delete it if you do not need it: it may hold secrets" in again.stderr
 
 
 def test_without_the_backup_servers_come_back_by_their_args(config: Path) -> None:
@@ -315,7 +326,7 @@ def test_without_the_backup_servers_come_back_by_their_args(config: Path) -> Non
     backup(config).unlink()
     done = assay("unwrap", str(config))
     assert done.returncode == 0
-    assert done.stderr.count("taken from its args") == 3
+    assert done.stderr.count("rebuilt from its args") == 3
     found, expected = json.loads(config.read_text()), json.loads(CLAUDE_DESKTOP.before)
     expected["mcpServers"]["weather"]["args"] = []
     assert found == expected
@@ -331,9 +342,9 @@ def test_what_is_left_alone_is_told(tmp_path: Path) -> None:
     path = written(tmp_path / "mcp.json", json.dumps({"mcpServers": entries}))
     done = assay("wrap", str(path), "--yes", *FIXED, "--mode", "audit", "--dry-run")
     assert done.returncode == 1
-    assert "assay wrap: off: left alone: it is disabled" in done.stderr
+    assert "assay wrap: off: left alone: it is disabled; --server off puts it behind the guard all" in done.stderr
     assert "assay wrap: events: left alone: it has the HTTP+SSE transport" in done.stderr
-    signs_in = "its client signs in for it, which works on the server's own url only"
+    signs_in = "its client signs in to its url, which does not work through the guard"
     assert f"assay wrap: tickets: left alone: {signs_in}\n" in done.stderr
     assert "1 server would change" in done.stderr
     assert "\x1b" not in done.stdout + done.stderr
@@ -355,7 +366,8 @@ def test_a_server_at_a_url_keeps_its_headers_and_they_are_not_shown(tmp_path: Pa
     assert done.returncode == 0
     entry = json.loads(path.read_text())["mcpServers"]["tickets"]
     given = [word for name, value in headers.items() for word in ("--header", f"{name}: {value}")]
-    assert entry == {"command": "assay", "args": ["guard", "--target", "https://tickets.example/mcp", *given]}
+    target = ["--name", "tickets", "--target", "https://tickets.example/mcp"]
+    assert entry == {"command": "assay", "args": ["guard", *target, *given]}
     assert "k-4711" not in done.stdout + done.stderr
     assert "${input:token}" in done.stdout
     assert "its headers become arguments" in done.stderr
@@ -367,11 +379,11 @@ def test_a_server_at_a_url_keeps_its_headers_and_they_are_not_shown(tmp_path: Pa
     ("content", "arguments", "why"),
     [
         (None, (), "mcp.json: No such file or directory"),
-        (b"", (), "mcp.json: no JSON: line 1, column 1: expected a value, found the end of the file"),
-        (b"\xff\xfe{\x00}\x00", (), "mcp.json: no UTF-8: byte 1"),
-        (b"{}", (), "mcp.json: no servers: it has neither mcpServers nor servers"),
+        (b"", (), "mcp.json: not valid JSON: line 1, column 1: expected a value, found the end of the file"),
+        (b"\xff\xfe{\x00}\x00", (), "mcp.json: not UTF-8: byte 1"),
+        (b"{}", (), "mcp.json: no servers: it has no mcpServers, servers or context_servers"),
         (b'{"servers": {}}', (), "mcp.json: no servers in it"),
-        (b'{"servers": []}', (), "mcp.json: no servers: servers is no object"),
+        (b'{"servers": []}', (), "mcp.json: no servers: servers is not an object"),
         (b'{"servers": {"x": {"command": "a", "command": "b"}}}', (), 'the key "command" is there twice'),
         (b'{"servers": {"github": {"command": "a"}}}', ("--server", "gihtub"), "did you mean github?"),
     ],
@@ -404,7 +416,7 @@ def test_the_client_may_be_named_in_place_of_the_file(tmp_path: Path) -> None:
     for arguments in ((), (str(path), "--client", "cursor")):
         done = assay("wrap", *arguments)
         assert done.returncode == 2
-        assert "name the FILE, or the client with --client {claude-desktop,cursor,vscode}" in done.stderr
+        assert done.stderr == "assay wrap: give one of FILE, --client CLIENT or --all\n"
 
 
 def test_a_program_of_another_name_is_refused(config: Path) -> None:
@@ -422,3 +434,4 @@ def test_the_guard_is_told_the_very_command_of_the_server(tmp_path: Path, mode: 
     told = parser().parse_args(json.loads(path.read_text())["mcpServers"]["x"]["args"])
     assert told.command == own
     assert told.mode == (mode[1] if mode else None)
+    assert told.name == "x"

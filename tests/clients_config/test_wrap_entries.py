@@ -3,41 +3,62 @@
 import json
 
 import pytest
-from client_files import PROGRAM, SAMPLES, VS_CODE, Sample
+from client_files import JSON_SAMPLES, PROGRAM, SAMPLES, VS_CODE, Sample, behind
 
-from assay.clients.entries import ConfigError, objection, servers
-from assay.clients.guarding import Guard, Mode, guarded, guarded_in, is_program, written
+from assay.cli.main import parser
+from assay.clients.dialects import JSON, ConfigError, dialect_of
+from assay.clients.entries import hesitation, objection
+from assay.clients.guarding import Guard, guarded, guarded_in, is_program, written
 from assay.clients.jsonc import plain, read
-from assay.clients.plan import are_guarded, unwrap, wrap
-
-GUARD = Guard(written(PROGRAM))
+from assay.clients.plan import are_guarded, unwrap
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
 def test_configurations_of_clients(sample: Sample) -> None:
-    plan = wrap(sample.before, None, (), GUARD.program, None)
+    dialect = dialect_of(sample.path)
+    plan = behind(sample.before, dialect=dialect)
     assert plan.after == sample.after
-    assert unwrap(plan.after, sample.before).after == sample.before
-    assert {change.outcome for change in unwrap(plan.after, sample.before).changes} == {"restored"}
+    back = unwrap(plan.after, sample.before, dialect=dialect)
+    assert back.after == sample.before
+    assert {change.outcome for change in back.changes} == {"restored"}
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
-def test_without_a_backup_they_still_say_the_same(sample: Sample) -> None:
-    """But for `args`, which are empty where there were none, and `type`, which has one spelling of many."""
-    plan = unwrap(sample.after, None)
-    before, after = plain(read(sample.before).root), plain(read(plan.after).root)
-    for entry in [*before.get("mcpServers", {}).values(), *before.get("servers", {}).values()]:
-        if "command" in entry:
+def test_without_a_backup_servers_are_started_as_before(sample: Sample) -> None:
+    """But for `args`, which are empty where there were none."""
+    dialect = dialect_of(sample.path)
+    plan = unwrap(sample.after, None, dialect=dialect)
+    before, after = (
+        [(server.section, server.name, dialect.value(server.text)) for server in dialect.servers(text)]
+        for text in (sample.before, plan.after)
+    )
+    changed = {change.server.name for change in plan.changes}
+    for _, name, entry in before:
+        if "command" in entry and name in changed:
             entry.setdefault("args", [])
+    # Gemini CLI has two ways to say http, and `value` knows one word for both.
+    for _, _, entry in (*before, *after):
+        if entry.get("type") == "http":
+            del entry["type"]
     assert after == before
     assert {change.outcome for change in plan.changes} == {"rebuilt"}
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
+def test_wrapping_again_changes_nothing(sample: Sample) -> None:
+    dialect = dialect_of(sample.path)
+    for mode in (None, "audit", "enforce"):
+        once = behind(sample.before, mode=mode, dialect=dialect)
+        again = behind(once.after, sample.before, (), mode, "/elsewhere/assay", dialect=dialect)
+        assert again.after == once.after
+        assert not again.changes
 
 
 # ── single entries ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
-    ("entry", "behind"),
+    ("entry", "wrapped"),
     [
         pytest.param('{"command":"a"}', '{"command":"A", "args": ["guard", "--", "a"]}', id="no-args"),
         pytest.param('{"command":"a","args":[]}', '{"command":"A","args":["guard", "--", "a"]}', id="empty-args"),
@@ -80,9 +101,9 @@ def test_without_a_backup_they_still_say_the_same(sample: Sample) -> None:
         ),
     ],
 )
-def test_an_entry_goes_behind_the_guard_and_comes_back(entry: str, behind: str) -> None:
-    assert guarded(entry, Guard('"A"')) == behind
-    there = '{"mcpServers": {"x": ENTRY}}'.replace("ENTRY", behind.replace('"A"', GUARD.program))
+def test_an_entry_goes_behind_the_guard_and_comes_back(entry: str, wrapped: str) -> None:
+    assert guarded(entry, Guard('"A"')) == wrapped
+    there = '{"mcpServers": {"x": ENTRY}}'.replace("ENTRY", wrapped.replace('"A"', written(PROGRAM)))
     back = '{"mcpServers": {"x": ENTRY}}'.replace("ENTRY", entry)
     assert unwrap(there, back).after == back
 
@@ -90,22 +111,20 @@ def test_an_entry_goes_behind_the_guard_and_comes_back(entry: str, behind: str) 
 @pytest.mark.parametrize(
     ("entry", "why"),
     [
-        ('"npx"', "it is no object"),
-        ("null", "it is no object"),
-        ('{"command": "a", "disabled": true}', "disabled"),
-        ('{"url": "http://a", "enabled": false}', "disabled"),
+        ('"npx"', "it is not an object"),
+        ("null", "it is not an object"),
         ('{"type": "sse", "url": "http://a/mcp"}', "HTTP+SSE"),
         ('{"url": "http://a/sse?x=1"}', "HTTP+SSE"),
         ('{"url": "http://a/v1/sse/"}', "HTTP+SSE"),
         ('{"command": "a", "url": "http://a"}', "both"),
-        ('{"serverUrl": "http://a"}', "neither"),
+        ('{"serverUrl": "http://a", "httpUrl": "http://b"}', "more than one url"),
         ("{}", "neither"),
         ('{"type": "http", "command": "a"}', "type"),
         ('{"type": "stdio", "url": "http://a"}', "type"),
         ('{"type": "ws", "url": "http://a"}', "type"),
         ('{"type": 1, "command": "a"}', "type"),
-        ('{"command": ["a", "b"]}', "its command is no text"),
-        ('{"command": ""}', "its command is no text"),
+        ('{"command": ["a", "b"]}', "its command is not a string"),
+        ('{"command": ""}', "its command is not a string"),
         ('{"command": "a", "args": "b"}', "its args"),
         ('{"command": "a", "args": ["b", 1]}', "its args"),
         ('{"command": "a", "args": null}', "its args"),
@@ -123,16 +142,17 @@ def test_an_entry_goes_behind_the_guard_and_comes_back(entry: str, behind: str) 
         ('{"url": "http://a", "headers": {"X": "Bearer env:PATH "}}', "its headers"),
         ('{"url": "http://a", "oauth": {"clientId": "x"}}', "signs in"),
         ('{"url": "http://a", "headersHelper": "./sign-in"}', "signs in"),
+        ('{"httpUrl": "http://a", "authProviderType": "google_credentials"}', "signs in"),
     ],
 )
 def test_what_cannot_run_behind_the_guard_is_left_alone(entry: str, why: str) -> None:
     text = f'{{"servers": {{"x": {entry}, "y": {{"command": "b"}}}}}}'
     assert why in str(objection(entry))
-    plan = wrap(text, None, (), GUARD.program, None)
+    plan = behind(text, None, (), None)
     assert [left.server.name for left in plan.left] == ["x"]
     assert [change.server.name for change in plan.changes] == ["y"]
     with pytest.raises(ConfigError, match=r"^x: "):
-        wrap(text, None, ["x"], GUARD.program, None)
+        behind(text, None, ["x"], None)
 
 
 @pytest.mark.parametrize(
@@ -142,10 +162,49 @@ def test_what_cannot_run_behind_the_guard_is_left_alone(entry: str, why: str) ->
         '{"type": "local", "command": "a", "headers": {"left": "over"}}',
         '{"type": "http", "url": "http://a/sse"}',
         '{"type": "streamableHttp", "url": "https://a"}',
+        '{"serverUrl": "https://a"}',
+        '{"httpUrl": "https://a"}',
     ],
 )
-def test_what_can_is_not(entry: str) -> None:
+def test_there_is_no_objection_to_other_entries(entry: str) -> None:
     assert objection(entry) is None
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ('{"command": "a", "disabled": true}', "disabled"),
+        ('{"command": "a", "enabled": false}', "disabled"),
+        ('{"url": "https://a/mcp"}', "sign in"),
+        ('{"url": "https://a/mcp", "headers": {}}', "sign in"),
+        ('{"serverUrl": "http://10.0.0.1/mcp"}', "sign in"),
+        ('{"url": "${input:url}"}', "sign in"),
+    ],
+)
+def test_some_entries_go_behind_the_guard_only_by_name(entry: str, why: str) -> None:
+    text = f'{{"servers": {{"x": {entry}, "y": {{"command": "b"}}}}}}'
+    assert why in str(hesitation(entry))
+    plan = behind(text)
+    assert [change.server.name for change in plan.changes] == ["y"]
+    assert plan.left[0].why.endswith("; --server x puts it behind the guard all the same")
+    named = behind(text, None, ["x"])
+    assert [change.server.name for change in named.changes] == ["x"]
+    assert unwrap(named.after, text).after == text
+    assert not behind(named.after, text, (), "enforce").left
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        '{"url": "http://localhost:1/mcp"}',
+        '{"url": "http://127.0.0.1/mcp"}',
+        '{"url": "http://[::1]:1/mcp"}',
+        '{"url": "https://a/mcp", "headers": {"X": "y"}}',
+        '{"command": "a", "disabled": false, "enabled": true}',
+    ],
+)
+def test_all_others_go_behind_the_guard_unasked(entry: str) -> None:
+    assert hesitation(entry) is None
 
 
 # ── those that are there already ─────────────────────────────────────────────────────────────────────────────────────
@@ -160,55 +219,109 @@ def args_of(text: str, name: str = "x") -> list[str]:
     return args
 
 
-def test_a_second_time_changes_nothing() -> None:
-    for sample in SAMPLES:
-        for mode in (None, "audit", "enforce"):
-            once = wrap(sample.before, None, (), GUARD.program, mode)
-            again = wrap(once.after, sample.before, (), '"/elsewhere/assay"', mode)
-            assert again.after == once.after
-            assert not again.changes
-
-
 @pytest.mark.parametrize(
     ("args", "mode", "now"),
     [
-        (["guard", "--", "a"], "enforce", ["guard", "--mode", "enforce", "--", "a"]),
-        (["guard", "--mode", "audit", "--", "a"], "enforce", ["guard", "--mode", "enforce", "--", "a"]),
-        (["guard", "--mode=audit", "--", "a"], "enforce", ["guard", "--mode=enforce", "--", "a"]),
-        (["guard", "--timeout", "3", "--", "a"], "audit", ["guard", "--mode", "audit", "--timeout", "3", "--", "a"]),
-        (["guard", "--target", "http://a"], "audit", ["guard", "--mode", "audit", "--target", "http://a"]),
+        (["guard", "--", "a"], "enforce", ["guard", "--name", "x", "--mode", "enforce", "--", "a"]),
+        (
+            ["guard", "--mode", "audit", "--", "a"],
+            "enforce",
+            ["guard", "--name", "x", "--mode", "enforce", "--", "a"],
+        ),
+        (["guard", "--mode=audit", "--", "a"], "enforce", ["guard", "--name", "x", "--mode=enforce", "--", "a"]),
+        (["guard", "--name", "y", "--", "a"], "audit", ["guard", "--name", "y", "--mode", "audit", "--", "a"]),
+        (["guard", "--name=y", "--", "a"], "audit", ["guard", "--name=y", "--mode", "audit", "--", "a"]),
+        (
+            ["guard", "--timeout", "3", "--", "a"],
+            "audit",
+            ["guard", "--name", "x", "--mode", "audit", "--timeout", "3", "--", "a"],
+        ),
+        (
+            ["guard", "--target", "http://a"],
+            "audit",
+            ["guard", "--name", "x", "--mode", "audit", "--target", "http://a"],
+        ),
         (
             ["guard", "--target=http://a", "--timeout", "3", "--header=A: b"],
             "audit",
-            ["guard", "--mode", "audit", "--timeout", "3", "--target", "http://a", "--header", "A: b"],
+            ["guard", "--name", "x", "--mode", "audit", "--timeout", "3", "--target", "http://a", "--header", "A: b"],
         ),
-        (["guard", "--mode", "enforce", "--", "a"], None, None),
-        (["guard", "--", "a"], None, None),
+        (["guard", "--name", "x", "--mode", "enforce", "--", "a"], None, None),
+        (["guard", "--", "a"], None, ["guard", "--name", "x", "--", "a"]),
         (["guard", "--config", "x.json"], "enforce", None),
         (["guard"], "enforce", None),
         (["guard", "--"], "enforce", None),
     ],
 )
-def test_another_mode_is_taken_over(args: list[str], mode: Mode | None, now: list[str] | None) -> None:
+def test_another_mode_is_taken_over(args: list[str], mode: str | None, now: list[str] | None) -> None:
     text = config(x={"command": "assay", "args": args, "env": {"A": "b"}})
-    plan = wrap(text, None, (), GUARD.program, mode)
+    plan = behind(text, None, (), mode)
     assert args_of(plan.after) == (now or args)
     assert bool(plan.changes) == (now is not None)
     assert json.loads(plan.after)["mcpServers"]["x"]["command"] == "assay"
 
 
 def test_another_program_only_if_it_is_given() -> None:
-    text = config(x={"command": "/old/assay", "args": ["guard", "--", "a"]})
-    assert not wrap(text, None, (), GUARD.program, None).changes
-    moved = wrap(text, None, (), GUARD.program, None, move=True)
-    assert json.loads(moved.after)["mcpServers"]["x"] == {"command": PROGRAM, "args": ["guard", "--", "a"]}
+    text = config(x={"command": "/old/assay", "args": ["guard", "--name", "x", "--", "a"]})
+    assert not behind(text).changes
+    moved = behind(text, move=True)
+    assert json.loads(moved.after)["mcpServers"]["x"] == {"command": PROGRAM, "args": args_of(text)}
+
+
+def test_a_guard_of_an_earlier_version_comes_out_and_is_given_a_name() -> None:
+    """It had no name; all else is as it is written today."""
+    for sample in JSON_SAMPLES:
+        dialect = dialect_of(sample.path)
+        earlier = sample.after
+        for server in dialect.servers(sample.after):
+            earlier = earlier.replace(f'"guard", "--name", "{server.name}"', '"guard"')
+        assert earlier != sample.after
+        back = unwrap(earlier, sample.before, dialect=dialect)
+        assert back.after == sample.before
+        assert {change.outcome for change in back.changes} == {"restored"}
+        assert behind(earlier, sample.before, dialect=dialect).after == sample.after
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("a b", ["--name", "a b"]),
+        ("-x", ["--name", "x"]),
+        ("--", ["--name", "server"]),
+        ("", ["--name", "server"]),
+        ("a\nb", ["--name", "ab"]),
+        ("n" * 65, ["--name", "n" * 64]),
+    ],
+)
+def test_the_guard_is_given_the_name_of_the_entry(name: str, given: list[str]) -> None:
+    text = json.dumps({"mcpServers": {name: {"command": "a"}}})
+    after = behind(text).after
+    assert args_of(after, name) == ["guard", *given, "--", "a"]
+    assert parser().parse_args(args_of(after, name)).name == given[-1]
+    assert unwrap(after, text).after == text
+    assert not behind(after).changes
+
+
+def test_options_are_written_in_one_order_and_replaced_in_place() -> None:
+    text = config(x={"command": "a"})
+    wanted = {"--mode": "enforce", "--journal": "/j", "--lock": "/l"}
+    whole = ["guard", "--name", "x", "--mode", "enforce", "--journal", "/j", "--lock", "/l", "--", "a"]
+    assert args_of(behind(text, options=wanted).after) == whole
+    one_by_one = behind(text).after
+    for option in ("--lock", "--mode", "--journal"):
+        one_by_one = behind(one_by_one, text, options={option: wanted[option]}).after
+    assert args_of(one_by_one) == whole
+    other = behind(one_by_one, text, options={"--journal": "off"}).after
+    assert args_of(other) == [word.replace("/j", "off") for word in whole]
+    assert unwrap(other, text).after == text
 
 
 def test_changing_the_mode_is_as_good_as_having_it_from_the_start() -> None:
     for sample in SAMPLES:
-        audit = wrap(sample.before, None, (), GUARD.program, "audit").after
-        assert wrap(audit, sample.before, (), GUARD.program, "enforce").after == (
-            wrap(sample.before, None, (), GUARD.program, "enforce").after
+        dialect = dialect_of(sample.path)
+        audit = behind(sample.before, mode="audit", dialect=dialect).after
+        assert behind(audit, sample.before, (), "enforce", dialect=dialect).after == (
+            behind(sample.before, mode="enforce", dialect=dialect).after
         )
 
 
@@ -222,7 +335,7 @@ def test_changing_the_mode_is_as_good_as_having_it_from_the_start() -> None:
 )
 def test_a_guard_that_was_put_there_in_another_way_stays(command: str, args: list[str]) -> None:
     text = config(x={"command": command, "args": args})
-    plan = wrap(text, None, ["x"], GUARD.program, "enforce")
+    plan = behind(text, None, ["x"], "enforce")
     assert not plan.changes
     assert "already" in plan.left[0].why
     assert "by hand" in unwrap(text, None).left[0].why
@@ -261,8 +374,8 @@ def test_what_only_looks_like_the_guard_is_not(entry: object) -> None:
 
 
 def test_an_entry_comes_back_although_the_rest_has_changed() -> None:
-    behind = wrap(VS_CODE.before, None, (), GUARD.program, "enforce").after
-    changed = behind.replace("// What the servers ask for.", "// Ask.").replace('"inputs"', '"renamed"')
+    wrapped = behind(VS_CODE.before, None, (), "enforce").after
+    changed = wrapped.replace("// What the servers ask for.", "// Ask.").replace('"inputs"', '"renamed"')
     plan = unwrap(changed, VS_CODE.before)
     assert plan.after == VS_CODE.before.replace("// What the servers ask for.", "// Ask.").replace(
         '"inputs"', '"renamed"'
@@ -272,8 +385,8 @@ def test_an_entry_comes_back_although_the_rest_has_changed() -> None:
 
 def test_what_was_changed_in_an_entry_stays() -> None:
     before = '{"mcpServers": {"x": {"command": "a", "args": ["b"], "env": {"A": "1"}}}}'
-    behind = wrap(before, None, (), GUARD.program, None).after.replace('"1"', '"2"').replace('"b"', '"b", "c"')
-    plan = unwrap(behind, before)
+    wrapped = behind(before).after.replace('"1"', '"2"').replace('"b"', '"b", "c"')
+    plan = unwrap(wrapped, before)
     assert plan.after == '{"mcpServers": {"x": {"command": "a", "args": ["b", "c"], "env": {"A": "2"}}}}'
     assert plan.changes[0].outcome == "rebuilt"
 
@@ -281,16 +394,16 @@ def test_what_was_changed_in_an_entry_stays() -> None:
 def test_options_that_were_given_to_the_guard_go_with_it() -> None:
     for entry in ('{"command": "a", "args": ["b"]}', '{"url": "http://a", "headers": {"A": "b"}}'):
         before = f'{{"servers": {{"x": {entry}}}}}'
-        behind = wrap(before, None, (), GUARD.program, None).after.replace('"guard"', '"guard", "--timeout", "3"')
-        plan = unwrap(behind, before)
+        wrapped = behind(before, None, ["x"]).after.replace('"guard"', '"guard", "--timeout", "3"')
+        plan = unwrap(wrapped, before)
         assert plan.after == before
         assert plan.changes[0].outcome == "restored"
 
 
 def test_a_client_may_write_the_file_anew() -> None:
     """Claude Desktop and others do, in a layout of their own. What is not in JSON is gone; what is, comes back."""
-    behind = json.dumps(plain(read(VS_CODE.after.removeprefix("\ufeff")).root), indent=2)
-    plan = unwrap(behind, VS_CODE.before)
+    wrapped = json.dumps(plain(read(VS_CODE.after.removeprefix("\ufeff")).root), indent=2)
+    plan = unwrap(wrapped, VS_CODE.before)
     assert plain(read(plan.after).root) == plain(read(VS_CODE.before).root)
     github = next(change for change in plan.changes if change.server.name == "github")
     assert github.outcome == "restored"
@@ -340,7 +453,7 @@ def test_a_backup_of_something_else_is_not_believed(backup: str) -> None:
 
 def test_only_those_that_are_named() -> None:
     text = config(x={"command": "a"}, y={"command": "b"}, z={"command": "c"})
-    plan = wrap(text, None, ["z", "x"], GUARD.program, None)
+    plan = behind(text, None, ["z", "x"], None)
     assert [change.server.name for change in plan.changes] == ["x", "z"]
     back = unwrap(plan.after, text, ["z"])
     assert [change.server.name for change in back.changes] == ["z"]
@@ -350,7 +463,7 @@ def test_only_those_that_are_named() -> None:
 
 def test_both_sections_of_a_file_that_has_both() -> None:
     text = '{"servers": {"x": {"command": "a"}}, "mcpServers": {"x": {"command": "b"}}}'
-    plan = wrap(text, None, ["x"], GUARD.program, None)
+    plan = behind(text, None, ["x"], None)
     assert len(plan.changes) == 2
     assert unwrap(plan.after, text).after == text
 
@@ -358,10 +471,10 @@ def test_both_sections_of_a_file_that_has_both() -> None:
 @pytest.mark.parametrize(
     ("text", "names", "why"),
     [
-        ("", (), "no JSON: line 1, column 1"),
+        ("", (), "not valid JSON: line 1, column 1"),
         ("[]", (), "expected an object"),
-        ("{}", (), "neither mcpServers nor servers"),
-        ('{"mcpServers": []}', (), "mcpServers is no object"),
+        ("{}", (), "no mcpServers, servers or context_servers"),
+        ('{"mcpServers": []}', (), "mcpServers is not an object"),
         ('{"mcpServers": {}}', (), "no servers in it"),
         ('{"mcpServers": {"x": {}, "x": {}}}', (), 'the key "x" is there twice'),
         ('{"mcpServers": {}}', ["x"], "no server is called x$"),
@@ -372,12 +485,12 @@ def test_both_sections_of_a_file_that_has_both() -> None:
 )
 def test_what_is_no_configuration_is_told(text: str, names: list[str], why: str) -> None:
     with pytest.raises(ConfigError, match=why):
-        wrap(text, None, names, GUARD.program, None)
+        behind(text, None, names, None)
     with pytest.raises(ConfigError, match=why):
         unwrap(text, None, names)
 
 
 def test_servers_are_found_where_they_stand() -> None:
-    found = servers(VS_CODE.before)
+    found = JSON.servers(VS_CODE.before)
     assert [server.name for server in found] == ["github", "playwright", "debugged"]
     assert all(VS_CODE.before[server.start : server.end] == server.text for server in found)

@@ -7,7 +7,7 @@ import pytest
 
 from assay.clients.files import FileError, backup_of, exchange, find, forget_backup
 from assay.clients.jsonc import LONGEST
-from assay.clients.places import CLIENTS, place, places
+from assay.clients.places import CLIENTS, all_places, existing, places
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_content_backup_and_rights(config: Path) -> None:
     exchange(find(str(config)), "new", backup="kept")
     assert config.read_text() == "new"
     assert (config.parent / "mcp.json.assay-backup").read_text() == "kept"
-    assert [path.stat().st_mode & 0o777 for path in config.parent.iterdir()] == [0o640, 0o640]
+    assert [path.stat().st_mode & 0o777 for path in sorted(config.parent.iterdir())] == [0o640, 0o600]
     assert names(config.parent) == ["mcp.json", "mcp.json.assay-backup"]
     assert backup_of(find(str(config))) == "kept"
     forget_backup(find(str(config)))
@@ -103,8 +103,8 @@ def test_what_is_no_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "long").write_bytes(b" " * (LONGEST + 1))
     for name, why in {
         "none": "No such file",
-        ".": "no file",
-        "pipe": "no file",
+        ".": "not a file",
+        "pipe": "not a file",
         "long": "longer than",
         "loop": "link",
     }.items():
@@ -115,7 +115,7 @@ def test_what_is_no_file_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"\xff\xfe{\x00}\x00", b'{"a": "\xe9"}'])
 def test_what_is_no_utf8_is_told(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "mcp.json").write_bytes(content)
-    with pytest.raises(FileError, match="no UTF-8: byte"):
+    with pytest.raises(FileError, match="not UTF-8: byte"):
         _ = find(str(tmp_path / "mcp.json")).text
 
 
@@ -146,6 +146,18 @@ def test_a_backup_that_cannot_be_read_is_none(config: Path) -> None:
         ("vscode", "linux", {}, [".vscode/mcp.json", "/h/.config/Code/User/mcp.json"]),
         ("vscode", "darwin", {}, [".vscode/mcp.json", "/h/Library/Application Support/Code/User/mcp.json"]),
         ("vscode", "win32", {}, [".vscode/mcp.json", "/h/AppData/Roaming/Code/User/mcp.json"]),
+        ("claude-code", "linux", {}, [".mcp.json", "/h/.claude.json"]),
+        ("claude-code", "darwin", {"CLAUDE_CONFIG_DIR": "/c"}, [".mcp.json", "/c/.claude.json"]),
+        ("windsurf", "darwin", {}, ["/h/.codeium/windsurf/mcp_config.json"]),
+        ("gemini", "linux", {}, [".gemini/settings.json", "/h/.gemini/settings.json"]),
+        ("gemini", "linux", {"GEMINI_CLI_HOME": "/g"}, [".gemini/settings.json", "/g/.gemini/settings.json"]),
+        ("zed", "linux", {}, [".zed/settings.json", "/h/.config/zed/settings.json"]),
+        ("zed", "linux", {"XDG_CONFIG_HOME": "relative"}, [".zed/settings.json", "/h/.config/zed/settings.json"]),
+        ("zed", "linux", {"FLATPAK_XDG_CONFIG_HOME": "/f"}, [".zed/settings.json", "/f/zed/settings.json"]),
+        ("zed", "darwin", {"XDG_CONFIG_HOME": "/c"}, [".zed/settings.json", "/h/.config/zed/settings.json"]),
+        ("zed", "win32", {"APPDATA": "/r"}, [".zed/settings.json", "/r/Zed/settings.json"]),
+        ("codex", "linux", {}, [".codex/config.toml", "/h/.codex/config.toml"]),
+        ("codex", "win32", {"CODEX_HOME": "/x"}, [".codex/config.toml", "/x/config.toml"]),
     ],
 )
 def test_where_clients_have_their_files(
@@ -158,10 +170,14 @@ def test_that_of_the_project_comes_first(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    assert [place(client) for client in CLIENTS] == [None, None, None]
+    for variable in ("CLAUDE_CONFIG_DIR", "GEMINI_CLI_HOME", "CODEX_HOME", "FLATPAK_XDG_CONFIG_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    assert [existing(places(client)) for client in CLIENTS] == [[]] * len(CLIENTS)
+    assert all_places() == []
     for path in (tmp_path / "home" / ".cursor", tmp_path / ".cursor"):
         path.mkdir(parents=True)
         (path / "mcp.json").touch()
-        found = place("cursor")
-        assert found is not None
-        assert Path(found).resolve() == path / "mcp.json"
+        assert Path(existing(places("cursor"))[0]).resolve() == path / "mcp.json"
+    assert all_places() == [".cursor/mcp.json", str(tmp_path / "home" / ".cursor" / "mcp.json")]
+    monkeypatch.chdir(tmp_path / "home")
+    assert all_places() == [".cursor/mcp.json"]

@@ -3,16 +3,15 @@
 import os
 from typing import Any, Literal
 
-from client_laws import SECRET, configurations
+from client_files import behind
+from client_laws import SECRET, codex_configurations, configurations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from assay.clients.entries import servers
-from assay.clients.jsonc import plain, read
+from assay.clients.dialects import CODEX, JSON, Dialect
 from assay.clients.masks import difference, masked
-from assay.clients.plan import unwrap, wrap
-
-PROGRAM = '"/opt/assay/bin/assay"'
+from assay.clients.plan import unwrap
+from assay.guard.server_names import cut_name
 
 # The same examples on every run and every machine, and never by the clock. `ASSAY_LAWS=20` looks twenty times as long.
 law = settings(
@@ -25,48 +24,53 @@ law = settings(
 Mode = Literal["audit", "enforce"] | None
 modes: st.SearchStrategy[Mode] = st.sampled_from((None, "audit", "enforce"))
 
+files: st.SearchStrategy[tuple[str, Dialect]] = st.one_of(
+    st.tuples(configurations(), st.just(JSON)), st.tuples(codex_configurations(), st.just(CODEX))
+)
 
-def value(text: str) -> dict[str, Any]:
-    parsed: dict[str, Any] = plain(read(text).root)
-    return parsed
 
-
-def outside(text: str) -> list[str]:
+def outside(text: str, dialect: Dialect) -> list[str]:
     """What is before, between and after the entries."""
-    edges = [0, *(edge for server in servers(text) for edge in (server.start, server.end)), len(text)]
+    edges = [0, *(edge for server in dialect.servers(text) for edge in (server.start, server.end)), len(text)]
     return [text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)]
 
 
 @law
-@given(configurations(), modes)
-def test_unwrapping_gives_every_byte_back(text: str, mode: Mode) -> None:
-    behind = wrap(text, None, (), PROGRAM, mode).after
-    assert unwrap(behind, text).after.encode() == text.encode()
+@given(files, modes)
+def test_unwrapping_gives_every_byte_back(file: tuple[str, Dialect], mode: Mode) -> None:
+    text, dialect = file
+    wrapped = behind(text, mode=mode, dialect=dialect).after
+    plan = unwrap(wrapped, text, dialect=dialect)
+    assert plan.after.encode() == text.encode()
+    assert {change.outcome for change in plan.changes} <= {"restored"}
 
 
 @law
-@given(configurations(), modes)
-def test_wrapping_twice_is_wrapping_once(text: str, mode: Mode) -> None:
-    behind = wrap(text, None, (), PROGRAM, mode).after
+@given(files, modes)
+def test_wrapping_twice_is_wrapping_once(file: tuple[str, Dialect], mode: Mode) -> None:
+    text, dialect = file
+    wrapped = behind(text, mode=mode, dialect=dialect).after
     for backup in (None, text):
-        again = wrap(behind, backup, (), PROGRAM, mode)
-        assert again.after == behind
+        again = behind(wrapped, backup, mode=mode, dialect=dialect)
+        assert again.after == wrapped
         assert not again.changes
 
 
 @law
-@given(configurations(), modes)
-def test_nothing_changes_but_how_servers_are_started(text: str, mode: Mode) -> None:
-    plan = wrap(text, None, (), PROGRAM, mode)
-    assert outside(plan.after) == outside(text)
+@given(files, modes)
+def test_nothing_changes_but_how_servers_are_started(file: tuple[str, Dialect], mode: Mode) -> None:
+    text, dialect = file
+    plan = behind(text, mode=mode, dialect=dialect)
+    assert outside(plan.after, dialect) == outside(text, dialect)
     left = {each.server.name for each in plan.left}
-    for before, after in zip(servers(text), servers(plan.after), strict=True):
+    for before, after in zip(dialect.servers(text), dialect.servers(plan.after), strict=True):
         assert (before.text == after.text) is (before.name in left)
         if before.name not in left:
-            one, other = value(before.text), value(after.text)
+            one, other = dialect.value(before.text), dialect.value(after.text)
             assert _rest(one) == _rest(other)
             assert other["command"] == "/opt/assay/bin/assay"
-            assert other["args"] == ["guard", *(["--mode", mode] if mode else []), *_target(one)]
+            options = ["--name", cut_name(before.name), *(["--mode", mode] if mode else [])]
+            assert other["args"] == ["guard", *options, *_target(one)]
 
 
 def _rest(entry: dict[str, Any]) -> list[tuple[str, Any]]:
@@ -82,38 +86,45 @@ def _target(entry: dict[str, Any]) -> list[str]:
 
 
 @law
-@given(configurations(), modes)
-def test_without_a_backup_the_servers_are_started_as_before(text: str, mode: Mode) -> None:
-    plan = unwrap(wrap(text, None, (), PROGRAM, mode).after, None)
-    assert outside(plan.after) == outside(text)
-    for before, after in zip(servers(text), servers(plan.after), strict=True):
-        one, other = value(before.text), value(after.text)
+@given(files, modes)
+def test_without_a_backup_the_servers_are_started_as_before(file: tuple[str, Dialect], mode: Mode) -> None:
+    text, dialect = file
+    plan = unwrap(behind(text, mode=mode, dialect=dialect).after, None, dialect=dialect)
+    assert outside(plan.after, dialect) == outside(text, dialect)
+    for before, after in zip(dialect.servers(text), dialect.servers(plan.after), strict=True):
+        one, other = dialect.value(before.text), dialect.value(after.text)
         if before.text != after.text:
             assert _target(one) == _target(other)
             assert _rest(one) == _rest(other)
 
 
 @law
-@given(configurations(), st.lists(st.tuples(st.sampled_from(("wrap", "unwrap")), modes, st.integers(0, 2)), max_size=5))
-def test_after_any_number_of_changes_every_byte_comes_back(text: str, steps: list[tuple[str, Mode, int]]) -> None:
+@given(files, st.lists(st.tuples(st.sampled_from(("wrap", "unwrap")), modes, st.integers(0, 2)), max_size=5))
+def test_after_any_number_of_changes_every_byte_comes_back(
+    file: tuple[str, Dialect], steps: list[tuple[str, Mode, int]]
+) -> None:
     """Servers one by one, with several modes, in and out: the backup is kept as the command keeps it."""
+    text, dialect = file
     backup: str | None = None
     now = text
+    can = [each.server.name for each in behind(text, dialect=dialect).changes]
     for step, mode, which in steps:
-        can = [each.server.name for each in wrap(text, None, (), PROGRAM, None).changes]
         names = can[which : which + 1]
         if step == "wrap":
-            now, backup = wrap(now, backup, names, PROGRAM, mode).after, unwrap(now, backup).after
+            before = unwrap(now, backup, dialect=dialect).after
+            now, backup = behind(now, backup, names, mode, dialect=dialect).after, before
             assert backup == text
         else:
-            now = unwrap(now, backup, names).after
-    assert unwrap(now, backup).after == text
+            now = unwrap(now, backup, names, dialect).after
+    assert unwrap(now, backup, dialect=dialect).after == text
 
 
 @law
-@given(configurations(), modes)
-def test_no_secret_is_shown(text: str, mode: Mode) -> None:
-    behind = wrap(text, None, (), PROGRAM, mode).after
-    for shown in (masked(text), masked(behind), *difference(text, behind, "mcp.json")):
+@given(files, modes)
+def test_no_secret_is_shown(file: tuple[str, Dialect], mode: Mode) -> None:
+    text, dialect = file
+    wrapped = behind(text, mode=mode, dialect=dialect).after
+    for shown in (masked(text, dialect), masked(wrapped, dialect), *difference(text, wrapped, "mcp.json", dialect)):
         assert SECRET not in shown
-    assert [server.name for server in servers(masked(behind))] == [server.name for server in servers(behind)]
+    names = [[server.name for server in dialect.servers(each)] for each in (masked(wrapped, dialect), wrapped)]
+    assert names[0] == names[1]

@@ -97,7 +97,7 @@ def test_the_mode_comes_from_an_option_a_setting_or_a_variable(
 
 def test_the_server_has_our_environment_and_directory(tmp_path: Path) -> None:
     program = "import os, sys; print(os.getcwd(), os.environ['SOME'], file=sys.stderr)"
-    done = run(tmp_path, "--", sys.executable, "-c", program, env={**os.environ, "SOME": "thing"})
+    done = run(tmp_path, "--quiet", "--", sys.executable, "-c", program, env={**os.environ, "SOME": "thing"})
     assert done.stderr.decode().splitlines()[0] == f"{tmp_path} thing"
 
 

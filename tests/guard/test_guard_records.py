@@ -25,7 +25,7 @@ from assay.journal import Journal
 from assay.limits import Limits
 from assay.verdict import Party, Verdict
 
-FLIGHT_DIRECTORY = Path("runs/mcp_server/flights")
+FLIGHT_DIRECTORY = Path("state/assay/servers/lying_server/flights")
 MODES = ["audit", "enforce"]
 TOOLS = [
     {"name": "good", "inputSchema": {"type": "object"}},
@@ -43,6 +43,12 @@ LIES: dict[str, Any] = {
     "tools/call:late": [],
     "tools/call:last": [["log", "oh no\n"], ["exit", 1]],
 }
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test has a state directory of its own."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
 def assay(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -215,7 +221,7 @@ def test_findings_are_told_as_they_come_and_counted_at_the_end(tmp_path: Path) -
         "assay: stopped: server result of tools/call bad #2: /result/structuredContent/hits: "
         'expected an integer, found the string "3" [contract/output]'
     ) in log
-    [counts] = [line for line in log if line.startswith("assay: 12 messages from the client, ")]
+    [counts] = [line for line in log if line.startswith("assay: [lying_server] 12 messages from the client, ")]
     assert " stopped" in counts
     # The third call is repaired, and answered like the second.
     assert "assay:      2 × contract/output in bad: told once a conversation, and 1 more like it" in log
@@ -296,15 +302,20 @@ def crashed(directory: Path, *messages: Any, **options: Any) -> Guarded:
 def test_the_last_messages_of_a_broken_session_can_be_checked(tmp_path: Path) -> None:
     """Without secrets, for the owner only; and with nothing wrong in it but what was."""
     secret = {"password": "swordfish", "words": "Bearer abcdefghijklmnop"}
-    crashed(tmp_path, call(1, "search", **secret))
+    ends = [["log", "password=swordfish was refused\noh no\n"], ["exit", 1]]
+    crashed(tmp_path, call(1, "search", **secret), **{"tools/call:last": ends})
     [flight] = flights(tmp_path)
     assert stat.S_IMODE(flight.stat().st_mode) == 0o600
     text = flight.read_text()
     assert "swordfish" not in text
     assert "abcdefghijklmnop" not in text
     assert [json.loads(line)["dir"] for line in text.splitlines()][:3] == ["c2s", "s2c", "c2s"]
+    *_, end = map(json.loads, text.splitlines())
+    assert (end["event"], end["dir"], end["why"]) == ("end", "s2c", "it exited with status 1")
+    assert end["stderr"][-1] == "oh no"
     checked = assay("check", str(flight))
     assert "never answered: tools/call" in checked.stdout
+    assert "found none: it exited with status 1" in checked.stdout
     assert "contract/unknown-tool" in checked.stdout
 
 
@@ -342,16 +353,17 @@ def test_old_flights_are_removed(tmp_path: Path) -> None:
 
 def test_flights_can_be_turned_off_and_there_are_none_of_what_went_well(tmp_path: Path) -> None:
     crashed(tmp_path, set=("--set", "guard.flights=off"))
-    assert not (tmp_path / "runs").exists()
+    assert not flights(tmp_path)
     with guarded(tmp_path) as one:
         one.open()
         one.close()
         assert one.ended() == 0
-    assert not (tmp_path / "runs").exists()
+    assert not flights(tmp_path)
 
 
 def test_a_place_that_cannot_be_written_is_a_line_in_the_log(tmp_path: Path) -> None:
-    (tmp_path / "runs").write_bytes(b"")
+    (tmp_path / FLIGHT_DIRECTORY.parent).mkdir(parents=True)
+    (tmp_path / FLIGHT_DIRECTORY).write_bytes(b"")
     with guarded(tmp_path, on=LIES) as one:
         one.open()
         one.say(call(1, "last"))

@@ -9,6 +9,7 @@ Where it is it says on stderr: url=…
 
 import argparse
 import asyncio
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -101,8 +102,11 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--stderr-in-errors", action="store_true")
     parser.add_argument("--set", action="append", default=[])
     parser.add_argument("--pass", action="append", default=[], dest="passes", help="a rule that only reports")
+    parser.add_argument("--without-pidfd", action="store_true", help="as on macOS, where a process is no descriptor")
     parser.add_argument("command", nargs="+")
     args = parser.parse_args(arguments)
+    if args.without_pidfd:
+        del os.pidfd_open
     http = Http(**{name: type(getattr(Http(), name))(value) for name, _, value in (x.partition("=") for x in args.set)})
     journal = Journal.open(args.journal, log=log) if args.journal else None
     policy = Policy(dict.fromkeys(args.passes, "pass")) if args.passes else None

@@ -47,7 +47,7 @@ class Mistaken:
     def another(self, _: object | None = None) -> "Mistaken":
         return self
 
-    def flight(self, _: str, __: Sequence[str] = ()) -> str | None:
+    def flight(self, _: str, __: Sequence[str] = (), ___: object = None) -> str | None:
         return None
 
 

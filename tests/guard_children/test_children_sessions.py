@@ -334,6 +334,20 @@ def test_a_child_that_ends_fails_what_is_open_once_and_its_session_is_gone(
     assert "[python] oh no" in service.log.whole()
 
 
+@pytest.mark.parametrize(("action", "found"), [(["exit", 7], b"it exited with status 7"), (["die"], b"SIGKILL")])
+def test_the_end_of_a_child_is_noticed_where_processes_are_no_descriptors(
+    tmp_path: Path, action: list[Any], found: bytes
+) -> None:
+    """As on macOS. What the child started keeps its output open, so that only its own end shows that it is over."""
+    tools = [{"name": "end", "inputSchema": {"type": "object"}}]
+    on = {"tools/call:end": [["spawn"], action]}
+    with hosting(tmp_path, "--without-pidfd", received=str(tmp_path / "received"), on=on, tools=tools) as service:
+        headers = opened(service)
+        text = begun(service, call(1, "end", {}), headers).answer().body
+        assert found in text
+        assert service.post(request(2, "ping"), headers).status == 404
+
+
 def test_a_child_that_dies_before_it_is_opened_makes_the_next_wait(tmp_path: Path) -> None:
     with hosting(tmp_path, on={"initialize": [["log", "no key\n"], ["exit", 1]]}) as service:
         first = service.post(initialize(NEWEST))

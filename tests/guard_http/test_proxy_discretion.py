@@ -20,7 +20,7 @@ FORGED = "\x1b]0;gotcha\x07assay: all is well\tno?\n"
 def test_the_url_of_a_server_is_shown_without_its_query(tmp_path: Path) -> None:
     with lying() as server, guarding(tmp_path, f"{server.url}?key=hunter2", "--mode", "enforce") as guard:
         shown = guard.log.so_far()
-    assert f"assay: guarding {server.url} at http://127.0.0.1:" in shown
+    assert f"assay: guarding {server.url.split('/')[2]} (enforce), no journal, at http://127.0.0.1:" in shown
     assert "hunter2" not in shown
 
 
@@ -90,8 +90,7 @@ def test_a_flood_on_the_stderr_of_a_child_is_shown_in_lines(tmp_path: Path) -> N
     on = {"tools/call:search": [*[["log", "x" * 1000]] * 100, ["log", "\nend\n"], ["good"]]}
     with listening(tmp_path, "--mode", "enforce", "--", *liar(on=on)) as guard:
         guard.post(CALL, modern(CALL))
-        name = Path(sys.executable).name
-        guard.log.line(f"[{name}] end")
-        lines = [line for line in guard.log.so_far().splitlines() if line.startswith(f"[{name}] x")]
+        guard.log.line("[lying_server] end")
+        lines = [line for line in guard.log.so_far().splitlines() if line.startswith("[lying_server] x")]
     assert sum(line.count("x") for line in lines) == 100_000
     assert max(map(len, lines)) < 100_000

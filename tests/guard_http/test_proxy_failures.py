@@ -1,18 +1,21 @@
 """A server at a URL that is down, late, or lies: the client gets one answer, and the guard goes on."""
 
 import json
+import os
 import socket
 import struct
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 from http_client import BOTH, Answer, Service, call, frame_of, initialize, modern, notification, request, until
 from lying_http import REVISION, Liar, Peer, Received, good, guarding, lying, result
 
+from assay.guard.server_names import folder_of, name_of_url
 from assay.spec.revisions import LATEST
 
 Where = tuple[Service, Liar]
@@ -161,7 +164,7 @@ def test_in_a_session_it_fails_with_200(enforcing: Where, script: Any) -> None:
 
 def test_of_a_session_whose_server_is_lost_the_last_messages_are_kept_once(enforcing: Where) -> None:
     guard, liar = enforcing
-    flights = guard.ready.parent / "runs" / "mcp_server" / "flights"
+    flights = Path(os.environ["XDG_STATE_HOME"]) / "assay" / "servers" / folder_of(name_of_url(liar.url)) / "flights"
     before = set(flights.iterdir()) if flights.exists() else set()
     headers = guard.session(REVISION)
     for script in (page, closes, half_a_body):

@@ -161,7 +161,7 @@ def test_an_interrupted_guard_tells_its_summary(tmp_path: Path) -> None:
         guarded.ask(modern(1, "tools/list"))
         guarded.process.terminate()
         assert guarded.ended() == 0
-        assert "assay: 1 message from the client, 1 from the server, 0 findings" in guarded.log
+        assert "] 1 message from the client, 1 from the server, 0 findings" in guarded.log
 
 
 def test_a_server_at_a_url_is_introduced_by_its_host(tmp_path: Path) -> None:

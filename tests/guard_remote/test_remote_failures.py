@@ -419,8 +419,9 @@ def test_a_server_that_came_back_as_another_one_is_lost(tmp_path: Path, again: d
         assert words in guard.log
 
 
-def test_a_session_that_cannot_be_begun_anew_ends_the_guard(tmp_path: Path) -> None:
+def test_a_session_that_cannot_be_begun_anew_ends_the_guard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ours."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     forgetful = Forgetful()
     with elsewhere(forgetful.scripts) as server, enforcing(tmp_path, server.url) as guard:
         guard.open()
@@ -428,7 +429,7 @@ def test_a_session_that_cannot_be_begun_anew_ends_the_guard(tmp_path: Path) -> N
         assert guard.ask(call(1))["error"]["code"] == LOST
         assert guard.ended() == 3
         assert "no other could be begun: it answered 503" in guard.log
-        [flight] = (tmp_path / "runs" / "mcp_server" / "flights").iterdir()
+        [flight] = tmp_path.glob("assay/servers/127.0.0.1-*/flights/*")
         assert '\\"method\\":\\"initialize\\"' in flight.read_text()
 
 

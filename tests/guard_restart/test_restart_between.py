@@ -319,7 +319,8 @@ def test_a_slip_is_status_2(tmp_path: Path, options: list[str], reason: bytes) -
 def test_restarts_are_on_record(tmp_path: Path) -> None:
     """Every line after one says so; the handshake is on record as a conversation of its own, and can be replayed."""
     journal = tmp_path / "journal"
-    options = ("--journal", str(journal), "--set", "journal.payloads=true")
+    flights = tmp_path / "flights"
+    options = ("--journal", str(journal), "--set", "journal.payloads=true", "--set", f"guard.flights={flights}")
     with mortal(tmp_path, dies(), dies(), GOOD, options=options) as one:
         one.open()
         for number in range(2):
@@ -338,8 +339,7 @@ def test_restarts_are_on_record(tmp_path: Path) -> None:
     assert [line["method"] for line in again] == 2 * ["initialize", "initialize", "notifications/initialized"]
     assert len({line["metadata"]["session"] for line in again}) == 2
     assert [line["metadata"]["id"] for line in lines if line["metadata"]["kind"] == "missing"] == [0, 1]
-    flights = list((tmp_path / "runs/mcp_server/flights").iterdir())
-    assert len(flights) == 2
+    assert len(list(flights.iterdir())) == 2
     assert sum("the last messages of this session are in" in line for line in told) == 2
 
 

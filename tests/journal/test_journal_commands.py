@@ -1,5 +1,6 @@
 """`assay journal` and `assay replay`, as people use them."""
 
+import io
 import os
 import pty
 import re
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from time import tzset
 from typing import Any
 
 import orjson
@@ -17,11 +19,15 @@ from journal_traffic import GOLDEN
 
 from assay.cli.main import main
 from assay.cli.records import place
+from assay.console.journal import Table, View
+from assay.console.style import Style
 from assay.conversation import Conversation
 from assay.journal import Journal
 from assay.settings import JournalSettings
 from assay.verdict import Party
 from talk import HITS, SEARCH, call, frame_of, request, result
+
+PAYLOADS = b"a guard or server writes them with --set journal.payloads=true\n"
 
 SECONDS = 60
 LINES = GOLDEN.read_bytes().splitlines(keepends=True)
@@ -36,7 +42,7 @@ def assay(*arguments: str, stdin: bytes = b"", cwd: Path | None = None, **enviro
         check=False,
         timeout=SECONDS,
         cwd=cwd,
-        env={**kept, "COLUMNS": "100", **environment},
+        env={**kept, "COLUMNS": "100", "TZ": "UTC", **environment},
     )
 
 
@@ -60,21 +66,71 @@ def changed(line: bytes, change: Callable[[dict[str, Any]], Any]) -> bytes:
 def test_a_journal_is_shown_as_a_table_with_totals() -> None:
     lines = shown("journal", "show", str(GOLDEN))
     assert lines[0].split() == ["time", "who", "message", "status", "ms", "in", "out"]
-    assert (
-        "00:00:00.000  client  tools/call find_books #3                  ok            0.00      115      115" in lines
-    )
+    start = "1970-01-01 00:00:00.000+00:00  client  tools/call find_books #3 "
+    assert f"{start}                 ok            0.00      115      115" in lines
     wrong = next(number for number, line in enumerate(lines) if "find_books #4" in line)
     assert lines[wrong + 1].startswith("    contract/input at /params/arguments/limit: expected an integer, found ")
     assert "56 records: 28 ok, 2 reported, 20 refused, 6 failed" in lines
     assert "      2 × contract/input" in lines
 
 
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        """It is one, for those who ask."""
+        return True
+
+
+def records() -> list[dict[str, Any]]:
+    return [orjson.loads(line) for line in LINES]
+
+
 @pytest.mark.parametrize("columns", ["20", "40", "56", "72", "80", "96", "120", "200"])
-def test_the_table_fits_the_terminal(columns: str) -> None:
-    width = max(40, min(int(columns), 120))
-    lines = shown("journal", "show", str(GOLDEN), COLUMNS=columns)
-    assert max(map(len, lines)) <= width
+@pytest.mark.parametrize("view", [View(utc=True), View(utc=True, servers=True, payloads=True)], ids=["few", "all"])
+def test_the_table_fits_the_terminal(columns: str, view: View) -> None:
+    style = Style(Terminal(), {"COLUMNS": columns, "NO_COLOR": "1"})
+    table = Table(style, view)
+    lines = [table.head(), *(line for record in records() for line in table.lines(record))]
+    assert max(map(len, lines)) <= max(40, int(columns))
+    assert lines.count("1970-01-01 (UTC)") == 1
     assert len([line for line in lines if line.startswith("00:00:00")]) == 56
+
+
+def test_where_nothing_is_cut_a_line_has_all_of_it() -> None:
+    """In a file, and on a terminal with --wide."""
+    long = orjson.loads(LINES[9])
+    long["method"] = "x" * 300
+    long["error"]["violations"] *= 3
+    for table in (Table(Style(io.StringIO(), {}), View()), Table(Style(Terminal(), {}), View(wide=True))):
+        lines = list(table.lines(long))
+        assert "x" * 300 in lines[0]
+        assert [line for line in lines if "contract/input at" in line] == 3 * lines[1:2]
+    short = list(Table(Style(Terminal(), {"COLUMNS": "80", "NO_COLOR": "1"}), View()).lines(long))
+    assert " (and 2 more)" in " ".join(short)
+
+
+@pytest.mark.parametrize(
+    ("zone", "options", "time"),
+    [
+        ("Asia/Kolkata", [], "1970-01-01 05:30:00.000+05:30"),
+        ("America/New_York", [], "1969-12-31 19:00:00.000-05:00"),
+        ("America/New_York", ["--utc"], "1970-01-01 00:00:00.000Z"),
+    ],
+)
+def test_times_are_local_and_have_their_date(
+    zone: str, options: list[str], time: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TZ", zone)
+    tzset()
+    try:
+        assert main(["journal", "show", str(GOLDEN), *options]) == 0
+    finally:
+        monkeypatch.undo()
+        tzset()
+    assert capsys.readouterr().out.splitlines()[1].startswith(f"{time}  ")
 
 
 @pytest.mark.parametrize(
@@ -155,32 +211,40 @@ def test_without_a_name_it_is_the_newest_run(tmp_path: Path) -> None:
 def test_where_there_is_none_it_says_so(tmp_path: Path) -> None:
     done = assay("journal", "show", cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr == b"assay journal show: runs/mcp_server/envelope_validation: No such file or directory\n"
+    assert done.stderr.endswith(b"/assay/servers: no journals yet\n")
     (tmp_path / "empty").mkdir()
     done = assay("journal", "show", "empty", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (2, b"assay journal show: empty/.latest: No such file or directory\n")
+    assert (done.returncode, done.stderr) == (2, b"assay journal show: empty: no journals yet\n")
+    done = assay("journal", "show", "nowhere", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (2, b"assay journal show: nowhere: No such file or directory\n")
 
 
 def test_a_line_that_was_cut_is_shown_as_such() -> None:
     cut = LINES[1] + b'{"a":1}\n' + LINES[2] + LINES[3][:100]
     lines = shown("journal", "show", "-", stdin=cut)
-    assert "line 2: no record (7 bytes)" in lines
-    assert "line 4: no record (100 bytes)" in lines
-    assert "2 records: 1 ok, 1 refused; 2 lines that are none" in lines
+    assert "line 2: not a record (7 bytes)" in lines
+    assert "line 4: not a record (100 bytes)" in lines
+    assert "2 records: 1 ok, 1 refused; 2 lines are not records" in lines
     done = assay("journal", "show", "--format", "json", "-", stdin=cut)
     assert done.stdout == LINES[1] + LINES[2]
-    assert done.stderr.count(b"no record") == 2
+    assert done.stderr.count(b"not a record") == 2
 
 
 @pytest.mark.parametrize(
     "content",
     [b"", b"\n\n", b"\xff\n", b"[]\n", b"null\n", b'{"ts":1}\n', b'{"error":[]}', LINES[0].replace(b"{", b"")],
 )
-def test_nothing_that_is_in_a_file_is_too_much(content: bytes) -> None:
-    """A file that has lines, and none of them a record, is no journal."""
-    done = assay("journal", "show", "-", stdin=content)
-    assert done.returncode == (2 if content.strip() else 0)
-    assert b"Traceback" not in done.stderr
+def test_what_has_no_record_is_not_a_journal_in_one_line(
+    content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    for form in ("table", "json"):
+        assert main(["journal", "show", "--format", form, str(path)]) == (2 if content.strip() else 0)
+        told = capsys.readouterr()
+        wanted = f"assay journal: {path}: not a journal: no record in 1 line\n" if content.strip() else ""
+        assert told.err == wanted
+        assert told.out == ("0 records\n" if not wanted and form == "table" else "")
 
 
 def test_records_of_strangers_are_shown_whatever_is_in_them() -> None:
@@ -397,7 +461,7 @@ def test_without_payloads_there_is_nothing_to_replay(tmp_path: Path) -> None:
 
     done = assay("replay", "-", stdin=b"".join(changed(line, forget) for line in LINES))
     assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr == b"assay replay: -: nothing to replay; not replayable: 56 without payload\n"
+    assert done.stderr == b"assay replay: -: nothing to replay; not replayable: 56 without payloads; " + PAYLOADS
 
 
 @pytest.mark.parametrize("content", [b"", b"hello\n", b'{"dir":"c2s","msg":"x"}\n'])

@@ -92,9 +92,10 @@ def _recordings(name: str) -> list[str]:
     """Return the recordings in the directory *name*; *name* itself for anything else, such as the runs of a journal."""
     if not os.path.isdir(name):
         return [name]
-    from assay.recording.file import in_directory
+    from assay.journal.files import is_run
 
-    return in_directory(name) or [name]
+    found = sorted(each for each in os.listdir(name) if each.endswith(".jsonl") and not is_run(each))
+    return [os.path.join(name, each) for each in found] or [name]
 
 
 def _no_revision(name: str) -> str | None:

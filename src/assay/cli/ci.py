@@ -45,10 +45,13 @@ def recording_of(
     if args.record is None:
         yield None
         return
+    from assay.settings import SettingsError
+
+    if args.record == "-":
+        raise SettingsError("--record -: standard output belongs to the protocol; give a file")
     from assay.console.plain import plain
     from assay.journal.redaction import Redactor
     from assay.recording.file import Recording, RecordingError
-    from assay.settings import SettingsError
 
     guard = settings.guard
     redactor = None if guard.record_secrets else Redactor(settings.journal.redact)
@@ -62,6 +65,9 @@ def recording_of(
         yield recording
     finally:
         recording.close()
+        if not args.quiet:
+            count = recording.messages
+            say(f"assay: {count:,} message{'' if count == 1 else 's'} recorded in {recording.path}")
 
 
 def exit_status(args: argparse.Namespace, watch: Watch, status: int, say: Callable[[str], None]) -> int:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from assay.edges.child import Child
     from assay.edges.guard.stdio_to_child.keeper import Renewal
     from assay.edges.pipes import Outlet, Signals
+    from assay.guard.flight import End
     from assay.guard.watch import Watch
     from assay.lock.inspection import Inspection
     from assay.lock.locked import Locked
@@ -29,12 +30,12 @@ In a client's configuration, put `assay guard --` in front of the server's comma
 Under audit, the default, everything passes as it came and findings go to stderr and the journal.
 Under enforce what breaks the protocol or a tool's contract stops at the guard, and whoever asked gets an answer.
 
-  the client            the server             the command
-  starts processes      is a command           assay guard -- COMMAND
-  starts processes      is at a URL            assay guard --target URL
-  speaks HTTP           is a command           assay guard --listen ADDRESS -- COMMAND
-  speaks HTTP           is at a URL            assay guard --listen ADDRESS --target URL
-  speaks HTTP           all of an mcp.json     assay guard --listen ADDRESS --config mcp.json
+  client  server              command
+  STDIO   a command           assay guard -- COMMAND
+  STDIO   a URL               assay guard --target URL
+  HTTP    a command           assay guard --listen ADDRESS -- COMMAND
+  HTTP    a URL               assay guard --listen ADDRESS --target URL
+  HTTP    all of an mcp.json  assay guard --listen ADDRESS --config mcp.json
 
 Exit status: 0 the client left or a signal came, 2 the server could not be started, something is configured
 wrongly, or with --fail-on nothing was judged, 3 the server ended first, and was not started again,
@@ -238,7 +239,7 @@ def _guard(
     again = f"was started again {times(relay.restarts)}" if relay.restarts else ""
     if status == SERVER_ENDED:
         if settings.guard.flights != "off":
-            watch.flight(settings.guard.flights, settings.journal.redact)
+            watch.flight(settings.guard.flights, settings.journal.redact, relay.end)
         say(f"assay: the server ended first: {relay.reason}{again and f'; it {again}'}")
     elif again:
         who = "the guard was stopped; the server" if signals.stopping else "the client left the server; it"
@@ -263,10 +264,10 @@ def _renewal(
 
     restarts = Restarts(policy, settings.guard.restarts)
 
-    def told(why: str, wait: float) -> None:
-        say(f"assay: the server ended: {why}; it is started again in {wait:g} s")
+    def told(end: End, wait: float) -> None:
+        say(f"assay: the server ended: {end.why}; it is started again in {wait:g} s")
         if settings.guard.flights != "off":
-            watch.flight(settings.guard.flights, settings.journal.redact)
+            watch.flight(settings.guard.flights, settings.journal.redact, end)
 
     return Renewal(lambda: Child(args.command), restarts, told)
 

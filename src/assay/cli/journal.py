@@ -15,22 +15,32 @@ if TYPE_CHECKING:
     from assay.journal.diff import Difference
     from assay.journal.reading import Entry
 
-_STATUSES = ("ok", "reported", "refused", "failed")
-
-_PAUSE = 0.1
-"""Seconds between two looks at a file that is followed."""
-
 _LONGEST = 100
 _CONTEXT = 30
 """Characters of a value that a difference shows, and of those that are still the same."""
 
+_STATUSES = ("ok", "reported", "refused", "failed")
+
 _SHOW = """\
-Without FILE it is the newest run in the directory that ASSAY_JOURNAL or the setting journal.directory
-names, by default runs/mcp_server/envelope_validation below the working directory.
+Without FILE it is the newest run that is not empty: in the directory that ASSAY_JOURNAL or the setting
+journal.directory names; if neither does, among those of all guarded servers in the state directory and of
+runs/mcp_server/envelope_validation below the working directory. `assay journal list` lists them.
 A filter that is given more than once takes any of its values; several filters take what passes them all.
+On a terminal a table fits the window; in a file nothing is cut.
 
 Exit status: 0, or 2 if there is nothing to read.
 """
+
+
+_LIST = """\
+Without DIR these are the runs of all guarded servers, in the state directory; of the directory that ASSAY_JOURNAL
+or the setting journal.directory names; and of runs/mcp_server/envelope_validation below the working directory.
+`assay journal show RUN` shows one of them, `assay check FILE` a flight: the last messages of a session that broke.
+A number after ~ is an estimate: beyond 128 MiB, newest first, a run is only sampled.
+
+Exit status: 0, or 2 if DIR cannot be read or there is no such server.
+"""
+
 
 _DIFF = """\
 Two runs of the same traffic give the same records, but for ts, durationMs, requestId, traceId and spanId,
@@ -48,11 +58,33 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Every verdict is one JSON line in the journal. These commands read it.",
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_list(commands)
     _add_show(commands)
     _add_diff(commands)
 
 
+def _add_list(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register ``list``."""
+    from assay.cli.serve import add_settings
+
+    parser = commands.add_parser(
+        "list",
+        help="list the runs, newest first",
+        description="List the runs, newest first: server, start, messages, findings, refused messages.",
+        epilog=_LIST,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("directory", metavar="DIR", nargs="?", help="a directory with journals, or folders with them")
+    parser.add_argument("--server", metavar="NAME", help="only the runs of this server")
+    parser.add_argument("--wide", action="store_true", help="cut nothing, on a terminal too")
+    parser.add_argument("--utc", action="store_true", help="times in UTC, not in the local time zone")
+    parser.add_argument("--format", choices=("table", "json"), default="table", help="default: %(default)s")
+    add_settings(parser)
+    parser.set_defaults(run=_list)
+
+
 def _add_show(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register ``show``."""
     from assay.cli.serve import add_settings
 
     show = commands.add_parser(
@@ -63,9 +95,30 @@ def _add_show(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     show.add_argument(
-        "file", metavar="FILE", nargs="?", help="a journal; a directory, for the newest run in it; - for standard input"
+        "file",
+        metavar="FILE",
+        nargs="?",
+        help="a journal; the id of a run; a directory, for the newest run in it; - for standard input",
     )
-    show.add_argument("--follow", action="store_true", help="go on with what is written from now on, until interrupted")
+    show.add_argument("--server", metavar="NAME", help="the newest run of this server, and only its records")
+    show.add_argument("--all", action="store_true", help="every run, oldest first, not the newest only")
+    show.add_argument(
+        "--follow",
+        action="store_true",
+        help="go on with what is written from now on, new runs included, until interrupted",
+    )
+    _add_filters(show)
+    show.add_argument(
+        "--payloads", action="store_true", help="show the messages themselves, where the journal has them"
+    )
+    show.add_argument("--wide", action="store_true", help="cut nothing and wrap nothing, on a terminal too")
+    show.add_argument("--utc", action="store_true", help="times in UTC, not in the local time zone")
+    show.add_argument("--format", choices=("table", "json"), default="table", help="default: %(default)s")
+    add_settings(show)
+    show.set_defaults(run=_show)
+
+
+def _add_filters(show: argparse.ArgumentParser) -> None:
     show.add_argument("--status", choices=_STATUSES, action="append", default=[], help="only these; can be repeated")
     show.add_argument("--method", metavar="METHOD", action="append", default=[], help="only these; can be repeated")
     show.add_argument("--tool", metavar="TOOL", action="append", default=[], help="only these; can be repeated")
@@ -76,9 +129,7 @@ def _add_show(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         default=[],
         help="only what breaks these, or any rule of a rung such as contract; can be repeated",
     )
-    show.add_argument("--format", choices=("table", "json"), default="table", help="default: %(default)s")
-    add_settings(show)
-    show.set_defaults(run=run_show)
+    show.add_argument("--quarantined", action="store_true", help="only lists with quarantined entries, such as tools")
 
 
 def _add_diff(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -89,7 +140,7 @@ def _add_diff(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         epilog=_DIFF,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    diff.add_argument("one", metavar="A", help="a journal")
+    diff.add_argument("one", metavar="A", help="a journal, the id of a run, or a directory")
     diff.add_argument("other", metavar="B", help="another one")
     diff.add_argument(
         "--across-transports", action="store_true", help="nor compare transport, route and sessions: STDIO with HTTP"
@@ -97,124 +148,24 @@ def _add_diff(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     diff.set_defaults(run=run_diff)
 
 
-def run_show(args: argparse.Namespace) -> int:
-    """Print the records; the exit status."""
-    from assay.console.streams import stop_without_reader
-    from assay.journal.pages import Pages
-    from assay.journal.reading import Filter, entries
+def _list(args: argparse.Namespace) -> int:
+    from assay.cli.journal_list import run
 
-    for rule in args.rule:
-        _doubt(rule)
-    wanted = Filter(args.status, args.method, args.tool, args.rule)
-    report = _JsonReport() if args.format == "json" else _TableReport()
-    name = args.file if args.file is not None else _directory(args)
-    try:
-        pages = Pages(name)
-    except OSError as error:
-        return _cannot_read("show", error)
-    read = records = 0
-    try:
-        with pages:
-            for entry in entries(pages.followed(_pause) if args.follow else pages):
-                report.add(entry, wanted=entry.record is None or wanted.wants(entry.record))
-                read, records = read + 1, records + (entry.record is not None)
-                stop_without_reader()
-    finally:
-        # Whoever follows a journal interrupts it, and still wants to know how much there was.
-        report.end()
-    if read and not records:
-        _say(f"{_readable(name)}: no journal: none of its lines is a record")
-        return 2
-    return 0
+    return run(args)
 
 
-def _doubt(rule: str) -> None:
-    """Says that nobody here knows *rule*; a journal of another version may, so it is looked for all the same."""
-    from assay.rules import RULES
+def _show(args: argparse.Namespace) -> int:
+    from assay.cli.journal_show import run
 
-    rungs = {each.rung for each in RULES.values()}
-    if rule in RULES or rule in rungs:
-        return
-    from assay.spec.schema import suggestion
-
-    _say(f"--rule {_readable(rule)}: no such rule{suggestion(rule, [*RULES, *rungs])}")
-
-
-def _cannot_read(command: str, error: OSError) -> int:
-    print(f"assay journal {command}: {_readable(str(error.filename))}: {error.strerror}", file=sys.stderr)
-    return 2
-
-
-def _directory(args: argparse.Namespace) -> str:
-    from assay.cli.records import place
-    from assay.settings import JournalSettings, load
-
-    settings = load(os.environ, os.curdir, file=args.config, flags=args.set, log=_say).journal
-    # Who writes none now may have written one before.
-    return place(None, settings) or JournalSettings().directory
-
-
-def _pause() -> None:
-    """Nothing new is written to what is followed."""
-    from time import sleep
-
-    from assay.console.streams import stop_without_reader
-
-    sys.stdout.flush()
-    stop_without_reader(waiting=True)
-    sleep(_PAUSE)
-
-
-class _TableReport:
-    """Records for people."""
-
-    def __init__(self) -> None:
-        from assay.console.journal import Table, Totals
-        from assay.console.style import Style
-
-        self._style = Style(sys.stdout)
-        self._table = Table(self._style)
-        self._totals = Totals()
-        self._begun = False
-
-    def add(self, entry: Entry, *, wanted: bool) -> None:
-        if not wanted:
-            self._totals.pass_over()
-            return
-        self._totals.add(entry)
-        if not self._begun:
-            print(self._table.head())
-            self._begun = True
-        print("\n".join(self._table.lines(entry)))
-
-    def end(self) -> None:
-        print("\n".join(self._totals.lines(self._style)))
-
-
-class _JsonReport:
-    """Records for programs: the lines as they stand in the journal. What is no record goes to stderr."""
-
-    def add(self, entry: Entry, *, wanted: bool) -> None:
-        from assay.console.streams import write_utf8
-
-        if entry.record is None:
-            _say(f"line {entry.number}: no record ({len(entry.raw):,} bytes)")
-        elif wanted:
-            text = entry.raw.decode()
-            # A program gets the very bytes; a terminal would act upon some of them.
-            write_utf8(f"{_readable(text) if sys.stdout.isatty() else text}\n")
-
-    def end(self) -> None:
-        """Nothing more to say."""
-
-
-# ── comparing ────────────────────────────────────────────────────────────────────────────────────────────────────────
+    return run(args)
 
 
 def run_diff(args: argparse.Namespace) -> int:
     """Print where two journals differ; the exit status."""
     from contextlib import ExitStack
 
+    from assay.cli.journal_choice import Directories, chosen, say
+    from assay.cli.journal_show import cannot_read
     from assay.journal.diff import differences
     from assay.journal.pages import Pages
     from assay.journal.reading import entries
@@ -222,10 +173,12 @@ def run_diff(args: argparse.Namespace) -> int:
     count, ours, theirs = 0, _Counted(), _Counted()
     with ExitStack() as stack:
         try:
-            ours.lines = entries(stack.enter_context(Pages(args.one)))
-            theirs.lines = entries(stack.enter_context(Pages(args.other)))
+            directories = Directories(args, say)
+            pair = [chosen(name, directories) for name in (args.one, args.other)]
+            one, other = (stack.enter_context(Pages(each.name, whole=each.is_run)) for each in pair)
         except OSError as error:
-            return _cannot_read("diff", error)
+            return cannot_read("diff", error)
+        ours.lines, theirs.lines = entries(one), entries(other)
         try:
             for difference in differences(ours, theirs, across_transports=args.across_transports):
                 count += 1
@@ -306,7 +259,3 @@ def _readable(text: str) -> str:
     from assay.console.plain import plain
 
     return plain(os.fsencode(text).decode(errors="replace"))
-
-
-def _say(line: str) -> None:
-    print(f"assay journal: {line}", file=sys.stderr)

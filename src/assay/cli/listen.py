@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from assay.cli.ci import exit_status, recording_of
@@ -13,9 +14,9 @@ from assay.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from assay.edges.guard.front.guarding import Servers
+    from assay.edges.guard.front.guarding import Keep, Servers
     from assay.lock.locked import Locked
 
 
@@ -66,7 +67,7 @@ def _listen(args: argparse.Namespace, settings: Settings, clients: list[str], re
     with (
         Errors() as errors,
         recording_of(args, settings, errors.say) as recording,
-        records_of(args, settings, errors.say) as records,
+        _keeping(args, settings, errors.say) as (keep, journal),
     ):
 
         def locked(command: Sequence[str], url: str, name: str) -> Locked | None:
@@ -76,7 +77,7 @@ def _listen(args: argparse.Namespace, settings: Settings, clients: list[str], re
             args.listen,
             settings,
             terms_of(args, settings, errors.say),
-            records,
+            keep,
             _servers(args, clients),
             locked=locked,
             settle=_leave_what_lasts,
@@ -86,8 +87,30 @@ def _listen(args: argparse.Namespace, settings: Settings, clients: list[str], re
             log=(lambda _: None) if args.quiet else errors.say,
             recording=recording,
             name="" if clients else server_name(args),
+            journal=journal,
             status=lambda watch: exit_status(args, watch, 0, errors.say),
         )
+
+
+@contextmanager
+def _keeping(
+    args: argparse.Namespace, settings: Settings, say: Callable[[str], None]
+) -> Iterator[tuple[Keep, str | None]]:
+    """
+    Where the records of each server go, and a file of the journal, whether or not it exists yet.
+
+    In a host each server has a journal, unless an operator names one for all.
+    """
+    from assay.cli.hosted_records import HostedRecords
+    from assay.edges.guard.front.guarding import Kept
+
+    if any(is_client_file(name) for name in args.config):
+        with HostedRecords(args, settings, say) as hosted:
+            yield hosted.keep, hosted.journal
+        return
+    with records_of(args, settings, say) as records:
+        path = records.journal.path if records.journal is not None else None
+        yield lambda _, __: Kept(records, settings.guard.flights), path
 
 
 def _servers(args: argparse.Namespace, clients: list[str]) -> Servers:
@@ -102,13 +125,13 @@ def _servers(args: argparse.Namespace, clients: list[str]) -> Servers:
 
 
 def _host(name: str) -> Servers:
-    from assay.clients.entries import ConfigError
+    from assay.clients.dialects import ConfigError, dialect_of
     from assay.clients.files import FileError, find
     from assay.clients.hosting import entries
     from assay.edges.guard.front.host import Host
 
     try:
-        found = entries(find(name).text, os.environ, os.getcwd())
+        found = entries(find(name).text, os.environ, os.getcwd(), dialect_of(name))
     except (ConfigError, FileError) as error:
         raise SettingsError(f"--config {name}: {error}") from None
     if not found:

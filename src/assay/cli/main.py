@@ -10,49 +10,50 @@ from typing import Any, Final
 from assay.cli.platforms import refusal
 
 _DESCRIPTION = """\
-Assay judges every message of a Model Context Protocol conversation: framing, JSON, JSON-RPC,
-the official schema of the revision in use, and the tools' own contracts.
+Assay is a guard for MCP servers. It judges every message between a client and
+a server: framing, JSON, JSON-RPC, the official schema of the revision in use,
+and the tools' own contracts.
 """
 
 _EPILOG = """\
 what do you want to do?
-  see what the guard does for a broken server      assay demo
-  judge what a client and a server say, live       assay guard -- COMMAND
-  the same for a server at a URL                   assay guard --target URL
-  the same for clients over HTTP                   assay guard --listen ADDRESS -- COMMAND
-  put a client's servers behind the guard          assay wrap FILE
-  list a server's tools, or call one               assay call URL [TOOL] [ARGUMENTS]
-  see whether a server is what it was              assay lock -- COMMAND
-  accept an assay.toml that weakens the guard      assay trust FILE
-  see what is wrong in a recorded conversation     assay check FILE
-  see what a server or guard has judged            assay journal show
-  see where two runs differ                        assay journal diff A B
-  judge what was recorded once more                assay replay FILE
-  understand a finding                             assay explain RULE
-  see everything that is enforced                  assay rules
-  look something up in the protocol                assay schemas show REVISION DEFINITION
-  see what changed between two revisions           assay schemas diff OLD NEW
-  serve schemas, examples and asset tools          assay serve
-  the same over HTTP                               assay serve --http ADDRESS
-  see whether asset files fit their schemas        assay validate PATH
+  see a broken server behind the guard   assay demo
+  put a client's servers behind a guard  assay wrap FILE
+  guard one server                       assay guard -- COMMAND
+  guard a server at a URL                assay guard --target URL
+  guard a server for HTTP clients        assay guard --listen ADDRESS -- COMMAND
+  list a server's tools, or call one     assay call -- COMMAND
+  judge a recorded conversation          assay check FILE
+  see what a guard has judged            assay journal list, assay journal show
+  understand a finding                   assay explain RULE
+  notice when a reviewed server changes  assay lock -- COMMAND
+  accept settings that weaken the guard  assay trust FILE
+  compare two runs                       assay journal diff A B
+  judge the messages of a journal again  assay replay FILE
+  list all rules                         assay rules
+  look up a definition of the protocol   assay schemas show REVISION DEFINITION
+  compare two revisions of the protocol  assay schemas diff OLD NEW
+  make an API key for an HTTP client     assay keys new NAME
+  run the bundled asset server           assay serve
+  validate asset files                   assay validate PATH
 """
 
 
 _COMMANDS: Final = {
-    "serve": ("serve",),
     "guard": ("guard",),
     "wrap": ("wrap", "unwrap"),
-    "call": ("call",),
     "demo": ("demo",),
-    "lock": ("lock",),
-    "trust": ("trust",),
-    "validate": ("validate",),
+    "call": ("call",),
     "check": ("check",),
     "journal": ("journal",),
-    "replay": ("replay",),
-    "keys": ("keys",),
     "rules": ("rules", "explain"),
+    "lock": ("lock",),
+    "trust": ("trust",),
+    "replay": ("replay",),
     "schemas": ("schemas",),
+    "keys": ("keys",),
+    "serve": ("serve",),
+    "validate": ("validate",),
 }
 """The modules that register commands, in the order of the help, and the commands of each."""
 
@@ -63,6 +64,12 @@ _OPTIONS: Final = ("--help", "--version")
 
 class _Parser(argparse.ArgumentParser):
     """Says of a slip in an option what was likely meant, in the name of the command that it was given to."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        from assay.cli.help import HelpFormatter
+
+        # For every command: those that ask for another one want their line breaks, which ours keeps.
+        super().__init__(*args, **{**options, "formatter_class": HelpFormatter})
 
     def parse_known_args(  # type: ignore[override]  # its overloads in one
         self, args: Sequence[str] | None = None, namespace: Any = None

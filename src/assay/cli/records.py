@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from assay.edges.recorder import Records
+    from assay.journal import Journal
     from assay.settings import JournalSettings, Settings
 
 OFF = "off"
@@ -37,37 +38,59 @@ def opened(
 
     *option* is where the command line wants the journal; the rest is for `Journal.open`.
     """
-    from assay.edges.hangup import telling
     from assay.edges.recorder import Records
 
+    telemetry = None
+    with opened_journal(
+        option, settings, log, deterministic=deterministic, server=server, mode=mode, frame_bytes=frame_bytes
+    ) as journal:
+        if _wants_telemetry(settings):
+            from assay.telemetry import Telemetry
+
+            telemetry = Telemetry.open(settings.telemetry, log=log, redact=settings.journal.redact)
+        try:
+            yield Records(journal, None, telemetry)
+        finally:
+            if telemetry is not None:
+                telemetry.close(TOLD_WITHIN)
+
+
+@contextmanager
+def opened_journal(
+    option: str | None,
+    settings: Settings,
+    log: Callable[[str], None],
+    *,
+    deterministic: bool = False,
+    server: str = "",
+    mode: str = "",
+    frame_bytes: int = 0,
+) -> Iterator[Journal | None]:
+    """A journal as `opened` has it; None if there is none."""
     directory = place(option, settings.journal)
-    journal = telemetry = None
-    if directory is not None:
-        from assay.journal import Journal
+    if directory is None:
+        yield None
+        return
+    from assay.edges.hangup import telling
+    from assay.journal import Journal
 
-        journal = Journal.open(
-            directory,
-            deterministic=deterministic or os.environ.get("ASSAY_DETERMINISTIC", "") not in ("", "0", "false"),
-            payloads=settings.journal.payloads,
-            keep=settings.journal.keep,
-            file_bytes=settings.journal.bytes,
-            total_bytes=settings.journal.total_bytes,
-            redact=settings.journal.redact,
-            log=log,
-            server=server,
-            mode=mode,
-            frame_bytes=frame_bytes,
-        )
-    if _wants_telemetry(settings):
-        from assay.telemetry import Telemetry
-
-        telemetry = Telemetry.open(settings.telemetry, log=log, redact=settings.journal.redact)
+    journal = Journal.open(
+        directory,
+        deterministic=deterministic or os.environ.get("ASSAY_DETERMINISTIC", "") not in ("", "0", "false"),
+        payloads=settings.journal.payloads,
+        keep=settings.journal.keep,
+        file_bytes=settings.journal.bytes,
+        total_bytes=settings.journal.total_bytes,
+        redact=settings.journal.redact,
+        log=log,
+        server=server,
+        mode=mode,
+        frame_bytes=frame_bytes,
+    )
     try:
         with telling(journal.reopen) if journal is not None else nullcontext():
-            yield Records(journal, None, telemetry)
+            yield journal
     finally:
-        if telemetry is not None:
-            telemetry.close(TOLD_WITHIN)
         if journal is not None:
             journal.close()
 
@@ -79,5 +102,8 @@ def _wants_telemetry(settings: Settings) -> bool:
 
 def place(option: str | None, settings: JournalSettings) -> str | None:
     """The directory of the journal: that of the option, else of ASSAY_JOURNAL, else of the settings; None for none."""
-    named = option or os.environ.get("ASSAY_JOURNAL") or settings.directory
+    from assay.settings.sections import ASSETS_JOURNAL, AUTO
+
+    usual = ASSETS_JOURNAL if settings.directory == AUTO else settings.directory
+    named = option or os.environ.get("ASSAY_JOURNAL") or usual
     return None if named.lower() == OFF else named

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import sys
 from collections import Counter
@@ -31,7 +30,7 @@ _RECORDING = re.compile(rb'\s*\{\s*"(?:dir|party|msg|event)":')
 """How the rows of a recording begin."""
 
 _SAID = {
-    "no payload": "without payload",
+    "no payload": "without payloads",
     "redacted": "redacted",
     "by its headers": "refused for its headers",
     "by a lock": "held to a lock",
@@ -51,7 +50,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "file", metavar="FILE", help="a journal with payloads; a directory, for its newest run; - for standard input"
+        "file",
+        metavar="FILE",
+        nargs="?",
+        help="a journal with payloads; the id of a run; a directory, for its newest run; - for standard input;"
+        " default: as for assay journal show",
     )
     add_settings(parser)
     parser.set_defaults(run=run)
@@ -59,21 +62,25 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Replay one journal; the exit status."""
+    from assay.cli.journal_choice import Directories, chosen
     from assay.journal.pages import Pages
     from assay.journal.reading import entries
     from assay.journal.replay import replay, survey
-    from assay.settings import load
 
-    limits = load(os.environ, os.curdir, file=args.config, flags=args.set, log=_say).limits
+    directories = Directories(args, _say)
+    limits = directories.settings.limits
     counts: Counter[str] = Counter()
     try:
-        pages = Pages(args.file)
+        name, is_run = chosen(args.file, directories)
+        pages = Pages(name, whole=is_run)
     except OSError as error:
         _say(f"{error.filename}: {error.strerror}")
         return 2
+    if args.file is None:
+        _say(f"replaying {name}")
     with pages:
         if _RECORDING.match(pages.peek()):
-            _say(f"{args.file}: this is a recording, which is for assay check")
+            _say(f"{name}: this is a recording, which is for assay check")
             return 2
         pages.keep()
         # Twice: what a conversation lets pass has to be known before its first line is heard.
@@ -84,7 +91,8 @@ def run(args: argparse.Namespace) -> int:
             if each.outcome == "different":
                 print("\n".join(_lines(each)))
     if not counts["same"] and not counts["different"]:
-        _say(f"{args.file}: nothing to replay{_why(counts)}")
+        hint = "; a guard or server writes them with --set journal.payloads=true" if counts["no payload"] else ""
+        _say(f"{name}: nothing to replay{_why(counts)}{hint}")
         return 2
     print(_total(counts))
     return 1 if counts["different"] else 0

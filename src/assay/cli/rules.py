@@ -28,7 +28,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     rules.add_argument(
         "--rung",
         choices=_RUNGS,
-        help="only this rung",
+        metavar="RUNG",
+        help=f"only this rung: {', '.join(_RUNGS[:-1])} or {_RUNGS[-1]}",
     )
     rules.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
     rules.set_defaults(run=run_rules)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from assay.console.style import Style
     from assay.spec.diff import Change
 
 Subparsers = argparse._SubParsersAction  # argparse has no public name for it
@@ -180,7 +181,9 @@ def _changes(old: str, new: str, definition: str | None) -> list[Change]:
 
 
 def _text(old: str, new: str, found: list[Change]) -> str:
-    lines = []
+    from assay.console.style import Style
+
+    lines, style = [], Style(sys.stdout)
     width = min(max((len(change.field) for change in found), default=0), 40)
     shown = ""
     for change in found:
@@ -190,10 +193,20 @@ def _text(old: str, new: str, found: list[Change]) -> str:
         mark = {"added": "+", "removed": "-", "changed": "~"}[change.kind]
         breaking = "  (breaking)" if change.breaking else ""
         place = f"{change.field:<{width}}  " if change.field else ""
-        lines.append(f"  {mark} {place}{change.words}{breaking}")
+        lines += _folded(f"  {mark} {place}{change.words}{breaking}", 4 + len(place), style)
     breaking_ones = sum(change.breaking is True for change in found)
     lines.append(f"{len(found)} changes from {old} to {new}, {breaking_ones} of them breaking")
     return "\n".join(lines) + "\n"
+
+
+def _folded(line: str, margin: int, style: Style) -> list[str]:
+    """One line; on a terminal that is narrower, as many as it takes, so that the columns stay readable."""
+    if style.limit is None or len(line) <= style.limit:
+        return [line]
+    from textwrap import wrap
+
+    indent = " " * min(margin, style.limit // 2)
+    return wrap(line, style.limit, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def _records(old: str, new: str, found: list[Change]) -> str:

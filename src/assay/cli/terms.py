@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
     import argparse
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from assay.lock.locked import Locked
     from assay.policy import Policy
     from assay.settings import Settings
-    from assay.settings.caution import Cautious
 
 
 def signed(say: Callable[[str], None]) -> Callable[[str], None]:
@@ -37,7 +36,8 @@ def settings_file(configs: Sequence[str]) -> str | None:
 
 def is_client_file(name: str) -> bool:
     """Whether a file is a client's configuration, by its name."""
-    return name.lower().endswith((".json", ".jsonc"))
+    # Settings are TOML as well, so that of Codex is known by the folder that it is always in.
+    return name.replace("\\", "/").lower().endswith((".json", ".jsonc", ".codex/config.toml"))
 
 
 def guard_settings(args: argparse.Namespace, log: Callable[[str], None]) -> Settings:
@@ -54,35 +54,13 @@ def guard_settings(args: argparse.Namespace, log: Callable[[str], None]) -> Sett
     # To leave it out would open the door that it is meant to close.
     if args.listen is not None and any(each.path == ("auth",) for each in cautious.ignored):
         raise SettingsError("assay.toml: [auth] counts only with --config assay.toml, or after assay trust assay.toml")
-    return _without_links(args, cautious, say)
-
-
-def _without_links(args: argparse.Namespace, cautious: Cautious, say: Callable[[str], None]) -> Settings:
-    """
-    The settings, without a place for files that nobody has asked for and that leads out of the working directory.
-
-    Whoever made the directory could have us write and remove files anywhere else.
-    """
-    from dataclasses import replace
-
     settings = cautious.settings
-    chosen = args.journal or os.environ.get("ASSAY_JOURNAL") or ("journal", "directory") in cautious.given
-    link = None if chosen else first_link(settings.journal.directory)
-    if link is not None:
-        say(f"no journal: {link} is a link to elsewhere; give --journal DIR")
-        settings = replace(settings, journal=replace(settings.journal, directory="off"))
-    link = None if ("guard", "flights") in cautious.given else first_link(settings.guard.flights)
-    if link is not None:
-        say(f"no flight recorder: {link} is a link to elsewhere; give --set guard.flights=DIR")
-        settings = replace(settings, guard=replace(settings.guard, flights="off"))
-    return settings
+    if any(is_client_file(name) for name in args.config):
+        # Each server of a host has places of its own.
+        return settings
+    from assay.cli.places import with_places
 
-
-def first_link(path: str) -> str | None:
-    """The first part of *path*, which is relative, that is a symbolic link; None if there is none."""
-    parts = path.split("/")
-    starts = ("/".join(parts[:number]) for number in range(1, len(parts) + 1))
-    return next((start for start in starts if os.path.islink(start)), None)
+    return with_places(args, settings, server_name(args), say)
 
 
 def server_name(args: argparse.Namespace) -> str:
@@ -169,13 +147,19 @@ def locked_of(
 def records_of(
     args: argparse.Namespace, settings: Settings, log: Callable[[str], None]
 ) -> AbstractContextManager[Records]:
-    """Where verdicts of the guard go."""
+    """The journal and the telemetry of the guard of one server."""
     from assay.cli.records import opened
 
-    return opened(
-        args.journal,
-        settings,
-        signed(log),
-        mode=args.mode or settings.guard.mode,
-        frame_bytes=settings.guard_limits.frame_bytes,
-    )
+    return opened(args.journal, settings, signed(log), server=server_name(args), **how_judged(args, settings))
+
+
+class HowJudged(TypedDict):
+    """What a replay has to know of a guard."""
+
+    mode: str
+    frame_bytes: int
+
+
+def how_judged(args: argparse.Namespace, settings: Settings) -> HowJudged:
+    """What the journal of a guard has for a replay."""
+    return {"mode": args.mode or settings.guard.mode, "frame_bytes": settings.guard_limits.frame_bytes}

@@ -12,27 +12,27 @@ from typing import TYPE_CHECKING
 from assay.cli.platforms import refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from assay.clients.dialects import Dialect
     from assay.clients.files import Found
     from assay.clients.plan import Plan
 
-_CLIENTS = ("claude-desktop", "cursor", "vscode")
+_CLIENTS = ("claude-desktop", "claude-code", "cursor", "vscode", "windsurf", "gemini", "zed", "codex")
 
 _WRAP = """\
-FILE is a configuration with mcpServers (Claude Desktop, Cursor) or servers (VS Code), comments and all.
-An entry with a command becomes `assay guard -- COMMAND`, one with a url `assay guard --target URL`; what is left
-alone is told with the reason. What changes is shown first, without secrets, and asked for; the file with all
-servers as they were before the guard is kept beside it as FILE.assay-backup. The client has to be restarted to
-notice.
+FILE is the configuration of an MCP client: JSON with mcpServers (Claude Desktop, Claude Code, Cursor, Windsurf,
+Gemini CLI), servers (VS Code) or context_servers (Zed), or the config.toml of Codex.
+An entry with a command becomes `assay guard --name ENTRY -- COMMAND`, one with a url
+`assay guard --name ENTRY --target URL`. Entries that are left alone are listed with the reason.
+The changes are shown first, without secrets, and you are asked. The file as it was before the guard is kept as
+FILE.assay-backup, which assay unwrap uses. Restart the client to use the changes.
 
 Exit status: 0 done or nothing to do, 1 with --dry-run something would change, or the answer was no,
 2 could not be done.
 """
 
 _UNWRAP = """\
-Nobody is asked: what comes back is what was there before the servers were put behind the guard, and assay wrap
-puts them back. FILE.assay-backup goes when no server is left behind the guard.
+It does not ask: the servers come back as they were before assay wrap, which can put them behind the guard again.
+FILE.assay-backup is removed when no server is left behind the guard.
 
 Exit status: 0 done or nothing to do, 1 with --dry-run something would change, 2 could not be done.
 """
@@ -49,13 +49,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     _add_common(wrap)
     wrap.add_argument(
-        "--mode", choices=("audit", "enforce"), help="how the guard is started (default: as it is configured)"
+        "--mode", choices=("audit", "enforce"), help="start the guard in this mode (default: as it is configured)"
     )
+    wrap.add_argument("--journal", metavar="DIR", help="where the guard writes its journal, or off (default: its own)")
+    wrap.add_argument("--lock", metavar="FILE", help="the lock that the guard applies, or off (default: its own)")
     wrap.add_argument(
         "--program",
         metavar="PATH",
         type=_program,
-        help="the assay that the client starts, as it finds it (default: the whole path of this one)",
+        help="the assay that the client starts (default: the whole path of this one)",
     )
     wrap.add_argument("--yes", action="store_true", help="do not ask; needed where there is no terminal")
     wrap.set_defaults(run=run_wrap)
@@ -72,7 +74,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", nargs="?", help="the configuration of an MCP client")
-    parser.add_argument("--client", choices=_CLIENTS, help="the configuration of this client, where it usually is")
+    parser.add_argument(
+        "--client",
+        metavar="CLIENT",
+        choices=_CLIENTS,
+        help=f"the configuration of {', '.join(_CLIENTS[:-1])} or {_CLIENTS[-1]}: the project's, or else the user's",
+    )
+    parser.add_argument("--all", action="store_true", help="the configurations of all clients on this machine")
     parser.add_argument(
         "--server", metavar="NAME", action="append", default=[], help="only this one; can be repeated (default: all)"
     )
@@ -80,155 +88,264 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 
 def run_wrap(args: argparse.Namespace) -> int:
-    """Put servers behind the guard; the exit status."""
+    """Put servers behind the guard; return the exit status."""
     reason = refusal("guard")
     if reason is not None and args.program is None:
         print(f"assay wrap: {reason}: servers behind it do not start on this machine", file=sys.stderr)
-    return _told(_Wrapping(args, "wrap"))
+    return _Wrapping(args, "wrap").run()
 
 
 def run_unwrap(args: argparse.Namespace) -> int:
-    """Take servers out again; the exit status."""
-    return _told(_Unwrapping(args, "unwrap"))
-
-
-def _told(task: _Task) -> int:
-    """Does *task*; what stands in its way is one line."""
-    from assay.clients.entries import ConfigError
-    from assay.clients.files import FileError
-
-    try:
-        return task.run()
-    except (ConfigError, FileError) as error:
-        task.say(f"{task.name}: {error}" if task.name else str(error))
-        return 2
+    """Take servers out again; return the exit status."""
+    return _Unwrapping(args, "unwrap").run()
 
 
 class _Task:
-    """What both commands do: find the file, show what changes, do it or not."""
+    """What both commands do: find the files, show what changes, do it or not."""
 
     def __init__(self, args: argparse.Namespace, command: str) -> None:
         self.args = args
         self.command = command
-        self.name = ""
+        self.names: list[str] = []
+        """Servers that were seen, in all files."""
 
     def run(self) -> int:
-        """The exit status."""
-        from assay.clients.files import backup_of, find
+        """Do it for every file; return the worst exit status."""
+        from assay.clients.files import FileError
 
-        self.name = self._file()
-        found = find(self.name)
-        backup = backup_of(found)
-        plan = self.plan(found.text, backup)
-        self._tell_left(plan)
-        if not plan.changes:
-            self.say(f"{self.name}: nothing to do")
-            return 0
-        self._show(plan)
-        count = f"{len(plan.changes)} server{'' if len(plan.changes) == 1 else 's'}"
-        if self.args.dry_run:
-            self.say(f"{self.name}: {count} would change")
-            return 1
-        return self.carry_out(found, plan, backup, count)
+        try:
+            self.prepare()
+            files = self._files()
+        except FileError as error:
+            self.say(str(error))
+            return 2
+        status = max([*map(self._told, files), self._unknown()])
+        self.leave()
+        return status
 
-    def plan(self, text: str, backup: str | None) -> Plan:
-        """What becomes of the configuration."""
+    def prepare(self) -> None:
+        """Check the options. Raises `FileError`."""
+
+    def leave(self) -> None:
+        """Say what to do next, after all files."""
+
+    def plan(self, text: str, backup: str | None, names: list[str], dialect: Dialect) -> Plan:
+        """Return what becomes of the configuration."""
         raise NotImplementedError
 
-    def carry_out(self, found: Found, plan: Plan, backup: str | None, count: str) -> int:
-        """Write it down; the exit status."""
+    def carry_out(self, name: str, found: Found, plan: Plan, backup: str | None, dialect: Dialect) -> int:
+        """Write it; return the exit status."""
         raise NotImplementedError
+
+    def finished(self, name: str, found: Found) -> None:  # noqa: ARG002 - unwrap looks for the backup
+        """Report on a file in which there was nothing to do."""
+        self.say(f"{name}: nothing to do")
 
     def say(self, line: str) -> None:
-        """One line to people, after all that was printed for them before."""
+        """Print one line for people, after all that was printed for them before."""
         sys.stdout.flush()
         print(f"assay {self.command}: {_shown(line)}", file=sys.stderr)
 
-    def _file(self) -> str:
+    def _told(self, name: str) -> int:
+        """Do it for one file. What stands in the way is one line."""
+        from assay.clients.dialects import ConfigError, NoServersError
         from assay.clients.files import FileError
-        from assay.clients.places import place, places
+
+        try:
+            return self._one(name)
+        except NoServersError as error:
+            self.say(f"{name}: {error}")
+            # To look into every client's file is no mistake, and most have no servers in all of them.
+            return 0 if self.args.all else 2
+        except (ConfigError, FileError) as error:
+            self.say(f"{name}: {error}")
+            return 2
+
+    def _one(self, name: str) -> int:
+        from assay.clients.dialects import dialect_of
+        from assay.clients.files import backup_of, find
+
+        found, dialect = find(name), dialect_of(name)
+        text, backup = found.text, backup_of(found)
+        names = self._chosen(text, dialect)
+        if names is None:
+            return 0
+        plan = self.plan(text, backup, names, dialect)
+        self._tell_left(plan)
+        if not plan.changes:
+            self.finished(name, found)
+            return 0
+        self._show(name, plan, dialect)
+        if self.args.dry_run:
+            self.say(f"{name}: {_count(plan)} would change")
+            return 1
+        return self.carry_out(name, found, plan, backup, dialect)
+
+    def _chosen(self, text: str, dialect: Dialect) -> list[str] | None:
+        """Return the servers that are asked for; None if this file of many has none of them."""
+        wanted: list[str] = self.args.server
+        if not (self.args.all and wanted):
+            return wanted
+        there = [server.name for server in dialect.servers(text)]
+        self.names += there
+        return [name for name in wanted if name in there] or None
+
+    def _unknown(self) -> int:
+        """Report the servers that are asked for and in none of the files; return the exit status."""
+        from assay.clients.plan import suggestion
+
+        missing = [name for name in self.args.server if name not in self.names] if self.args.all else []
+        for name in missing:
+            self.say(f"no server is called {name}{suggestion(name, self.names)}")
+        return 2 if missing else 0
+
+    def _files(self) -> list[str]:
+        from assay.clients.files import FileError
+        from assay.clients.places import all_places, existing, places
 
         given, client = self.args.file, self.args.client
-        if (given is None) == (client is None):
-            raise FileError(f"name the FILE, or the client with --client {{{','.join(_CLIENTS)}}}")
+        if [given is not None, client is not None, self.args.all].count(True) != 1:
+            raise FileError("give one of FILE, --client CLIENT or --all")
         if given is not None:
-            return str(given)
-        name = place(client)
-        if name is None:
+            return [str(given)]
+        if self.args.all:
+            found = all_places()
+            if not found:
+                raise FileError(f"no configuration of {', '.join(_CLIENTS[:-1])} or {_CLIENTS[-1]} was found")
+            return found
+        there = existing(places(client))
+        if not there:
             raise FileError(f"no configuration of {client} at {' or '.join(places(client))}")
-        return name
+        for other in there[1:]:
+            self.say(f"{other}: not looked at, since {there[0]} is there; give it as FILE, or use --all")
+        return there[:1]
 
     def _tell_left(self, plan: Plan) -> None:
-        """Which servers stay as they are. Whoever takes all out does not ask about those that are not in."""
+        """Report which servers stay as they are, but for those that `unwrap` has nothing to do with."""
         for each in plan.left:
             if not each.fine or self.args.server or self.command == "wrap":
-                self.say(f"{each.server.name}: left alone: {each.why}")
+                self.say(f"{each.server.label}: left alone: {each.why}")
 
-    def _show(self, plan: Plan) -> None:
+    def _show(self, name: str, plan: Plan, dialect: Dialect) -> None:
         from assay.clients.masks import difference
         from assay.console.style import Style
 
         style = Style(sys.stdout)
-        for line in difference(plan.before, plan.after, _shown(self.name)):
+        for line in difference(plan.before, plan.after, _shown(name), dialect):
             print(style.paint(line, *_colours(line)))
         sys.stdout.flush()
         for change in plan.changes:
             if change.advice is not None:
-                self.say(f"{change.server.name}: {change.advice}")
+                self.say(f"{change.server.label}: {change.advice}")
 
 
 class _Wrapping(_Task):
     """Behind the guard."""
 
-    def plan(self, text: str, backup: str | None) -> Plan:
-        from assay.clients.guarding import written
-        from assay.clients.plan import wrap
+    def prepare(self) -> None:
+        from assay.clients.programs import check_lasting, own_program
 
         args = self.args
-        program = args.program or _own_program()
-        move = args.program is not None
-        return wrap(text, backup, args.server, written(program), args.mode, move=move, is_ours=_is_ours)
+        self.written = False
+        self.program = args.program or own_program()
+        check_lasting(self.program)
+        self.options = {
+            f"--{name}": value
+            for name, value in (("mode", args.mode), ("journal", _place(args.journal)), ("lock", _lock(args.lock)))
+            if value is not None
+        }
 
-    def carry_out(self, found: Found, plan: Plan, backup: str | None, count: str) -> int:
+    def leave(self) -> None:
+        journal = self.options.get("--journal", "")
+        if self.written and journal != "off":
+            from shlex import quote
+
+            where = f" {quote(journal)}" if os.path.isabs(journal) else ""
+            self.say(f"to see what the guard finds: assay journal list{where}, assay journal show --server NAME{where}")
+
+    def plan(self, text: str, backup: str | None, names: list[str], dialect: Dialect) -> Plan:
+        from assay.clients.plan import Wish, wrap
+        from assay.clients.programs import is_ours
+
+        wish = Wish(self.program, self.options, move=self.args.program is not None, is_ours=is_ours)
+        return wrap(text, backup, names, wish, dialect)
+
+    def carry_out(self, name: str, found: Found, plan: Plan, backup: str | None, dialect: Dialect) -> int:
         from assay.cli.asking import agreed, has_terminal
         from assay.clients.files import FileError, exchange
         from assay.clients.plan import unwrap
 
         if not self.args.yes:
             if not has_terminal():
-                raise FileError("nothing was written: there is no terminal to ask on; --yes does it unasked")
-            if not agreed(f"Write this to {_shown(self.name)}?"):
-                self.say(f"{self.name}: nothing was written")
+                raise FileError("nothing was written: there is no terminal to ask on; --yes writes without asking")
+            if not agreed(f"Write this to {_shown(name)}?"):
+                self.say(f"{name}: nothing was written")
                 return 1
         # What all servers were before the guard, so that it holds for those that were put behind it earlier, too.
-        exchange(found, plan.after, backup=unwrap(plan.before, backup).after)
-        self.say(f"{self.name}: {count} changed; restart the client to use it")
-        self.say(f"{self.name}: with all servers as they were before the guard, it is in {found.backup}")
+        exchange(found, plan.after, backup=unwrap(plan.before, backup, dialect=dialect).after)
+        self.written = True
+        self.say(f"{name}: {_count(plan)} changed; restart the client to use it")
+        self.say(
+            f"{name}: the servers as they were are in {found.backup}; assay unwrap uses and removes it; "
+            "keep it out of version control, it may hold secrets"
+        )
         return 0
 
 
 class _Unwrapping(_Task):
     """Out again."""
 
-    def plan(self, text: str, backup: str | None) -> Plan:
+    def plan(self, text: str, backup: str | None, names: list[str], dialect: Dialect) -> Plan:
         from assay.clients.plan import unwrap
 
-        return unwrap(text, backup, self.args.server)
+        return unwrap(text, backup, names, dialect)
 
-    def carry_out(self, found: Found, plan: Plan, backup: str | None, count: str) -> int:
+    def finished(self, name: str, found: Found) -> None:
+        super().finished(name, found)
+        if found.backup.exists() and not self.args.server:
+            self.say(f"{name}: {found.backup} is still there; delete it if you do not need it: it may hold secrets")
+
+    def carry_out(self, name: str, found: Found, plan: Plan, backup: str | None, dialect: Dialect) -> int:
         from assay.clients.files import exchange, forget_backup
         from assay.clients.plan import are_guarded
 
         exchange(found, plan.after)
-        rebuilt = [change.server.name for change in plan.changes if change.outcome == "rebuilt"]
-        for name in rebuilt:
-            self.say(f"{name}: taken from its args, since the backup has not what was wrapped; look at it once more")
-        self.say(f"{self.name}: {count} changed; restart the client to use it")
-        if not are_guarded(plan.after) and not rebuilt:
+        rebuilt = [change.server.label for change in plan.changes if change.outcome == "rebuilt"]
+        for label in rebuilt:
+            self.say(f"{label}: rebuilt from its args, since the backup does not have what was wrapped; check it")
+        self.say(f"{name}: {_count(plan)} changed; restart the client to use it")
+        if backup is None:
+            return 0
+        if rebuilt:
+            self.say(
+                f"{name}: {found.backup} is kept: it has the servers that were edited since as they were before; "
+                "delete it when you have checked them: it may hold secrets"
+            )
+        elif are_guarded(plan.after, dialect):
+            self.say(f"{name}: {found.backup} is kept for the servers that are still behind the guard")
+        else:
             forget_backup(found)
-        elif rebuilt and backup is not None:
-            self.say(f"{self.name}: {found.backup} is kept")
         return 0
+
+
+def _count(plan: Plan) -> str:
+    return f"{len(plan.changes)} server{'' if len(plan.changes) == 1 else 's'}"
+
+
+def _place(path: str | None) -> str | None:
+    """*path* as a guard finds it that a client starts in any directory."""
+    # `${workspaceFolder}` and the like are for the client to fill in.
+    return path if path is None or path == "off" or path.startswith("${") else os.path.abspath(path)
+
+
+def _lock(path: str | None) -> str | None:
+    """*path* as a guard finds it. Raises `FileError` if it is not there: no server would start."""
+    from assay.clients.files import FileError
+
+    place = _place(path)
+    if place is not None and os.path.isabs(place) and not os.path.isfile(place):
+        raise FileError(f"--lock {path}: there is no such file; write it with assay lock")
+    return place
 
 
 def _program(path: str) -> str:
@@ -238,38 +355,6 @@ def _program(path: str) -> str:
         # By its name it is known again.
         raise argparse.ArgumentTypeError(f"expected a path that ends in assay: {path}")
     return path
-
-
-def _own_program() -> str:
-    """The whole path of the command that was given, or of the one that is installed with this module."""
-    from shutil import which
-
-    from assay.clients.files import FileError
-    from assay.clients.guarding import is_program
-
-    beside = os.path.join(os.path.dirname(sys.executable), "assay")
-    for name in (sys.argv[0] if is_program(sys.argv[0]) else None, beside, "assay"):
-        path = which(name) if name else None
-        if path is not None:
-            return os.path.abspath(path)
-    raise FileError("the command assay is not installed where it can be found; name it with --program")
-
-
-def _is_ours(command: str, env: Mapping[str, object]) -> bool:
-    """
-    Whether a client that starts *command* with the variables *env* starts this very program.
-
-    A relative path is looked for in a directory that only the client knows, and a PATH of its own leads anywhere.
-    """
-    from shutil import which
-
-    bare = os.path.basename(command) == command
-    if not bare and not os.path.isabs(command):
-        return False
-    if bare and any(name.upper() == "PATH" for name in env):
-        return False
-    path = which(command)
-    return path is not None and os.path.realpath(path) == os.path.realpath(_own_program())
 
 
 def _colours(line: str) -> tuple[str, ...]:

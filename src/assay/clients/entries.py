@@ -1,14 +1,16 @@
-"""The servers in a client's configuration, and which of them cannot be put behind the guard. No I/O."""
+"""Which servers of a client's configuration cannot be put behind the guard, or only if a person asks. No I/O."""
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from ipaddress import ip_address
+from typing import Any, Final
+from urllib.parse import urlsplit
 
-from assay.clients.jsonc import JsoncError, Member, Object, plain, read
+from assay.clients.dialects import JSON, ConfigError, Dialect
+from assay.clients.jsonc import plain
 from assay.guard.given import FROM_ENVIRONMENT
 
-SECTIONS: Final = ("mcpServers", "servers")
-"""Where servers are: Claude Desktop, Cursor and Claude Code have the first, VS Code the second."""
+__all__ = ["ConfigError", "advice", "hesitation", "is_disabled", "objection"]
 
 _STDIO: Final = frozenset({"stdio", "local"})
 _HTTP: Final = frozenset({"http", "streamable-http", "streamableHttp", "streamable_http"})
@@ -16,54 +18,48 @@ _HTTP: Final = frozenset({"http", "streamable-http", "streamableHttp", "streamab
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~][A-Za-z0-9!#$%&'*+.^_`|~-]*")
 """A token (RFC 9110, 5.6.2), but no option: one that begins with a hyphen would be taken for one."""
 
-
-class Server(NamedTuple):
-    """One server of a configuration: where it is, and the text of its entry."""
-
-    section: str
-    name: str
-    start: int
-    end: int
-    text: str
-
-
-class ConfigError(ValueError):
-    """Why a file is no configuration with servers in it."""
-
-
-def servers(text: str) -> list[Server]:
-    """The servers of a configuration, in the order of its *text*. Raises `ConfigError`."""
-    try:
-        root = read(text).root
-    except JsoncError as error:
-        raise ConfigError(f"no JSON: {error}") from None
-    if not isinstance(root, Object):
-        raise ConfigError("no configuration of servers: expected an object")
-    sections = [member for member in root.members if member.key.value in SECTIONS]
-    if not sections:
-        raise ConfigError(f"no servers: it has neither {' nor '.join(SECTIONS)}")
-    return [each for section in sections for each in _servers(text, section)]
-
-
-def _servers(text: str, section: Member) -> list[Server]:
-    name, value = section
-    if not isinstance(value, Object):
-        raise ConfigError(f"no servers: {name.value} is no object")
-    return [
-        Server(name.value, key.value, entry.start, entry.end, text[entry.start : entry.end])
-        for key, entry in value.members
-    ]
+_CREDENTIALS: Final = (
+    *("auth", "oauth", "headersHelper"),  # Claude Code, Cursor, Gemini CLI
+    "authProviderType",  # Gemini CLI
+    *("bearer_token", "bearer_token_env_var", "env_http_headers", "scopes", "oauth_resource"),  # Codex
+)
+"""Members by which a client signs in, or adds a secret that is not in the file."""
 
 
 # ── what cannot be put behind the guard ──────────────────────────────────────────────────────────────────────────────
 
 
-def objection(text: str) -> str | None:
-    """Why the entry in *text* is left alone; None if it can be put behind the guard."""
-    entry = plain(read(text).root)
+def objection(text: str, dialect: Dialect = JSON) -> str | None:
+    """Return why the entry in *text* cannot be put behind the guard; None if it can."""
+    entry = dialect.value(text)
     if not isinstance(entry, dict):
-        return "it is no object"
-    return next((why for applies, why in _OBJECTIONS if applies(entry)), None)
+        return "it is not an object"
+    layout = dialect.trouble(text)
+    return layout or next((why for applies, why in _OBJECTIONS if applies(entry)), None)
+
+
+def hesitation(text: str, dialect: Dialect = JSON) -> str | None:
+    """Return why the entry in *text* goes behind the guard only if it is asked for by its name; None if it does not."""
+    entry = dialect.value(text)
+    if is_disabled(entry):
+        return "it is disabled"
+    if "url" in entry and not entry.get("headers") and not _is_local(str(entry["url"])):
+        return "its client may sign in to its url (OAuth), which does not work through the guard"
+    return None
+
+
+def is_disabled(entry: Mapping[str, Any]) -> bool:
+    """Whether the client does not use *entry*: Codex and Zed have `enabled`, others `disabled`."""
+    return entry.get("disabled") is True or entry.get("enabled") is False
+
+
+def _is_local(url: str) -> bool:
+    """Whether *url* is on this machine, where servers ask nobody to sign in."""
+    try:
+        host = urlsplit(url).hostname or ""
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _is_text(value: Any) -> bool:
@@ -112,16 +108,15 @@ def _is_header(name: str, value: Any) -> bool:
 
 
 _OBJECTIONS: Final[tuple[tuple[Callable[[Mapping[str, Any]], bool], str], ...]] = (
-    (lambda entry: entry.get("disabled") is True or entry.get("enabled") is False, "it is disabled"),
-    (_is_legacy, "it has the HTTP+SSE transport of 2024-11-05, which the guard does not speak"),
+    (_is_legacy, "it has the HTTP+SSE transport of 2024-11-05, which the guard does not support"),
     (lambda entry: "command" in entry and "url" in entry, "it has both a command and a url"),
     (lambda entry: "command" not in entry and "url" not in entry, "it has neither a command nor a url"),
     (
         lambda entry: _type_of(entry) not in (_STDIO if "command" in entry else _HTTP),
         "its type is not that of a server with a command, or of one with a url",
     ),
-    (lambda entry: "command" in entry and not _is_text(entry["command"]), "its command is no text"),
-    (_has_other_args, "its args are not a list of texts for a command"),
+    (lambda entry: "command" in entry and not _is_text(entry["command"]), "its command is not a string"),
+    (_has_other_args, "its args are not a list of strings for a command"),
     # VS Code starts a debugger on the command, which must be node or python (mcpDevMode.ts).
     (_is_debugged, "it has dev.debug, which works on the server's own command only"),
     (
@@ -130,11 +125,11 @@ _OBJECTIONS: Final[tuple[tuple[Callable[[Mapping[str, Any]], bool], str], ...]] 
     ),
     (_has_other_headers, "its headers cannot be given on a command line"),
     (
-        lambda entry: "url" in entry and any(name in entry for name in ("auth", "oauth", "headersHelper")),
-        "its client signs in for it, which works on the server's own url only",
+        lambda entry: "url" in entry and any(name in entry for name in _CREDENTIALS),
+        "its client signs in to its url, which does not work through the guard",
     ),
 )
-"""The first that applies is told."""
+"""The first that applies is reported."""
 
 
 _STEERING: Final = ("ASSAY_", "PYTHON", "LD_", "DYLD_")
@@ -143,17 +138,15 @@ _STEERING: Final = ("ASSAY_", "PYTHON", "LD_", "DYLD_")
 _NAMED: Final = 5
 
 
-def advice(text: str) -> str | None:
-    """What to know of the entry in *text* before it goes behind the guard, if there is anything."""
-    entry = plain(read(text).root)
+def advice(text: str, dialect: Dialect = JSON) -> str | None:
+    """Return what a person should know before the entry in *text* goes behind the guard, if there is anything."""
+    entry = dialect.value(text)
     env = entry.get("env")
     steering = [name for name in env if name.upper().startswith(_STEERING)] if isinstance(env, dict) else []
     if steering:
-        return (
-            f"its env sets {', '.join(steering[:_NAMED])}, which the guard obeys, too; see that this is what you want"
-        )
-    if entry.get("headers"):
+        return f"its env sets {', '.join(steering[:_NAMED])}, which the guard obeys too; check that you want this"
+    if plain(dialect.entry(text)).get(dialect.headers):
         return "its headers become arguments, which others on this machine may see in the list of processes"
     if str(entry.get("url", "")).startswith("https:"):
-        return "if people sign in to it in the client (OAuth), that works on its own url only"
+        return "if the client signs in to it (OAuth), that does not work through the guard; assay unwrap undoes it"
     return None

@@ -13,6 +13,9 @@ from assay.clients.jsonc import LONGEST
 BACKUP: Final = ".assay-backup"
 """What the name of a backup ends in."""
 
+_PRIVATE: Final = 0o600
+"""The rights of a backup: it has the secrets of the file, and no other program needs it."""
+
 
 class FileError(Exception):
     """Why a file cannot be read or replaced."""
@@ -32,7 +35,7 @@ class Found:
         try:
             return self.content.decode()
         except UnicodeDecodeError as error:
-            raise FileError(f"no UTF-8: byte {error.start + 1:,}") from None
+            raise FileError(f"not UTF-8: byte {error.start + 1:,}") from None
 
     @property
     def backup(self) -> Path:
@@ -46,7 +49,7 @@ def find(name: str) -> Found:
         path = Path(name).resolve(strict=True)
         # Before it is opened: to open a pipe would wait for somebody to write into it.
         if not stat.S_ISREG(path.stat().st_mode):
-            raise FileError("no file")
+            raise FileError("not a file")
         with path.open("rb") as file:
             content, status = file.read(LONGEST + 1), os.fstat(file.fileno())
     except (OSError, RuntimeError) as error:
@@ -77,7 +80,7 @@ def exchange(found: Found, content: str, backup: str | None = None) -> None:
         raise FileError("it has changed in the meantime; nothing was written")
     fresh = backup is not None and not found.backup.exists()
     if backup is not None:
-        _replace(found.backup, backup.encode(), found.status)
+        _replace(found.backup, backup.encode(), found.status, rights=_PRIVATE)
     try:
         _replace(found.path, content.encode(), found.status)
     except FileError:
@@ -92,9 +95,9 @@ def forget_backup(found: Found) -> None:
         found.backup.unlink(missing_ok=True)
 
 
-def _replace(path: Path, content: bytes, like: os.stat_result) -> None:
+def _replace(path: Path, content: bytes, like: os.stat_result, rights: int | None = None) -> None:
     try:
-        replace_file(path, content, like)
+        replace_file(path, content, like, rights=rights)
     except OSError as error:
         raise FileError(f"cannot write {path.name}: {_reason(error)}") from None
 

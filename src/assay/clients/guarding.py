@@ -5,19 +5,22 @@ Only what has to change is written anew: the members that every client reads (`c
 server at a URL, those that become them. Nothing is added that a client might not know, so that none can object to it.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-from assay.clients.jsonc import Array, Edit, Member, Node, Object, edited, plain, read
+from assay.clients.dialects import JSON, Dialect, Pairs, gap, written
+from assay.clients.jsonc import Array, Edit, Member, Object, edited, plain
 
-Mode = Literal["audit", "enforce"]
+__all__ = ["NAME", "Guard", "Guarded", "guarded", "guarded_in", "is_program", "program_of", "starts_guard", "written"]
+
+NAME: Final = "--name"
+_ORDER: Final = (NAME, "--mode", "--journal", "--lock")
+"""Options that `assay wrap` writes, in the order in which it writes them."""
 
 _PROGRAMS: Final = frozenset({"assay", "assay.exe"})
-_LINE_START: Final = re.compile(r"(?:\r\n|\r|\n)[ \t]*\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,25 +28,33 @@ class Guard:
     """How the guard is started."""
 
     program: str
-    """As it is written: a JSON string."""
+    """As it is written: a string of the file, quotes included."""
     options: tuple[str, ...] = ()
     """The guard's own, without what names the server."""
 
-    def with_mode(self, mode: Mode | None) -> "Guard":
-        """The same guard in *mode*; None leaves it as it is."""
-        if mode is None:
-            return self
-        options = list(self.options)
-        for at, option in enumerate(options):
-            if option.startswith("--mode="):
-                options[at] = f"--mode={mode}"
-                break
-            if option == "--mode" and at + 1 < len(options):
-                options[at + 1] = mode
-                break
-        else:
-            options = ["--mode", mode, *options]
-        return replace(self, options=tuple(options))
+    def has(self, option: str) -> bool:
+        """Whether *option* is given."""
+        return any(word == option or word.startswith(f"{option}=") for word in self.options)
+
+    def with_options(self, wanted: Mapping[str, str]) -> "Guard":
+        """Return the same guard with other values for the options in *wanted*."""
+        guard = self
+        for option, value in wanted.items():
+            guard = replace(guard, options=_with_option(guard.options, option, value))
+        return guard
+
+
+def _with_option(options: tuple[str, ...], option: str, value: str) -> tuple[str, ...]:
+    given = list(options)
+    for at, word in enumerate(given):
+        if word.startswith(f"{option}="):
+            return (*given[:at], f"{option}={value}", *given[at + 1 :])
+        if word == option:
+            return (*given[:at], option, value, *given[at + 2 :])
+    before = _ORDER[: _ORDER.index(option)]
+    ends = (at + (1 if "=" in word else 2) for at, word in enumerate(given) if word.partition("=")[0] in before)
+    at = max(ends, default=0)
+    return (*given[:at], option, value, *given[at:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +63,12 @@ class Guarded:
 
     text: str
     entry: Object
+    dialect: Dialect
     guard: Guard
     first: int | None
     """Which of the arguments is the server's command; None for a server at a URL."""
     url: str = ""
-    headers: tuple[tuple[str, str], ...] = ()
+    headers: Pairs = ()
 
     @property
     def bare(self) -> str:
@@ -74,16 +86,20 @@ class Guarded:
         ]
 
     def _url(self, command: Member, args: Member) -> list[Edit]:
+        dialect = self.dialect
         edits = [
-            Edit(command.key.start, command.key.end, '"url"'),
-            Edit(command.value.start, command.value.end, written(self.url)),
-            *_type(self.entry, "http"),
+            Edit(command.key.start, command.key.end, dialect.key(dialect.url)),
+            Edit(command.value.start, command.value.end, dialect.written(self.url)),
+            *_type(self.text, self.entry, dialect, "http"),
         ]
-        if not self.headers:
-            return [*edits, _removal(self.entry, args)]
-        lines = [f"{written(name)}: {written(value)}" for name, value in self.headers]
-        laid_out = _laid_out(self.text, args.value, [item.start for item in _array(args).items], lines, "{}")
-        return [*edits, Edit(args.key.start, args.key.end, '"headers"'), laid_out]
+        headers, credentials = dialect.restored(self.entry, self.headers)
+        edits += credentials
+        if not headers:
+            return [*edits, dialect.removed(self.text, self.entry, args)]
+        lines = [dialect.pair(name, value) for name, value in headers]
+        within = [item.start for item in _array(args).items]
+        laid_out = dialect.laid_out(self.text, args.value, within, lines, "{}")
+        return [*edits, Edit(args.key.start, args.key.end, dialect.key(dialect.headers)), laid_out]
 
 
 def is_program(name: object) -> bool:
@@ -91,25 +107,25 @@ def is_program(name: object) -> bool:
     return isinstance(name, str) and re.split(r"[\\/]", name)[-1].lower() in _PROGRAMS
 
 
-def starts_guard(text: str) -> bool:
+def starts_guard(text: str, dialect: Dialect = JSON) -> bool:
     """Whether the entry in *text* starts a guard, in whatever way: `uvx assay guard` and the like count, too."""
-    entry = plain(read(text).root)
+    entry = plain(dialect.entry(text))
     args = entry.get("args") if isinstance(entry, dict) else None
     words = [entry["command"], *args] if isinstance(args, list) and "command" in entry else []
     return any(is_program(word) and following == "guard" for word, following in pairwise(words))
 
 
-def program_of(text: str) -> tuple[str, Mapping[str, Any]]:
-    """The command of the entry in *text*, and the variables that it is started with."""
-    entry = plain(read(text).root)
+def program_of(text: str, dialect: Dialect = JSON) -> tuple[str, Mapping[str, Any]]:
+    """Return the command of the entry in *text*, and the variables that it is started with."""
+    entry = plain(dialect.entry(text))
     env = entry.get("env")
     return str(entry.get("command")), env if isinstance(env, dict) else {}
 
 
-def guarded_in(text: str) -> Guarded | None:
+def guarded_in(text: str, dialect: Dialect = JSON) -> Guarded | None:
     """How the entry in *text* starts the guard; None if it does not, or not in the way that `guarded` writes it."""
-    entry = read(text).root
-    if not isinstance(entry, Object) or entry.get("url") or entry.get("headers"):
+    entry = dialect.entry(text)
+    if not isinstance(entry, Object) or _url(entry, dialect) or entry.get(dialect.headers):
         return None
     command, args = entry.get("command"), entry.get("args")
     if command is None or args is None or not is_program(plain(command.value)):
@@ -119,12 +135,13 @@ def guarded_in(text: str) -> Guarded | None:
         return None
     program = text[command.value.start : command.value.end]
     if "--" not in words:
-        return _at_url(text, entry, program, words[1:])
+        return _at_url(text, entry, dialect, program, words[1:])
     first = words.index("--") + 1
-    return Guarded(text, entry, Guard(program, tuple(words[1 : first - 1])), first) if first < len(words) else None
+    guard = Guard(program, tuple(words[1 : first - 1]))
+    return Guarded(text, entry, dialect, guard, first) if first < len(words) else None
 
 
-def _at_url(text: str, entry: Object, program: str, words: list[str]) -> Guarded | None:
+def _at_url(text: str, entry: Object, dialect: Dialect, program: str, words: list[str]) -> Guarded | None:
     options: list[str] = []
     given: dict[str, list[str]] = {"--target": [], "--header": []}
     remaining = iter(words)
@@ -138,84 +155,77 @@ def _at_url(text: str, entry: Object, program: str, words: list[str]) -> Guarded
     headers = tuple((name.strip(), value.strip()) for name, _, value in parted)
     if len(given["--target"]) != 1 or len(dict(headers)) < len(headers):
         return None
-    return Guarded(text, entry, Guard(program, tuple(options)), None, given["--target"][0], headers)
+    return Guarded(text, entry, dialect, Guard(program, tuple(options)), None, given["--target"][0], headers)
 
 
-def guarded(text: str, guard: Guard) -> str:
-    """The entry in *text*, to which there is no objection, with *guard* in front of its server."""
-    entry = read(text).root
+def guarded(text: str, guard: Guard, dialect: Dialect = JSON) -> str:
+    """Return the entry in *text*, to which there is no objection, with *guard* in front of its server."""
+    entry = dialect.entry(text)
     if not isinstance(entry, Object):
         raise TypeError("an entry is an object")
-    return edited(
-        text, _before_command(text, entry, guard) if entry.get("command") else _before_url(text, entry, guard)
-    )
+    before = _before_command if entry.get("command") else _before_url
+    return edited(text, before(text, entry, dialect, guard))
 
 
-def _before_command(text: str, entry: Object, guard: Guard) -> list[Edit]:
-    key, command = _member(entry, "command")
-    words = ", ".join((*map(written, ("guard", *guard.options, "--")), text[command.start : command.end]))
+def _before_command(text: str, entry: Object, dialect: Dialect, guard: Guard) -> list[Edit]:
+    found = _member(entry, "command")
+    command = found.value
+    words = ", ".join((*map(dialect.written, ("guard", *guard.options, "--")), text[command.start : command.end]))
     program = Edit(command.start, command.end, guard.program)
     member = entry.get("args")
     if member is None:
-        return [program, Edit(command.end, command.end, f',{_gap(text, key.start)}"args": [{words}]')]
+        return [program, dialect.added(text, found, "args", f"[{words}]")]
     args = _array(member)
     if not args.items:
         return [program, Edit(args.start + 1, args.start + 1, words)]
     first = args.items[0].start
-    return [program, Edit(first, first, f"{words},{_gap(text, first)}")]
+    return [program, Edit(first, first, f"{words},{gap(text, first)}")]
 
 
-def _before_url(text: str, entry: Object, guard: Guard) -> list[Edit]:
+def _before_url(text: str, entry: Object, dialect: Dialect, guard: Guard) -> list[Edit]:
     """`url` becomes `command` and `headers` become `args`, each in its place, so that nothing else has to move."""
-    key, url = _member(entry, "url")
-    lines = [", ".join(map(written, ("guard", *guard.options))), f'"--target", {text[url.start : url.end]}']
-    edits = [Edit(key.start, key.end, '"command"'), Edit(url.start, url.end, guard.program), *_type(entry, "stdio")]
-    headers = entry.get("headers")
-    if headers is None:
-        return [*edits, Edit(url.end, url.end, f',{_gap(text, key.start)}"args": [{", ".join(lines)}]')]
-    members = headers.value.members if isinstance(headers.value, Object) else ()
-    # As they are spelt, with whatever escapes.
-    lines += [
-        f'"--header", {text[name.start : name.end - 1]}: {text[value.start + 1 : value.end]}' for name, value in members
+    found = _url(entry, dialect)
+    if found is None:
+        raise KeyError("url")
+    key, url = found
+    edits = [
+        Edit(key.start, key.end, dialect.key("command")),
+        Edit(url.start, url.end, guard.program),
+        *_type(text, entry, dialect, "stdio"),
     ]
-    laid_out = _laid_out(text, headers.value, [name.start for name, _ in members], lines, "[]")
-    return [*edits, Edit(headers.key.start, headers.key.end, '"args"'), laid_out]
+    lines = [", ".join(map(dialect.written, ("guard", *guard.options))), f'"--target", {text[url.start : url.end]}']
+    headers = entry.get(dialect.headers)
+    members = headers.value.members if headers is not None and isinstance(headers.value, Object) else ()
+    credentials, passed_on = dialect.credentials(entry)
+    edits += passed_on
+    arguments = [*(dialect.header_argument(text, member) for member in members), *credentials]
+    lines += [f'"--header", {argument}' for argument in arguments]
+    if headers is None:
+        return [*edits, dialect.added(text, found, "args", f"[{', '.join(lines)}]")]
+    if headers.key.start > headers.value.start:
+        # A table of its own, as TOML has them, cannot become an array where it is.
+        args = dialect.added(text, found, "args", f"[{', '.join(lines)}]")
+        return [*edits, args, dialect.removed(text, entry, headers)]
+    laid_out = dialect.laid_out(text, headers.value, [name.start for name, _ in members], lines, "[]")
+    return [*edits, Edit(headers.key.start, headers.key.end, dialect.key("args")), laid_out]
 
 
 # ── pieces ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def written(word: str) -> str:
-    """*word* as a JSON string: in plain letters, but for what has no UTF-8."""
-    plainly = json.dumps(word, ensure_ascii=False)
-    return plainly if plainly.encode(errors="ignore").decode() == plainly else json.dumps(word)
+def _url(entry: Object, dialect: Dialect) -> Member | None:
+    """The member of *entry* that has its URL."""
+    return next((found for key in dialect.url_keys if (found := entry.get(key))), None)
 
 
-def _type(entry: Object, name: str) -> list[Edit]:
+def _type(text: str, entry: Object, dialect: Dialect, name: str) -> list[Edit]:
     """What makes the entry say that it is of type *name*, if it says anything."""
     member = entry.get("type")
-    return [] if member is None else [Edit(member.value.start, member.value.end, f'"{name}"')]
-
-
-def _removal(entry: Object, member: Member) -> Edit:
-    at = entry.members.index(member)
-    if at:
-        return Edit(entry.members[at - 1].value.end, member.value.end, "")
-    return Edit(member.key.start, entry.members[1].key.start, "")
-
-
-def _laid_out(text: str, before: Node, within: list[int], lines: list[str], brackets: str) -> Edit:
-    """*lines* in place of *before*: as lines, if the first thing *within* it begins one, else in one."""
-    gap = _gap(text, within[0]) if within else " "
-    begin, end = ("" if each == " " else each for each in (gap, _gap(text, before.end - 1)))
-    joined = f",{gap}".join(lines)
-    return Edit(before.start, before.end, f"{brackets[0]}{begin}{joined}{end if begin else ''}{brackets[1]}")
-
-
-def _gap(text: str, at: int) -> str:
-    """What goes between two things in the style of the one *at*: the start of its line, if it is the first there."""
-    start = _LINE_START.search(text, 0, at)
-    return start[0] if start else " "
+    if member is None:
+        return []
+    if not dialect.has_type:
+        return [dialect.removed(text, entry, member)]
+    return [Edit(member.value.start, member.value.end, f'"{name}"')]
 
 
 def _are_texts(value: Any) -> bool:

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from assay.clients.entries import Server, objection, servers
-from assay.clients.jsonc import plain, read
+from assay.clients.dialects import JSON, Dialect, Server
+from assay.clients.entries import is_disabled, objection
 from assay.clients.plan import unwrap
 
 _REFERENCE: Final = re.compile(r"\$\{([^{}]*)\}")
@@ -37,7 +37,7 @@ class _UnknownError(ValueError):
     """Why something cannot be filled in."""
 
 
-def entries(text: str, environ: Mapping[str, str], folder: str) -> list[Entry]:
+def entries(text: str, environ: Mapping[str, str], folder: str, dialect: Dialect = JSON) -> list[Entry]:
     """
     The servers of a configuration, each by its name, in the order of its *text*. Raises `ConfigError`.
 
@@ -45,22 +45,29 @@ def entries(text: str, environ: Mapping[str, str], folder: str) -> list[Entry]:
     of that one only.
     """
     found: dict[str, Entry] = {}
-    for server in servers(unwrap(text, None).after if servers(text) else text):
-        if server.name not in found:
-            found[server.name] = _entry(server, environ, folder)
+    bare = unwrap(text, None, dialect=dialect).after if dialect.servers(text) else text
+    for server in dialect.servers(bare):
+        # Claude Code has the servers of every project in one file.
+        elsewhere = server.project is not None and server.project != folder
+        if server.name not in found and not elsewhere:
+            found[server.name] = _entry(server, environ, folder, dialect)
     return list(found.values())
 
 
-def _entry(server: Server, environ: Mapping[str, str], folder: str) -> Entry:
-    why = objection(server.text)
-    if why is not None:
+def _entry(server: Server, environ: Mapping[str, str], folder: str, dialect: Dialect) -> Entry:
+    why = server.trouble or objection(server.text, dialect)
+    if why:
         return Entry(server.name, trouble=why)
-    given = plain(read(server.text).root)
+    given = dialect.value(server.text)
+    if is_disabled(given):
+        return Entry(server.name, trouble="it is disabled")
     try:
         known = _filled(given, {**environ, "workspaceFolder": folder, "userHome": environ.get("HOME", "")})
     except _UnknownError as unknown:
         return Entry(server.name, trouble=str(unknown))
     env, cwd = known.get("env") or {}, known.get("cwd")
+    if isinstance(env, dict):
+        env = {**_passed_on(known, environ), **env}
     if not _are_texts(env):
         return Entry(server.name, trouble="its env is no object of texts")
     if not isinstance(cwd, str | None):
@@ -68,6 +75,12 @@ def _entry(server: Server, environ: Mapping[str, str], folder: str) -> Entry:
     if "command" in known:
         return Entry(server.name, (known["command"], *known.get("args", ())), env=_texts(env), cwd=cwd)
     return Entry(server.name, url=known["url"], headers=tuple(known.get("headers", {}).items()))
+
+
+def _passed_on(entry: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that an entry of Codex names without a value."""
+    names = entry.get("env_vars")
+    return {name: environ[name] for name in names if name in environ} if isinstance(names, list) else {}
 
 
 def _are_texts(env: Any) -> bool:

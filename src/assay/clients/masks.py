@@ -9,50 +9,49 @@ from difflib import unified_diff
 from functools import partial
 from typing import Final
 
-from assay.clients.entries import SECTIONS
-from assay.clients.guarding import written
-from assay.clients.jsonc import Array, Document, Edit, Node, Object, Scalar, edited, lines, plain, read
+from assay.clients.dialects import JSON, Dialect
+from assay.clients.jsonc import Array, Edit, Node, Object, Scalar, edited, lines, plain
 from assay.journal.redaction import MASK
 from assay.masking import masked_argument, masked_secret, masked_text, redactor
 
-_HIDDEN: Final = frozenset({"env", "headers"})
+_HIDDEN: Final = frozenset({"env", "headers", "http_headers"})
 """Members of an entry whose values are nobody's business."""
 
 Mask = Callable[[str], str]
 
 
-def difference(before: str, after: str, name: str) -> Iterator[str]:
+def difference(before: str, after: str, name: str, dialect: Dialect = JSON) -> Iterator[str]:
     """How two configurations differ, as lines of a unified diff of the file called *name*, with nothing secret."""
-    yield from unified_diff(_shown(before), _shown(after), fromfile=name, tofile=name, lineterm="")
+    shown = (_shown(before, dialect), _shown(after, dialect))
+    # Last, and of the few lines that are shown: a file of Claude Code has a hundred thousand.
+    yield from map(_printable, unified_diff(*shown, fromfile=name, tofile=name, lineterm=""))
 
 
-def _shown(text: str) -> list[str]:
-    return [_printable(line) for line in lines(masked(text).removeprefix("\ufeff"))]
+def _shown(text: str, dialect: Dialect) -> list[str]:
+    return lines(masked(text, dialect).removeprefix("\ufeff"))
 
 
-def masked(text: str) -> str:
+def masked(text: str, dialect: Dialect = JSON) -> str:
     """A configuration with what is secret in it hidden."""
-    return edited(text, _Masking(text, read(text)).edits())
+    return edited(text, _Masking(text, dialect).edits())
 
 
 class _Masking:
     """Goes through a document, and says what to hide."""
 
-    def __init__(self, text: str, document: Document) -> None:
+    def __init__(self, text: str, dialect: Dialect) -> None:
         self._text = text
-        self._document = document
+        self._dialect = dialect
+        self._document = dialect.document(text)
         self._redactor = redactor()
         self._hidden: list[Node] = []
+        root = self._document.root
+        sections = (value for _, value in dialect.sections(root)) if isinstance(root, Object) else ()
+        self._sections = {id(value) for value in sections}
 
     def edits(self) -> Iterator[Edit]:
         """What hides it all."""
-        root = self._document.root
-        for member in root.members if isinstance(root, Object) else ():
-            if member.key.value in SECTIONS and isinstance(member.value, Object):
-                for _, entry in member.value.members:
-                    yield from self._entry(entry)
-            else:
-                yield from self._any(member.value, secret=self._redactor.is_secret(member.key.value))
+        yield from self._any(self._document.root, secret=False)
         # Last: by now it is known where they are hidden in any case.
         for start, end in self._document.comments:
             yield from self._comment(start, end)
@@ -78,9 +77,13 @@ class _Masking:
         if isinstance(node, Array):
             for item in node.items:
                 yield from self._any(item, secret=secret)
+        elif isinstance(node, Object) and id(node) in self._sections:
+            for _, entry in node.members:
+                yield from self._entry(entry)
         elif isinstance(node, Object):
             # VS Code asks for an input; what it suggests is as secret as what is typed.
-            typed_unseen = plain(node).get("password") is True
+            password = node.get("password")
+            typed_unseen = password is not None and plain(password.value) is True
             for key, value in node.members:
                 hidden = self._redactor.is_secret(key.value) or (typed_unseen and key.value == "default")
                 yield from self._any(value, secret=secret or hidden)
@@ -92,13 +95,13 @@ class _Masking:
     def _string(self, node: Scalar, mask: Mask) -> Iterator[Edit]:
         shown = mask(node.value)
         if shown != node.value:
-            yield Edit(node.start, node.end, written(shown))
+            yield Edit(node.start, node.end, self._dialect.written(shown))
 
     def _comment(self, start: int, end: int) -> Iterator[Edit]:
         """What is commented out may be an entry with all its secrets: hidden, if it has a quote in it."""
         text = self._text[start:end]
-        if '"' in text or any(node.start < start < node.end for node in self._hidden):
-            shown = f"// {MASK}" if text.startswith("//") else f"/* {MASK} */"
+        if self._dialect.hides(text) or any(node.start < start < node.end for node in self._hidden):
+            shown = self._dialect.commented(text, MASK)
         else:
             shown = self._redactor.text(text)
         if shown != text:

@@ -1,12 +1,11 @@
-"""Where MCP clients have their configuration, by platform. Looks which of the files are there, and into none."""
+"""Where MCP clients have their configuration, by platform. Looks which of the files exist, and opens none."""
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 _CLAUDE: Final = "Claude/claude_desktop_config.json"
-_CODE: Final = "Code/User/mcp.json"
 
 _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     # Claude Desktop from the Windows store sees another directory under the name of the first.
@@ -14,22 +13,29 @@ _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
         f"{{settings}}/{_CLAUDE}",
         f"{{local}}/Packages/Claude_pzs8sxrjxfjjc/LocalCache/Roaming/{_CLAUDE}",
     ),
+    # The servers of one project are in the user's file as well, unless they are shared (`--scope project`).
+    "claude-code": (".mcp.json", "{claude}/.claude.json"),
     "cursor": (".cursor/mcp.json", "{home}/.cursor/mcp.json"),
-    "vscode": (".vscode/mcp.json", f"{{settings}}/{_CODE}"),
+    "vscode": (".vscode/mcp.json", "{settings}/Code/User/mcp.json"),
+    "windsurf": ("{home}/.codeium/windsurf/mcp_config.json",),
+    "gemini": (".gemini/settings.json", "{gemini}/.gemini/settings.json"),
+    "zed": (".zed/settings.json", "{zed}/settings.json"),
+    # Codex reads the file of a project only where the user has trusted the project.
+    "codex": (".codex/config.toml", "{codex}/config.toml"),
 }
 """By client, in the order in which they are looked for: that of the project first, then that of the user."""
 
 CLIENTS: Final = tuple(_PLACES)
 
+_VARIABLES: Final = {"claude": "CLAUDE_CONFIG_DIR", "gemini": "GEMINI_CLI_HOME", "codex": "CODEX_HOME"}
+"""Variables by which people move what a client has in their home."""
+
 
 def places(
     client: str, platform: str = sys.platform, environment: Mapping[str, str] = os.environ, home: str | None = None
 ) -> list[str]:
-    """Where *client* may have its configuration."""
-    home = home or os.path.expanduser("~")
-    roots = {"home": home, "settings": _settings(platform, environment, home)}
-    if platform == "win32":
-        roots["local"] = environment.get("LOCALAPPDATA") or f"{home}/AppData/Local"
+    """Return where *client* may have its configuration."""
+    roots = _roots(platform, environment, home or os.path.expanduser("~"))
     return [
         os.path.normpath(place.format(**roots))
         for place in _PLACES[client]
@@ -37,9 +43,35 @@ def places(
     ]
 
 
-def place(client: str) -> str | None:
-    """The configuration of *client* that is there."""
-    return next((each for each in places(client) if os.path.isfile(each)), None)
+def all_places() -> list[str]:
+    """Return the configurations of all clients that are there, each file once."""
+    return existing([each for client in CLIENTS for each in places(client)])
+
+
+def existing(names: Iterable[str]) -> list[str]:
+    """Return those of the files called *names* that are there, each file once."""
+    found: dict[str, str] = {}
+    for each in names:
+        if os.path.isfile(each):
+            # The working directory may be the home, and a link may lead to a file that is listed already.
+            found.setdefault(os.path.realpath(each), each)
+    return list(found.values())
+
+
+def _roots(platform: str, environment: Mapping[str, str], home: str) -> dict[str, str]:
+    moved = {name: _absolute(environment, variable) for name, variable in _VARIABLES.items()}
+    settings = _settings(platform, environment, home)
+    roots = {
+        "home": home,
+        "settings": settings,
+        "claude": moved["claude"] or home,
+        "gemini": moved["gemini"] or home,
+        "codex": moved["codex"] or f"{home}/.codex",
+        "zed": _zed(platform, environment, home, settings),
+    }
+    if platform == "win32":
+        roots["local"] = environment.get("LOCALAPPDATA") or f"{home}/AppData/Local"
+    return roots
 
 
 def _settings(platform: str, environment: Mapping[str, str], home: str) -> str:
@@ -48,4 +80,19 @@ def _settings(platform: str, environment: Mapping[str, str], home: str) -> str:
         return f"{home}/Library/Application Support"
     if platform == "win32":
         return environment.get("APPDATA") or f"{home}/AppData/Roaming"
-    return environment.get("XDG_CONFIG_HOME") or f"{home}/.config"
+    return _absolute(environment, "XDG_CONFIG_HOME") or f"{home}/.config"
+
+
+def _zed(platform: str, environment: Mapping[str, str], home: str, settings: str) -> str:
+    """Zed keeps to ``~/.config`` on macOS, too (crates/paths/src/paths.rs)."""
+    if platform == "darwin":
+        return f"{home}/.config/zed"
+    if platform == "win32":
+        return f"{settings}/Zed"
+    return f"{_absolute(environment, 'FLATPAK_XDG_CONFIG_HOME') or settings}/zed"
+
+
+def _absolute(environment: Mapping[str, str], name: str) -> str | None:
+    # A relative path would be below whatever the working directory is (XDG Base Directory Specification).
+    value = environment.get(name)
+    return value if value and os.path.isabs(value) else None

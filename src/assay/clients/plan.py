@@ -7,17 +7,20 @@ shown, the entry is taken apart: its arguments name the server's own command, or
 """
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from shlex import quote
 from typing import Any, Final, Literal
 
-from assay.clients.entries import ConfigError, Server, advice, objection, servers
-from assay.clients.guarding import Guard, Guarded, Mode, guarded, guarded_in, program_of, starts_guard
-from assay.clients.jsonc import Edit, edited, plain, read
+from assay.clients.dialects import JSON, ConfigError, Dialect, NoServersError, Server
+from assay.clients.entries import advice, hesitation, objection
+from assay.clients.guarding import NAME, Guard, Guarded, guarded, guarded_in, program_of, starts_guard
+from assay.clients.jsonc import Edit, edited, plain
+from assay.guard.server_names import cut_name
 
 ALREADY: Final = "it runs behind the guard already"
 NOT_BEHIND: Final = "it does not run behind the guard"
-UNCHECKED: Final = "it starts assay guard through another program, which was not checked"
-BY_HAND: Final = "its guard is started in a way of its own, and can only be taken out by hand"
+UNCHECKED: Final = "it starts assay guard through another program, which assay cannot check"
+BY_HAND: Final = "its guard was not written by assay wrap, and has to be taken out by hand"
 
 _NAMED: Final = 10
 """How many servers are named to somebody who asked for one that is not there."""
@@ -59,61 +62,85 @@ Known = Mapping[tuple[str, str], str]
 """The entries of a backup, by section and name."""
 
 
-def wrap(
-    text: str,
-    backup: str | None,
-    names: Collection[str],
-    program: str,
-    mode: Mode | None,
-    *,
-    move: bool = False,
-    is_ours: IsOurs | None = None,
-) -> Plan:
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How servers are to be guarded."""
+
+    program: str
+    """What the client starts."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Options of the guard with their values, such as ``--mode``."""
+    move: bool = False
+    """Whether a guard that is there already is to be started by this *program*, too."""
+    is_ours: IsOurs | None = None
+    """Whether a guard that is there already is this program; None takes it by its name."""
+
+
+def wrap(text: str, backup: str | None, names: Collection[str], wish: Wish, dialect: Dialect = JSON) -> Plan:
     """
-    The servers called *names*, or all of them, behind the guard; *program* starts it, a JSON string.
+    Return the plan that puts the servers called *names*, or all of them, behind the guard.
 
-    One that is behind it already is changed only if it is to have another *mode*, or, with *move*, another program.
-    Without *move* it counts as behind the guard only if *is_ours* says so of its program; None takes it by its name.
-    Raises `ConfigError`, also for a name that is not there or cannot be put behind the guard.
+    One that is behind it already is changed only if it is to have another option or program, or if its guard does not
+    yet have a name. Raises `ConfigError`, also for a name that is not there or cannot be put behind the guard.
     """
-    known = _entries(backup)
-    moved = program if move else None
-    return _planned(text, names, lambda server: _wrapped(server, known, moved, program, mode, is_ours))
+    known = _entries(backup, dialect)
+    return _planned(text, names, dialect, lambda server: _wrapped(server, known, wish, dialect, server.name in names))
 
 
-def unwrap(text: str, backup: str | None, names: Collection[str] = ()) -> Plan:
-    """The servers called *names*, or all of them, without the guard. Raises `ConfigError`."""
-    known = _entries(backup)
-    return _planned(text, names, lambda server: _unwrapped(server, known))
+def unwrap(text: str, backup: str | None, names: Collection[str] = (), dialect: Dialect = JSON) -> Plan:
+    """Return the plan that takes the servers called *names*, or all of them, out again. Raises `ConfigError`."""
+    known = _entries(backup, dialect)
+    return _planned(text, names, dialect, lambda server: _unwrapped(server, known, dialect))
 
 
-def are_guarded(text: str) -> bool:
+def are_guarded(text: str, dialect: Dialect = JSON) -> bool:
     """Whether a server of the configuration runs behind the guard. Raises `ConfigError`."""
-    return any(guarded_in(server.text) for server in servers(text))
+    return any(guarded_in(server.text, dialect) for server in dialect.servers(text) if not server.trouble)
 
 
-def _planned(text: str, names: Collection[str], fate: Callable[[Server], Change | Left]) -> Plan:
-    fates = [fate(server) for server in _chosen(servers(text), names)]
+def _planned(text: str, names: Collection[str], dialect: Dialect, fate: Callable[[Server], Change | Left]) -> Plan:
+    found = dialect.servers(text)
+    fates = [_untouched(server) or fate(server) for server in _chosen(found, names)]
     left = tuple(each for each in fates if isinstance(each, Left))
     for each in left:
         if names and not each.fine:
-            raise ConfigError(f"{each.server.name}: {each.why}")
+            raise ConfigError(f"{each.server.label}: {each.why}")
     changes = tuple(each for each in fates if isinstance(each, Change))
     after = edited(text, (Edit(each.server.start, each.server.end, each.text) for each in changes))
+    _verify(after, found, changes, dialect)
     return Plan(text, after, changes, left)
+
+
+def _untouched(server: Server) -> Left | None:
+    return Left(server, server.trouble) if server.trouble else None
+
+
+def _verify(after: str, before: list[Server], changes: tuple[Change, ...], dialect: Dialect) -> None:
+    """Read what would be written once more. Raises `ConfigError` if it is not what was planned."""
+    texts = {(each.server.section, each.server.name): each.text for each in changes}
+    planned = [each._replace(text=texts.get((each.section, each.name), each.text)) for each in before]
+    if changes and [_read(each, dialect) for each in dialect.servers(after)] != [
+        _read(each, dialect) for each in planned
+    ]:
+        raise ConfigError("it cannot be edited safely; nothing was written")
+
+
+def _read(server: Server, dialect: Dialect) -> tuple[str, str, Any]:
+    return server.section, server.name, server.trouble or plain(dialect.entry(server.text))
 
 
 def _chosen(found: list[Server], names: Collection[str]) -> list[Server]:
     there = [server.name for server in found]
     for name in names:
         if name not in there:
-            raise ConfigError(f"no server is called {name}{_suggestion(name, there)}")
+            raise ConfigError(f"no server is called {name}{suggestion(name, there)}")
     if not found:
-        raise ConfigError("no servers in it")
+        raise NoServersError("no servers in it")
     return [server for server in found if not names or server.name in names]
 
 
-def _suggestion(name: str, there: list[str]) -> str:
+def suggestion(name: str, there: list[str]) -> str:
+    """Return what may have been meant by *name*, of the servers that are *there*, as the end of a message."""
     from difflib import get_close_matches  # noqa: PLC0415 - only the mistaken pay for it
 
     folded = {each.casefold(): each for each in there}
@@ -123,32 +150,45 @@ def _suggestion(name: str, there: list[str]) -> str:
     return f"; there are {', '.join(there[:_NAMED])}{' …' if len(there) > _NAMED else ''}" if there else ""
 
 
-def _wrapped(
-    server: Server, known: Known, moved: str | None, program: str, mode: Mode | None, is_ours: IsOurs | None
-) -> Change | Left:
-    present = guarded_in(server.text)
+def _wrapped(server: Server, known: Known, wish: Wish, dialect: Dialect, named: bool) -> Change | Left:
+    present = guarded_in(server.text, dialect)
     if present is not None:
-        if moved is None and is_ours is not None and not is_ours(*program_of(server.text)):
-            return Left(
-                server, f"its command {present.guard.program} is not this assay; --program PATH puts another there"
-            )
-        guard = Guard(moved or present.guard.program, present.guard.options).with_mode(mode)
-        if guard == present.guard:
-            return Left(server, ALREADY, fine=True)
-        return Change(server, guarded(_original(server, present, known).text, guard), "updated")
-    if starts_guard(server.text):
-        return Left(server, ALREADY if is_ours is None else UNCHECKED, fine=True)
-    why = objection(server.text)
+        return _renewed(server, present, known, wish)
+    if starts_guard(server.text, dialect):
+        return Left(server, ALREADY if wish.is_ours is None else UNCHECKED, fine=True)
+    why = objection(server.text, dialect)
     if why is not None:
         return Left(server, why)
-    return Change(server, guarded(server.text, Guard(program).with_mode(mode)), "wrapped", advice(server.text))
+    why = None if named else hesitation(server.text, dialect)
+    if why is not None:
+        return Left(server, f"{why}; --server {quote(server.name)} puts it behind the guard all the same")
+    guard = _named(Guard(dialect.written(wish.program)), server).with_options(wish.options)
+    return Change(server, guarded(server.text, guard, dialect), "wrapped", advice(server.text, dialect))
 
 
-def _unwrapped(server: Server, known: Known) -> Change | Left:
-    present = guarded_in(server.text)
+def _renewed(server: Server, present: Guarded, known: Known, wish: Wish) -> Change | Left:
+    """What becomes of an entry that runs behind the guard already."""
+    dialect = present.dialect
+    if not wish.move and wish.is_ours is not None and not wish.is_ours(*program_of(server.text, dialect)):
+        return Left(server, f"its command {present.guard.program} is not this assay; --program PATH replaces it")
+    program = dialect.written(wish.program) if wish.move else present.guard.program
+    guard = _named(Guard(program, present.guard.options), server).with_options(wish.options)
+    if guard == present.guard:
+        return Left(server, ALREADY, fine=True)
+    return Change(server, guarded(_original(server, present, known).text, guard, dialect), "updated")
+
+
+def _named(guard: Guard, server: Server) -> Guard:
+    """*guard* with the name of the client's entry, by which findings and the journal call the server."""
+    # What begins with a hyphen would be taken for an option.
+    return guard if guard.has(NAME) else guard.with_options({NAME: cut_name(server.name.lstrip("-"))})
+
+
+def _unwrapped(server: Server, known: Known, dialect: Dialect) -> Change | Left:
+    present = guarded_in(server.text, dialect)
     if present is not None:
         return _original(server, present, known)
-    return Left(server, BY_HAND) if starts_guard(server.text) else Left(server, NOT_BEHIND, fine=True)
+    return Left(server, BY_HAND) if starts_guard(server.text, dialect) else Left(server, NOT_BEHIND, fine=True)
 
 
 def _original(server: Server, present: Guarded, known: Known) -> Change:
@@ -161,20 +201,22 @@ def _original(server: Server, present: Guarded, known: Known) -> Change:
 
 def _is_origin(saved: str, present: Guarded) -> bool:
     """Whether *saved* is what became *present*."""
-    if objection(saved) is not None:
+    dialect = present.dialect
+    if objection(saved, dialect) is not None:
         return False
-    again = guarded(saved, present.guard)
+    again = guarded(saved, present.guard, dialect)
     if again == present.text:
         return True
     # A client has written the file anew, in its own layout. An entry with a command is taken apart in that layout; of
     # one with a URL, only the backup knows how it was spelt. A comment would be lost, and nobody but a person wrote it.
-    now = read(present.text)
-    return present.first is None and not now.comments and plain(now.root) == plain(read(again).root)
+    same = plain(dialect.entry(present.text)) == plain(dialect.entry(again))
+    return present.first is None and same and not dialect.has_comments(present.text)
 
 
-def _entries(backup: str | None) -> Known:
+def _entries(backup: str | None, dialect: Dialect) -> Known:
     """What is in a backup; nothing, if there is none or it cannot be read."""
     try:
-        return {(each.section, each.name): each.text for each in servers(backup)} if backup is not None else {}
+        found = dialect.servers(backup) if backup is not None else []
     except ConfigError:
         return {}
+    return {(each.section, each.name): each.text for each in found if not each.trouble}

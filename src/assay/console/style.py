@@ -46,14 +46,18 @@ class Style:
             return text
         return f"\x1b[{';'.join(_CODES[name] for name in names)}m{text}\x1b[0m"
 
-    def wrapped(self, text: str, indent: int) -> list[str]:
-        """*text* in lines that fit, each indented; a long word is kept whole, so that it can be copied."""
+    def wrapped(self, text: str, indent: int, hanging: int = 0) -> list[str]:
+        """
+        *text* in lines that fit, each indented, all but the first by *hanging* more.
+
+        A long word is kept whole, so that it can be copied.
+        """
         margin = " " * indent
         return wrap(
             text,
             self.width,
             initial_indent=margin,
-            subsequent_indent=margin,
+            subsequent_indent=margin + " " * hanging,
             break_long_words=False,
             break_on_hyphens=False,
         ) or [margin]

@@ -147,7 +147,7 @@ def place_lines(violation: Violation, style: Style) -> list[str]:
 def rule_lines(violation: Violation, style: Style) -> list[str]:
     """By which rule, and what to do."""
     rule = style.wrapped(plain(f"{violation.rule} ({violation.source})"), 9)
-    lines = [style.paint(line, "dim") for line in rule] + style.wrapped(plain(f"→ {violation.hint}"), 9)
+    lines = [style.paint(line, "dim") for line in rule] + style.wrapped(plain(f"→ {violation.hint}"), 9, 2)
     if violation.reason is not None:
         lines += style.wrapped(plain(f"passed by an exception: {violation.reason}"), 9)
     return lines

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from weakref import WeakSet
 
 import orjson
@@ -49,6 +49,17 @@ Who spoke, what, of which kind; the id and the method of the request that it is 
 
 Not the exchange itself, which has the contract of a tool with its schemas.
 """
+
+
+class End(NamedTuple):
+    """How a server ended."""
+
+    why: str = ""
+    last_words: Sequence[str] = ()
+    """The last lines that it wrote to stderr."""
+
+
+UNKNOWN: Final = End()
 
 
 class Shelf:
@@ -113,8 +124,14 @@ class Flight:
             self._opened = True
             self._opening = [each for each in self.kept if _method(each) in _OPENING]
 
-    def write(self, directory: str, redact: Sequence[str], log: Callable[[str], None]) -> str | None:
-        """Writes the last messages, redacted, into a file that `assay check` reads; its path, if there is one."""
+    def write(
+        self, directory: str, redact: Sequence[str], log: Callable[[str], None], end: End = UNKNOWN
+    ) -> str | None:
+        """
+        Write the last messages, redacted, into a file that `assay check` reads; return its path, if there is one.
+
+        The last row says how the server ended.
+        """
         if not self.kept:
             log("assay: no flight recorder: nothing is kept of this session")
             return None
@@ -123,7 +140,7 @@ class Flight:
             os.makedirs(directory, mode=0o700, exist_ok=True)
             path, descriptor = _created(os.path.join(directory, name))
             with open(descriptor, "wb") as file:
-                file.writelines(self._rows(redact))
+                file.writelines(self._rows(redact, end))
             _prune(directory)
         except OSError as error:
             log(f"assay: no flight recorder: {os.path.join(directory, name)}.jsonl: {error.strerror}")
@@ -131,7 +148,7 @@ class Flight:
         log(f"assay: the last messages of this session are in {path}")
         return path
 
-    def _rows(self, redact: Sequence[str]) -> Iterator[bytes]:
+    def _rows(self, redact: Sequence[str], end: End) -> Iterator[bytes]:
         from assay.journal.redaction import Redactor  # noqa: PLC0415 - for broken sessions only
 
         redactor = Redactor(redact)
@@ -148,6 +165,9 @@ class Flight:
             # Who reads it cannot judge half a message, but what belongs to that.
             row |= {"cut": True, "kind": kind, "id": ident} if len(frame) > longest else {}
             yield orjson.dumps(row) + b"\n"
+        if end.why:
+            said = [redactor.text(each) for each in end.last_words]
+            yield orjson.dumps({"event": "end", "dir": "s2c", "why": end.why, "stderr": said}) + b"\n"
 
 
 def _longest(sizes: list[int]) -> int:
@@ -188,6 +208,18 @@ def _method(kept: _Kept) -> str | None:
     if method is not None:
         return method
     return "notifications/initialized" if kind == "notification" and b'"notifications/initialized"' in frame else None
+
+
+def flights_in(directory: str) -> list[tuple[str, float]]:
+    """Return the files of flights in *directory*, each with when it was written, in seconds since 1970."""
+    try:
+        with os.scandir(directory) as entries:
+            found = [each for each in entries if each.name.startswith("flight-") and each.name.endswith(".jsonl")]
+        kept = [each for each in found if each.is_file(follow_symlinks=False)]
+        return [(each.path, each.stat(follow_symlinks=False).st_mtime) for each in kept]
+    except OSError:
+        # None has been written yet, or it is not ours to read.
+        return []
 
 
 def _prune(directory: str) -> None:

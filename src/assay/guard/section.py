@@ -67,8 +67,11 @@ class GuardSettings:
     restarts: int = 5
     """Starts within a minute, after which it is given up: by then whatever is wrong does not go away by itself."""
 
-    flights: str = "runs/mcp_server/flights"
-    """Where the last messages of a broken session are written; ``off`` for nowhere."""
+    flights: str = "auto"
+    """
+    The directory for the last messages of broken sessions; ``auto`` for ``flights`` in the folder of the server, below
+    the state directory, ``off`` for none.
+    """
 
     record_bytes: int = 256 << 20
     """Bytes of a recording, after which nothing more is recorded: some 250,000 messages of a kilobyte."""

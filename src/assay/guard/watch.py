@@ -9,7 +9,7 @@ from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from assay.guard.flight import ENTRY_BYTES, FLIGHTS, KEPT, KEPT_BYTES, Flight, Shelf
+from assay.guard.flight import ENTRY_BYTES, FLIGHTS, KEPT, KEPT_BYTES, UNKNOWN, End, Flight, Shelf
 from assay.guard.labels import OURS, label, labelled
 from assay.spec.revisions import REVISIONS
 from assay.verdict import Exchange, Party, Verdict, Violation
@@ -201,11 +201,14 @@ class Watch:
     @property
     def messages(self) -> int:
         """How many messages were judged; what is no message counts if something was found in it."""
-        return self._tally.client + self._tally.server or self.findings
+        heard = self._tally.client + self._tally.server + sum(each.messages for each in self._servers)
+        return heard or self.findings
 
     def count(self, level: str) -> int:
         """Return how many findings there were, or for the *level* refuse how many messages are refused or cut."""
-        return self._tally.refused if level == "refuse" else self.findings
+        if level != "refuse":
+            return self.findings
+        return self._tally.refused + sum(each.count(level) for each in self._servers)
 
     def passed(self, verdict: Verdict, now: float) -> None:
         """Nothing is to be said of a message, which came *now*, in seconds by some clock."""
@@ -288,7 +291,7 @@ class Watch:
         if not self._servers:
             yield from self._summary()
             return
-        used = [each for each in self._servers if each._tally.client or each._tally.server or each.findings]
+        used = [each for each in self._servers if each.messages]
         for each in used:
             yield from each._summary()
         if not used:
@@ -329,9 +332,9 @@ class Watch:
         for seconds, what in tally.slowest:
             yield plain(f"slow: {tally.secrets.hidden(what)} took {seconds:.1f} s")
 
-    def flight(self, directory: str, redact: Sequence[str] = ()) -> str | None:
-        """Writes the last messages, redacted, into a file that `assay check` reads; its path, if there is one."""
-        return self._flight.write(directory, redact, self._log) if self._keeping else None
+    def flight(self, directory: str, redact: Sequence[str] = (), end: End = UNKNOWN) -> str | None:
+        """Write the last messages, redacted, and the *end* of the server into a file; return its path, if any."""
+        return self._flight.write(directory, redact, self._log, end) if self._keeping else None
 
     def _answered(self, verdict: Verdict, exchange: Exchange, seconds: float) -> None:
         """Note an answer that took long, or is the first to show which revision is spoken."""

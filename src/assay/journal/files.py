@@ -13,7 +13,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from os.path import basename, dirname, join
-from time import gmtime, strftime
+from time import gmtime, sleep, strftime
 from typing import Final, NamedTuple
 
 LATEST: Final = ".latest"
@@ -25,6 +25,11 @@ _FILE: Final = re.compile(r"(?P<run>[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8})(?:\.(?P<part
 # Windows has none of the three, nor `fcntl`, which writing imports: there journals are only read.
 _AS_IT_IS: Final = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _AS_IT_IS
+
+
+_TRIES: Final = 20
+_PAUSE: Final = 0.0005
+"""How often a lock is asked for, and the seconds between: 10 ms in all. Nobody who is honest holds it that long."""
 
 
 class Part(NamedTuple):
@@ -63,16 +68,28 @@ def reopen(path: str) -> int:
 
 
 def _opened(path: str, exclusively: int) -> int:
-    import fcntl  # noqa: PLC0415 - not there on Windows
-
     descriptor = os.open(path, _FLAGS | exclusively, 0o600)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "it is no file", path)
-    # Some file systems have no locks: then an old run that lives may be removed, and writes on unseen.
-    with suppress(OSError):
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    _lock(descriptor)
     return descriptor
+
+
+def _lock(descriptor: int) -> None:
+    """Says that this file is written. Others who look whether it is hold a lock of their own for some microseconds."""
+    import fcntl  # noqa: PLC0415 - not there on Windows
+
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sleep(_PAUSE)
+        except OSError:
+            # Some file systems have no locks: then an old run that lives may be removed, and writes on unseen.
+            return
+        else:
+            return
 
 
 def point_at(path: str) -> None:
@@ -101,7 +118,7 @@ def point_on(path: str) -> None:
 
 def runs(directory: str) -> list[str]:
     """The paths of all files of all runs, oldest first; raises `OSError`."""
-    return [each.path for each in sorted(_parts(directory))]
+    return [each.path for each in sorted(parts(directory))]
 
 
 def newest(directory: str) -> str:
@@ -116,7 +133,7 @@ def newest(directory: str) -> str:
     # A link that leads anywhere else is not ours.
     if _FILE.fullmatch(name) and os.path.lexists(join(directory, name)):
         return files_of(join(directory, name))[0]
-    every = sorted(_parts(directory))
+    every = sorted(parts(directory))
     if not every:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), join(directory, LATEST))
     return files_of(every[-1].path)[0]
@@ -128,7 +145,7 @@ def files_of(path: str) -> list[str]:
         return [path]
     run = _part(path).run
     try:
-        found = sorted(each for each in _parts(dirname(path) or os.curdir) if each.run == run)
+        found = sorted(each for each in parts(dirname(path) or os.curdir) if each.run == run)
     except OSError:
         found = []
     return [join(dirname(path), basename(each.path)) for each in found] or [path]
@@ -139,13 +156,19 @@ def number_of(path: str) -> int:
     return _part(path).number
 
 
+def is_run(path: str) -> bool:
+    """Whether *path* has the name of a file of a run."""
+    return _FILE.fullmatch(basename(path)) is not None
+
+
 def begins_run(path: str) -> bool:
     """Whether *path* has the name of the first file of a run."""
     found = _FILE.fullmatch(basename(path))
     return found is not None and found["part"] is None
 
 
-def _parts(directory: str) -> Iterator[Part]:
+def parts(directory: str) -> Iterator[Part]:
+    """Yield all files of all runs in *directory*, in no order. Raises `OSError`."""
     for name in os.listdir(directory):
         if _FILE.fullmatch(name):
             yield _part(join(directory, name))
@@ -162,7 +185,7 @@ def _part(path: str) -> Part:
 def prune(newest: str, keep: int) -> None:
     """Removes old runs, so that *keep* are left beside those that are still written. Raises `OSError`."""
     others: dict[str, list[Part]] = {}
-    for part in sorted(_parts(dirname(newest))):
+    for part in sorted(parts(dirname(newest))):
         if part.run != _part(newest).run:
             others.setdefault(part.run, []).append(part)
     # Names of the same second have no order, but files have: a run that was the newest a moment ago, to which a reader
@@ -210,6 +233,26 @@ def _written(path: str) -> int:
         return os.stat(path, follow_symlinks=False).st_mtime_ns
     except OSError:
         return 0
+
+
+def is_written(path: str) -> bool:
+    """Whether a process has *path* open for writing; False where nothing can tell."""
+    try:
+        import fcntl  # noqa: PLC0415 - not there on Windows
+
+        descriptor = os.open(path, os.O_RDONLY | _AS_IT_IS)
+    except (ImportError, OSError):
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    else:
+        return False
+    finally:
+        os.close(descriptor)
 
 
 def _remove(path: str) -> bool:

@@ -16,10 +16,16 @@ class Pages:
     file is read alone.
     """
 
-    def __init__(self, name: str) -> None:
-        """Opens the journal called *name*, ``-`` for standard input; raises `OSError`."""
+    def __init__(self, name: str, *, whole: bool = False) -> None:
+        """
+        Opens the journal called *name*, ``-`` for standard input; raises `OSError`.
+
+        *whole* says that *name* is the first file that is left of a run, of which all are read.
+        """
         self._path = ""
         self._goes_on = False
+        self._held = b""
+        self._over = False
         if name == "-":
             self._file: BufferedReader = open(0, "rb", closefd=False)  # noqa: SIM115 - `with` closes it
             return
@@ -28,13 +34,17 @@ class Pages:
             name = os.path.dirname(name) or os.curdir
         is_directory = os.path.isdir(name)
         self._path = files.newest(name) if is_directory else name
-        self._goes_on = is_directory or files.begins_run(name)
+        self._goes_on = whole or is_directory or files.begins_run(name)
         self._file = open(self._path, "rb")  # noqa: SIM115 - as above
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Nothing more is read."""
         self._file.close()
 
     def __iter__(self) -> Iterator[bytes]:
@@ -46,24 +56,36 @@ class Pages:
 
     def followed(self, pause: Callable[[], None]) -> Iterator[bytes]:
         """Whole lines as they are written, without end; *pause* is called while there are none."""
-        held = b""
-        over = False
+        while True:
+            yield from self.arrived()
+            pause()
+
+    def arrived(self) -> Iterator[bytes]:
+        """Whole lines that were written since this was last called. Half a line is kept until it is whole."""
         while True:
             line = self._file.readline()
-            held += line
-            if held.endswith(b"\n"):
-                yield held
-                held = b""
-            elif not over:
+            self._held += line
+            if self._held.endswith(b"\n"):
+                yield self._take()
+            elif not self._over:
                 # What was written to the file before it was over is read first.
-                over = not line and self._is_over()
-                if not over:
-                    pause()
+                self._over = not line and self._is_over()
+                if not self._over:
+                    return
             elif not line:
-                if held:
-                    yield held
-                    held = b""
-                over = not self._turn() and not self._begin_anew()
+                if self._held:
+                    yield self._take()
+                self._over = not self._turn() and not self._begin_anew()
+
+    def _take(self) -> bytes:
+        held, self._held = self._held, b""
+        return held
+
+    def skip(self) -> None:
+        """Passes over everything that was written so far."""
+        while self._turn():
+            pass
+        self._file.seek(0, os.SEEK_END)
 
     def peek(self) -> bytes:
         """Return some bytes that it begins with, which stay to be read; none if it is empty."""

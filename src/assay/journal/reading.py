@@ -40,9 +40,15 @@ class Entry(NamedTuple):
 def entries(lines: Iterable[bytes]) -> Iterator[Entry]:
     """Every line that is not blank."""
     for number, line in enumerate(lines, 1):
-        raw = line.rstrip(b"\r\n")
-        if raw:
-            yield Entry(number, raw, _record(raw))
+        found = entry_of(number, line)
+        if found is not None:
+            yield found
+
+
+def entry_of(number: int, line: bytes) -> Entry | None:
+    """The line with this *number*; None for a blank one."""
+    raw = line.rstrip(b"\r\n")
+    return Entry(number, raw, _record(raw)) if raw else None
 
 
 def _record(raw: bytes) -> Record | None:
@@ -62,6 +68,19 @@ def violations(record: Record) -> list[tuple[str, str]]:
     return [(str(each.get("rule")), str(each.get("at"))) for each in listed if isinstance(each, dict)]
 
 
+def quarantined(record: Record) -> list[str]:
+    """The entries of a list that were quarantined, or would be under enforce: ``tool legacy``."""
+    found = (record["error"] or {}).get("quarantined")
+    listed = found if isinstance(found, list) else []
+    return [f"{each.get('kind')} {each.get('name')}" for each in listed if isinstance(each, dict)]
+
+
+def server_of(record: Record) -> str:
+    """The name of the server; "" for a record that has none."""
+    name = record["metadata"].get("server")
+    return name if isinstance(name, str) else ""
+
+
 class Filter(NamedTuple):
     """Which records are wanted: by each of these that is given, one of its words."""
 
@@ -70,6 +89,10 @@ class Filter(NamedTuple):
     tools: Sequence[str] = ()
     rules: Sequence[str] = ()
     """A rule, or a rung for all of its rules."""
+    servers: Sequence[str] = ()
+    """Names of servers. A record without a name passes: its file was chosen by the name of its folder."""
+    quarantined: bool = False
+    """Only records of lists with quarantined entries."""
 
     def wants(self, record: Record) -> bool:
         """Whether *record* is one of them."""
@@ -78,6 +101,8 @@ class Filter(NamedTuple):
             and (not self.methods or record["method"] in self.methods)
             and (not self.tools or record["metadata"].get("tool") in self.tools)
             and (not self.rules or any(self._names(rule) for rule, _ in violations(record)))
+            and (not self.servers or (server_of(record) or self.servers[0]) in self.servers)
+            and (not self.quarantined or bool(quarantined(record)))
         )
 
     def _names(self, rule: str) -> bool:

@@ -46,7 +46,17 @@ _BY_NUMBER: Final = {
 class Run:
     """What is the same in all records of a run."""
 
-    __slots__ = ("_redactor", "_sessions", "deterministic", "frame_bytes", "mode", "payloads", "restarts", "server")
+    __slots__ = (
+        "_redactor",
+        "_sessions",
+        "deterministic",
+        "frame_bytes",
+        "mode",
+        "payloads",
+        "restarts",
+        "server",
+        "servers",
+    )
 
     def __init__(
         self,
@@ -64,6 +74,8 @@ class Run:
         self.deterministic = deterministic
         self.payloads = payloads
         self.server = server
+        self.servers: dict[str, str] = {}
+        """The names of servers by route, where one journal has several."""
         self.restarts = 0
         """How often the server was started again by now."""
         # Compiling what it looks for takes some milliseconds, and most runs never need it.
@@ -76,6 +88,10 @@ class Run:
         if self._redactor is None:
             self._redactor = _redactor(())
         return self._redactor
+
+    def server_of(self, route: str) -> str:
+        """Return the name of the server that answers at *route*; "" if it has none."""
+        return self.servers.get(route, self.server)
 
     def session_name(self, session: str) -> str:
         """
@@ -155,12 +171,13 @@ def _metadata(verdict: Verdict, moment: Moment, told: Told, run: Run) -> dict[st
         "tool": name_of(verdict.tool),
         "party": verdict.party.value,
         "kind": verdict.kind,
-        "id": _id(verdict),
     }
+    server = run.server_of(moment.route)
+    if server:
+        found["server"] = server
+    found["id"] = _id(verdict)
     if moment.session:
         found["session"] = run.session_name(moment.session)
-    if run.server:
-        found["server"] = run.server
     if run.restarts:
         found["restarts"] = run.restarts
     if not verdict.accepted and verdict.onward is verdict.frame:

@@ -55,10 +55,12 @@ class Opening(NamedTuple):
     revision: str | None
     """Set if it was opened elsewhere, in this revision."""
     server: str
-    """Who spoke for the server, where the journal says so."""
+    """``assets`` for a journal of the asset server itself; "" for one of a guard, whatever its server is called."""
     limits: Limits
     effect: Effect
     """What was done about broken rules, line by line."""
+    route: str = ""
+    """The path of the server over HTTP, where a journal may have several."""
 
 
 class Replayed(NamedTuple):
@@ -167,7 +169,9 @@ def _opening(record: Record, seen: Survey, limits: Limits) -> Opening:
     revision = metadata.get("revision")
     elsewhere = record["transport"] == "http" and key not in seen.opened and revision in REVISIONS
     mode, most = metadata.get("mode"), metadata.get("frameBytes")
-    if most is None and metadata.get("server") == "assets":
+    # Only a guard writes a mode, and the server behind it may have any name.
+    server = "" if mode else str(metadata.get("server") or "")
+    if most is None and server == "assets":
         most = REQUESTS.frame_bytes
     if type(most) is int and most > 0 and limits.frame_bytes == DEFAULT.frame_bytes:
         # Who asks for another limit wants to see what that would do.
@@ -175,9 +179,10 @@ def _opening(record: Record, seen: Survey, limits: Limits) -> Opening:
     return Opening(
         mode if mode in ("audit", "enforce") else "audit" if key in seen.audits else "enforce",
         revision if elsewhere else None,
-        str(metadata.get("server") or ""),
+        server,
         limits,
         Effect(),
+        record["route"],
     )
 
 

@@ -121,8 +121,8 @@ class Journal:
         A journal in a new file below *directory*; None, and a line to *log*, if there cannot be one.
 
         Of all runs there, *keep* are left. With *payloads* the frames are written too, without what looks like a secret
-        or is matched by *redact*. *server* names who speaks for the server, *mode* and *frame_bytes* how a
-        guard judges, where a replay has to know it. After *file_bytes* it goes on in a further file, and the oldest
+        or is matched by *redact*. *server* is the name of the server, *mode* and *frame_bytes* are how a guard judges,
+        where a replay has to know it. After *file_bytes* it goes on in a further file, and the oldest
         files there are removed so that all take *total_bytes* at most.
 
         Raises `ValueError` for a pattern that is none.
@@ -130,7 +130,7 @@ class Journal:
         run = Run(
             deterministic=deterministic,
             payloads=payloads,
-            server=server,
+            server=cut(server, NAME_LENGTH),
             patterns=tuple(redact),
             mode=mode,
             frame_bytes=frame_bytes,
@@ -148,6 +148,10 @@ class Journal:
         except OSError as error:
             log(f"journal: {error.filename or folder}: {error.strerror}")
         return cls(descriptor, path, run, log, file_bytes, total_bytes)
+
+    def name_route(self, route: str, server: str) -> None:
+        """Give the records of messages at *route* the name *server*, where this journal has several servers."""
+        self._run.servers[route] = cut(server, NAME_LENGTH)
 
     def moment(
         self,
@@ -461,7 +465,7 @@ class Journal:
     def _learned(self, verdict: Verdict, transport: str, route: str, method: str | None, tool: str | None) -> bytes:
         """The pattern of every line of such a message."""
         kind, revision, party = verdict.kind, verdict.revision, verdict.party
-        pattern = _pattern(transport, route, method, tool, revision, party, kind)
+        pattern = _pattern(transport, route, method, tool, revision, party, kind, self._run.server_of(route))
         if len(method or "") > NAME_LENGTH or len(tool or "") > NAME_LENGTH:
             # A thousand names of a megabyte are a gigabyte.
             return pattern
@@ -473,9 +477,10 @@ class Journal:
     def _learned_pair(self, exchange: Exchange, transport: str, route: str) -> tuple[bytes, bytes]:
         """The same of a request, and of its result."""
         method, tool, revision, asker = exchange.method, exchange.tool, exchange.revision, exchange.asker
+        server = self._run.server_of(route)
         both = (
-            _pattern(transport, route, method, tool, revision, asker, "request"),
-            _pattern(transport, route, method, tool, revision, asker.other, "result"),
+            _pattern(transport, route, method, tool, revision, asker, "request", server),
+            _pattern(transport, route, method, tool, revision, asker.other, "result", server),
         )
         contract = exchange.contract
         name = contract.name if contract is not None else None
@@ -488,9 +493,8 @@ class Journal:
         return both
 
     def _ending(self) -> str:
-        server = f',"server":{_json(self._run.server)}' if self._run.server else ""
         restarts = f',"restarts":{self._run.restarts}' if self._run.restarts else ""
-        return f"{server}{restarts}}}}}\n"
+        return f"{restarts}}}}}\n"
 
     def _ended(self, ident: Any, session: str) -> bytes:
         """The end of a line, from the id on."""
@@ -547,7 +551,14 @@ class Journal:
 
 
 def _pattern(
-    transport: str, route: str, method: str | None, tool: str | None, revision: str | None, party: Party, kind: Kind
+    transport: str,
+    route: str,
+    method: str | None,
+    tool: str | None,
+    revision: str | None,
+    party: Party,
+    kind: Kind,
+    server: str,
 ) -> bytes:
     """
     A line of a good message, but for what is its own.
@@ -555,13 +566,14 @@ def _pattern(
     That is the second and its millionths, what it is known by, milliseconds, bytes in and out, and the end. Bytes: that
     is quicker than text, which would have to be encoded.
     """
+    named = f'"server":{_json(server)},' if server else ""
     middle = (
         f'"transport":{_json(transport)},"route":{_json(cut(route, ROUTE_LENGTH))},'
         f'"method":{_json(name_of(method))},"status":"ok","durationMs":'
     )
     tail = (
         f',"error":null,"metadata":{{"schemaVersion":"{SCHEMA_VERSION}","deterministic":false,'
-        f'"revision":{_json(revision)},"tool":{_json(name_of(tool))},"party":"{party}","kind":"{kind}","id":'
+        f'"revision":{_json(revision)},"tool":{_json(name_of(tool))},"party":"{party}","kind":"{kind}",{named}"id":'
     )
     # What peers call their tools may have anything in it.
     spelt = middle.replace("%", "%%"), tail.replace("%", "%%")

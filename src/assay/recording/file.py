@@ -218,12 +218,6 @@ def is_directory(path: str) -> bool:
     return path.endswith(os.sep) or os.path.isdir(path)
 
 
-def in_directory(path: str) -> list[str]:
-    """Return the recordings in the directory *path*, oldest first; raises `OSError`."""
-    names = sorted(name for name in os.listdir(path) if name.startswith(_PREFIX) and name.endswith(_SUFFIX))
-    return [os.path.join(path, name) for name in names]
-
-
 def _created(directory: str) -> tuple[str, int]:
     """Return the path of a new file in *directory*, which is made if need be, and its descriptor."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC

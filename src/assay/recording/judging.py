@@ -180,7 +180,7 @@ class Judging:
         elif event == "forget":
             talk.conversation.forget_settled()
         elif event == "release":
-            del self._talks[number]
+            talk.conversation.release()
 
     def _left(self) -> Iterator[Judged]:
         """Return a verdict on each request that is still open."""

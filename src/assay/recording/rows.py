@@ -8,7 +8,7 @@ A message is `{"dir": "c2s", "msg": "…"}` as `assay.transcript` describes it. 
 | `recording` | the first row: `version` of this format, and the version of Assay |
 | `open` | a conversation begins: its number, its server, and how it is judged |
 | `unanswered` | the guard stopped waiting for the answer of `dir` to the request `id` |
-| `end` | the party `dir` says no more: what it still owes is unanswered |
+| `end` | the party `dir` says no more, for `why`: what it still owes is unanswered; `stderr` has its last lines |
 | `restart` | another server takes the place of the one that ended |
 | `forget` | the ids of answered requests are free again |
 | `tools` | conversations that share `conversation` begin with the tools of conversation `from` |

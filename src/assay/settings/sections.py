@@ -12,6 +12,12 @@ from assay.settings.auth import Auth
 from assay.settings.fields import table, word
 from assay.tiers import TIERS
 
+AUTO: Final = "auto"
+"""In place of a directory: the usual one."""
+
+ASSETS_JOURNAL: Final = "runs/mcp_server/envelope_validation"
+"""Where the asset server has its journal, below the working directory (specs/000)."""
+
 
 def _tools() -> Sequence[str]:
     from assay.contracts.assets import TOOLS  # noqa: PLC0415 - not needed where nothing is configured
@@ -34,8 +40,11 @@ class TierSettings:
 class JournalSettings:
     """Where verdicts are written down, and what of a message is."""
 
-    directory: str = "runs/mcp_server/envelope_validation"
-    """Below it there is a file for each run (specs/000); ``off`` for no journal."""
+    directory: str = AUTO
+    """
+    The directory with a file for each run; ``auto`` for `ASSETS_JOURNAL`, or for a guard the folder of its server,
+    below the state directory; ``off`` for no journal.
+    """
 
     keep: int = 50
     """Runs that are left when a new one begins; those that are still written are never removed."""

@@ -13,6 +13,7 @@ from assay.contracts.tools import Tools
 from assay.conversation import NO_FACTS, Conversation, Facts
 from assay.edges.recorder import Recorder
 from assay.guard.failure import log_once
+from assay.guard.flight import UNKNOWN, End
 from assay.guard.guard import NO_MOVE, Guard, Move, Settled
 from assay.guard.terms import Terms
 from assay.side import Id
@@ -41,8 +42,8 @@ class Watcher(Protocol):
     def another(self, of: object | None = None, /) -> "Watcher":
         """Whoever wants to know the same of another conversation; those *of* the same are one to people."""
 
-    def flight(self, directory: str, redact: Sequence[str] = ()) -> str | None:
-        """The conversation has broken: its last messages go into a file."""
+    def flight(self, directory: str, redact: Sequence[str] = (), end: End = UNKNOWN, /) -> str | None:
+        """The conversation has broken with the *end* of its server: its last messages go into a file."""
 
 
 class Heard(NamedTuple):
@@ -168,10 +169,10 @@ class Overseer:
         """The server printed something that no message can carry on."""
         self._watcher.aside(data)
 
-    def broke(self, flights: str, redact: Sequence[str]) -> None:
-        """The server is lost: what was last said goes into a file, unless *flights* is off."""
+    def broke(self, flights: str, redact: Sequence[str], end: End = UNKNOWN) -> None:
+        """The server is lost: what was last said, and its *end*, go into a file, unless *flights* is off."""
         if flights != "off":
-            self._watcher.flight(flights, redact)
+            self._watcher.flight(flights, redact, end)
 
     def settle(self, settled: Settled) -> None:
         """Puts on record that a request is answered here, and not by the server."""

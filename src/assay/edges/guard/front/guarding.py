@@ -34,12 +34,27 @@ from assay.spec.schema import protocol_schema
 Log = Callable[[str], None]
 
 
+class Kept(NamedTuple):
+    """Where what is recorded of one server goes."""
+
+    records: Records
+    flights: str
+    """The directory for the last messages of broken sessions; ``off`` for none."""
+
+
+Keep = Callable[[str, str], Kept]
+"""Returns where the records of the server with this name, at this route, go. It opens a journal if need be."""
+
+
 class Desk(NamedTuple):
     """What every backend is built with."""
 
     terms: Terms
     settings: Settings
-    records: Records
+    keep: Keep
+    metrics: Metrics
+    tended: list[Callable[[], None]]
+    """What is called once a second, for the journal of each server that was asked for."""
     watch: Watch
     gated: bool
     """Whether the guard sees for itself who may come in: then a client's token is for it, and not for the server."""
@@ -54,30 +69,37 @@ class Desk(NamedTuple):
     """What servers write to stderr goes there."""
     recording: Recording | None = None
     name: str = ""
-    """The name of the server, where there is one only: those of a host have theirs in the route."""
+    """The name of the server that it is for; the desk of a host makes one for each server."""
+    entry: str = ""
+    """The same, where a client's file gives the name: the lock may have the server by it."""
 
     def for_server(self, name: str) -> "Desk":
         """Return the desk of one of several servers: every line that is said there has its *name*."""
-        return self._replace(watch=self.watch.of_server(name), say=labelled(self.say, name))
+        return self._replace(watch=self.watch.of_server(name), say=labelled(self.say, name), name=name, entry=name)
 
-    def oversight(self, route: str, command: Sequence[str] = (), url: str = "") -> Oversight:
-        """The oversight of the server at *route*."""
-        recorder = Recorder("http", route, self.records, holding=True)
-        server = self.name or route.removesuffix(ENDPOINT).strip("/")
-        locked = self.locked(command, url, "" if self.name else server)
-        return Oversight(self.terms, recorder, self.watch, locked, recording=self.recording, server=server)
+    def oversight(self, route: str, command: Sequence[str] = (), url: str = "") -> tuple[Oversight, str]:
+        """The oversight of the server at *route*, and the directory for its flights."""
+        locked = self.locked(command, url, self.entry)
+        kept = self.keep(self.name, route)
+        records = kept.records._replace(metrics=self.metrics)
+        self.tended.append(Recorder("http", route, records).flush)
+        recorder = Recorder("http", route, records, holding=True)
+        oversight = Oversight(self.terms, recorder, self.watch, locked, recording=self.recording, server=self.name)
+        return oversight, kept.flights
 
     def proxy(self, url: str, headers: Pairs, route: str, *, alone: bool = True) -> Proxy:
         """The server at *url*, *alone* at this address or not. Raises `ValueError` if that is no URL."""
+        target = Target(url, headers)
+        oversight, flights = self.oversight(route, url=url)
         return Proxy(
-            self.oversight(route, url=url),
-            Target(url, headers),
+            oversight,
+            target,
             self.settings.http,
             endpoint=route,
             gated=self.gated,
             alone=alone,
             log=self.say,
-            flights=self.settings.guard.flights,
+            flights=flights,
             redact=self.settings.journal.redact,
         )
 
@@ -87,16 +109,12 @@ class Desk(NamedTuple):
         route: str,
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
-        *,
-        name: str,
     ) -> Backend:
-        """
-        The server that *command* starts, in our own environment or *env*.
-
-        Each line of its stderr has its *name* before it.
-        """
-        made: Backend = import_module("assay.edges.guard.http_to_child.children").Children(
-            self.oversight(route, command),
+        """The server that *command* starts, in our own environment or *env*."""
+        children = import_module("assay.edges.guard.http_to_child.children").Children
+        oversight, flights = self.oversight(route, command)
+        made: Backend = children(
+            oversight,
             command,
             env=env,
             cwd=cwd,
@@ -104,11 +122,11 @@ class Desk(NamedTuple):
             children=self.settings.guard.children,
             children_each=self.settings.guard.children_each if self.gated else None,
             http=self.settings.http,
-            flights=self.settings.guard.flights,
+            flights=flights,
             redact=self.settings.journal.redact,
             stderr_in_errors=self.settings.guard.stderr_in_errors,
             errors=self.errors,
-            name=name,
+            name=self.name,
         )
         return made
 
@@ -172,7 +190,7 @@ class Started(NamedTuple):
         why = unstartable(self.command)
         if why is not None:
             raise SettingsError(why)
-        return {ENDPOINT: desk.children(self.command, ENDPOINT, name=self.name)}
+        return {ENDPOINT: desk.children(self.command, ENDPOINT)}
 
     def beside(self, backends: Mapping[str, Backend], door: Door) -> Mapping[str, Route]:
         """A page about it."""
@@ -183,7 +201,7 @@ def run(
     address: str,
     settings: Settings,
     terms: Terms,
-    records: Records,
+    keep: Keep,
     servers: Servers,
     *,
     locked: Callable[[Sequence[str], str, str], Locked | None] = lambda _, __, ___: None,
@@ -194,14 +212,16 @@ def run(
     ready: Log = lambda _: None,
     recording: Recording | None = None,
     name: str = "",
+    journal: str | None = None,
     status: Callable[[Watch], int] = lambda _: 0,
 ) -> int:
     """
     Guard *servers* at *address* until a signal comes; the exit status.
 
-    Findings go to *log*, what servers write to stderr to *errors*, all else to *say*. None of them may wait. *ready*
-    gets the scheme, host and port once clients are served there. Messages are written to *recording*, if there is one.
-    *name* is that of the server, if there is one only. *status* makes the exit status of what was seen.
+    *keep* returns where the records of each server go; *journal* is one of its files, whose directory is named at the
+    start. Findings go to *log*, what servers write to stderr to *errors*, all else to *say*. None of them may wait.
+    *ready* gets the scheme, host and port once clients are served there. Messages are written to *recording*, if there
+    is one. *name* is that of the server, if there is one only. *status* makes the exit status of what was seen.
     """
     gate = Gate.read(settings.auth, cwd=".", tier=settings.tiers.tier, log=say)
     metrics = Metrics()
@@ -213,8 +233,7 @@ def run(
         redact=settings.journal.redact,
         name=servers.what,
     )
-    every = records._replace(metrics=metrics)
-    desk = Desk(terms, settings, every, watch, gate is not None, say, locked, errors, recording, name)
+    desk = Desk(terms, settings, keep, metrics, [], watch, gate is not None, say, locked, errors, recording, name)
     backends = servers.backends(desk)
     place = Place.open("--listen", address, settings.http, gated=gate is not None)
     # Before anybody is listened to: a request is no time to open a file.
@@ -228,25 +247,29 @@ def run(
         frame_bytes=terms.limits.frame_bytes,
         metrics=metrics.render,
         beside=servers.beside(backends, door),
-        tend=Recorder("http", "/", every).flush,
+        tend=lambda: _tend(desk.tended),
     )
     metrics.gauge("assay_sessions", "Sessions of the handshake revisions.", lambda: _sessions(backends))
     metrics.gauge("assay_streams", "Streams that are open.", lambda: front.streams)
     metrics.gauge("assay_requests_in_flight", "Requests in hand.", lambda: front.in_hand)
     settle()
     endpoint = ENDPOINT if ENDPOINT in backends else "/"
-    journal = records.journal.path if records.journal is not None else None
 
-    def introduce() -> None:
+    def begun() -> None:
         say(hello(servers.what, terms.mode, journal, f"{place.url}{endpoint}"))
         for line in place.notes(endpoint):
             say(f"assay: {line}")
         ready(place.url)
 
-    serve(front, place.sock, settings.http, introduce)
+    serve(front, place.sock, settings.http, begun)
     for line in watch.summary():
         log(line)
     return status(watch)
+
+
+def _tend(tended: Sequence[Callable[[], None]]) -> None:
+    for tend in tended:
+        tend()
 
 
 def _sessions(backends: Mapping[str, Backend]) -> int:

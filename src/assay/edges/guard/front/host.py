@@ -142,7 +142,7 @@ def _hosted(entry: Entry, desk: Desk) -> Hosted:
         if entry.url:
             headers = [(name.lower().encode(), value.encode()) for name, value in entry.headers]
             return own.proxy(entry.url, headers, path, alone=False)
-        return own.children(entry.command, path, _environ(entry, desk), entry.cwd, name=entry.name)
+        return own.children(entry.command, path, _environ(entry, desk), entry.cwd)
 
     def why_not() -> str:
         return unstartable(entry.command, env=_environ(entry, desk), cwd=entry.cwd) or "" if entry.command else ""

@@ -37,6 +37,7 @@ from assay.edges.http.replies import CLOSE, Pairs, Receive, Send, not_allowed, r
 from assay.edges.http.section import Http
 from assay.edges.http.sessions import Session, Sessions
 from assay.edges.http.statuses import is_patient
+from assay.guard.flight import End
 from assay.message import params_of
 from assay.spec.revisions import REVISIONS, handshake
 
@@ -378,10 +379,10 @@ class Children:
         return Direct(self, lambda: self._backoffs.setdefault(principal, Backoff(self._clock)), self._clock)
 
     def _stateless_share(self, begin: Callable[[], Overseer]) -> Share:
-        def broke(nobody: Overseer, _: Sequence[Client]) -> None:
+        def broke(nobody: Overseer, _: Sequence[Client], end: End) -> None:
             self._stateless.renew()
             # All of them are kept together, so that those of nobody are those of all.
-            nobody.broke(self._flights, self._redact)
+            nobody.broke(self._flights, self._redact, end)
 
         # It has a place of its own: however many sessions there are, requests without one are answered.
         return Share(self._spawn, begin, self._recorder.flush, self._clock, broke)
@@ -402,15 +403,15 @@ class Children:
             self._shares[key] = SessionShare(spawn, begin, flush, self._clock, broke)
         return self._shares[key]
 
-    def _sessions_broke(self, _: Overseer, clients: Sequence[Client]) -> None:
+    def _sessions_broke(self, _: Overseer, clients: Sequence[Client], end: End) -> None:
         for each in clients:
             if isinstance(each, Talk):
-                self.broke(each)
+                self.broke(each, end)
 
-    def broke(self, talk: Talk) -> None:
+    def broke(self, talk: Talk, end: End) -> None:
         """The child of one session has ended by itself."""
         with contained("the last messages of a session could not be kept"):
-            talk.overseer.broke(self._flights, self._redact)
+            talk.overseer.broke(self._flights, self._redact, end)
         if talk.session is not None:
             self._sessions.drop(talk.session)
 

@@ -9,6 +9,7 @@ from assay.edges.guard.http_to_child.childtalk import Talk
 from assay.edges.guard.http_to_child.mistakes import contained
 from assay.edges.guard.http_to_child.outflow import Stream
 from assay.edges.guard.http_to_child.pipe import Line, Owner, Pipe
+from assay.guard.flight import End
 from assay.guard.guard import line
 
 
@@ -21,7 +22,7 @@ class House(Protocol):
     def end(self, pipe: Pipe) -> None:
         """Ends one, soon."""
 
-    def broke(self, talk: Talk) -> None:
+    def broke(self, talk: Talk, end: End) -> None:
         """One has ended by itself."""
 
     def shown(self, last_words: list[str]) -> list[str]:
@@ -110,5 +111,5 @@ class Direct:
             shown = self._house.shown(last_words)
         self.talk.server_ended(reason, shown)
         with contained("the end of a server could not be reported"):
-            self._house.broke(self.talk)
+            self._house.broke(self.talk, End(reason, last_words))
         self._house.flush()

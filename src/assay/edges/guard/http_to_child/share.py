@@ -16,6 +16,7 @@ from assay.edges.guard.http_to_child.mistakes import FAILED, Subject, contained,
 from assay.edges.guard.http_to_child.outflow import SLOW_BYTES, Stream
 from assay.edges.guard.http_to_child.pipe import Line, Owner, Pipe
 from assay.edges.guard.overseer import Overseer
+from assay.guard.flight import End
 from assay.guard.guard import line
 from assay.guard.remap import Remap, Routed, answer_as, key_of
 from assay.ladder import syntax
@@ -68,7 +69,7 @@ class Share:
         begin: Callable[[], Overseer],
         flush: Callable[[], None],
         clock: Callable[[], float],
-        broke: Callable[[Overseer, Sequence["Client"]], None],
+        broke: Callable[[Overseer, Sequence["Client"], End], None],
     ) -> None:
         """
         *spawn* starts a child, and raises `StartError`; *begin* makes a conversation for what is said to nobody.
@@ -265,13 +266,17 @@ class Share:
         elif move.to_client is not None and verdict.kind == "unreadable":
             self.nobody.aside(frame)
 
-    def ended(self, reason: str) -> None:
-        """It has ended by itself: everybody is told, and the next who asks starts another."""
+    def ended(self, reason: str, last_words: Sequence[str]) -> None:
+        """
+        It has ended by itself: everybody is told, and the next who asks starts another.
+
+        Many share the child: what it wrote to stderr may be about any of them, and only the operator gets it.
+        """
         self._backoff.failed(self._began, reason)
         nobody, everybody = self._nobody, self._everybody()
         self._forget(reason)
         with contained("the end of a server could not be reported"):
-            self._broke(nobody or self._begin(), everybody)
+            self._broke(nobody or self._begin(), everybody, End(reason, last_words))
 
     def _everybody(self) -> list[Client]:
         return list(dict.fromkeys([*self.clients, *self._remap.everybody()]))
@@ -327,10 +332,9 @@ class _Run:
         if self._share._run is self:
             self._share.heard(lines)
 
-    def ended(self, reason: str, _: list[str]) -> None:
-        """Many share the child: what it wrote to stderr may be about any of them, and is told to none."""
+    def ended(self, reason: str, last_words: list[str]) -> None:
         if self._share._run is self:
-            self._share.ended(reason)
+            self._share.ended(reason, last_words)
 
 
 class Session(Client, Protocol):

@@ -209,7 +209,7 @@ class Errand:
             return
         self._proxy.unreachable(str(error))
         if self._turn.due:
-            self._proxy.broke(self._turn.talk)
+            self._proxy.broke(self._turn.talk, str(error))
 
     async def _whole(self, answered: Answered) -> None:
         """One JSON value under enforce; of one that is longer than a message may be, the beginning is judged."""

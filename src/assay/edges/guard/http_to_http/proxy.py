@@ -28,6 +28,7 @@ from assay.edges.http.replies import CLOSE, Pairs, Receive, Send, not_allowed, r
 from assay.edges.http.section import Http
 from assay.edges.http.statuses import is_patient
 from assay.edges.http.streams import close, until_gone
+from assay.guard.flight import End
 from assay.spec.revisions import LATEST, REVISIONS, handshake
 
 _JSON: Final = b"application/json"
@@ -305,12 +306,12 @@ class Proxy:
             self._told_no_post = True
             self._log(f"assay: the server answers what clients ask first with {status}; {NO_POST}")
 
-    def broke(self, talk: Talk) -> None:
+    def broke(self, talk: Talk, why: str) -> None:
         """The server is lost while it owes an answer: what was last said in that session goes into a file, once."""
         session = talk.origin or talk
         if session.ident is not None and not session.broken:
             session.broken = True
-            session.overseer.broke(self._flights, self._redact)
+            session.overseer.broke(self._flights, self._redact, End(why))
 
     def broke_off(self, why: str) -> None:
         """An answer of the server's broke off that a client has half of."""

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from assay.edges.child import CLOSED, TERMINATED, Child, StartError, why
 from assay.edges.pipes import NOBODY, Inlet, Loop, Outlet, Signals
+from assay.guard.flight import End
 from assay.guard.restarts import Restarts
 
 LAST_WORDS: Final = 0.5
@@ -161,8 +162,8 @@ class Renewal(NamedTuple):
     start: Callable[[], Child]
     """Raises `StartError`."""
     restarts: Restarts
-    told: Callable[[str, float], None]
-    """Is told why a server has ended, and how many seconds later the next one is started."""
+    told: Callable[[End, float], None]
+    """Is told how a server has ended, and how many seconds later the next one is started."""
 
 
 class Keeper:
@@ -233,7 +234,7 @@ class Keeper:
         self.input = Outlet(NOBODY)
         self.away = True
         self._next_at, self._open_until = now + wait, None
-        self._renewal.told(self.reason, wait)
+        self._renewal.told(End(self.reason, self.last_lines()), wait)
         return wait
 
     def is_time(self) -> bool:

@@ -16,6 +16,7 @@ from assay.edges.guard.stdio_to_child.keeper import HANDSHAKE, Keeper, Renewal
 from assay.edges.pipes import Inlet, Loop, Outlet, Signals
 from assay.edges.recorder import Recorder
 from assay.guard.failure import log_once
+from assay.guard.flight import End
 from assay.guard.guard import Guard, withdrawn
 from assay.guard.standing import Reopening, Standing
 from assay.verdict import Party, Verdict
@@ -90,6 +91,11 @@ class Relay:
     def reason(self) -> str:
         """Why it ended, where that was the server's doing."""
         return self._keeper.reason
+
+    @property
+    def end(self) -> End:
+        """How the server ended, where that was its own doing."""
+        return End(self._keeper.reason, self._keeper.last_lines())
 
     @property
     def restarts(self) -> int:

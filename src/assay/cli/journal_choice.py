@@ -1,0 +1,195 @@
+"""Which journal a command reads: the file, directory or run that it is given, else the newest run that is not empty."""
+
+# ruff: noqa: PLC0415  each command imports only what it needs
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+from assay.journal import runs
+from assay.journal.tally import servers_in
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterator, Sequence
+
+    from assay.journal.runs import Run
+    from assay.settings import JournalSettings
+
+
+class Chosen(NamedTuple):
+    """A journal to be read."""
+
+    name: str
+    """What `Pages` opens."""
+    is_run: bool = False
+    """Whether it is the first file of a run that was looked for, and stands for all of them."""
+
+
+class Directories:
+    """The directories that journals are looked for in."""
+
+    def __init__(self, args: argparse.Namespace, log: Callable[[str], None]) -> None:
+        """*args* may have options for settings, which can name one. Raises `SettingsError`."""
+        from assay.guard.server_folders import servers_directory
+        from assay.settings import load
+
+        file, flags = getattr(args, "config", None), getattr(args, "set", [])
+        self.settings = load(os.environ, os.curdir, file=file, flags=flags, log=log)
+        self.named = _named(self.settings.journal)
+        """The directory that ASSAY_JOURNAL or ``journal.directory`` names; None if neither names one."""
+        self._only: list[str] | None = None
+        self.servers = servers_directory(os.environ)
+        """The directory with the folders of guarded servers."""
+
+    def usual(self) -> list[str]:
+        """Those without a name: the one that is configured, else those of guarded servers and of the asset server."""
+        return [self.named] if self.named is not None else self._unnamed()
+
+    def every(self) -> list[str]:
+        """All that are known."""
+        if self._only is not None:
+            return self._only
+        named = [self.named] if self.named is not None else []
+        return [*named, *(each for each in self._unnamed() if each not in named)]
+
+    def _unnamed(self) -> list[str]:
+        from assay.settings.sections import ASSETS_JOURNAL
+
+        folders = _folders(self.servers) if self.servers is not None else []
+        return [*folders, *([ASSETS_JOURNAL] if os.path.isdir(ASSETS_JOURNAL) else [])]
+
+    def only(self, directories: list[str]) -> None:
+        """From now on *directories* are all that are known."""
+        self._only = directories
+
+    def where(self) -> str:
+        """For people: where the usual ones are looked for."""
+        from assay.settings.sections import ASSETS_JOURNAL
+
+        if self.named is not None:
+            return self.named
+        assets = ASSETS_JOURNAL if os.path.isdir(ASSETS_JOURNAL) or self.servers is None else None
+        return " and ".join(each for each in (self.servers, assets) if each)
+
+
+def _named(settings: JournalSettings) -> str | None:
+    from assay.cli.records import OFF
+    from assay.settings.sections import AUTO
+
+    named = os.environ.get("ASSAY_JOURNAL") or settings.directory
+    # Who writes none now may have written one before, in the usual place.
+    return None if named.lower() in (OFF, AUTO) else named
+
+
+def _folders(servers: str) -> list[str]:
+    try:
+        with os.scandir(servers) as found:
+            return sorted(each.path for each in found if each.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
+
+
+def chosen(name: str | None, directories: Directories) -> Chosen:
+    """
+    Return the journal that *name* means: a file, a directory for its newest run, a run by its id, ``-`` for standard
+    input; None for the newest run there is.
+
+    Raises `OSError`.
+    """
+    if name is None:
+        path = runs.newest(directories.usual())
+        return Chosen(_found(path, directories.where()), is_run=True)
+    if os.path.isdir(name):
+        return Chosen(_found(runs.newest(runs.directories_below(name)), name), is_run=True)
+    if not os.path.lexists(name) and os.sep not in name:
+        path = runs.find(directories.every(), name.removesuffix(".jsonl"))
+        if path is not None:
+            return Chosen(path, is_run=True)
+    return Chosen(name)
+
+
+def _found(path: str | None, where: str) -> str:
+    if path is None:
+        raise FileNotFoundError(errno.ENOENT, "no journals yet", where)
+    return path
+
+
+# ── servers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Named(NamedTuple):
+    """A run with the names of its servers."""
+
+    run: Run
+    servers: tuple[str, ...]
+
+
+def named_runs(directories: Sequence[str], servers: str | None) -> Iterator[Named]:
+    """Yield the runs in *directories* with their servers. A directory that cannot be read is a line on stderr."""
+    for directory in directories:
+        try:
+            found = runs.runs_in(directory)
+        except FileNotFoundError:
+            # It was configured, and nothing was written yet.
+            continue
+        except OSError as error:
+            say(f"{directory}: {error.strerror}")
+            continue
+        names = [_recorded(run) for run in found]
+        # A run without records is most likely of the server that the others there are of.
+        others = set(filter(None, names))
+        usual = others.pop() if len(others) == 1 else ()
+        for run, own in zip(found, names, strict=True):
+            yield Named(run, own or usual or _by_folder(run, servers))
+
+
+def names_of(run: Run, servers: str | None) -> tuple[str, ...]:
+    """Return the servers in *run*: as its records name them, else by its folder below *servers*."""
+    return _recorded(run) or _by_folder(run, servers)
+
+
+def _recorded(run: Run) -> tuple[str, ...]:
+    try:
+        return tuple(servers_in(run.paths)) if run.size else ()
+    except OSError:
+        return ()
+
+
+def _by_folder(run: Run, servers: str | None) -> tuple[str, ...]:
+    is_below = servers is not None and os.path.dirname(os.path.dirname(run.path)) == servers
+    return (runs.folder_name(run),) if is_below else ()
+
+
+def runs_of(server: str, directories: Directories) -> list[Named]:
+    """Return the runs of *server*, oldest first. Raises `UnknownServerError` if there are none."""
+    every = list(named_runs(directories.every(), directories.servers))
+    found = [each for each in every if server in each.servers]
+    # The folder has the name as far as it can be that of a folder, and is what people see.
+    found = found or [each for each in every if server == runs.folder_name(each.run) and len(each.servers) == 1]
+    if not found:
+        raise UnknownServerError(server, {name for each in every for name in each.servers})
+    return sorted(found)
+
+
+class UnknownServerError(Exception):
+    """There are no runs of a server of this name."""
+
+    def __init__(self, name: str, known: set[str]) -> None:
+        from assay.console.plain import plain
+        from assay.spec.schema import suggestion
+
+        close = suggestion(name, known)
+        listed = ", ".join(sorted(known)) or "there are no journals yet"
+        super().__init__(plain(f"--server {name}: no journal of this server{close or ''} (known: {listed})"))
+
+
+def say(line: str) -> None:
+    """Print *line* to stderr, below what was printed so far."""
+    from assay.console.plain import plain
+
+    sys.stdout.flush()
+    print(plain(f"assay journal: {line}"), file=sys.stderr)

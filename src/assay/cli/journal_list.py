@@ -1,0 +1,91 @@
+"""``assay journal list``: which runs there are, of which servers, and what was found in them."""
+
+# ruff: noqa: PLC0415  each command imports only what it needs: `assay --help` needs none of it
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from assay.cli.journal_choice import Directories, Named, UnknownServerError, named_runs, runs_of, say
+
+if TYPE_CHECKING:
+    from assay.console.runs import FlightRow, RunRow
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the runs; the exit status."""
+    from assay.console.runs import RunTable, as_json
+    from assay.console.streams import write_utf8
+
+    directories = Directories(args, say)
+    try:
+        found, where = _found(args, directories)
+    except UnknownServerError as error:
+        say(str(error))
+        return 2
+    except OSError as error:
+        from assay.cli.journal_show import cannot_read
+
+        return cannot_read("list", error)
+    rows, flights = _rows(found), _flights(found, where)
+    if args.format == "json":
+        write_utf8(f"{as_json(rows, flights)}\n")
+        return 0
+    if not rows and not flights:
+        say(f"{args.directory or directories.where()}: no journals yet; assay guard -- COMMAND writes one")
+        return 0
+    from assay.console.style import Style
+
+    for line in RunTable(Style(sys.stdout), wide=args.wide, utc=args.utc).lines(rows, flights):
+        print(line)
+    return 0
+
+
+def _found(args: argparse.Namespace, directories: Directories) -> tuple[list[Named], list[str]]:
+    """The runs, newest first, and the directories that were looked at. Raises `OSError` and `UnknownServerError`."""
+    if args.directory is None:
+        where = directories.every()
+    else:
+        from assay.journal.runs import directories_below
+
+        where = list(directories_below(args.directory))
+        directories.only(where)
+    if args.server is None:
+        return sorted(named_runs(where, directories.servers), reverse=True), where
+    found = sorted(runs_of(args.server, directories), reverse=True)
+    return found, sorted({os.path.dirname(each.run.path) for each in found})
+
+
+def _rows(found: list[Named]) -> list[RunRow]:
+    """What is shown of each run. What cannot be read is a line on stderr."""
+    from assay.console.runs import RunRow
+    from assay.journal.tally import Budget, is_journal
+
+    budget = Budget()
+    rows = []
+    for run_, servers in found:
+        try:
+            if not is_journal(run_):
+                say(f"{run_.path}: not a journal")
+                continue
+            rows.append(RunRow(run_, servers, budget.tally(run_), run_.is_written))
+        except OSError as error:
+            say(f"{run_.path}: {error.strerror}")
+    return rows
+
+
+def _flights(found: list[Named], where: list[str]) -> list[FlightRow]:
+    """The flights beside the runs, newest first."""
+    from assay.console.runs import FlightRow
+    from assay.guard.flight import flights_in
+    from assay.guard.server_folders import FLIGHTS
+
+    names = {os.path.dirname(each.run.path): each.servers for each in found}
+    rows = []
+    for directory in where:
+        servers = names.get(directory, (os.path.basename(directory),))
+        rows += [FlightRow(path, servers, began) for path, began in flights_in(os.path.join(directory, FLIGHTS))]
+    return sorted(rows, key=lambda row: row.began, reverse=True)

@@ -1,0 +1,383 @@
+"""``assay journal show``: print the records of a run, or of all runs as they are written."""
+
+# ruff: noqa: PLC0415  each command imports only what it needs: `assay --help` needs none of it
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from abc import ABC, abstractmethod
+from time import sleep, time
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from assay.cli.journal_choice import Chosen, Directories, UnknownServerError, chosen, names_of, runs_of, say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from assay.console.journal import View
+    from assay.journal.following import News
+    from assay.journal.reading import Entry, Filter
+    from assay.journal.runs import Run
+
+_PAUSE: Final = 0.1
+"""Seconds between two looks at a file that is followed."""
+
+_LOOKS: Final = 5
+"""Looks at files between two looks for new runs."""
+
+_MOST_BROKEN: Final = 1000
+"""Lines that are not records and are remembered until the first that is one."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the records; the exit status."""
+    for rule in args.rule:
+        _doubt(rule)
+    since = int(time())
+    try:
+        directories = Directories(args, say)
+        shown = _shown(args, directories)._replace(since=since)
+    except UnknownServerError as error:
+        say(str(error))
+        return 2
+    except OSError as error:
+        return cannot_read("show", error)
+    report = _report(args, shown)
+    try:
+        return _print(args, shown, report)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        return cannot_read("show", error)
+
+
+def cannot_read(command: str, error: OSError) -> int:
+    """Say why a journal cannot be read; the exit status."""
+    from assay.console.plain import plain
+
+    name = os.fsencode(str(error.filename)).decode(errors="replace")
+    print(plain(f"assay journal {command}: {name}: {error.strerror}"), file=sys.stderr)
+    return 2
+
+
+def _doubt(rule: str) -> None:
+    """Says that nobody here knows *rule*; a journal of another version may, so it is looked for all the same."""
+    from assay.rules import RULES
+
+    rungs = {each.rung for each in RULES.values()}
+    if rule in RULES or rule in rungs:
+        return
+    from assay.spec.schema import suggestion
+
+    say(f"--rule {rule}: no such rule{suggestion(rule, [*RULES, *rungs])}")
+
+
+# ── what is shown ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Shown(NamedTuple):
+    """The journals that are shown, and those that are followed."""
+
+    journals: list[Chosen]
+    servers: list[str]
+    """The servers in them, as far as they are known beforehand."""
+    only: list[str]
+    """The servers whose records are wanted; none for all."""
+    followed: Callable[[], Iterable[str]] | None = None
+    """The directories whose new runs are followed; None for those of a file, which is followed alone."""
+    since: int = 0
+    """When they were looked for, in whole seconds since 1970."""
+
+
+def _shown(args: argparse.Namespace, directories: Directories) -> _Shown:
+    """What the options ask for. Raises `OSError` and `UnknownServerError`."""
+    if args.server is not None and args.file is None:
+        return _of_server(args, directories)
+    only = [] if args.server is None else [args.server]
+    if args.file is not None and not os.path.isdir(args.file):
+        one = chosen(args.file, directories)
+        return _Shown([one], _servers(one, directories), only)
+    below = _directories(args, directories)
+    if args.all:
+        every = [Chosen(each.path, is_run=True) for each in _every(below())]
+        return _Shown(every, [name for each in every for name in _servers(each, directories)], only, below)
+    try:
+        one = chosen(args.file, directories)
+    except FileNotFoundError:
+        if not args.follow or (args.file is None and directories.servers is None):
+            raise
+        say(f"{args.file or directories.where()}: no journals yet; waiting for the first")
+        return _Shown([], [], only, below)
+    servers = _servers(one, directories)
+    name = f", of {' and '.join(servers)}" if servers else ""
+    say(f"showing {one.name}{name}")
+    return _Shown([one], servers, only, below)
+
+
+def _directories(args: argparse.Namespace, directories: Directories) -> Callable[[], Iterable[str]]:
+    from assay.journal.runs import directories_below
+
+    return directories.usual if args.file is None else lambda: directories_below(args.file)
+
+
+def _every(below: Iterable[str]) -> list[Run]:
+    from contextlib import suppress
+
+    from assay.journal.runs import runs_in
+
+    found: list[Run] = []
+    for directory in below:
+        with suppress(OSError):
+            found += (each for each in runs_in(directory) if each.size)
+    return sorted(found)
+
+
+def _of_server(args: argparse.Namespace, directories: Directories) -> _Shown:
+    found = runs_of(args.server, directories)
+    names = list(dict.fromkeys(name for each in found for name in each.servers if len(each.servers) == 1))
+    only = [args.server, *(name for name in names if name != args.server)]
+    filled = [each.run for each in found if each.run.size] or [found[-1].run]
+    chosen_runs = filled if args.all else filled[-1:]
+    if not args.all:
+        say(f"showing {chosen_runs[-1].path}")
+    folders = {os.path.dirname(each.run.path) for each in found}
+    return _Shown([Chosen(each.path, is_run=True) for each in chosen_runs], only[:1], only, lambda: sorted(folders))
+
+
+def _servers(one: Chosen, directories: Directories) -> list[str]:
+    """The servers in a journal, as far as a sample shows them."""
+    from contextlib import suppress
+
+    from assay.journal.files import files_of
+    from assay.journal.runs import Run
+    from assay.journal.tally import servers_in
+
+    if one.name == "-" or not os.path.isfile(one.name):
+        return []
+    if one.is_run:
+        status = os.stat(one.name)
+        return list(names_of(Run("", 0, tuple(files_of(one.name)), status.st_size), directories.servers))
+    with suppress(OSError):
+        return servers_in([one.name])
+    return []
+
+
+# ── printing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _print(args: argparse.Namespace, shown: _Shown, report: _Report) -> int:
+    from assay.journal.reading import Filter
+
+    wanted = Filter(args.status, args.method, args.tool, args.rule, shown.only, args.quarantined)
+    try:
+        if args.follow and shown.followed is not None:
+            _follow(shown, wanted, report)
+        for one in shown.journals:
+            _print_one(one, wanted, report, follow=args.follow)
+    finally:
+        # Whoever follows a journal interrupts it, and still wants to know how much there was.
+        report.end()
+    if report.broken and not report.records:
+        lines = "1 line" if report.broken == 1 else f"{report.broken:,} lines"
+        say(f"{shown.journals[-1].name}: not a journal: no record in {lines}")
+        return 2
+    return 0
+
+
+def _print_one(one: Chosen, wanted: Filter, report: _Report, *, follow: bool) -> None:
+    from assay.console.streams import stop_without_reader
+    from assay.journal.pages import Pages
+    from assay.journal.reading import entries
+
+    with Pages(one.name, whole=one.is_run) as pages:
+        for entry in entries(pages.followed(_pause) if follow else pages):
+            report.add(entry, wanted=entry.record is None or wanted.wants(entry.record))
+            stop_without_reader()
+
+
+def _follow(shown: _Shown, wanted: Filter, report: _Report) -> None:
+    """Print what is there, and then what is written, to all runs of the directories, until interrupted."""
+    from itertools import count
+
+    from assay.journal.following import Following
+
+    for one in shown.journals[:-1]:
+        _print_one(one, wanted, report, follow=False)
+    first = _as_run(shown.journals[-1]) if shown.journals else None
+    following = Following(shown.followed or (lambda: ()), first, shown.since)
+    try:
+        for number in count(1):
+            for news in following.arrived():
+                _add_news(news, wanted, report)
+            _pause()
+            if not number % _LOOKS:
+                following.look_around()
+    finally:
+        following.close()
+
+
+def _add_news(news: News, wanted: Filter, report: _Report) -> None:
+    from assay.journal.reading import server_of
+
+    record = news.entry.record
+    is_wanted = record is None or wanted.wants(record)
+    if news.source.is_new and is_wanted:
+        news.source.is_new = False
+        name = server_of(record) if record is not None else ""
+        report.note(f"new run{f' of {name}' if name else ''} ({news.source.run.id})")
+    report.add(news.entry, wanted=is_wanted)
+
+
+def _as_run(one: Chosen) -> Run | None:
+    """The run that a journal is; None for any other file."""
+    from assay.journal.runs import runs_in
+
+    try:
+        return next((each for each in runs_in(os.path.dirname(one.name) or os.curdir) if each.path == one.name), None)
+    except OSError:
+        return None
+
+
+def _pause() -> None:
+    """Nothing new is written to what is followed."""
+    from assay.console.streams import stop_without_reader
+
+    sys.stdout.flush()
+    stop_without_reader(waiting=True)
+    sleep(_PAUSE)
+
+
+def _report(args: argparse.Namespace, shown: _Shown) -> _Report:
+    if args.format == "json":
+        return _JsonReport()
+    from assay.console.journal import View
+
+    # Of what is followed nobody knows yet which servers write.
+    several = len(set(shown.servers)) > 1 or (args.follow and shown.followed is not None and not shown.only)
+    return _TableReport(View(servers=several, payloads=args.payloads, wide=args.wide, utc=args.utc))
+
+
+class _Report(ABC):
+    """Prints records, and counts them."""
+
+    def __init__(self) -> None:
+        self.records = self.broken = 0
+        self._held: list[str] = []
+
+    def add(self, entry: Entry, *, wanted: bool) -> None:
+        """Count a line, and print it if it is *wanted*."""
+        if entry.record is None:
+            self.broken += 1
+            self._hold(f"line {entry.number}: not a record ({len(entry.raw):,} bytes)")
+            return
+        if not self.records:
+            self._let_go()
+        self.records += 1
+        self._record(entry, wanted=wanted)
+
+    def _hold(self, line: str) -> None:
+        """
+        Print a line about one that is not a record, as soon as there is a record.
+
+        A file without any is not a journal, and gets one line at the end.
+        """
+        if self.records:
+            self._line(line)
+        elif len(self._held) < _MOST_BROKEN:
+            self._held.append(line)
+
+    def _let_go(self) -> None:
+        held, self._held = self._held, []
+        for line in held:
+            self._line(line)
+
+    @abstractmethod
+    def _record(self, entry: Entry, *, wanted: bool) -> None:
+        """Print a record, if it is *wanted*."""
+
+    @abstractmethod
+    def _line(self, line: str) -> None:
+        """Print a line about one that is not a record."""
+
+    @abstractmethod
+    def note(self, line: str) -> None:
+        """Print a line between records."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """Print what there was."""
+
+
+class _TableReport(_Report):
+    """Records for people."""
+
+    def __init__(self, view: View) -> None:
+        from assay.console.journal import Table, Totals
+        from assay.console.style import Style
+
+        super().__init__()
+        self._style = Style(sys.stdout)
+        self._table = Table(self._style, view)
+        self._totals = Totals()
+        self._lacks_payloads = view.payloads
+        self._begun = False
+
+    def _record(self, entry: Entry, *, wanted: bool) -> None:
+        if not wanted or entry.record is None:
+            self._totals.pass_over()
+            return
+        self._totals.add(entry.record)
+        if self._lacks_payloads:
+            from assay.console.payloads import has_payload
+
+            self._lacks_payloads = not has_payload(entry.record["metadata"])
+        self._print(*self._table.lines(entry.record))
+
+    def _line(self, line: str) -> None:
+        self._print(self._style.paint(line, "red"))
+
+    def note(self, line: str) -> None:
+        """Print a line between records."""
+        from assay.console.plain import plain
+
+        self._print(self._style.paint(plain(line), "bold"))
+
+    def end(self) -> None:
+        """Print how many of what there were."""
+        if self.broken and not self.records:
+            return
+        print("\n".join(self._totals.lines(self._style, self.broken)))
+        if self._lacks_payloads and self.records:
+            say("no payloads in this journal; a guard or server writes them with --set journal.payloads=true")
+
+    def _print(self, *lines: str) -> None:
+        if not self._begun:
+            print(self._table.head())
+            self._begun = True
+        print("\n".join(lines))
+
+
+class _JsonReport(_Report):
+    """Records for programs: the lines as they stand in the journal. All else goes to stderr."""
+
+    def _record(self, entry: Entry, *, wanted: bool) -> None:
+        if not wanted:
+            return
+        from assay.console.plain import plain
+        from assay.console.streams import write_utf8
+
+        text = entry.raw.decode()
+        # A program gets the very bytes; a terminal would act upon some of them.
+        write_utf8(f"{plain(text) if sys.stdout.isatty() else text}\n")
+
+    def _line(self, line: str) -> None:
+        say(line)
+
+    def note(self, line: str) -> None:
+        """Print a line between records."""
+        say(line)
+
+    def end(self) -> None:
+        """Nothing more to print."""
