@@ -120,11 +120,11 @@ def masked_argument(before: str, word: str) -> str:
             return _masked_account(word) if before in _ACCOUNTS else _unless_path(word)
     if before in _ACCOUNTS:
         return _masked_account(word)
-    letter, value = _LETTER.fullmatch(before), _LETTER.fullmatch(word)
+    letter, joined = _LETTER.fullmatch(before), _LETTER.fullmatch(word)
     if letter and not letter[2] and looks_random(word, _FEWEST_OF_OPTION):
         return MASK
-    if value and looks_random(value[2], _FEWEST_OF_OPTION):
-        return value[1] + MASK
+    if joined and looks_random(joined[2], _FEWEST_OF_OPTION):
+        return joined[1] + MASK
     return _masked_word(word)
 
 
