@@ -18,6 +18,10 @@ _INPUT: Final = "input:"
 """What VS Code asks a person for."""
 
 
+DISABLED: Final = "it is disabled"
+"""Why a server is not served that the client does not use either."""
+
+
 class Entry(NamedTuple):
     """One server, ready to be started, or why it is not."""
 
@@ -60,7 +64,7 @@ def _entry(server: Server, environ: Mapping[str, str], folder: str, dialect: Dia
         return Entry(server.name, trouble=why)
     given = dialect.value(server.text)
     if is_disabled(given):
-        return Entry(server.name, trouble="it is disabled")
+        return Entry(server.name, trouble=DISABLED)
     try:
         known = _filled(given, {**environ, "workspaceFolder": folder, "userHome": environ.get("HOME", "")})
     except _UnknownError as unknown:
