@@ -44,6 +44,9 @@ COMMANDS: dict[str, tuple[str, int]] = {
     "wrap": ("wrap --dry-run --program /usr/bin/assay client.json", 1),
     "unwrap": ("unwrap --dry-run wrapped.json", 1),
     "lock": (f"lock --check -- {SERVER}", 1),
+    "call": (f"call -- {SERVER}", 0),
+    "call as JSON": (f"call --format json -- {SERVER}", 0),
+    "demo": ("demo --once", 0),
     "keys new": ("keys new ci", 0),
     "keys hash": ("keys hash", 0),
     "trust": ("trust --yes assay.toml", 0),
@@ -181,6 +184,13 @@ def test_names_that_an_encoding_lacks_are_escaped(place: Path) -> None:
     assert "werkzeuge/größe->\\u5de5\\u5177 #1" in done.stdout.decode("latin-1")
 
 
+def test_the_log_of_a_guard_is_in_the_encoding_of_stderr(place: Path) -> None:
+    """It is written by its descriptor, so that it never waits for its reader."""
+    done = run(place, f"guard -- {SERVER}", PYTHONIOENCODING="ascii")
+    assert "1 x syntax/json" in done.stderr.decode("ascii")
+    assert "1 × syntax/json" in run(place, f"guard -- {SERVER}", PYTHONIOENCODING="utf-8").stderr.decode()
+
+
 def test_json_is_utf8_in_every_encoding(place: Path) -> None:
     said = {"jsonrpc": "2.0", "id": 1, "method": "größe→工具"}
     (place / "names.jsonl").write_text(json.dumps({"dir": "c2s", "msg": said}), encoding="utf-8")
@@ -195,7 +205,7 @@ def test_every_character_of_our_own_has_a_mark() -> None:
         for line in path.read_text(encoding="utf-8").splitlines():
             if not line.lstrip().startswith(("#", '"""')) and '"' in line:
                 ours |= {each for each in line.partition("  #")[0] if not each.isascii()}
-    assert ours - set(MARKS) <= {"─", "µ", "ſ", "⁷"}
+    assert ours - set(MARKS) <= {"─", "µ", "ſ", "⁷", "°"}
 
 
 def test_following_ends_with_the_reader() -> None:

@@ -433,6 +433,7 @@ class _Report:
     def _print_json(self, found: dict[str, Any]) -> None:
         from json import dumps
 
+        from assay.console.streams import write_utf8
         from assay.console.verdicts import title
         from assay.render import as_json
 
@@ -442,7 +443,7 @@ class _Report:
             for each in verdict.violations
         ]
         told = {"server": self._server(), "revision": self._inquiry.revision, **found, "findings": findings}
-        print(dumps(told, indent=2, ensure_ascii=False))
+        write_utf8(dumps(told, indent=2, ensure_ascii=False) + "\n")
 
 
 def _error_text(value: Any) -> str:

@@ -92,6 +92,7 @@ def _check(address: str) -> None:
 
 def _compare() -> None:
     from assay.console.comparison import Table
+    from assay.console.streams import stop_without_reader
     from assay.console.style import Style
     from assay.demo.comparison import Comparison
 
@@ -104,10 +105,12 @@ def _compare() -> None:
         details: tuple[str, ...] = ()
         for row in comparison.rows():
             print("\n".join(table.lines(row)), flush=True)
+            stop_without_reader()
             details = row.guarded.details or details
         for line in _found(comparison, details, style):
             print(line)
     sys.stdout.flush()
+    stop_without_reader()
 
 
 def _introduction(style: Style) -> Iterator[str]:

@@ -3,7 +3,6 @@
 import argparse
 import re
 from collections.abc import Iterator
-from textwrap import fill
 from typing import Final
 
 _WIDEST: Final = 100
@@ -26,6 +25,8 @@ class HelpFormatter(argparse.HelpFormatter):
 
 
 def _filled(text: str, width: int) -> Iterator[str]:
+    from textwrap import fill  # noqa: PLC0415 - every command has this module, and few print their help
+
     for paragraph in _paragraphs(text.splitlines()):
         if not paragraph or paragraph.startswith(" "):
             yield paragraph

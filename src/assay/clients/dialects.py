@@ -23,7 +23,16 @@ _PROJECTS: Final = "projects"
 
 _CODEX_SECTION: Final = "mcp_servers"
 _URL_KEYS: Final = ("url", "serverUrl", "httpUrl")
+_TOKEN: Final = "bearer_token_env_var"  # noqa: S105 - the name of a key
+_PASSED_ON: Final = "env_vars"
+"""Codex reads the variable in the first for a URL, and passes those in the second on to a command."""
+
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
 _LINE_START: Final = re.compile(r"(?:\r\n|\r|\n)[ \t]*\Z")
+
+
+Pairs = tuple[tuple[str, str], ...]
 
 
 class ConfigError(ValueError):
@@ -46,9 +55,15 @@ class Server(NamedTuple):
     """Why its entry cannot be edited in place; empty if it can."""
 
     @property
+    def project(self) -> str | None:
+        """The folder of the project that it is for; None if it is for all."""
+        section, slash, path = self.section.partition("/")
+        return path if slash and section == _PROJECTS else None
+
+    @property
     def label(self) -> str:
         """What people call it: its name, with its project where the file has several."""
-        return f"{self.name} ({self.section})" if "/" in self.section else self.name
+        return self.name if self.project is None else f"{self.name} (project {self.project})"
 
 
 @dataclass(frozen=True)
@@ -161,6 +176,14 @@ class Dialect:
         name, value = member
         return f"{text[name.start : name.end - 1]}: {text[value.start + 1 : value.end]}"
 
+    def credentials(self, entry: Object) -> tuple[list[str], list[Edit]]:  # noqa: ARG002 - Codex has some
+        """Return the headers that an entry gets from variables, as arguments, and the edits that pass these on."""
+        return [], []
+
+    def restored(self, entry: Object, headers: Pairs) -> tuple[Pairs, list[Edit]]:  # noqa: ARG002 - Codex has some
+        """Return *headers* without those of `credentials`, and the edits that undo it."""
+        return headers, []
+
     # ── showing ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def hides(self, comment: str) -> bool:
@@ -203,6 +226,15 @@ class Toml(Dialect):
         [[_, tables]] = toml.positions(text).root.members
         [[_, entry]] = tables.members if isinstance(tables, Object) else ()
         return entry
+
+    def value(self, text: str) -> Any:
+        value = super().value(text)
+        entry = self.entry(text)
+        if isinstance(entry, Object) and self.credentials(entry)[0]:
+            # As other clients write it, so that a host fills it in.
+            token = f"Bearer ${{env:{value.pop(_TOKEN)}}}"
+            value["headers"] = {**value.get("headers", {}), "Authorization": token}
+        return value
 
     def has_comments(self, text: str) -> bool:
         return text.startswith("[") and bool(toml.positions(text).comments)
@@ -252,6 +284,31 @@ class Toml(Dialect):
 
     def header_argument(self, text: str, member: Member) -> str:  # noqa: ARG002 - names may have no quotes here
         return self.written(f"{member.key.value}: {plain(member.value)}")
+
+    def credentials(self, entry: Object) -> tuple[list[str], list[Edit]]:
+        token = entry.get(_TOKEN)
+        name = plain(token.value) if token is not None else None
+        if token is None or not isinstance(name, str) or not _VARIABLE.fullmatch(name):
+            return [], []
+        if entry.get(_PASSED_ON) or "authorization" in map(str.lower, _keys(entry).get(self.headers, {})):
+            return [], []
+        edits = [
+            Edit(token.key.start, token.key.end, _PASSED_ON),
+            Edit(token.value.start, token.value.end, f"[{self.written(name)}]"),
+        ]
+        return [self.written(f"Authorization: Bearer env:{name}")], edits
+
+    def restored(self, entry: Object, headers: Pairs) -> tuple[Pairs, list[Edit]]:
+        passed_on = entry.get(_PASSED_ON)
+        names = plain(passed_on.value) if passed_on is not None else None
+        header = ("Authorization", f"Bearer env:{names[0]}") if isinstance(names, list) and len(names) == 1 else None
+        if passed_on is None or names is None or header not in headers:
+            return headers, []
+        edits = [
+            Edit(passed_on.key.start, passed_on.key.end, _TOKEN),
+            Edit(passed_on.value.start, passed_on.value.end, self.written(names[0])),
+        ]
+        return tuple(each for each in headers if each != header), edits
 
     def hides(self, comment: str) -> bool:
         return any(sign in comment for sign in "\"'=")

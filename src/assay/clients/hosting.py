@@ -47,7 +47,9 @@ def entries(text: str, environ: Mapping[str, str], folder: str, dialect: Dialect
     found: dict[str, Entry] = {}
     bare = unwrap(text, None, dialect=dialect).after if dialect.servers(text) else text
     for server in dialect.servers(bare):
-        if server.name not in found:
+        # Claude Code has the servers of every project in one file.
+        elsewhere = server.project is not None and server.project != folder
+        if server.name not in found and not elsewhere:
             found[server.name] = _entry(server, environ, folder, dialect)
     return list(found.values())
 
@@ -64,6 +66,8 @@ def _entry(server: Server, environ: Mapping[str, str], folder: str, dialect: Dia
     except _UnknownError as unknown:
         return Entry(server.name, trouble=str(unknown))
     env, cwd = known.get("env") or {}, known.get("cwd")
+    if isinstance(env, dict):
+        env = {**_passed_on(known, environ), **env}
     if not _are_texts(env):
         return Entry(server.name, trouble="its env is no object of texts")
     if not isinstance(cwd, str | None):
@@ -71,6 +75,12 @@ def _entry(server: Server, environ: Mapping[str, str], folder: str, dialect: Dia
     if "command" in known:
         return Entry(server.name, (known["command"], *known.get("args", ())), env=_texts(env), cwd=cwd)
     return Entry(server.name, url=known["url"], headers=tuple(known.get("headers", {}).items()))
+
+
+def _passed_on(entry: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that an entry of Codex names without a value."""
+    names = entry.get("env_vars")
+    return {name: environ[name] for name in names if name in environ} if isinstance(names, list) else {}
 
 
 def _are_texts(env: Any) -> bool:

@@ -104,9 +104,19 @@ def _raw(stream: Any) -> Any:
     return getattr(buffer, "raw", buffer)
 
 
+def _open_missing() -> None:
+    """Open standard streams that were closed when we were started: the next file opened would become one of them."""
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            # The lowest that is free, which is this one.
+            os.open(os.devnull, os.O_RDWR)
+
+
 def _prepared(stream: TextIO | None, kind: type[_Output]) -> TextIO:
     if stream is None:
-        # It was closed when we were started. The next file that is opened would take its place.
+        _open_missing()
         return open(os.devnull, "w", encoding="utf-8")
     raw = _raw(stream)
     # A subclass is one of ours, or the console of Windows, which has a write of its own.

@@ -59,6 +59,8 @@ class Opening(NamedTuple):
     limits: Limits
     effect: Effect
     """What was done about broken rules, line by line."""
+    route: str = ""
+    """The path of the server over HTTP, where a journal may have several."""
 
 
 class Replayed(NamedTuple):
@@ -180,6 +182,7 @@ def _opening(record: Record, seen: Survey, limits: Limits) -> Opening:
         server,
         limits,
         Effect(),
+        record["route"],
     )
 
 
