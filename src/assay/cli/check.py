@@ -42,7 +42,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         nargs="+",
         help="a recording or a journal, or a directory of them; - for standard input",
     )
-    parser.add_argument("--all", action="store_true", help="show every finding; by default equal ones are shown once, with a count")
+    parser.add_argument("--all", action="store_true", help="show every finding, not equal ones once")
     parser.add_argument("--messages", action="store_true", help="show every message, not only those with findings")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
     parser.add_argument(

@@ -59,7 +59,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--mode", choices=("audit", "enforce"), help="report findings only, which is the default, or stop invalid messages"
+        "--mode",
+        choices=("audit", "enforce"),
+        help="report findings only, which is the default, or stop invalid messages",
     )
     parser.add_argument(
         "--timeout",
@@ -67,9 +69,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=_seconds,
         help="time for an answer of the server, under enforce; default: 600; 0 for no limit",
     )
-    parser.add_argument(
-        "--journal", metavar="DIR", help="directory of the journal, or off; wins over ASSAY_JOURNAL"
-    )
+    parser.add_argument("--journal", metavar="DIR", help="directory of the journal, or off; wins over ASSAY_JOURNAL")
     parser.add_argument(
         "--restart",
         choices=("never", "on-failure", "always"),
