@@ -82,7 +82,7 @@ def test_arguments_come_from_a_file_or_standard_input(
 ) -> None:
     file = tmp_path / "city.json"
     file.write_text('{"city": "Rome"}\n')
-    assert called(capsys, "--quiet", "weather", f"@{file}", "--", *DEMO)[:2] == (0, "Sunny in Rome, 21 °C.\n")
+    assert called(capsys, "--quiet", "weather", f"@{file}", "--", *DEMO) == (0, "Sunny in Rome, 21 °C.\n", "")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'{"city": "Bern"}')))
     assert called(capsys, "--quiet", "weather", "-", "--", *DEMO)[:2] == (0, "Sunny in Bern, 21 °C.\n")
 

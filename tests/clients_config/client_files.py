@@ -476,8 +476,9 @@ args = ["guard", "--name", "wiki", "--target", "https://wiki.example/mcp", "--he
 enabled = true
 
 [mcp_servers.token]
-url = "https://token.example/mcp"
-bearer_token_env_var = "TOKEN"
+command = "/opt/assay/bin/assay"
+args = ["guard", "--name", "token", "--target", "https://token.example/mcp", "--header", "Authorization: Bearer env:TOKEN"]
+env_vars = ["TOKEN"]
 
 [mcp_servers.off]
 command = "off"

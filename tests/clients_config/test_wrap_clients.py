@@ -1,6 +1,9 @@
 """`assay wrap` for the clients of one machine: their files, what it writes into them, and what it refuses to write."""
 
 import json
+import re
+import shlex
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -21,7 +24,15 @@ FIXED = ("--program", PROGRAM)
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home with the files of all clients, and a project to work in."""
-    for name in ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "GEMINI_CLI_HOME", "CODEX_HOME", "FLATPAK_XDG_CONFIG_HOME"):
+    for name in (
+        "XDG_CONFIG_HOME",
+        "CLAUDE_CONFIG_DIR",
+        "GEMINI_CLI_HOME",
+        "CODEX_HOME",
+        "FLATPAK_XDG_CONFIG_HOME",
+        "XDG_STATE_HOME",
+        "ASSAY_JOURNAL",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setattr("sys.platform", "linux")
@@ -55,11 +66,21 @@ def test_there_is_a_sample_of_every_client() -> None:
 
 
 @pytest.mark.parametrize("sample", KNOWN, ids=lambda sample: sample.name)
-def test_every_client_is_known_by_name(home: Path, sample: Sample) -> None:
+def test_every_client_is_known_by_name(home: Path, capsys: pytest.CaptureFixture[str], sample: Sample) -> None:
+    path = home / sample.path
+    path.chmod(0o640)
+    backup = path.with_name(f"{path.name}.assay-backup")
+    assert main(["wrap", "--client", sample.name, "--dry-run", *FIXED]) == 1
+    assert path.read_bytes() == sample.before.encode()
     assert main(["wrap", "--client", sample.name, "--yes", *FIXED]) == 0
-    assert (home / sample.path).read_bytes() == sample.after.encode()
+    assert path.read_bytes() == sample.after.encode()
+    assert backup.read_bytes() == sample.before.encode()
+    assert [each.stat().st_mode & 0o777 for each in (path, backup)] == [0o640, 0o600]
     assert main(["unwrap", "--client", sample.name]) == 0
-    assert (home / sample.path).read_bytes() == sample.before.encode()
+    assert path.read_bytes() == sample.before.encode()
+    assert not backup.exists()
+    shown = capsys.readouterr()
+    assert "s3cr3t" not in shown.out + shown.err
 
 
 def test_all_finds_every_file_and_unwrap_undoes_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -71,7 +92,7 @@ def test_all_finds_every_file_and_unwrap_undoes_it(home: Path, capsys: pytest.Ca
     assert shown.out.count("\n+++ ") == len(KNOWN) + 1
     assert "s3cr3t" not in shown.out + shown.err
     assert "assay wrap: .mcp.json: 1 server changed; restart the client to use it\n" in shown.err
-    assert f"assay wrap: {home / '.codex/config.toml'}: 5 servers changed" in shown.err
+    assert f"assay wrap: {home / '.codex/config.toml'}: 6 servers changed" in shown.err
     assert main(["unwrap", "--all"]) == 0
     assert contents(home) == before
     assert mine.read_text() == '{"mcpServers": {"mine": {"command": "a"}}}'
@@ -120,9 +141,24 @@ def test_servers_below_projects_are_named_with_their_project(home: Path, capsys:
     text = json.dumps({"projects": {"/shop": {"mcpServers": {"old": {"type": "sse", "url": "http://a"}}}}})
     put(home / ".claude.json", text)
     assert main(["wrap", "--client", "claude-code", "--yes", *FIXED]) == 0
-    assert "assay wrap: old (projects/shop): left alone: it has the HTTP+SSE" in capsys.readouterr().err.replace(
-        "//", "/"
-    )
+    assert "assay wrap: old (project /shop): left alone: it has the HTTP+SSE" in capsys.readouterr().err
+
+
+def test_a_token_from_the_environment_comes_back_without_a_backup() -> None:
+    """Codex passes the variable on to the guard, which puts it into the header."""
+    text = '[mcp_servers.x]\nurl = "https://a/mcp"\nbearer_token_env_var = "TOKEN"\nhttp_headers = { K = "v" }\n'
+    wrapped = behind(text, dialect=TOML).after
+    entry = tomllib.loads(wrapped)["mcp_servers"]["x"]
+    assert entry["env_vars"] == ["TOKEN"]
+    assert entry["args"][-4:] == ["--header", "K: v", "--header", "Authorization: Bearer env:TOKEN"]
+    assert tomllib.loads(unwrap(wrapped, None, dialect=TOML).after) == tomllib.loads(text)
+
+
+def test_a_second_file_of_the_client_is_named(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    put(Path(".mcp.json"), '{"mcpServers": {"mine": {"command": "a"}}}')
+    assert main(["wrap", "--client", "claude-code", "--yes", *FIXED]) == 0
+    told = f"assay wrap: {home}/.claude.json: not looked at, since .mcp.json is there; give it as FILE, or use --all\n"
+    assert told in capsys.readouterr().err
 
 
 # ── what is written ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -154,6 +190,40 @@ def test_a_lock_that_is_not_there_is_refused(home: Path, capsys: pytest.CaptureF
     assert main(["wrap", "--client", "cursor", "--yes", *FIXED, "--lock", "no.lock"]) == 2
     assert capsys.readouterr().err == "assay wrap: --lock no.lock: there is no such file; write it with assay lock\n"
     assert contents(home) == before
+
+
+def test_it_ends_with_where_the_findings_are(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Once for all files, and only if something was written that has a journal."""
+
+    def last(*options: str) -> str:
+        main(["wrap", "--all", *FIXED, *options])
+        return capsys.readouterr().err.splitlines()[-1]
+
+    assert "to see" not in last("--dry-run")
+    shown = "assay wrap: to see what the guard finds: assay journal list{0}, assay journal show --server NAME{0}"
+    assert last("--yes") == shown.format("")
+    assert "to see" not in last("--yes")
+    assert last("--yes", "--journal", str(home / "my runs")) == shown.format(f" '{home}/my runs'")
+    assert "to see" not in last("--yes", "--journal", "off")
+
+
+def test_the_commands_of_the_page_on_claude_desktop_work(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "claude-desktop.md").read_text(encoding="utf-8")
+    lines = [line for block in re.findall(r"```sh\n(.*?)```", page, re.DOTALL) for line in block.splitlines()]
+    server = {"command": sys.executable, "args": ["-c", "pass"]}
+    path = put(home / ".config/Claude/claude_desktop_config.json", json.dumps({"mcpServers": {"filesystem": server}}))
+    before = path.read_bytes()
+    assert len(lines) == 5
+    for line in lines:
+        _, *arguments = shlex.split(line, comments=True)
+        assert main([*arguments, *(["--yes"] if arguments[0] == "wrap" else [])]) == 0, line
+        if not list(home.rglob("*.jsonl")):
+            entry = json.loads(path.read_text())["mcpServers"]["filesystem"]
+            subprocess.run(
+                [entry["command"], *entry["args"]], input=b"{}\n", capture_output=True, check=False, timeout=60
+            )
+    assert "filesystem" in capsys.readouterr().out
+    assert path.read_bytes() == before
 
 
 # ── throw-away programs ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -232,7 +302,12 @@ def test_a_path_that_lasts_is_written(home: Path, monkeypatch: pytest.MonkeyPatc
             '[mcp_servers.x.http_headers]\nA = "b"\n[mcp_servers.x]\nurl = "http://a/mcp"\n',
             "http_headers are written in a way",
         ),
-        ('[mcp_servers.x]\nurl = "http://a/mcp"\nbearer_token_env_var = "T"\n', "signs in"),
+        ('[mcp_servers.x]\nurl = "http://a/mcp"\nbearer_token_env_var = "-"\n', "signs in"),
+        ('[mcp_servers.x]\nurl = "http://a/mcp"\nbearer_token = "T"\n', "signs in"),
+        (
+            '[mcp_servers.x]\nurl = "http://a/"\nbearer_token_env_var = "T"\nhttp_headers = { authorization = "b" }\n',
+            "signs in",
+        ),
         ('[mcp_servers.x]\nurl = "http://a/mcp"\nenv_http_headers = { A = "T" }\n', "signs in"),
         ('[mcp_servers.x]\ncommand = "b"\nargs = "c"\n', "its args"),
         ("[mcp_servers.x.env]\n", "neither a command nor a url"),

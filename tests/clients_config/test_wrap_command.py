@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from client_files import CLAUDE_DESKTOP, SAMPLES, VS_CODE, Sample
+from client_files import CLAUDE_DESKTOP, CODEX, VS_CODE, Sample
 
 from assay.cli.main import parser
 
@@ -59,7 +59,7 @@ def backup(path: Path) -> Path:
     return path.with_name(path.name + ".assay-backup")
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
+@pytest.mark.parametrize("sample", [VS_CODE, CODEX], ids=lambda sample: sample.name)
 def test_there_and_back(tmp_path: Path, sample: Sample) -> None:
     path = tmp_path / sample.path
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -416,8 +416,7 @@ def test_the_client_may_be_named_in_place_of_the_file(tmp_path: Path) -> None:
     for arguments in ((), (str(path), "--client", "cursor")):
         done = assay("wrap", *arguments)
         assert done.returncode == 2
-        clients = "claude-desktop,claude-code,cursor,vscode,windsurf,gemini,zed,codex"
-        assert f"name the FILE, or the client with --client {{{clients}}}, or give --all" in done.stderr
+        assert done.stderr == "assay wrap: give one of FILE, --client CLIENT or --all\n"
 
 
 def test_a_program_of_another_name_is_refused(config: Path) -> None:

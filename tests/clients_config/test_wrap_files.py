@@ -7,7 +7,7 @@ import pytest
 
 from assay.clients.files import FileError, backup_of, exchange, find, forget_backup
 from assay.clients.jsonc import LONGEST
-from assay.clients.places import CLIENTS, all_places, place, places
+from assay.clients.places import CLIENTS, all_places, existing, places
 
 
 @pytest.fixture
@@ -172,14 +172,12 @@ def test_that_of_the_project_comes_first(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     for variable in ("CLAUDE_CONFIG_DIR", "GEMINI_CLI_HOME", "CODEX_HOME", "FLATPAK_XDG_CONFIG_HOME"):
         monkeypatch.delenv(variable, raising=False)
-    assert {place(client) for client in CLIENTS} == {None}
+    assert [existing(places(client)) for client in CLIENTS] == [[]] * len(CLIENTS)
     assert all_places() == []
     for path in (tmp_path / "home" / ".cursor", tmp_path / ".cursor"):
         path.mkdir(parents=True)
         (path / "mcp.json").touch()
-        found = place("cursor")
-        assert found is not None
-        assert Path(found).resolve() == path / "mcp.json"
+        assert Path(existing(places("cursor"))[0]).resolve() == path / "mcp.json"
     assert all_places() == [".cursor/mcp.json", str(tmp_path / "home" / ".cursor" / "mcp.json")]
     monkeypatch.chdir(tmp_path / "home")
     assert all_places() == [".cursor/mcp.json"]

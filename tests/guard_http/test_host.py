@@ -13,7 +13,8 @@ from http_client import BOTH, CATALOGUE, Service, call, initialize, modern, requ
 from lying_http import REVISION, Peer, Received, good, listening, lying
 from test_proxy_headers import refused
 
-from assay.clients.entries import ConfigError
+from assay.cli.terms import is_client_file
+from assay.clients.dialects import ConfigError, dialect_of
 from assay.clients.environment import environment
 from assay.clients.hosting import Entry, entries
 from assay.edges.guard.front.guarded import Backend, Request
@@ -87,6 +88,41 @@ def test_what_is_wrong_with_an_entry_is_told_of_that_one(entry: dict[str, Any], 
 def test_comments_are_read_over_and_a_name_counts_once() -> None:
     text = '{/* mine */ "servers": {"a": {"command": "x"},}, "mcpServers": {"a": {"command": "y"}}}'
     assert entries(text, {}, "/") == [Entry("a", ("x",))]
+
+
+def test_servers_of_another_project_are_not_hosted() -> None:
+    def project(command: str) -> dict[str, Any]:
+        return {"mcpServers": {command: {"command": command}}}
+
+    text = json.dumps({"projects": {"/there": project("a"), "/elsewhere": project("b")}, **project("c")})
+    assert [entry.name for entry in entries(text, ENVIRON, "/there")] == ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "expected"),
+    [
+        (
+            "windsurf/mcp_config.json",
+            '{"mcpServers": {"a": {"serverUrl": "http://h/mcp", "headers": {"K": "v"}}}}',
+            Entry("a", url="http://h/mcp", headers=(("K", "v"),)),
+        ),
+        (".gemini/settings.json", '{"mcpServers": {"a": {"httpUrl": "http://h"}}}', Entry("a", url="http://h")),
+        ("zed/settings.json", '{"context_servers": {"a": {"command": "x"}}}', Entry("a", ("x",))),
+        (
+            ".codex/config.toml",
+            '[mcp_servers.a]\ncommand = "x"\nargs = ["y"]\nenv_vars = ["TOKEN", "NOT"]\n[mcp_servers.a.env]\nB = "c"',
+            Entry("a", ("x", "y"), env={"TOKEN": "t0ken", "B": "c"}),
+        ),
+        (
+            ".codex/config.toml",
+            '[mcp_servers]\na = { url = "http://h", bearer_token_env_var = "TOKEN", http_headers = { K = "v" } }',
+            Entry("a", url="http://h", headers=(("K", "v"), ("Authorization", "Bearer t0ken"))),
+        ),
+    ],
+)
+def test_files_of_other_clients_are_read(path: str, text: str, expected: Entry) -> None:
+    assert is_client_file(path)
+    assert entries(text, {"TOKEN": "t0ken"}, "/there", dialect_of(path)) == [expected]
 
 
 def test_what_is_no_configuration_is_refused() -> None:

@@ -199,10 +199,13 @@ def test_what_a_terminal_would_act_upon_is_spelt_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ([], "what is to be locked?"),
-        (["--check"], "nothing is locked there"),
+        ([], "name the server to lock: assay lock -- COMMAND"),
+        (["--check"], "no server is locked there"),
         (["--check", "--lock", "bad.lock"], "bad.lock: no lock"),
-        (["--target", "http://127.0.0.1:1/mcp", "--", "x"], "a command or --target, not both"),
+        (["--target", "http://127.0.0.1:1/mcp", "--", "x"], "there is COMMAND and --target"),
+        (["--header", "A: b", "--", "x"], "--header is for a server at a URL"),
+        (["--remove", "x", "--", "y"], "--remove NAME needs nothing else"),
+        (["--remove", "x"], "no entry is named x; it has none"),
         (["--", "no-such-command"], "cannot start no-such-command: No such file or directory"),
         (["--set", "guard.frame_bytes=0", "--", "x"], "frame_bytes 1 or more"),
         (["--timeout", "0", "--", "x"], "expected more than 0 seconds"),
@@ -221,8 +224,8 @@ def test_a_check_of_what_was_never_locked_is_status_2(tmp_path: Path) -> None:
     lock(tmp_path, "--name", "one")
     done = lock(tmp_path, "--check", "--name", "two")
     assert done.returncode == 2
-    assert "two is not locked; there are one" in done.stderr
-    assert "no server is called two" in assay(tmp_path, "lock", "--check", "--name", "two").stderr
+    assert "no entry is named two; it has one" in done.stderr
+    assert "no entry is named two; it has one" in assay(tmp_path, "lock", "--check", "--name", "two").stderr
 
 
 # ── a lock of a stranger ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -309,7 +312,7 @@ def test_a_server_with_a_secret_is_not_started_from_the_lock_alone(tmp_path: Pat
     assay(tmp_path, "lock", "--", *offer(tmp_path), *SECRETS)
     done = assay(tmp_path, "lock", "--check", "--yes")
     assert done.returncode == 2
-    assert "the lock has no secrets, and this server needs one; name it, with -- COMMAND" in done.stderr
+    assert "the lock keeps no secrets, and this server needs one: give --name library -- COMMAND" in done.stderr
 
 
 # ── who asks ─────────────────────────────────────────────────────────────────────────────────────────────────────────

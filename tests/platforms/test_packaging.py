@@ -1,6 +1,7 @@
 """What is published: the wheel, the source distribution and the image have all that the commands need."""
 
 import re
+import shlex
 import subprocess
 import tomllib
 from email.message import Message
@@ -10,6 +11,8 @@ from zipfile import ZipFile
 
 import pytest
 from dockerfile import ROOT, copied, rests_of, words_of
+
+from assay.cli.main import parser
 
 CONFIGURATION: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = CONFIGURATION["project"]
@@ -114,3 +117,13 @@ def test_the_image_starts_the_command_as_a_user_without_rights() -> None:
     assert "assay" in PROJECT["scripts"]
     (user,) = rests_of("USER")
     assert all(part.isdigit() and int(part) > 0 for part in user.split(":"))
+
+
+def test_the_commands_of_the_page_for_containers_exist() -> None:
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8").replace("\\\n", " ")
+    found = [shlex.split(line) for line in page.splitlines() if "docker run" in line]
+    assert len(found) == 3
+    for words in found:
+        given = words[words.index("guard") :]
+        assert words[words.index("guard") - 1] in {"assay", "time"}, "the image"
+        assert parser("guard").parse_args(given).chosen == "guard"

@@ -27,7 +27,14 @@ MAIN = "import sys; from assay.cli.main import main; sys.exit(main())"
 
 def environment(home: Path) -> dict[str, str]:
     places = {name: str(home / name) for name in ("APPDATA", "LOCALAPPDATA", "XDG_STATE_HOME")}
-    return {**os.environ, **places, "PYTHONPATH": str(Path(__file__).parent), "COLUMNS": "100", "PYTHONUTF8": "1"}
+    python = {
+        "PYTHONPATH": str(Path(__file__).parent),
+        "PYTHONUTF8": "1",
+        # Windows has an encoding of its own for files: whoever reads or writes one has to say that it is UTF-8.
+        "PYTHONWARNDEFAULTENCODING": "1",
+        "PYTHONWARNINGS": "error::EncodingWarning",
+    }
+    return {**os.environ, **places, **python, "COLUMNS": "100"}
 
 
 def assay(home: Path, *arguments: str, posix: bool = False, stdin: str = "") -> subprocess.CompletedProcess[str]:
@@ -53,7 +60,7 @@ def journals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     arguments = ("guard", "--journal", "runs", "--set", "journal.payloads=true", "--", sys.executable, "-c", "")
     assert assay(home, *arguments, posix=True, stdin=message + "\n").returncode == 3
     (run,) = (home / "runs").glob("2*.jsonl")
-    run.rename(home / "run.jsonl")
+    (home / "run.jsonl").write_bytes(run.read_bytes())
     (home / "other.jsonl").write_text("no record\n", encoding="utf-8")
     return home
 
@@ -108,7 +115,10 @@ READING = [
     (("validate", "--schemas", str(CATALOGUE / "jsonschema"), str(CATALOGUE / "examples")), 0, '"ok":true'),
     (("validate", "--schemas", str(CATALOGUE / "jsonschema"), str(CONVERSATION)), 2, "expected one JSON value"),
     (("trust", "--list"), 0, ""),
-    (("journal", "show", "."), 2, "No such file"),
+    (("journal", "show", "."), 2, "no journals yet"),
+    (("journal", "list", "."), 0, "no journals yet"),
+    (("journal", "list"), 0, ""),
+    (("journal", "show"), 2, ""),
 ]
 
 
@@ -122,6 +132,7 @@ def test_a_portable_command_reads_and_prints(
 
 
 def test_journals_are_shown_compared_and_replayed(journals: Path) -> None:
+    assert "python" in assay(journals, "journal", "list", "runs").stdout
     shown = assay(journals, "journal", "show", "run.jsonl")
     assert "protocol/before-initialize" in shown.stdout
     assert assay(journals, "journal", "show", "other.jsonl").stdout == (

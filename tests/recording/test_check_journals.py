@@ -115,13 +115,16 @@ def test_requests_without_a_session_share_the_tools_of_the_server(
         "io.modelcontextprotocol/clientCapabilities": {},
     }
     listed = {"tools": [SEARCH], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-    for asked, answered in (
-        (request(1, "tools/list", {"_meta": meta}), result(1, listed)),
-        (request(1, "tools/call", {"name": "search", "arguments": {}, "_meta": meta}), None),
+    calling = request(1, "tools/call", {"name": "search", "arguments": {}, "_meta": meta})
+    for route, asked, answered in (
+        ("/a/mcp", request(1, "tools/list", {"_meta": meta}), result(1, listed)),
+        ("/a/mcp", calling, None),
+        ("/b/mcp", calling, None),
     ):
+        tools = tools if route == "/a/mcp" else Tools(DEFAULT.tools)
         conversation = Conversation(mode="audit", revision="2026-07-28", tools=tools)
         verdict = conversation.hear(Party.CLIENT, frame_of(asked), Facts("http", "2026-07-28"))
-        moment = journal.moment("http", "/mcp", verdict.method, verdict.frame)
+        moment = journal.moment("http", route, verdict.method, verdict.frame)
         journal.write(journal.line(verdict, moment, 0))
         if answered is not None:
             journal.write(journal.line(conversation.hear(Party.SERVER, frame_of(answered)), moment, 0))

@@ -151,6 +151,14 @@ def test_in_a_directory_each_recording_has_a_file_of_its_own(
     assert capsys.readouterr().out.count("2 messages of MCP 2025-11-25: 2 good") == 2
 
 
+def test_all_recordings_of_a_directory_are_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("flight-1.jsonl", "session.jsonl"):
+        (tmp_path / name).write_bytes(b'{"dir":"c2s","msg":"x"}\n')
+    (tmp_path / "notes.txt").write_text("no recording")
+    assert main(["check", str(tmp_path)]) == 1
+    assert capsys.readouterr().out.count(": 0 good, 1 refused") == 2
+
+
 # ── what is in it ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -299,6 +299,7 @@ class _Report:
         self, args: argparse.Namespace, wanted: _Wanted, inquiry: Inquiry, opening: dict[str, Any], found: _Findings
     ) -> None:
         self._json = args.format == "json"
+        self._quiet = args.quiet or self._json
         self._wanted = wanted
         self._inquiry = inquiry
         self._opening = opening
@@ -406,7 +407,7 @@ class _Report:
             self._show_result(result)
         else:
             _say(f"{name}: {_error_text(value)}")
-        if self._found.others and not self._json:
+        if self._found.others and not self._quiet:
             _say(f"{counted(self._found.others, 'finding')} about other tools: {self._wanted.again()}")
         failed = not isinstance(result, dict) or result.get("isError") is True
         return int(failed or not verdict.accepted)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from assay.conversation import Conversation
     from assay.journal import replay
     from assay.journal.pages import Pages
+    from assay.journal.reading import Entry
     from assay.limits import Limits
     from assay.policy import Policy
     from assay.recording.judging import Opening
@@ -54,12 +56,23 @@ class Evidence(Protocol):
 
 @contextmanager
 def opened(args: argparse.Namespace, name: str, limits: Limits, policy: Policy | None) -> Iterator[Evidence]:
-    """Open the file called *name*, or the newest run in that directory; raises `OSError`."""
+    """Open the file called *name*, or the newest run in that directory, or the run of that id; raises `OSError`."""
     from assay.journal.pages import Pages
 
-    with Pages(name) as pages:
+    path, is_run = _chosen(args, name)
+    with Pages(path, whole=is_run) as pages:
         is_journal = _JOURNAL.match(pages.peek()) is not None
         yield (_Journal if is_journal else _Recording)(args, pages, limits, policy)
+
+
+def _chosen(args: argparse.Namespace, name: str) -> tuple[str, bool]:
+    """Return the path of a file, and whether it stands for all files of its run; raises `OSError`."""
+    if name == "-" or os.path.isfile(name):
+        return name, False
+    from assay.cli.journal_choice import Directories, chosen
+
+    # The settings are loaded already, and whatever is to be said of them is said.
+    return chosen(name, Directories(args, lambda _: None))
 
 
 class _Recording:
@@ -122,7 +135,7 @@ class _Journal:
                 self._unjudged[_UNJUDGED[each.outcome]] += 1
             else:
                 self.revision = self.revision or each.verdict.revision
-                yield Judged(each.entry.number, each.verdict)
+                yield Judged(each.entry.number, each.verdict, 0, _server(each.entry))
 
     def remarks(self) -> Iterator[str]:
         return _counted(self._unjudged)
@@ -147,11 +160,17 @@ class _Journal:
             limits=opening.limits,
             policy=self._policy or opening.effect,
             # Without sessions each request is a conversation of its own, and all share the server's tools.
-            tools=self._tools.get(opening.server) if alone else None,
+            tools=self._tools.get(opening.route) if alone else None,
         )
         if alone:
-            self._tools.setdefault(opening.server, made.tools)
+            self._tools.setdefault(opening.route, made.tools)
         return made
+
+
+def _server(entry: Entry) -> str:
+    """Return the name of the server that a record is about; "" if it does not say."""
+    name = entry.record["metadata"].get("server") if entry.record is not None else None
+    return name if isinstance(name, str) else ""
 
 
 def _counted(unjudged: Counter[str]) -> Iterator[str]:

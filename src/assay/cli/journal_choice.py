@@ -129,24 +129,39 @@ class Named(NamedTuple):
 
 
 def named_runs(directories: Sequence[str], servers: str | None) -> Iterator[Named]:
-    """Yield the runs in *directories* with their servers. Directories that cannot be read are passed over."""
+    """Yield the runs in *directories* with their servers. A directory that cannot be read is a line on stderr."""
     for directory in directories:
         try:
             found = runs.runs_in(directory)
-        except OSError:
+        except FileNotFoundError:
+            # It was configured, and nothing was written yet.
             continue
-        for run in found:
-            yield Named(run, names_of(run, servers))
+        except OSError as error:
+            say(f"{directory}: {error.strerror}")
+            continue
+        names = [_recorded(run) for run in found]
+        # A run without records is most likely of the server that the others there are of.
+        others = set(filter(None, names))
+        usual = others.pop() if len(others) == 1 else ()
+        for run, own in zip(found, names, strict=True):
+            yield Named(run, own or usual or _by_folder(run, servers))
 
 
 def names_of(run: Run, servers: str | None) -> tuple[str, ...]:
     """Return the servers in *run*: as its records name them, else by its folder below *servers*."""
+    return _recorded(run) or _by_folder(run, servers)
+
+
+def _recorded(run: Run) -> tuple[str, ...]:
     try:
-        names = tuple(servers_in(run.paths)) if run.size else ()
+        return tuple(servers_in(run.paths)) if run.size else ()
     except OSError:
-        names = ()
+        return ()
+
+
+def _by_folder(run: Run, servers: str | None) -> tuple[str, ...]:
     is_below = servers is not None and os.path.dirname(os.path.dirname(run.path)) == servers
-    return names or ((runs.folder_name(run),) if is_below else ())
+    return (runs.folder_name(run),) if is_below else ()
 
 
 def runs_of(server: str, directories: Directories) -> list[Named]:

@@ -8,6 +8,7 @@ import argparse
 import os
 import sys
 from abc import ABC, abstractmethod
+from time import sleep, time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from assay.cli.journal_choice import Chosen, Directories, UnknownServerError, chosen, names_of, runs_of, say
@@ -34,9 +35,10 @@ def run(args: argparse.Namespace) -> int:
     """Print the records; the exit status."""
     for rule in args.rule:
         _doubt(rule)
+    since = int(time())
     try:
         directories = Directories(args, say)
-        shown = _shown(args, directories)
+        shown = _shown(args, directories)._replace(since=since)
     except UnknownServerError as error:
         say(str(error))
         return 2
@@ -85,6 +87,8 @@ class _Shown(NamedTuple):
     """The servers whose records are wanted; none for all."""
     followed: Callable[[], Iterable[str]] | None = None
     """The directories whose new runs are followed; None for those of a file, which is followed alone."""
+    since: int = 0
+    """When they were looked for, in whole seconds since 1970."""
 
 
 def _shown(args: argparse.Namespace, directories: Directories) -> _Shown:
@@ -202,7 +206,7 @@ def _follow(shown: _Shown, wanted: Filter, report: _Report) -> None:
     for one in shown.journals[:-1]:
         _print_one(one, wanted, report, follow=False)
     first = _as_run(shown.journals[-1]) if shown.journals else None
-    following = Following(shown.followed or (lambda: ()), first)
+    following = Following(shown.followed or (lambda: ()), first, shown.since)
     try:
         for number in count(1):
             for news in following.arrived():
@@ -222,7 +226,7 @@ def _add_news(news: News, wanted: Filter, report: _Report) -> None:
     if news.source.is_new and is_wanted:
         news.source.is_new = False
         name = server_of(record) if record is not None else ""
-        report.note(f"new run{f' of {name}' if name else ''}: {news.source.run.path}")
+        report.note(f"new run{f' of {name}' if name else ''} ({news.source.run.id})")
     report.add(news.entry, wanted=is_wanted)
 
 
@@ -238,8 +242,6 @@ def _as_run(one: Chosen) -> Run | None:
 
 def _pause() -> None:
     """Nothing new is written to what is followed."""
-    from time import sleep
-
     from assay.console.streams import stop_without_reader
 
     sys.stdout.flush()

@@ -70,8 +70,8 @@ def _listen(args: argparse.Namespace, settings: Settings, clients: list[str], re
         _keeping(args, settings, errors.say) as (keep, journal),
     ):
 
-        def locked(command: Sequence[str], url: str) -> Locked | None:
-            return locked_of(args, settings, errors.say, command=command, url=url)
+        def locked(command: Sequence[str], url: str, name: str) -> Locked | None:
+            return locked_of(args, settings, errors.say, command=command, url=url, name=name or None)
 
         return guarding.run(
             args.listen,

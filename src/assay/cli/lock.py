@@ -7,26 +7,30 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from assay.cli.serve import add_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from contextlib import AbstractContextManager
 
-    from assay.edges.inquiry.inquiry import Line, Log
-    from assay.limits import Limits
+    from assay.cli.lock_servers import Wanted
+    from assay.edges.inquiry.inquiry import Log
     from assay.lock.file import Lock
     from assay.lock.locked import Difference, Locked
 
 _EPILOG = """\
-The server is started, asked what it offers, and ended. What it answers is judged as the guard would.
-Without a command, --check and --update take those that the lock remembers, and ask before they start them.
-What looks like a secret in a command or a URL is not written into the lock.
+The server is started, asked for what it offers, and ended: once as a client without capabilities and once as a client
+with all of them, since servers offer some tools only to clients with sampling or elicitation. Both are locked.
+Without a server, --check and --update ask those in the lock; they show the commands first and wait for a yes.
+Secrets in a command or a URL are not written into the lock.
 
-Exit status: 0 written, or nothing differs; 1 something differs; 2 the server could not be asked or the lock not be
-read or written; 130 interrupted.
+  assay lock -- npx some-server
+  assay lock --config .mcp.json
+  assay lock --check --yes
+
+Exit status: 0 written, or nothing differs; 1 something differs; 2 a server could not be asked, or the lock could not
+be read or written; 130 interrupted.
 """
 
 _MOST_LOGGED = 50
@@ -38,19 +42,39 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "lock",
         help="write down what a server offers, and see what has changed since",
-        description="Writes the tools, resource templates and prompts of a server into a lock, or says what differs.",
+        description="Write the tools, resource templates and prompts of a server into a lock, or report what differs.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     doing = parser.add_mutually_exclusive_group()
-    doing.add_argument("--check", action="store_true", help="only say what differs; nothing is written")
-    doing.add_argument("--update", action="store_true", help="say what differs, and take it over")
+    doing.add_argument("--check", action="store_true", help="report what differs, and write nothing")
+    doing.add_argument("--update", action="store_true", help="report what differs, and write it into the lock")
+    doing.add_argument(
+        "--remove",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="take the entry NAME out of the lock; can be repeated",
+    )
     parser.add_argument("--lock", metavar="FILE", default="assay.lock", help="default: %(default)s")
-    parser.add_argument("--name", metavar="NAME", help="what the server is called in the lock; by default what it says")
-    parser.add_argument("--target", metavar="URL", help="a server over HTTP, in place of a command")
+    parser.add_argument(
+        "--name", metavar="NAME", help="the name of the server's entry; default: the name that the server gives itself"
+    )
+    parser.add_argument("--target", metavar="URL", help="lock the server at URL")
+    parser.add_argument(
+        "--header",
+        metavar="'NAME: VALUE'",
+        action="append",
+        default=[],
+        help="a header for the server at URL; the value env:NAME is that of a variable; can be repeated",
+    )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="of --check; default: %(default)s")
     parser.add_argument(
-        "--timeout", metavar="SECONDS", type=seconds, default=60.0, help="for all questions; default: %(default)g"
+        "--timeout",
+        metavar="SECONDS",
+        type=seconds,
+        default=60.0,
+        help="for all questions of each of the two clients; default: %(default)g",
     )
     parser.add_argument(
         "--as",
@@ -62,7 +86,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--yes", action="store_true", help="start the commands of the lock without asking; needed without a terminal"
     )
-    add_settings(parser)
+    add_settings(parser, "; a .json or .jsonc file is a client's configuration, whose servers are all locked")
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="the server's command, after --")
     parser.set_defaults(run=run)
 
@@ -85,29 +109,13 @@ def _client(text: str) -> dict[str, str]:
     return {"name": name, "version": version}
 
 
-class _Wanted(NamedTuple):
-    """A server that is to be asked."""
-
-    name: str | None
-    command: tuple[str, ...]
-    url: str
-
-    def __str__(self) -> str:
-        from assay.masking import masked_url
-
-        return self.name or masked_url(self.url) or self.command[0]
-
-
 def run(args: argparse.Namespace) -> int:
-    """Lock, check or update."""
+    """Lock, check, update or remove; the exit status."""
     from assay.lock.file import LockError
 
     try:
         lock = _read(args.lock)
-        wanted = _wanted(args, lock)
-        if not (args.command or args.target):
-            _confirm(args, wanted)
-        return _all(args, lock, wanted)
+        return _removed(args, lock) if args.remove else _asked(args, lock)
     except LockError as error:
         _say(str(error))
         return 2
@@ -122,61 +130,41 @@ def _read(path: str) -> Lock:
         return {}
 
 
-def _wanted(args: argparse.Namespace, lock: Lock) -> list[_Wanted]:
-    """The server of the command line, or those of the lock."""
-    from assay.lock.file import LockError
+def _removed(args: argparse.Namespace, lock: Lock) -> int:
+    """Take entries out of the lock. Raises `LockError`."""
+    from assay.cli.lock_servers import check_names
+    from assay.console.plain import plain
+    from assay.lock.file import LockError, write
 
-    if args.command and args.target:
-        raise LockError("a command or --target, not both")
-    if args.command or args.target:
-        return [_Wanted(args.name, tuple(args.command), args.target or "")]
-    if not (args.check or args.update):
-        raise LockError("what is to be locked? assay lock -- COMMAND")
-    if not lock:
-        raise LockError(f"{args.lock}: nothing is locked there; assay lock -- COMMAND")
-    if args.name is not None and args.name not in lock:
-        raise LockError(f"{args.lock}: no server is called {args.name}; there are {', '.join(lock)}")
-    names = [args.name] if args.name is not None else sorted(lock)
-    return [_Wanted(name, lock[name].command, lock[name].url) for name in names]
+    if args.command or args.target is not None or args.name is not None or args.config:
+        raise LockError("--remove NAME needs nothing else than --lock FILE")
+    check_names(args.lock, lock, args.remove)
+    write(args.lock, {name: locked for name, locked in lock.items() if name not in args.remove})
+    for name in args.remove:
+        print(plain(f"{args.lock}: removed {name}"))
+    return 0
 
 
-def _confirm(args: argparse.Namespace, wanted: list[_Wanted]) -> None:
-    """Ask before anything is done that a file says, which may be a stranger's. Raises `LockError`."""
-    from shlex import join
-
-    from assay.cli.asking import agreed, has_terminal
-    from assay.lock.file import LockError
-    from assay.lock.words import visible
-    from assay.masking import is_masked
-
-    if args.yes:
-        return
-    _say(f"{args.lock} names these servers:")
-    for each in wanted:
-        if not is_masked((*each.command, each.url)):
-            # Whole and unmasked: what looks like a secret could be a command as well.
-            shown = each.url or join(each.command)
-            _say_plainly(f"    {visible(str(each), 100)}: {visible(shown, len(shown))}")
-    if not has_terminal():
-        raise LockError("nothing was started: there is no terminal to ask on; use --yes if the commands are fine")
-    if not agreed("Start these commands, or ask at these addresses?"):
-        raise LockError("nothing was started")
-
-
-def _all(args: argparse.Namespace, lock: Lock, wanted: list[_Wanted]) -> int:
+def _asked(args: argparse.Namespace, lock: Lock) -> int:
+    """Ask the servers that are wanted; the exit status. Raises `LockError`."""
+    from assay.cli.lock_servers import confirm, offered_by, wanted_servers
+    from assay.cli.terms import is_client_file, settings_file
     from assay.edges.inquiry.inquiry import InquiryError, InterruptedInquiryError, LineError
     from assay.settings import load_cautiously
 
-    settings = load_cautiously(os.environ, os.curdir, file=args.config, flags=args.set, log=_say).settings
-    limits = settings.guard_limits
+    file = settings_file(args.config)
+    settings = load_cautiously(os.environ, os.curdir, file=file, flags=args.set, log=_say).settings
+    wanted = wanted_servers(args, lock, settings)
+    if not (args.command or args.target is not None or any(map(is_client_file, args.config))):
+        confirm(args, wanted, _say_plainly)
     outcome = _Outcome(args, lock)
     for each in wanted:
         try:
-            outcome.take(each, _asked(each, args, limits))
+            outcome.take(each, offered_by(each, args, settings, _log(each)))
         except InterruptedInquiryError:
             return 130
         except InquiryError as error:
-            _say(f"{each}: {error}")
+            _say(f"{each}: {error}{_remedy(str(error), args)}")
             for line in error.last_words if isinstance(error, LineError) else ():
                 _say(f"    {line}")
             outcome.fail(each, str(error))
@@ -184,37 +172,13 @@ def _all(args: argparse.Namespace, lock: Lock, wanted: list[_Wanted]) -> int:
     return outcome.status
 
 
-def _asked(wanted: _Wanted, args: argparse.Namespace, limits: Limits) -> Locked:
-    """What a server offers. Raises `InquiryError`."""
-    from functools import partial
-
-    from assay.edges.inquiry.inquiry import CLIENT, InquiryError
-    from assay.edges.inquiry.two_clients import inquire_as_both
-    from assay.masking import is_masked
-
-    client = args.client or CLIENT
-    if not (args.command or args.target) and is_masked((*wanted.command, wanted.url)):
-        how = "--target URL" if wanted.url else "-- COMMAND"
-        raise InquiryError(f"the lock has no secrets, and this server needs one; name it, with {how}")
-    opened: Callable[[], AbstractContextManager[Line]]
-    if wanted.url:
-        try:
-            from assay.edges.inquiry.http_line import HttpLine
-        except ImportError as error:
-            from assay.extras import missing
-
-            raise InquiryError(f"--target needs {missing(error, 'http')}") from None
-        opened = partial(HttpLine, wanted.url, limits.frame_bytes, client)
-        return inquire_as_both(opened, _log(wanted), limits, args.timeout, client=client, url=wanted.url)
-    from assay.edges.inquiry.lines import ChildLine
-    from assay.edges.pipes import Signals
-
-    with Signals() as signals:
-        opened = partial(ChildLine, wanted.command, signals, limits.frame_bytes)
-        return inquire_as_both(opened, _log(wanted), limits, args.timeout, client=client, command=wanted.command)
+def _remedy(reason: str, args: argparse.Namespace) -> str:
+    if args.target and reason.startswith(("HTTP 401", "HTTP 403")):
+        return "; give a token with --header 'Authorization: Bearer env:TOKEN'"
+    return ""
 
 
-def _log(wanted: _Wanted) -> Log:
+def _log(wanted: Wanted) -> Log:
     """Return a log for one server: bounded, and each line once, since the server is asked twice."""
     left = _MOST_LOGGED
     logged: set[str] = set()
@@ -243,12 +207,12 @@ class _Outcome:
         self._checked: list[tuple[str, list[Difference]]] = []
         self._failed: list[tuple[str, str]] = []
 
-    def fail(self, wanted: _Wanted, reason: str) -> None:
+    def fail(self, wanted: Wanted, reason: str) -> None:
         """A server could not be asked, or is not in the lock."""
         self._failed.append((str(wanted), reason))
         self.status = 2
 
-    def take(self, wanted: _Wanted, found: Locked) -> None:
+    def take(self, wanted: Wanted, found: Locked) -> None:
         """What a server offers now."""
         from assay.lock.locked import differences
 
@@ -257,7 +221,7 @@ class _Outcome:
         if known is None:
             self._unknown(wanted, name, found)
             return
-        differing = differences(known, found, named=self._args.name is not None)
+        differing = differences(known, found, named=wanted.named)
         counts = any(each.counts for each in differing)
         if self._args.check:
             self._checked.append((name, differing))
@@ -267,17 +231,17 @@ class _Outcome:
             return
         self._show(name, differing, _say_plainly)
         if counts and not self._args.update:
-            _say(f"{self._args.lock}: {name}: not written; review this, then use --update (or another --name)")
+            _say(f"{self._args.lock}: {name}: not written; review the changes, then use --update, or another --name")
             self.status = max(self.status, 1)
         else:
             self._write(name, found)
 
-    def _unknown(self, wanted: _Wanted, name: str, found: Locked) -> None:
+    def _unknown(self, wanted: Wanted, name: str, found: Locked) -> None:
         if not self._args.check:
             self._write(name, found)
             return
-        there = f"; there are {', '.join(sorted(self._lock))}" if self._lock else ""
-        reason = f"{self._args.lock}: {name} is not locked{there}"
+        there = f"; it has {', '.join(sorted(self._lock))}" if self._lock else ""
+        reason = f"{self._args.lock}: no entry is named {name}{there}"
         _say(reason)
         self.fail(wanted, reason)
 

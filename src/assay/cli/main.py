@@ -24,10 +24,10 @@ what do you want to do?
   guard a server for HTTP clients        assay guard --listen ADDRESS -- COMMAND
   list a server's tools, or call one     assay call -- COMMAND
   judge a recorded conversation          assay check FILE
-  see what a guard has judged            assay journal show
+  see what a guard has judged            assay journal list, assay journal show
   understand a finding                   assay explain RULE
   notice when a reviewed server changes  assay lock -- COMMAND
-  accept an assay.toml that is weaker    assay trust FILE
+  accept settings that weaken the guard  assay trust FILE
   compare two runs                       assay journal diff A B
   judge the messages of a journal again  assay replay FILE
   list all rules                         assay rules

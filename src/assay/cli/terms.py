@@ -36,7 +36,8 @@ def settings_file(configs: Sequence[str]) -> str | None:
 
 def is_client_file(name: str) -> bool:
     """Whether a file is a client's configuration, by its name."""
-    return name.lower().endswith((".json", ".jsonc"))
+    # Settings are TOML as well, so that of Codex is known by the folder that it is always in.
+    return name.replace("\\", "/").lower().endswith((".json", ".jsonc", ".codex/config.toml"))
 
 
 def guard_settings(args: argparse.Namespace, log: Callable[[str], None]) -> Settings:

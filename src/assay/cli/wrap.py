@@ -76,10 +76,9 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", nargs="?", help="the configuration of an MCP client")
     parser.add_argument(
         "--client",
-        choices=_CLIENTS,
         metavar="CLIENT",
-        help="the configuration of this client, the project's or else the user's: "
-        f"{', '.join(_CLIENTS[:-1])} or {_CLIENTS[-1]}",
+        choices=_CLIENTS,
+        help=f"the configuration of {', '.join(_CLIENTS[:-1])} or {_CLIENTS[-1]}: the project's, or else the user's",
     )
     parser.add_argument("--all", action="store_true", help="the configurations of all clients on this machine")
     parser.add_argument(
@@ -120,10 +119,15 @@ class _Task:
         except FileError as error:
             self.say(str(error))
             return 2
-        return max([*map(self._told, files), self._unknown()])
+        status = max([*map(self._told, files), self._unknown()])
+        self.leave()
+        return status
 
     def prepare(self) -> None:
         """Check the options. Raises `FileError`."""
+
+    def leave(self) -> None:
+        """Say what to do next, after all files."""
 
     def plan(self, text: str, backup: str | None, names: list[str], dialect: Dialect) -> Plan:
         """Return what becomes of the configuration."""
@@ -197,11 +201,11 @@ class _Task:
 
     def _files(self) -> list[str]:
         from assay.clients.files import FileError
-        from assay.clients.places import all_places, place, places
+        from assay.clients.places import all_places, existing, places
 
         given, client = self.args.file, self.args.client
         if [given is not None, client is not None, self.args.all].count(True) != 1:
-            raise FileError(f"name the FILE, or the client with --client {{{','.join(_CLIENTS)}}}, or give --all")
+            raise FileError("give one of FILE, --client CLIENT or --all")
         if given is not None:
             return [str(given)]
         if self.args.all:
@@ -209,10 +213,12 @@ class _Task:
             if not found:
                 raise FileError(f"no configuration of {', '.join(_CLIENTS[:-1])} or {_CLIENTS[-1]} was found")
             return found
-        name = place(client)
-        if name is None:
+        there = existing(places(client))
+        if not there:
             raise FileError(f"no configuration of {client} at {' or '.join(places(client))}")
-        return [name]
+        for other in there[1:]:
+            self.say(f"{other}: not looked at, since {there[0]} is there; give it as FILE, or use --all")
+        return there[:1]
 
     def _tell_left(self, plan: Plan) -> None:
         """Report which servers stay as they are, but for those that `unwrap` has nothing to do with."""
@@ -240,6 +246,7 @@ class _Wrapping(_Task):
         from assay.clients.programs import check_lasting, own_program
 
         args = self.args
+        self.written = False
         self.program = args.program or own_program()
         check_lasting(self.program)
         self.options = {
@@ -247,6 +254,14 @@ class _Wrapping(_Task):
             for name, value in (("mode", args.mode), ("journal", _place(args.journal)), ("lock", _lock(args.lock)))
             if value is not None
         }
+
+    def leave(self) -> None:
+        journal = self.options.get("--journal", "")
+        if self.written and journal != "off":
+            from shlex import quote
+
+            where = f" {quote(journal)}" if os.path.isabs(journal) else ""
+            self.say(f"to see what the guard finds: assay journal list{where}, assay journal show --server NAME{where}")
 
     def plan(self, text: str, backup: str | None, names: list[str], dialect: Dialect) -> Plan:
         from assay.clients.plan import Wish, wrap
@@ -268,6 +283,7 @@ class _Wrapping(_Task):
                 return 1
         # What all servers were before the guard, so that it holds for those that were put behind it earlier, too.
         exchange(found, plan.after, backup=unwrap(plan.before, backup, dialect=dialect).after)
+        self.written = True
         self.say(f"{name}: {_count(plan)} changed; restart the client to use it")
         self.say(
             f"{name}: the servers as they were are in {found.backup}; assay unwrap uses and removes it; "

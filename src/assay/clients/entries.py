@@ -6,7 +6,8 @@ from ipaddress import ip_address
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from assay.clients.dialects import JSON, ConfigError, Dialect
+from assay.clients.dialect import JSON, ConfigError, Dialect
+from assay.clients.jsonc import plain
 from assay.guard.given import FROM_ENVIRONMENT
 
 __all__ = ["ConfigError", "advice", "hesitation", "is_disabled", "objection"]
@@ -144,7 +145,7 @@ def advice(text: str, dialect: Dialect = JSON) -> str | None:
     steering = [name for name in env if name.upper().startswith(_STEERING)] if isinstance(env, dict) else []
     if steering:
         return f"its env sets {', '.join(steering[:_NAMED])}, which the guard obeys too; check that you want this"
-    if entry.get("headers"):
+    if plain(dialect.entry(text)).get(dialect.headers):
         return "its headers become arguments, which others on this machine may see in the list of processes"
     if str(entry.get("url", "")).startswith("https:"):
         return "if the client signs in to it (OAuth), that does not work through the guard; assay unwrap undoes it"

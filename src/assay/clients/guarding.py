@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
 
-from assay.clients.dialects import JSON, Dialect, gap, written
+from assay.clients.dialect import JSON, Dialect, Pairs, gap, written
 from assay.clients.jsonc import Array, Edit, Member, Object, edited, plain
 
 __all__ = ["NAME", "Guard", "Guarded", "guarded", "guarded_in", "is_program", "program_of", "starts_guard", "written"]
@@ -68,7 +68,7 @@ class Guarded:
     first: int | None
     """Which of the arguments is the server's command; None for a server at a URL."""
     url: str = ""
-    headers: tuple[tuple[str, str], ...] = ()
+    headers: Pairs = ()
 
     @property
     def bare(self) -> str:
@@ -92,9 +92,11 @@ class Guarded:
             Edit(command.value.start, command.value.end, dialect.written(self.url)),
             *_type(self.text, self.entry, dialect, "http"),
         ]
-        if not self.headers:
+        headers, credentials = dialect.restored(self.entry, self.headers)
+        edits += credentials
+        if not headers:
             return [*edits, dialect.removed(self.text, self.entry, args)]
-        lines = [dialect.pair(name, value) for name, value in self.headers]
+        lines = [dialect.pair(name, value) for name, value in headers]
         within = [item.start for item in _array(args).items]
         laid_out = dialect.laid_out(self.text, args.value, within, lines, "{}")
         return [*edits, Edit(args.key.start, args.key.end, dialect.key(dialect.headers)), laid_out]
@@ -194,7 +196,10 @@ def _before_url(text: str, entry: Object, dialect: Dialect, guard: Guard) -> lis
     lines = [", ".join(map(dialect.written, ("guard", *guard.options))), f'"--target", {text[url.start : url.end]}']
     headers = entry.get(dialect.headers)
     members = headers.value.members if headers is not None and isinstance(headers.value, Object) else ()
-    lines += [f'"--header", {dialect.header_argument(text, member)}' for member in members]
+    credentials, passed_on = dialect.credentials(entry)
+    edits += passed_on
+    arguments = [*(dialect.header_argument(text, member) for member in members), *credentials]
+    lines += [f'"--header", {argument}' for argument in arguments]
     if headers is None:
         return [*edits, dialect.added(text, found, "args", f"[{', '.join(lines)}]")]
     if headers.key.start > headers.value.start:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from assay.clients.dialects import JSON, Dialect, Server
+from assay.clients.dialect import JSON, Dialect, Server
 from assay.clients.entries import is_disabled, objection
 from assay.clients.plan import unwrap
 
@@ -16,6 +16,10 @@ _REFERENCE: Final = re.compile(r"\$\{([^{}]*)\}")
 
 _INPUT: Final = "input:"
 """What VS Code asks a person for."""
+
+
+DISABLED: Final = "it is disabled"
+"""Why a server is not served that the client does not use either."""
 
 
 class Entry(NamedTuple):
@@ -47,7 +51,9 @@ def entries(text: str, environ: Mapping[str, str], folder: str, dialect: Dialect
     found: dict[str, Entry] = {}
     bare = unwrap(text, None, dialect=dialect).after if dialect.servers(text) else text
     for server in dialect.servers(bare):
-        if server.name not in found:
+        # Claude Code has the servers of every project in one file.
+        elsewhere = server.project is not None and server.project != folder
+        if server.name not in found and not elsewhere:
             found[server.name] = _entry(server, environ, folder, dialect)
     return list(found.values())
 
@@ -58,12 +64,14 @@ def _entry(server: Server, environ: Mapping[str, str], folder: str, dialect: Dia
         return Entry(server.name, trouble=why)
     given = dialect.value(server.text)
     if is_disabled(given):
-        return Entry(server.name, trouble="it is disabled")
+        return Entry(server.name, trouble=DISABLED)
     try:
         known = _filled(given, {**environ, "workspaceFolder": folder, "userHome": environ.get("HOME", "")})
     except _UnknownError as unknown:
         return Entry(server.name, trouble=str(unknown))
     env, cwd = known.get("env") or {}, known.get("cwd")
+    if isinstance(env, dict):
+        env = {**_passed_on(known, environ), **env}
     if not _are_texts(env):
         return Entry(server.name, trouble="its env is no object of texts")
     if not isinstance(cwd, str | None):
@@ -71,6 +79,12 @@ def _entry(server: Server, environ: Mapping[str, str], folder: str, dialect: Dia
     if "command" in known:
         return Entry(server.name, (known["command"], *known.get("args", ())), env=_texts(env), cwd=cwd)
     return Entry(server.name, url=known["url"], headers=tuple(known.get("headers", {}).items()))
+
+
+def _passed_on(entry: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that an entry of Codex names without a value."""
+    names = entry.get("env_vars")
+    return {name: environ[name] for name in names if name in environ} if isinstance(names, list) else {}
 
 
 def _are_texts(env: Any) -> bool:

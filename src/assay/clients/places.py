@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 _CLAUDE: Final = "Claude/claude_desktop_config.json"
@@ -43,15 +43,15 @@ def places(
     ]
 
 
-def place(client: str) -> str | None:
-    """Return the configuration of *client* that is there."""
-    return next((each for each in places(client) if os.path.isfile(each)), None)
-
-
 def all_places() -> list[str]:
     """Return the configurations of all clients that are there, each file once."""
+    return existing([each for client in CLIENTS for each in places(client)])
+
+
+def existing(names: Iterable[str]) -> list[str]:
+    """Return those of the files called *names* that are there, each file once."""
     found: dict[str, str] = {}
-    for each in (each for client in CLIENTS for each in places(client)):
+    for each in names:
         if os.path.isfile(each):
             # The working directory may be the home, and a link may lead to a file that is listed already.
             found.setdefault(os.path.realpath(each), each)

@@ -8,9 +8,10 @@ shown, the entry is taken apart: its arguments name the server's own command, or
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from shlex import quote
 from typing import Any, Final, Literal
 
-from assay.clients.dialects import JSON, ConfigError, Dialect, NoServersError, Server
+from assay.clients.dialect import JSON, ConfigError, Dialect, NoServersError, Server
 from assay.clients.entries import advice, hesitation, objection
 from assay.clients.guarding import NAME, Guard, Guarded, guarded, guarded_in, program_of, starts_guard
 from assay.clients.jsonc import Edit, edited, plain
@@ -160,7 +161,7 @@ def _wrapped(server: Server, known: Known, wish: Wish, dialect: Dialect, named: 
         return Left(server, why)
     why = None if named else hesitation(server.text, dialect)
     if why is not None:
-        return Left(server, f"{why}; --server {server.name} puts it behind the guard all the same")
+        return Left(server, f"{why}; --server {quote(server.name)} puts it behind the guard all the same")
     guard = _named(Guard(dialect.written(wish.program)), server).with_options(wish.options)
     return Change(server, guarded(server.text, guard, dialect), "wrapped", advice(server.text, dialect))
 

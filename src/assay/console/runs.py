@@ -80,12 +80,10 @@ class RunTable:
         return self._style.paint("writing", "green") if row.is_written else ""
 
     def _flights(self, flights: Sequence[FlightRow]) -> Iterator[str]:
+        """Their paths, which have the server and the time, and are never cut: they are to be copied."""
         yield self._style.paint("flights: the last messages of broken sessions, for assay check FILE", "dim")
         shown = flights if self._limit is None else flights[:_FLIGHTS_SHOWN]
-        width = self._name_width([_names(row.servers) for row in shown])
-        for row in shown:
-            # Never cut: it is to be copied.
-            yield f"{self._cut(_names(row.servers), width).ljust(width)}  {self._time(row.began)}  {plain(row.path)}"
+        yield from (plain(row.path) for row in shown)
         if len(shown) < len(flights):
             yield f"and {len(flights) - len(shown):,} more; --wide shows them"
 

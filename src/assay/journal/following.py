@@ -71,8 +71,13 @@ class News(NamedTuple):
 class Following:
     """The runs of some directories, from now on."""
 
-    def __init__(self, directories: Callable[[], Iterable[str]], first: Run | None) -> None:
-        """*directories* returns those that there are at the time; *first* is read from its beginning."""
+    def __init__(self, directories: Callable[[], Iterable[str]], first: Run | None, since: float) -> None:
+        """
+        *directories* returns those that there are at the time.
+
+        *first* is read from its beginning, and so is every run that began *since* then, in seconds since 1970: it may
+        have begun after the reader looked for the first one.
+        """
         self._directories = directories
         self._seen: dict[str, int] = {}
         self._known: set[str] = set()
@@ -82,7 +87,8 @@ class Following:
             self._add(first, whole=True)
         for run in self._unknown():
             if _lives(run.paths[-1], run.written):
-                self._add(run)
+                is_new = run.began >= since
+                self._add(run, is_new=is_new, whole=is_new)
 
     def arrived(self) -> Iterator[News]:
         """What was written since this was last called."""

@@ -59,21 +59,27 @@ class Desk(NamedTuple):
     gated: bool
     """Whether the guard sees for itself who may come in: then a client's token is for it, and not for the server."""
     say: Log
-    locked: Callable[[Sequence[str], str], Locked | None]
-    """What the server of a command, or at a URL, is held to. Raises `SettingsError`."""
+    locked: Callable[[Sequence[str], str, str], Locked | None]
+    """
+    What a server is held to, by its command, its URL, and the name that a client's file gives it.
+
+    Raises `SettingsError`.
+    """
     errors: Callable[[bytes], None]
     """What servers write to stderr goes there."""
     recording: Recording | None = None
     name: str = ""
     """The name of the server that it is for; the desk of a host makes one for each server."""
+    entry: str = ""
+    """The same, where a client's file gives the name: the lock may have the server by it."""
 
     def for_server(self, name: str) -> "Desk":
         """Return the desk of one of several servers: every line that is said there has its *name*."""
-        return self._replace(watch=self.watch.of_server(name), say=labelled(self.say, name), name=name)
+        return self._replace(watch=self.watch.of_server(name), say=labelled(self.say, name), name=name, entry=name)
 
     def oversight(self, route: str, command: Sequence[str] = (), url: str = "") -> tuple[Oversight, str]:
         """The oversight of the server at *route*, and the directory for its flights."""
-        locked = self.locked(command, url)
+        locked = self.locked(command, url, self.entry)
         kept = self.keep(self.name, route)
         records = kept.records._replace(metrics=self.metrics)
         self.tended.append(Recorder("http", route, records).flush)
@@ -198,7 +204,7 @@ def run(
     keep: Keep,
     servers: Servers,
     *,
-    locked: Callable[[Sequence[str], str], Locked | None] = lambda _, __: None,
+    locked: Callable[[Sequence[str], str, str], Locked | None] = lambda _, __, ___: None,
     settle: Callable[[], None],
     errors: Callable[[bytes], None],
     say: Log,

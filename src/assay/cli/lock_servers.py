@@ -1,0 +1,226 @@
+"""The servers that ``assay lock`` asks: that of the command line, those of a client's file, or those of the lock."""
+
+# ruff: noqa: PLC0415  each command imports only what it needs
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
+
+    from assay.clients.hosting import Entry
+    from assay.edges.inquiry.inquiry import Line, Log
+    from assay.lock.file import Lock
+    from assay.lock.locked import Locked
+    from assay.settings import Settings
+
+_PLAIN_VARIABLES = frozenset({"HOME", "USER", "LOGNAME", "PWD", "TMPDIR", "SHELL", "LANG"})
+"""Variables whose values a lock may have: they say where things are. Any other may hold a secret."""
+
+
+class Wanted(NamedTuple):
+    """A server to ask."""
+
+    name: str | None = None
+    """The name of its entry; None for the one that the server gives itself."""
+    command: tuple[str, ...] = ()
+    url: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
+    env: Mapping[str, str] | None = None
+    """Its environment; None for our own."""
+    cwd: str | None = None
+    kept: Locked | None = None
+    """The command or URL to write into the lock, where that must not be the one that is used."""
+    trouble: str = ""
+    """Why it cannot be asked; empty if it can."""
+    named: bool = False
+    """Whether the operator, or a client's file, gave the name."""
+
+    def __str__(self) -> str:
+        from assay.guard.server_names import name_of_command
+        from assay.masking import masked_url
+
+        return self.name or masked_url(self.url) or name_of_command(self.command)
+
+
+def wanted_servers(args: argparse.Namespace, lock: Lock, settings: Settings) -> list[Wanted]:
+    """Return the servers that the command line asks for. Raises `LockError`."""
+    from assay.cli.terms import is_client_file
+    from assay.lock.file import LockError
+
+    files = [name for name in args.config if is_client_file(name)]
+    given = [*(["COMMAND"] if args.command else []), *(["--target"] if args.target is not None else []), *files]
+    if len(given) > 1:
+        raise LockError(f"lock one of COMMAND, --target URL or --config FILE.json; there is {' and '.join(given)}")
+    if args.header and args.target is None:
+        raise LockError("--header is for a server at a URL: give --target")
+    if files:
+        return _of_client(files[0], args, settings)
+    if given:
+        headers = tuple(_headers(args))
+        return [Wanted(args.name, tuple(args.command), args.target or "", headers, named=args.name is not None)]
+    return _of_lock(args, lock)
+
+
+def _headers(args: argparse.Namespace) -> list[tuple[str, str]]:
+    from assay.guard.given import HeaderError, given_headers
+    from assay.lock.file import LockError
+
+    try:
+        return given_headers(args.header, os.environ)
+    except HeaderError as error:
+        raise LockError(str(error)) from None
+
+
+def _of_lock(args: argparse.Namespace, lock: Lock) -> list[Wanted]:
+    from assay.lock.file import LockError
+
+    if not (args.check or args.update):
+        raise LockError("name the server to lock: assay lock -- COMMAND, --target URL or --config FILE.json")
+    if not lock:
+        raise LockError(f"{args.lock}: no server is locked there; lock one with assay lock -- COMMAND")
+    names = [args.name] if args.name is not None else sorted(lock)
+    check_names(args.lock, lock, names)
+    return [_from_entry(name, lock[name]) for name in names]
+
+
+def _from_entry(name: str, locked: Locked) -> Wanted:
+    from assay.masking import is_masked
+
+    trouble = ""
+    if is_masked((*locked.command, locked.url)):
+        how = "--target URL" if locked.url else "-- COMMAND, or --config FILE.json"
+        trouble = f"the lock keeps no secrets, and this server needs one: give --name {name} {how}"
+    return Wanted(name, locked.command, locked.url, trouble=trouble)
+
+
+def check_names(path: str, lock: Lock, names: list[str]) -> None:
+    """Raise `LockError` unless *lock*, the file at *path*, has an entry of each name."""
+    from assay.lock.file import LockError
+
+    for name in names:
+        if name not in lock:
+            there = f"it has {', '.join(sorted(lock))}" if lock else "it has none"
+            raise LockError(f"{path}: no entry is named {name}; {there}")
+
+
+# ── a client's file ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _of_client(file: str, args: argparse.Namespace, settings: Settings) -> list[Wanted]:
+    """Return the servers of a client's file, or the one of it that --name names."""
+    from functools import partial
+
+    from assay.clients.dialects import ConfigError, dialect_of
+    from assay.clients.environment import environment
+    from assay.clients.files import FileError, find
+    from assay.clients.hosting import DISABLED, entries
+    from assay.lock.file import LockError
+
+    hidden = {name: value if name in _PLAIN_VARIABLES else _mask() for name, value in os.environ.items()}
+    try:
+        filled = partial(entries, find(file).text, folder=os.getcwd(), dialect=dialect_of(file))
+        pairs = list(zip(filled(environ=os.environ), filled(environ=hidden), strict=True))
+    except (ConfigError, FileError) as error:
+        raise LockError(f"--config {file}: {error}") from None
+    # Nobody reviews what the client does not start.
+    pairs = [each for each in pairs if each[0].trouble != DISABLED or each[0].name == args.name]
+    names = [entry.name for entry, _ in pairs]
+    if args.name is not None and args.name not in names:
+        raise LockError(f"--config {file}: no server is named {args.name}; it has {', '.join(names) or 'none'}")
+    if not pairs:
+        raise LockError(f"--config {file}: no servers in it")
+
+    def environ(entry: Entry) -> dict[str, str]:
+        return environment(os.environ, settings.guard.environment, entry.env)
+
+    return [_from_client(entry, shown, environ(entry)) for entry, shown in pairs if args.name in {None, entry.name}]
+
+
+def _mask() -> str:
+    from assay.journal.redaction import MASK
+
+    return MASK
+
+
+def _from_client(entry: Entry, shown: Entry, env: dict[str, str]) -> Wanted:
+    from assay.lock.locked import Locked
+
+    # A variable may hold a secret that does not look like one, so the lock gets the entry without their values.
+    kept = Locked(command=shown.command, url=shown.url)
+    return Wanted(entry.name, entry.command, entry.url, entry.headers, env, entry.cwd, kept, entry.trouble, named=True)
+
+
+# ── asking ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def confirm(args: argparse.Namespace, wanted: list[Wanted], say: Callable[[str], None]) -> None:
+    """Ask before anything is started that a lock names, which may be a stranger's. Raises `LockError`."""
+    from shlex import join
+
+    from assay.cli.asking import agreed, has_terminal
+    from assay.lock.file import LockError
+    from assay.lock.words import visible
+
+    if args.yes:
+        return
+    say(f"assay lock: {args.lock} names these servers:")
+    for each in wanted:
+        if not each.trouble:
+            # Whole and unmasked: what looks like a secret could be a command as well.
+            shown = each.url or join(each.command)
+            say(f"    {visible(str(each), 100)}: {visible(shown, len(shown))}")
+    if not has_terminal():
+        raise LockError("nothing was started: there is no terminal to ask on; use --yes if the commands are fine")
+    if not agreed("Start these commands, or ask at these addresses?"):
+        raise LockError("nothing was started")
+
+
+def offered_by(wanted: Wanted, args: argparse.Namespace, settings: Settings, log: Log) -> Locked:
+    """Return what a server offers, with the command or URL that the lock keeps of it. Raises `InquiryError`."""
+    from dataclasses import replace
+
+    from assay.edges.inquiry.inquiry import InquiryError
+
+    if wanted.trouble:
+        raise InquiryError(wanted.trouble)
+    found = _offered(wanted, args, settings, log)
+    kept = wanted.kept
+    return found if kept is None else replace(found, command=kept.command, url=kept.url)
+
+
+def _offered(wanted: Wanted, args: argparse.Namespace, settings: Settings, log: Log) -> Locked:
+    from functools import partial
+
+    from assay.edges.inquiry.inquiry import CLIENT
+    from assay.edges.inquiry.two_clients import inquire_as_both
+
+    limits, client = settings.guard_limits, args.client or CLIENT
+    opened: Callable[[], AbstractContextManager[Line]]
+    if not wanted.command:
+        opened = _http_line(wanted, limits.frame_bytes, client)
+        return inquire_as_both(opened, log, limits, args.timeout, client=client, url=wanted.url)
+    from assay.edges.inquiry.lines import ChildLine
+    from assay.edges.pipes import Signals
+
+    with Signals() as signals:
+        opened = partial(ChildLine, wanted.command, signals, limits.frame_bytes, env=wanted.env, cwd=wanted.cwd)
+        return inquire_as_both(opened, log, limits, args.timeout, client=client, command=wanted.command)
+
+
+def _http_line(wanted: Wanted, limit: int, client: Mapping[str, str]) -> Callable[[], AbstractContextManager[Line]]:
+    from functools import partial
+
+    from assay.edges.inquiry.inquiry import InquiryError
+
+    try:
+        from assay.edges.inquiry.http_line import HttpLine
+    except ImportError as error:
+        from assay.extras import missing
+
+        raise InquiryError(f"a server at a URL needs {missing(error, 'http')}") from None
+    return partial(HttpLine, wanted.url, limit, client, wanted.headers)
