@@ -9,7 +9,23 @@ from assay.masking import is_masked, masked_command, masked_url
 PIECES = st.sampled_from(
     (
         *("--token", "-H", "-e", "--env", "--header=", "A=b", "X: y", "https://u:p@h/?k=v&w#f", "Bearer abcdefgh"),
-        *("[redacted]", "=", "?", "&", ":", "token", "cookie: "),
+        *(
+            "[redacted]",
+            "=",
+            "?",
+            "&",
+            ":",
+            "token",
+            "cookie: ",
+            "-u",
+            "--key",
+            "-p",
+            "X_KEY=",
+            "/",
+            " ",
+            "s3cr3tV4lue",
+        ),
+        *("AbCdEf123456GhIjKl789", "-HA: b", "-eA=b", "https://h/s/AbCdEf123456GhIjKl789/mcp", "a:b"),
     )
 )
 
@@ -44,6 +60,93 @@ def test_a_command_is_shown_without_its_secrets(command: list[str], masked: list
 )
 def test_of_the_query_of_a_url_only_the_names_are_shown(url: str, masked: str) -> None:
     assert masked_url(url) == masked
+
+
+JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
+PEM = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7"
+HEX = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+UUID = "3f2504e0-4f89-11d3-9a0c-0305e82c3301"
+X = "s3cr3tV4lue"
+
+
+@pytest.mark.parametrize(
+    ("words", "masked"),
+    [
+        (["--api-key=" + X], ["--api-key=[redacted]"]),
+        (["--key", X], ["--key", "[redacted]"]),
+        (["--key=" + X], ["--key=[redacted]"]),
+        (["--pat", X], ["--pat", "[redacted]"]),
+        (["--pass", X], ["--pass", "[redacted]"]),
+        (["--token", "-" + X], ["--token", "[redacted]"]),
+        (["-k", X], ["-k", "[redacted]"]),
+        (["-p" + X], ["-p[redacted]"]),
+        (["-u", "jane:" + X], ["-u", "jane:[redacted]"]),
+        (["--auth", "jane:" + X], ["--auth", "jane:[redacted]"]),
+        (["-HX-Api: " + X], ["-HX-Api: [redacted]"]),
+        (["--headers", "X-Api: " + X], ["--headers", "X-Api: [redacted]"]),
+        (["-H", "Authorization: Bearer " + X], ["-H", "Authorization: [redacted]"]),
+        (["--header=Authorization: Bearer " + X], ["--header=Authorization: [redacted]"]),
+        (["-eFOO=" + X], ["-eFOO=[redacted]"]),
+        (["TOKEN=" + X], ["TOKEN=[redacted]"]),
+        (["GITHUB_PAT=" + X], ["GITHUB_PAT=[redacted]"]),
+        (["OPENAI_KEY=" + X], ["OPENAI_KEY=[redacted]"]),
+        (["DB_PASS=" + X], ["DB_PASS=[redacted]"]),
+        (["postgres://user:pw@host/db"], ["postgres://[redacted]@host/db"]),
+        (["redis://:pw@host:1"], ["redis://[redacted]@host:1"]),
+        (["Server=h;User Id=u;Password=pw;"], ["Server=h;User Id=u;Password=[redacted];"]),
+        ([JWT], ["[redacted]"]),
+        ([PEM], ["[redacted]"]),
+        ([HEX], ["[redacted]"]),
+        (["--opaque=" + HEX], ["--opaque=[redacted]"]),
+        (["wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"], ["[redacted]"]),
+        (['{"env":{"X_KEY":"' + X + '"}}'], ['{"env":{"X_KEY":"[redacted]"}}']),
+        (["-c", "npx s --api-key " + X], ["-c", "npx s --api-key [redacted]"]),
+        (["-c", f"TOKEN={X} npx s"], ["-c", "TOKEN=[redacted] npx s"]),
+        (["https://h/s/AbCdEf123456GhIjKl789/mcp"], ["https://h/s/[redacted]/mcp"]),
+        (["--url=https://h/mcp?api_key=" + X], ["--url=https://h/mcp?api_key=[redacted]"]),
+    ],
+    ids=lambda words: str(words[0])[:30],
+)
+def test_secrets_are_hidden_however_they_are_given(words: list[str], masked: list[str]) -> None:
+    assert list(masked_command(["s", *words])) == ["s", *masked]
+    assert masked_command(masked_command(["s", *words])) == masked_command(["s", *words])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["npx", "-y", "-p", "typescript", "@modelcontextprotocol/server-everything@2026.8.31", "stdio"],
+        ["/home/jane/.cache/uv/archive-v0/h3a45_mLIB4JJFjR9x2K/bin/assay", "serve"],
+        ["python3.12", "-m", "mcp_server_time", "--local-timezone", "Europe/Berlin"],
+        ["docker", "run", "-i", "--rm", "-u", "1000:1000", "-p", "8080:80", "mcp/github:latest"],
+        ["docker", "run", "-i", f"ghcr.io/github/github-mcp-server@sha256:{HEX}"],
+        ["server", "--key", "/etc/server.key", "--keyfile=server.pem", "--auth", "none", "--port=8765"],
+        ["modelContextProtocolServer2", "--log-level=debug", "LOG_LEVEL=debug", "--revision", "2026-07-28"],
+        ["node", "dist/index.js", "https://mcp.example.com/v1/sse", "--keyboard", "qwertz"],
+        ["uvx", "--from", "git+https://github.com/org/repo@v1.2.3", "mcp-server-git"],
+    ],
+    ids=lambda words: str(words[0])[:20],
+)
+def test_what_is_no_secret_is_kept(words: list[str]) -> None:
+    """A lock with a hidden word cannot start its server again by itself."""
+    assert list(masked_command(words)) == words
+
+
+@pytest.mark.parametrize(
+    ("url", "masked"),
+    [
+        ("https://h/s/AbCdEf123456GhIjKl789/mcp", "https://h/s/[redacted]/mcp"),
+        (f"https://h/v1/{UUID}/mcp", "https://h/v1/[redacted]/mcp"),
+        (f"https://h/{HEX}", "https://h/[redacted]"),
+        ("https://h/api/mcp/s/NTk2ZTJkMzQtYjQ1Yy00/mcp?x=1", "https://h/api/mcp/s/[redacted]/mcp?x=[redacted]"),
+        ("https://h/token/correcthorse/sse", "https://h/token/[redacted]/sse"),
+        ("https://server.example/@scope/name/mcp", "https://server.example/@scope/name/mcp"),
+        ("http://127.0.0.1:8765/my-server-2026/mcp", "http://127.0.0.1:8765/my-server-2026/mcp"),
+    ],
+)
+def test_a_path_that_is_a_secret_is_hidden(url: str, masked: str) -> None:
+    assert masked_url(url) == masked
+    assert masked_url(masked) == masked
 
 
 @given(st.lists(st.lists(PIECES | st.text(max_size=8), max_size=3).map("".join), max_size=5))

@@ -80,6 +80,14 @@ def test_a_server_that_fails_does_not_keep_the_others_from_being_locked(run: Run
     assert read("assay.lock").keys() == {"books"}
 
 
+def test_a_server_that_the_client_does_not_use_is_left_out(run: Run, tmp_path: Path) -> None:
+    off = {"command": "no-such-command", "disabled": True}
+    file = client_file(tmp_path, off=off, books=started(tmp_path))
+    assert run("--config", file)[0] == 0
+    assert read("assay.lock").keys() == {"books"}
+    assert "off: it is disabled" in run("--config", file, "--name", "off")[2]
+
+
 def test_variables_are_used_and_their_values_are_not_kept(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -113,18 +113,22 @@ def check_names(path: str, lock: Lock, names: list[str]) -> None:
 
 def _of_client(file: str, args: argparse.Namespace, settings: Settings) -> list[Wanted]:
     """Return the servers of a client's file, or the one of it that --name names."""
-    from assay.clients.entries import ConfigError
+    from functools import partial
+
+    from assay.clients.dialects import ConfigError, dialect_of
     from assay.clients.environment import environment
     from assay.clients.files import FileError, find
-    from assay.clients.hosting import entries
+    from assay.clients.hosting import DISABLED, entries
     from assay.lock.file import LockError
 
     hidden = {name: value if name in _PLAIN_VARIABLES else _mask() for name, value in os.environ.items()}
     try:
-        text = find(file).text
-        pairs = list(zip(entries(text, os.environ, os.getcwd()), entries(text, hidden, os.getcwd()), strict=True))
+        filled = partial(entries, find(file).text, folder=os.getcwd(), dialect=dialect_of(file))
+        pairs = list(zip(filled(environ=os.environ), filled(environ=hidden), strict=True))
     except (ConfigError, FileError) as error:
         raise LockError(f"--config {file}: {error}") from None
+    # Nobody reviews what the client does not start.
+    pairs = [each for each in pairs if each[0].trouble != DISABLED or each[0].name == args.name]
     names = [entry.name for entry, _ in pairs]
     if args.name is not None and args.name not in names:
         raise LockError(f"--config {file}: no server is named {args.name}; it has {', '.join(names) or 'none'}")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from assay.clients.dialects import JSON, Dialect, Server
+from assay.clients.dialect import JSON, Dialect, Server
 from assay.clients.entries import is_disabled, objection
 from assay.clients.plan import unwrap
 
@@ -16,6 +16,10 @@ _REFERENCE: Final = re.compile(r"\$\{([^{}]*)\}")
 
 _INPUT: Final = "input:"
 """What VS Code asks a person for."""
+
+
+DISABLED: Final = "it is disabled"
+"""Why a server is not served that the client does not use either."""
 
 
 class Entry(NamedTuple):
@@ -60,7 +64,7 @@ def _entry(server: Server, environ: Mapping[str, str], folder: str, dialect: Dia
         return Entry(server.name, trouble=why)
     given = dialect.value(server.text)
     if is_disabled(given):
-        return Entry(server.name, trouble="it is disabled")
+        return Entry(server.name, trouble=DISABLED)
     try:
         known = _filled(given, {**environ, "workspaceFolder": folder, "userHome": environ.get("HOME", "")})
     except _UnknownError as unknown:
