@@ -3,11 +3,12 @@
 import json
 import os
 import stat
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from guarded import SECONDS, call, guarded, request
+from guarded import GUARD, SECONDS, call, frame_of, guarded, liar, request
 from http_client import BOTH, initialize
 from lying_http import REVISION, good, guarding, listening, lying
 
@@ -111,9 +112,24 @@ def test_a_folder_is_named_after_its_server() -> None:
 
 
 def test_over_http_the_server_has_a_folder_and_a_name_too(tmp_path: Path, servers: Path) -> None:
-    with lying(good) as liar, guarding(tmp_path, liar.url, "--name", "there", env=UNSET) as guard:
+    with lying(good) as at_url, guarding(tmp_path, at_url.url, "--name", "there", env=UNSET) as guard:
         assert guard.ask("POST", "/mcp", initialize(REVISION), BOTH).status == 200
         assert names(servers / "there") == {"there"}
+
+
+def test_a_command_behind_http_has_a_folder_and_a_name_too(tmp_path: Path, servers: Path) -> None:
+    with listening(tmp_path, "--name", "here", "--", *liar(), env=UNSET) as guard:
+        assert guard.ask("POST", "/mcp", initialize(REVISION), BOTH).status == 200
+        assert names(servers / "here") == {"here"}
+
+
+def test_a_url_for_a_client_on_standard_streams_has_a_folder_and_a_name_too(tmp_path: Path, servers: Path) -> None:
+    with lying(good) as at_url:
+        said = frame_of(initialize(REVISION)) + b"\n"
+        command = [*GUARD, "--target", at_url.url, "--name", "far"]
+        done = subprocess.run(command, input=said, cwd=tmp_path, capture_output=True, timeout=SECONDS, check=True)
+        assert json.loads(done.stdout)["result"]
+    assert names(servers / "far") == {"far"}
 
 
 def test_every_server_of_a_host_has_a_journal_of_its_own(tmp_path: Path, servers: Path) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from shlex import quote
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -84,7 +85,8 @@ class RunTable:
         """Their paths, which have the server and the time, and are never cut: they are to be copied."""
         yield self._style.paint("flights: the last messages of broken sessions, for assay check FILE", "dim")
         shown = flights if self._limit is None else flights[:_FLIGHTS_SHOWN]
-        yield from (plain(row.path) for row in shown)
+        # On macOS there is a space in it.
+        yield from (quote(plain(row.path)) for row in shown)
         if len(shown) < len(flights):
             yield f"and {len(flights) - len(shown):,} more; --wide shows them"
 
