@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from guarded import GUARD, SECONDS, call, frame_of, guarded, liar, request
+from guarded import GUARD, SECONDS, call, frame_of, guarded, liar, notification, request
 from http_client import BOTH, initialize
 from lying_http import REVISION, good, guarding, listening, lying
 
@@ -143,6 +143,19 @@ def test_every_server_of_a_host_has_a_journal_of_its_own(tmp_path: Path, servers
     assert sorted(each.name for each in servers.iterdir()) == ["a-b", "other"]
     assert names(servers / "a-b") == {"a b"}
     assert names(servers / "other") == {"other"}
+
+
+def test_flights_of_a_host_are_in_the_folder_of_their_server(tmp_path: Path, servers: Path) -> None:
+    command, *arguments = liar(on={"tools/call": [["exit", 3]]})
+    file = tmp_path / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"dies": {"command": command, "args": arguments}}}))
+    with listening(tmp_path, "--config", str(file), "--mode", "enforce", env=UNSET) as guard:
+        opened = guard.ask("POST", "/dies/mcp", initialize(REVISION), BOTH)
+        ident = opened.header("mcp-session-id") or ""
+        session = {**BOTH, "mcp-session-id": ident, "mcp-protocol-version": REVISION}
+        guard.ask("POST", "/dies/mcp", notification("notifications/initialized"), session)
+        assert b'"error"' in guard.ask("POST", "/dies/mcp", call(1), session).body
+    assert len(list((servers / "dies" / "flights").iterdir())) == 1
 
 
 def test_a_host_with_one_journal_names_the_server_of_each_record(tmp_path: Path, servers: Path) -> None:
