@@ -278,7 +278,7 @@ def test_a_table_of_runs_fits_the_terminal() -> None:
             return True
 
     row = RunRow(Run("20261116T180000Z-00000000", 0, ("x",), 1), ("n" * 64,), Tally(123_456, 7_890, 12), True)
-    for columns in ("80", "100", "200"):
+    for columns in ("60", "73", "74", "80", "100", "200"):
         style = Style(Terminal(), {"COLUMNS": columns, "NO_COLOR": "1"})  # type: ignore[arg-type]  # all it needs
         lines = list(RunTable(style, wide=False, utc=True).lines([row], []))
         assert max(map(len, lines)) <= int(columns)

@@ -19,6 +19,9 @@ _SHORTEST_NAME: Final = 8
 _REST: Final = 16 + 8 + 8 + 7 + 8 + 7 + 6 * 2
 """Columns of a row beside the server: start, messages, findings, refused, run, whether it is written."""
 
+_NARROW_REST: Final = 11 + 8 + 8 + 8 + 7 + 5 * 2
+"""The same in a narrow terminal: without the year, and without refused messages."""
+
 _FLIGHTS_SHOWN: Final = 10
 """Flights that are listed, unless all are wanted: of a server that keeps failing there are many."""
 
@@ -48,6 +51,7 @@ class RunTable:
         self._style = style
         self._limit = None if wide else style.limit
         self._clock = Clock(utc=utc)
+        self._is_narrow = self._limit is not None and self._limit < _REST + _SHORTEST_NAME
 
     def lines(self, rows: Sequence[RunRow], flights: Sequence[FlightRow]) -> Iterator[str]:
         """The tables."""
@@ -59,13 +63,13 @@ class RunTable:
 
     def _runs(self, rows: Sequence[RunRow]) -> Iterator[str]:
         width = self._name_width([_names(row.servers) for row in rows])
-        head = _row("server".ljust(width), "start", "messages", "findings", "refused", "run", "")
+        head = self._row("server".ljust(width), "start", "messages", "findings", "refused", "run", "")
         yield self._style.paint(head, "dim")
         for row in rows:
             name = self._cut(_names(row.servers), width).ljust(width)
             messages, findings, refused = self._counts(row.tally)
             start = self._time(row.run.began)
-            yield _row(name, start, messages, findings, refused, row.run.id, self._state(row))
+            yield self._row(name, start, messages, findings, refused, row.run.id, self._state(row))
         yield self._style.paint(self._total(rows), "bold")
 
     def _total(self, rows: Sequence[RunRow]) -> str:
@@ -94,18 +98,18 @@ class RunTable:
         longest = max(len("server"), *map(len, names))
         if self._limit is None:
             return longest
-        return max(_SHORTEST_NAME, min(longest, _LONGEST_NAME, self._limit - _REST))
+        rest = _NARROW_REST if self._is_narrow else _REST
+        return max(_SHORTEST_NAME, min(longest, _LONGEST_NAME, self._limit - rest))
 
     def _cut(self, text: str, width: int) -> str:
         return text if self._limit is None else self._style.cut(text, width)
 
     def _time(self, seconds: float) -> str:
-        return self._clock.at(seconds).strftime("%Y-%m-%d %H:%M")
+        return self._clock.at(seconds).strftime("%m-%d %H:%M" if self._is_narrow else "%Y-%m-%d %H:%M")
 
-
-def _row(name: str, start: str, messages: str, findings: str, refused: str, run: str, state: str) -> str:
-    cells = (name, start.ljust(16), messages.rjust(8), findings.rjust(8), refused.rjust(7), run.ljust(8), state)
-    return "  ".join(cells).rstrip()
+    def _row(self, name: str, start: str, messages: str, findings: str, refused: str, run: str, state: str) -> str:
+        counts = [messages.rjust(8), findings.rjust(8), *([] if self._is_narrow else [refused.rjust(7)])]
+        return "  ".join((name, start.ljust(11 if self._is_narrow else 16), *counts, run.ljust(8), state)).rstrip()
 
 
 def _names(servers: Sequence[str]) -> str:
