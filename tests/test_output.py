@@ -38,6 +38,7 @@ COMMANDS: dict[str, tuple[str, int]] = {
     "schemas diff": ("schemas diff 2025-06-18 2025-11-25 --format markdown", 0),
     "journal show": (f"journal show {JOURNAL}", 0),
     "journal show as JSON": (f"journal show --format json {JOURNAL}", 0),
+    "journal list": ("journal list runs", 0),
     "journal diff": (f"journal diff {JOURNAL} other.jsonl", 1),
     "replay": ("replay edited.jsonl", 1),
     "validate": ("validate broken.json", 2),
@@ -74,6 +75,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     for name, content in files.items():
         (here / name).write_bytes(content)
+    (here / "runs").mkdir()
+    (here / "runs" / "20260101T000000Z-00000001.jsonl").write_bytes(b"".join(lines))
     assert run(here, f"lock -- {SERVER}").returncode == 0
     (here / "offer.json").write_bytes(b'{"tools": []}')
     return here

@@ -66,11 +66,21 @@ def test_there_is_a_sample_of_every_client() -> None:
 
 
 @pytest.mark.parametrize("sample", KNOWN, ids=lambda sample: sample.name)
-def test_every_client_is_known_by_name(home: Path, sample: Sample) -> None:
+def test_every_client_is_known_by_name(home: Path, capsys: pytest.CaptureFixture[str], sample: Sample) -> None:
+    path = home / sample.path
+    path.chmod(0o640)
+    backup = path.with_name(f"{path.name}.assay-backup")
+    assert main(["wrap", "--client", sample.name, "--dry-run", *FIXED]) == 1
+    assert path.read_bytes() == sample.before.encode()
     assert main(["wrap", "--client", sample.name, "--yes", *FIXED]) == 0
-    assert (home / sample.path).read_bytes() == sample.after.encode()
+    assert path.read_bytes() == sample.after.encode()
+    assert backup.read_bytes() == sample.before.encode()
+    assert [each.stat().st_mode & 0o777 for each in (path, backup)] == [0o640, 0o600]
     assert main(["unwrap", "--client", sample.name]) == 0
-    assert (home / sample.path).read_bytes() == sample.before.encode()
+    assert path.read_bytes() == sample.before.encode()
+    assert not backup.exists()
+    shown = capsys.readouterr()
+    assert "s3cr3t" not in shown.out + shown.err
 
 
 def test_all_finds_every_file_and_unwrap_undoes_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

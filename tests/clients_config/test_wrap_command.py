@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from client_files import CLAUDE_DESKTOP, SAMPLES, VS_CODE, Sample
+from client_files import CLAUDE_DESKTOP, CODEX, VS_CODE, Sample
 
 from assay.cli.main import parser
 
@@ -59,7 +59,7 @@ def backup(path: Path) -> Path:
     return path.with_name(path.name + ".assay-backup")
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
+@pytest.mark.parametrize("sample", [VS_CODE, CODEX], ids=lambda sample: sample.name)
 def test_there_and_back(tmp_path: Path, sample: Sample) -> None:
     path = tmp_path / sample.path
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ from client_laws import SECRET, codex_configurations, configurations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from assay.clients.dialects import CODEX, JSON, Dialect
+from assay.clients.dialects import CODEX, GEMINI, JSON, Dialect
 from assay.clients.masks import difference, masked
 from assay.clients.plan import unwrap
 from assay.guard.server_names import cut_name
@@ -25,7 +25,7 @@ Mode = Literal["audit", "enforce"] | None
 modes: st.SearchStrategy[Mode] = st.sampled_from((None, "audit", "enforce"))
 
 files: st.SearchStrategy[tuple[str, Dialect]] = st.one_of(
-    st.tuples(configurations(), st.just(JSON)), st.tuples(codex_configurations(), st.just(CODEX))
+    st.tuples(configurations(), st.sampled_from((JSON, GEMINI))), st.tuples(codex_configurations(), st.just(CODEX))
 )
 
 

@@ -69,12 +69,22 @@ def test_a_guard_that_is_killed_leaves_a_recording_that_can_be_read(
     assert checked(tmp_path, capsys)[0] == 0
 
 
-def test_a_recording_that_cannot_be_written_stops_the_guard_before_the_server_starts(tmp_path: Path) -> None:
-    (tmp_path / "session.jsonl").write_text("notes\n")
-    with guarded(tmp_path, "--record", "session.jsonl", start=[["raw", "here"]]) as guard:
+@pytest.mark.parametrize(
+    ("file", "why"),
+    [
+        ("notes.txt", "exists and is not a recording; remove it, or give another file"),
+        ("nowhere/session.jsonl", "No such file or directory"),
+        ("-", "standard output belongs to the protocol; give a file"),
+    ],
+)
+def test_a_recording_that_cannot_be_written_stops_the_guard_before_the_server_starts(
+    tmp_path: Path, file: str, why: str
+) -> None:
+    (tmp_path / "notes.txt").write_text("notes\n")
+    with guarded(tmp_path, "--record", file, start=[["raw", "here"]]) as guard:
         assert guard.ended() == 2
         log, out = guard.log.all().decode(), guard.out.all()
-    assert log == "assay: --record session.jsonl: exists and is not a recording; remove it, or give another file\n"
+    assert log == f"assay: --record {file}: {why}\n"
     assert out == b""
 
 

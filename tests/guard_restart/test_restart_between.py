@@ -295,7 +295,7 @@ def test_under_audit_the_end_is_the_end(tmp_path: Path) -> None:
         assert one.out.rest() == []
         assert one.ended() == 3
         told = one.log.rest()
-    assert told[0] == b"assay: under audit a server that ends is not started again: that needs --mode enforce"
+    assert told[1] == b"assay: under audit a server that ends is not started again: that needs --mode enforce"
     assert told[-1] == b"assay: the server ended first: it exited with status 1"
 
 

@@ -23,8 +23,7 @@ _EPILOG = """\
 A recording has one JSON object a line: {"dir": "c2s" or "s2c", "msg": "the line as it was seen"}.
 `assay guard --record FILE` writes one. A journal must have payloads: --set journal.payloads=true.
 
-Exit status: 0 nothing found that counts by --fail-on, 1 something found, 2 a file could not be read or has
-nothing to judge.
+Exit status: 0 no finding counts by --fail-on, 1 a finding does, 2 a file could not be read or has nothing to judge.
 """
 
 
@@ -43,7 +42,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         nargs="+",
         help="a recording or a journal, or a directory of them; - for standard input",
     )
-    parser.add_argument("--all", action="store_true", help="list every finding, not equal ones once with a count")
+    parser.add_argument("--all", action="store_true", help="show every finding, not equal ones once")
     parser.add_argument("--messages", action="store_true", help="show every message, not only those with findings")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
     parser.add_argument(
@@ -59,9 +58,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="the recording begins after the handshake, in REVISION; latest is the last one",
     )
     parser.add_argument(
-        "--literal", action="store_true", help="the official schema to the letter, with its known slips"
+        "--literal", action="store_true", help="the official schema to the letter, with its known errors"
     )
-    parser.add_argument("--policy", action="store_true", help="judge as a guard with the policy of the settings does")
+    parser.add_argument("--policy", action="store_true", help="judge by the policy of the settings, as a guard does")
     add_settings(parser)
     parser.set_defaults(run=run)
 

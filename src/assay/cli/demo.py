@@ -21,12 +21,11 @@ if TYPE_CHECKING:
 _ADDRESS = "127.0.0.1:8800"
 
 _EPILOG = """\
-The demonstration server has three tools, and three faults that real servers have: a schema that no client accepts,
-a tool that prints to standard output, and a tool that crashes. A strict client talks to it directly, and through
-`assay guard`. Then the guard serves it at ADDRESS, and the asset server beside it, until Ctrl-C.
+The demonstration server has three tools, with three faults of real servers: a schema that no client accepts,
+a tool that prints to standard output, and a tool that crashes. A strict client calls it directly, and through
+`assay guard`. Then the guard serves it at ADDRESS, with the asset server beside it, until Ctrl-C.
 
-Exit status: 0 a signal came or the reader of standard output has gone, 2 the demonstration could not run, 130
-interrupted.
+Exit status: 0 a signal came or standard output was closed, 2 the demonstration could not run, 130 interrupted.
 """
 
 
@@ -35,7 +34,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "demo",
         help="see a broken server without and with the guard",
-        description="Shows what a client gets of a broken server without the guard, and with it.",
+        description="Show what a client gets from a broken server, without and with the guard.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -44,7 +43,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="ADDRESS",
         nargs="?",
         default=_ADDRESS,
-        help="where to serve afterwards; port 0 takes any; default: %(default)s",
+        help="where to serve afterwards; port 0 takes any free port; default: %(default)s",
     )
     parser.add_argument("--once", action="store_true", help="end after the comparison; serve nothing")
     parser.set_defaults(run=run)

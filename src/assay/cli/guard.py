@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 _EPILOG = """\
 In a client's configuration, put `assay guard --` in front of the server's command; nothing else changes.
-Under audit, the default, everything passes as it came and findings go to stderr and the journal.
-Under enforce what breaks the protocol or a tool's contract stops at the guard, and whoever asked gets an answer.
+Under audit, the default, every message is forwarded unchanged, and findings go to stderr and the journal.
+Under enforce the guard stops messages that break the protocol or a tool's contract, and answers their sender.
 
   client  server              command
   STDIO   a command           assay guard -- COMMAND
@@ -37,9 +37,9 @@ Under enforce what breaks the protocol or a tool's contract stops at the guard, 
   HTTP    a URL               assay guard --listen ADDRESS --target URL
   HTTP    all of an mcp.json  assay guard --listen ADDRESS --config mcp.json
 
-Exit status: 0 the client left or a signal came, 2 the server could not be started, something is configured
-wrongly, or with --fail-on nothing was judged, 3 the server ended first, and was not started again,
-4 something was found that counts by --fail-on. Of two that fit, 3 wins.
+Exit status: 0 the client left or a signal came; 2 the server could not be started, the configuration is invalid,
+or nothing was judged with --fail-on; 3 the server ended first and was not restarted; 4 a finding counts by
+--fail-on. If both 3 and 4 apply, the status is 3.
 """
 
 _MOST_LOGGED = 1 << 18
@@ -53,32 +53,32 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register ``guard``."""
     parser = subparsers.add_parser(
         "guard",
-        help="stand in front of another MCP server, and judge every message in both directions",
+        help="judge every message between a client and a server, and stop invalid ones",
         description="Stands between an MCP server and its clients, and judges every message in both directions.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--mode", choices=("audit", "enforce"), help="report only, which is the default, or stop what is wrong"
+        "--mode",
+        choices=("audit", "enforce"),
+        help="report findings only, which is the default, or stop invalid messages",
     )
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",
         type=_seconds,
-        help="how long the server has for an answer, under enforce; default: 600; 0 for ever",
+        help="time for an answer of the server, under enforce; default: 600; 0 for no limit",
     )
-    parser.add_argument(
-        "--journal", metavar="DIR", help="where verdicts are written down, or off; wins over ASSAY_JOURNAL"
-    )
+    parser.add_argument("--journal", metavar="DIR", help="directory of the journal, or off; wins over ASSAY_JOURNAL")
     parser.add_argument(
         "--restart",
         choices=("never", "on-failure", "always"),
-        help="whether a server that ends is started again, under enforce; default: never",
+        help="when to restart a server that ends, under enforce; default: never",
     )
     parser.add_argument(
         "--lock",
         metavar="FILE",
-        help="what the server was when it was reviewed, or off; default: assay.lock, if that has it",
+        help="the lock to compare the server with, or off; default: assay.lock, if it has this server",
     )
     parser.add_argument(
         "--name",
@@ -99,7 +99,7 @@ def add_reach(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--listen",
         metavar="ADDRESS",
-        help="serve clients over HTTP at ADDRESS, such as 127.0.0.1:8765; port 0 takes any",
+        help="serve clients over HTTP at ADDRESS, such as 127.0.0.1:8765; port 0 takes any free port",
     )
     parser.add_argument(
         "--header",

@@ -54,7 +54,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register ``journal``."""
     parser = subparsers.add_parser(
         "journal",
-        help="show or compare the verdicts that a server or guard has written down",
+        help="list, show or compare the verdicts that guards and servers have recorded",
         description="Every verdict is one JSON line in the journal. These commands read it.",
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)

@@ -6,7 +6,7 @@ from ipaddress import ip_address
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from assay.clients.dialects import JSON, ConfigError, Dialect
+from assay.clients.dialect import JSON, ConfigError, Dialect
 from assay.clients.jsonc import plain
 from assay.guard.given import FROM_ENVIRONMENT
 

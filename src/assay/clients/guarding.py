@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
 
-from assay.clients.dialects import JSON, Dialect, Pairs, gap, written
+from assay.clients.dialect import JSON, Dialect, Pairs, gap, written
 from assay.clients.jsonc import Array, Edit, Member, Object, edited, plain
 
 __all__ = ["NAME", "Guard", "Guarded", "guarded", "guarded_in", "is_program", "program_of", "starts_guard", "written"]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from assay.clients.dialects import JSON, Dialect, Server
+from assay.clients.dialect import JSON, Dialect, Server
 from assay.clients.entries import is_disabled, objection
 from assay.clients.plan import unwrap
 

@@ -9,7 +9,7 @@ from difflib import unified_diff
 from functools import partial
 from typing import Final
 
-from assay.clients.dialects import JSON, Dialect
+from assay.clients.dialect import JSON, Dialect
 from assay.clients.jsonc import Array, Edit, Node, Object, Scalar, edited, lines, plain
 from assay.journal.redaction import MASK
 from assay.masking import masked_argument, masked_secret, masked_text, redactor

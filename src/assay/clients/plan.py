@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from shlex import quote
 from typing import Any, Final, Literal
 
-from assay.clients.dialects import JSON, ConfigError, Dialect, NoServersError, Server
+from assay.clients.dialect import JSON, ConfigError, Dialect, NoServersError, Server
 from assay.clients.entries import advice, hesitation, objection
 from assay.clients.guarding import NAME, Guard, Guarded, guarded, guarded_in, program_of, starts_guard
 from assay.clients.jsonc import Edit, edited, plain

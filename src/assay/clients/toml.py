@@ -34,6 +34,9 @@ _STRINGS: Final = tuple(
 _WORD: Final = re.compile(r"\d{4}-\d\d-\d\d [0-9:.Z+-]+|[^\s,\]}#]+")
 
 
+_UNSAFE: Final = "its TOML has a form that assay cannot edit safely"
+
+
 class TomlError(ValueError):
     """Why a text cannot be read as TOML, or cannot be edited safely."""
 
@@ -59,7 +62,7 @@ def read(text: str) -> TomlDocument:
     expected = _loads(text.removeprefix(_MARK))
     document = positions(text)
     if _comparable(plain(document.root)) != _comparable(expected):
-        raise TomlError("it has a form that assay cannot edit safely")
+        raise TomlError(_UNSAFE)
     return document
 
 
@@ -69,7 +72,7 @@ def positions(text: str) -> TomlDocument:
     try:
         root = reader.document()
     except (IndexError, RecursionError, StopIteration):
-        raise TomlError("it has a form that assay cannot edit safely") from None
+        raise TomlError(_UNSAFE) from None
     return TomlDocument(root.frozen(), tuple(reader.comments), tuple(reader.tables))
 
 
@@ -82,9 +85,9 @@ def _loads(text: str) -> Any:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise TomlError(str(error)) from None
+        raise TomlError(f"not valid TOML: {error}") from None
     except RecursionError:
-        raise TomlError("nested too deeply") from None
+        raise TomlError("not valid TOML: nested too deeply") from None
 
 
 def _comparable(value: Any) -> str:
@@ -107,7 +110,7 @@ class _Table:
             _, found = table.members.setdefault(key.value, (key, _Table(key.start, key.end)))
             last = found[-1] if isinstance(found, list) else found
             if not isinstance(last, _Table):
-                raise TomlError("it has a form that assay cannot edit safely")
+                raise TomlError(_UNSAFE)
             table = last
         return table
 
@@ -173,7 +176,7 @@ class _Reader:
         if brackets > 1:
             _, found = table.members.setdefault(keys[-1].value, (keys[-1], []))
             if not isinstance(found, list):
-                raise TomlError("it has a form that assay cannot edit safely")
+                raise TomlError(_UNSAFE)
             found.append(_Table(start, self.at))
         table = table.below(keys[-1:])
         table.start, table.end = start, self.at
@@ -247,5 +250,5 @@ class _Reader:
     def _matched(self, pattern: re.Pattern[str]) -> re.Match[str]:
         found = pattern.match(self._text, self.at)
         if found is None:
-            raise TomlError("it has a form that assay cannot edit safely")
+            raise TomlError(_UNSAFE)
         return found

@@ -56,7 +56,7 @@ def finding_lines(finding: Finding, details: Sequence[str], style: Style) -> Ite
     what = f"{place}: expected {finding.expected}, found {finding.found}"
     yield from style.wrapped(plain(what), 4)
     yield from (style.paint(line, "dim") for line in style.wrapped(f"{finding.rule}; assay explain {finding.rule}", 4))
-    yield from style.wrapped(plain(f"→ {finding.hint}"), 4)
+    yield from style.wrapped(plain(f"→ {finding.hint}"), 4, 2)
     shown = list(details)[-_MOST_DETAILS:]
     if shown:
         yield "    The last lines of the server's stderr:"

@@ -41,7 +41,7 @@ class Judge(Protocol):
     def hear(self, party: Party, frame: bytes, facts: Facts) -> Verdict | None:
         """The verdict on *frame*; None if nobody judges it."""
 
-    def give_up(self, asker: Party, ident: str | int) -> Verdict | None:
+    def give_up(self, asker: Party, ident: str | int, code: str = "TIMEOUT", why: str = "") -> Verdict | None:
         """The verdict on an answer that did not come; None if nobody waits for it."""
 
     def renew(self) -> None:
@@ -245,10 +245,17 @@ def _heard(record: Record, frame: bytes, judge: Judge) -> Verdict | None:
     if metadata.get("kind") == "missing":
         ident = metadata.get("id")
         whole = type(ident) is int or (isinstance(ident, str) and len(ident) < ID_LENGTH)
-        return judge.give_up(party.other, ident) if whole else None
+        return judge.give_up(party.other, ident, *_reason(record)) if whole else None
     if record["transport"] != "http":
         return judge.hear(party, frame, Facts())
     return judge.hear(party, frame, Facts("http", metadata.get("revision") if party is Party.CLIENT else None))
+
+
+def _reason(record: Record) -> tuple[str, str]:
+    """Return why an answer did not come: the code that the request failed with, and the recorded words."""
+    error = record["error"] if isinstance(record["error"], dict) else {}
+    found = next((str(each.get("found")) for each in _told(record)), "")
+    return "TIMEOUT" if error.get("code") == "TIMEOUT" else "UPSTREAM_FAILURE", found.partition(": ")[2]
 
 
 def _same(record: Record, verdict: Verdict) -> bool:
