@@ -125,6 +125,13 @@ def test_the_same_finding_about_both_kinds_is_logged_once(run: Run) -> None:
     assert log.count("syntax/json") == 1
 
 
+def test_a_list_that_has_changed_meanwhile_is_asked_for_again(run: Run) -> None:
+    """Some servers add their tools once they know what the client can do."""
+    status, out, _ = run(tools=[FIND], prompts=[], next={"tools": [FIND, ASK]})
+    assert status == 0
+    assert "library: 2 tools" in out
+
+
 # ── the file ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

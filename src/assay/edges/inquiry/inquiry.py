@@ -26,6 +26,16 @@ MOST_PAGES: Final = 1000
 MOST_ENTRIES: Final = 10_000
 """What one list may have; as many tools as a conversation remembers."""
 
+_MOST_LISTINGS: Final = 3
+"""Times that one list is asked for, if the server says each time that it has changed."""
+
+_CHANGED: Final[Mapping[str, tuple[str, ...]]] = {
+    "notifications/tools/list_changed": ("tools/list",),
+    "notifications/prompts/list_changed": ("prompts/list",),
+    "notifications/resources/list_changed": ("resources/templates/list",),
+}
+"""The lists that are out of date after a notification."""
+
 _OLDER: Final = next(each for each in reversed(REVISIONS) if handshake(each))
 """The revision that is asked for where there is a handshake."""
 
@@ -100,6 +110,7 @@ class Inquiry:
         self._conversation = Conversation(limits=limits, mode="enforce" if heard is None else "audit")
         self._deadline = deadline
         self._asked = 0
+        self._outdated: set[str] = set()
         self.revision = LATEST
 
     # ── opening ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -132,6 +143,7 @@ class Inquiry:
 
     def listed(self, kind: Kind) -> dict[str, dict[str, Any]]:
         """All that the server offers of one kind, by what it is known by. Raises `InquiryError`."""
+        self._outdated.discard(kind.method)
         found: dict[str, dict[str, Any]] = {}
         for page in self._pages(kind):
             for entry in page:
@@ -142,6 +154,17 @@ class Inquiry:
                     raise InquiryError(f'{kind.method}: two different {kind.noun}s have the {kind.key} "{key[:100]}"')
             if len(found) > MOST_ENTRIES:
                 raise InquiryError(f"{kind.method}: more than {MOST_ENTRIES:,} entries")
+        return found
+
+    def lists(self, kinds: Sequence[Kind]) -> dict[str, dict[str, dict[str, Any]]]:
+        """
+        Return all that the server offers of some kinds, by the members that list them. Raises `InquiryError`.
+
+        Some servers add tools once they know the client, and say so: such a list is asked for again.
+        """
+        found = {kind.member: self.listed(kind) for kind in kinds}
+        for _ in range(_MOST_LISTINGS - 1):
+            found |= {kind.member: self.listed(kind) for kind in kinds if kind.method in self._outdated}
         return found
 
     def _pages(self, kind: Kind) -> Iterator[list[Any]]:
@@ -211,6 +234,8 @@ class Inquiry:
         for part in verdict.parts or (verdict,):
             if part.kind == "request":
                 self._reply(part)
+            elif part.kind == "notification" and part.method is not None:
+                self._outdated.update(_CHANGED.get(part.method, ()))
         return verdict
 
     def _discreet(self, violation: Violation) -> Violation:
@@ -250,7 +275,7 @@ def asked(inquiry: Inquiry, opening: dict[str, Any], *, command: tuple[str, ...]
         revision=inquiry.revision,
         server=server_of(opening),
         instructions=opening.get("instructions"),
-        listed={kind.member: inquiry.listed(kind) for kind in KINDS if owners[kind.member] in declared},
+        listed=inquiry.lists([kind for kind in KINDS if owners[kind.member] in declared]),
     )
 
 
