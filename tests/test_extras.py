@@ -159,7 +159,7 @@ BLOCKED = "import sys; sys.modules[{!r}] = None; from assay.cli.main import main
     [
         (("guard", "--target", "http://127.0.0.1:1/mcp"), "assay: --target needs "),
         (("guard", "--listen", "127.0.0.1:0", "--", "true"), "assay: guarding over HTTP needs "),
-        (("lock", "--target", "http://127.0.0.1:1/mcp"), "--target needs "),
+        (("lock", "--target", "http://127.0.0.1:1/mcp"), "a server at a URL needs "),
         (("call", "http://127.0.0.1:1/mcp"), "a server at a URL needs "),
     ],
     ids=["target", "listen", "lock", "call"],

@@ -3,11 +3,12 @@
 import json
 import os
 import stat
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from guarded import SECONDS, call, guarded, request
+from guarded import GUARD, SECONDS, call, frame_of, guarded, liar, notification, request
 from http_client import BOTH, initialize
 from lying_http import REVISION, good, guarding, listening, lying
 
@@ -111,9 +112,24 @@ def test_a_folder_is_named_after_its_server() -> None:
 
 
 def test_over_http_the_server_has_a_folder_and_a_name_too(tmp_path: Path, servers: Path) -> None:
-    with lying(good) as liar, guarding(tmp_path, liar.url, "--name", "there", env=UNSET) as guard:
+    with lying(good) as at_url, guarding(tmp_path, at_url.url, "--name", "there", env=UNSET) as guard:
         assert guard.ask("POST", "/mcp", initialize(REVISION), BOTH).status == 200
         assert names(servers / "there") == {"there"}
+
+
+def test_a_command_behind_http_has_a_folder_and_a_name_too(tmp_path: Path, servers: Path) -> None:
+    with listening(tmp_path, "--name", "here", "--", *liar(), env=UNSET) as guard:
+        assert guard.ask("POST", "/mcp", initialize(REVISION), BOTH).status == 200
+        assert names(servers / "here") == {"here"}
+
+
+def test_a_url_for_a_client_on_standard_streams_has_a_folder_and_a_name_too(tmp_path: Path, servers: Path) -> None:
+    with lying(good) as at_url:
+        said = frame_of(initialize(REVISION)) + b"\n"
+        command = [*GUARD, "--target", at_url.url, "--name", "far"]
+        done = subprocess.run(command, input=said, cwd=tmp_path, capture_output=True, timeout=SECONDS, check=True)
+        assert json.loads(done.stdout)["result"]
+    assert names(servers / "far") == {"far"}
 
 
 def test_every_server_of_a_host_has_a_journal_of_its_own(tmp_path: Path, servers: Path) -> None:
@@ -127,6 +143,19 @@ def test_every_server_of_a_host_has_a_journal_of_its_own(tmp_path: Path, servers
     assert sorted(each.name for each in servers.iterdir()) == ["a-b", "other"]
     assert names(servers / "a-b") == {"a b"}
     assert names(servers / "other") == {"other"}
+
+
+def test_flights_of_a_host_are_in_the_folder_of_their_server(tmp_path: Path, servers: Path) -> None:
+    command, *arguments = liar(on={"tools/call": [["exit", 3]]})
+    file = tmp_path / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"dies": {"command": command, "args": arguments}}}))
+    with listening(tmp_path, "--config", str(file), "--mode", "enforce", env=UNSET) as guard:
+        opened = guard.ask("POST", "/dies/mcp", initialize(REVISION), BOTH)
+        ident = opened.header("mcp-session-id") or ""
+        session = {**BOTH, "mcp-session-id": ident, "mcp-protocol-version": REVISION}
+        guard.ask("POST", "/dies/mcp", notification("notifications/initialized"), session)
+        assert b'"error"' in guard.ask("POST", "/dies/mcp", call(1), session).body
+    assert len(list((servers / "dies" / "flights").iterdir())) == 1
 
 
 def test_a_host_with_one_journal_names_the_server_of_each_record(tmp_path: Path, servers: Path) -> None:

@@ -29,7 +29,7 @@ what do you want to do?
   notice when a reviewed server changes  assay lock -- COMMAND
   accept settings that weaken the guard  assay trust FILE
   compare two runs                       assay journal diff A B
-  judge the messages of a journal again  assay replay FILE
+  judge the messages of a journal again  assay replay
   list all rules                         assay rules
   look up a definition of the protocol   assay schemas show REVISION DEFINITION
   compare two revisions of the protocol  assay schemas diff OLD NEW

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from shlex import quote
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -70,7 +71,8 @@ class RunTable:
     def _total(self, rows: Sequence[RunRow]) -> str:
         servers = {name for row in rows for name in row.servers}
         moment = self._clock.at(rows[0].run.began)
-        return f"{_counted(len(rows), 'run')} of {_counted(len(servers), 'server')}; times are {_zone(moment)}"
+        of = f" of {_counted(len(servers), 'server')}" if servers else ""
+        return f"{_counted(len(rows), 'run')}{of}; times are {_zone(moment)}"
 
     def _counts(self, tally: Tally) -> tuple[str, str, str]:
         mark = "" if tally.exact else "~"
@@ -83,7 +85,8 @@ class RunTable:
         """Their paths, which have the server and the time, and are never cut: they are to be copied."""
         yield self._style.paint("flights: the last messages of broken sessions, for assay check FILE", "dim")
         shown = flights if self._limit is None else flights[:_FLIGHTS_SHOWN]
-        yield from (plain(row.path) for row in shown)
+        # On macOS there is a space in it.
+        yield from (quote(plain(row.path)) for row in shown)
         if len(shown) < len(flights):
             yield f"and {len(flights) - len(shown):,} more; --wide shows them"
 
