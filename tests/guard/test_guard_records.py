@@ -224,7 +224,7 @@ def test_findings_are_told_as_they_come_and_counted_at_the_end(tmp_path: Path) -
     [counts] = [line for line in log if line.startswith("assay: [lying_server] 12 messages from the client, ")]
     assert " stopped" in counts
     # The third call is repaired, and answered like the second.
-    assert "assay:      2 × contract/output in bad: told once a conversation, and 1 more like it" in log
+    assert "assay:      2 × contract/output in bad: shown once, and 1 more like it" in log
     assert "assay: the server sent: a banner" in log
     assert "assay: 1 line of the server's output went to stderr" in log
     assert "assay: the server ended first: it exited with status 1" in log

@@ -72,7 +72,7 @@ def test_a_connection_that_others_can_read_is_warned_of(tmp_path: Path, url: str
     """Ours."""
     done = guard(tmp_path, "--target", url, "--quiet")
     assert done.returncode == 0
-    assert ("is reached without encryption" in done.stderr) is warned
+    assert ("has no encryption" in done.stderr) is warned
 
 
 def test_a_proxy_of_the_environment_is_used_for_other_machines(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def bereft(one: Mortal) -> None:
     """The first server is opened, and ends."""
     one.open()
     assert one.ask(call("die", "die"))["error"]["code"] == -32011
-    one.until_told("started again")
+    one.until_told("restarting")
 
 
 def received(one: Guarded, number: int) -> list[Any]:
@@ -104,7 +104,7 @@ def test_of_a_batch_that_is_too_much_every_request_is_answered_once(tmp_path: Pa
     with mortal(tmp_path, dies(), slowly(go, received=None)) as one:
         one.open(revision="2025-03-26")
         assert one.ask(call("die", "die"))["error"]["code"] == -32011
-        one.until_told("started again")
+        one.until_told("restarting")
         one.say(batch, late)
         assert [each["id"] for each in one.answer()] == ["bad", 0]
         assert [one.answer()["id"], one.answer()["id"]] == ["late", "later"]
@@ -124,7 +124,7 @@ def test_when_the_client_leaves_meanwhile_there_is_no_next_server(
     lives = [{"start": [["exit", 1]]}] if when == "back-off" else [dies(), slowly(go)]
     with mortal(tmp_path, *lives) as one:
         if when == "back-off":
-            one.until_told("started again in 1.6 s")
+            one.until_told("restarting in 1.6 s")
         else:
             bereft(one)
             while b"initialize" not in one.received.next() or len(one.pids()) < 2:
@@ -140,7 +140,7 @@ def test_when_the_client_leaves_meanwhile_there_is_no_next_server(
         assert one.pids() == lives_so_far
         assert all(ends(pid) for pid in lives_so_far)
         who = "the guard was stopped; the server" if how == "signal" else "the client left the server; it"
-        assert one.lines()[-1].startswith(f"assay: {who} was started again ")
+        assert one.lines()[-1].startswith(f"assay: {who} was restarted ")
 
 
 def test_what_waits_when_the_client_says_no_more_is_answered(tmp_path: Path, go: Path) -> None:
@@ -282,7 +282,7 @@ def test_a_last_answer_without_a_newline_does_not_run_into_the_next_server(tmp_p
     called = request(2, "tools/call", {"name": "search", "arguments": {"words": "a"}, **STATELESS})
     with mortal(tmp_path, {"on": {"tools/call": [["raw", last], ["exit", 0]]}}, GOOD) as one:
         one.say(called)
-        one.until_told("started again")
+        one.until_told("restarting")
         one.say({**called, "id": 3})
         assert [one.answer()["id"], one.answer()["id"]] == [2, 3]
 
@@ -295,7 +295,7 @@ def test_under_audit_the_end_is_the_end(tmp_path: Path) -> None:
         assert one.out.rest() == []
         assert one.ended() == 3
         told = one.log.rest()
-    assert told[1] == b"assay: under audit a server that ends is not started again: that needs --mode enforce"
+    assert b"assay: --restart needs --mode enforce; under audit a server that ends is not restarted" in told
     assert told[-1] == b"assay: the server ended first: it exited with status 1"
 
 

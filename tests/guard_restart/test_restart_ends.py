@@ -53,8 +53,8 @@ def test_what_is_open_fails_once_and_the_next_server_goes_on(tmp_path: Path, how
         assert one.out.rest() == []
         assert one.ended() == 0
         told = one.lines()
-    assert f"assay: the server ended: {reason}; it is started again in 0.1 s" in told
-    assert told[-1] == "assay: the client left the server; it was started again once"
+    assert f"assay: the server ended: {reason}; restarting in 0.1 s" in told
+    assert told[-1] == "assay: the client left the server; it was restarted once"
     assert len(one.pids()) == 2
 
 
@@ -219,8 +219,8 @@ def test_a_next_server_that_is_not_as_the_one_before_is_given_up(tmp_path: Path,
         assert one.out.rest() == []
         assert one.ended() == 3
         last = one.lines()[-1]
-    assert last.startswith(f"assay: the server ended first: the next server was no good: {reason}")
-    assert last.endswith("; it was started again once")
+    assert last.startswith(f"assay: the server ended first: the restarted server could not be used: {reason}")
+    assert last.endswith("; it was restarted once")
 
 
 def test_a_next_server_with_another_name_and_chatter_is_as_good(tmp_path: Path) -> None:
@@ -268,8 +268,8 @@ def test_who_ends_too_often_is_given_up(tmp_path: Path) -> None:
         assert one.ended() == 3
         told = one.lines()
     assert told.count("no such module") == 4
-    assert [line.rpartition(" in ")[2] for line in told if "started again in" in line] == ["0.1 s", "0.2 s", "0.4 s"]
-    ended = "it exited with status 1, too often within 60 seconds; it was started again 3 times"
+    assert [line.rpartition(" in ")[2] for line in told if "restarting in" in line] == ["0.1 s", "0.2 s", "0.4 s"]
+    ended = "it exited with status 1, too often within 60 seconds; it was restarted 3 times"
     assert told[-1] == f"assay: the server ended first: {ended}"
     assert len(one.pids()) == 4
 
@@ -291,7 +291,7 @@ def test_a_command_that_is_gone_is_tried_again_and_then_given_up(tmp_path: Path)
         assert one.ended() == 3
         told = one.log.rest()
     reason = f"cannot start {script}: No such file or directory"
-    assert f"assay: the server ended: {reason}; it is started again in 0.2 s".encode() in told
+    assert f"assay: the server ended: {reason}; restarting in 0.2 s".encode() in told
     assert told[-1] == (
-        f"assay: the server ended first: {reason}, too often within 60 seconds; it was started again 2 times".encode()
+        f"assay: the server ended first: {reason}, too often within 60 seconds; it was restarted 2 times".encode()
     )

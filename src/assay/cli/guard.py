@@ -232,11 +232,11 @@ def _guard(
     for line in watch.summary():
         log(line)
     if errors.lost:
-        log(f"assay: {errors.lost:,} bytes for stderr were dropped, since nobody took them in time")
+        log(f"assay: {errors.lost:,} bytes for stderr were dropped, because it was not read in time")
     if relay.lost:
         what = "subscription or log level was" if relay.lost == 1 else "subscriptions or log levels were"
         log(f"assay: {relay.lost:,} {what} lost with the server that had it")
-    again = f"was started again {times(relay.restarts)}" if relay.restarts else ""
+    again = f"was restarted {times(relay.restarts)}" if relay.restarts else ""
     if status == SERVER_ENDED:
         if settings.guard.flights != "off":
             watch.flight(settings.guard.flights, settings.journal.redact, relay.end)
@@ -257,7 +257,7 @@ def _renewal(
     if policy == "never":
         return None
     if not enforcing:
-        say("assay: under audit a server that ends is not started again: that needs --mode enforce")
+        say("assay: --restart needs --mode enforce; under audit a server that ends is not restarted")
         return None
     from assay.edges.child import Child
     from assay.edges.guard.stdio_to_child.keeper import Renewal
@@ -265,7 +265,7 @@ def _renewal(
     restarts = Restarts(policy, settings.guard.restarts)
 
     def told(end: End, wait: float) -> None:
-        say(f"assay: the server ended: {end.why}; it is started again in {wait:g} s")
+        say(f"assay: the server ended: {end.why}; restarting in {wait:g} s")
         if settings.guard.flights != "off":
             watch.flight(settings.guard.flights, settings.journal.redact, end)
 

@@ -91,7 +91,7 @@ class Recorder:
         return moment
 
     def restarted(self, times: int) -> None:
-        """From now on another server answers; it was started again so many times."""
+        """From now on another server answers; it was restarted so many times."""
         self.flush()
         if self._journal is not None:
             self._journal.restarted(times)

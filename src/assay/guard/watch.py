@@ -316,7 +316,7 @@ class Watch:
         most = sorted(tally.rules.items(), key=lambda item: (-item[1], item[0]))
         for (rule, where), count in most[:MOST_RULES]:
             times = tally.repeated[rule, where]
-            more = f": told once a conversation, and {times:,} more like it" if times else ""
+            more = f": shown once, and {times:,} more like it" if times else ""
             place = f" in {tally.secrets.hidden(where)[:100]}" if where else ""
             yield plain(f"{count:>6,} × {rule}{place}{more}")
         if len(most) > MOST_RULES:

@@ -77,7 +77,7 @@ class Run:
         self.servers: dict[str, str] = {}
         """The names of servers by route, where one journal has several."""
         self.restarts = 0
-        """How often the server was started again by now."""
+        """How often the server was restarted by now."""
         # Compiling what it looks for takes some milliseconds, and most runs never need it.
         self._redactor = _redactor(patterns) if patterns else None
         self._sessions: dict[str, str] = {}

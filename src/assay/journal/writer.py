@@ -379,7 +379,7 @@ class Journal:
         self._reopening = True
 
     def restarted(self, times: int) -> None:
-        """The server of this run was started again so many times: every record says so from now on."""
+        """The server of this run was restarted so many times: every record says so from now on."""
         self._write_rows()
         self._run.restarts = times
         self._end = self._ending()

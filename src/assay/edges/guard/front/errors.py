@@ -39,7 +39,7 @@ class Errors:
 
     def __exit__(self, *_: object) -> None:
         if self._lost:
-            self.say(f"assay: {self._lost:,} bytes for stderr were dropped, since nobody took them in time")
+            self.say(f"assay: {self._lost:,} bytes for stderr were dropped, because it was not read in time")
         with self._news:
             self._over = True
             self._news.notify()

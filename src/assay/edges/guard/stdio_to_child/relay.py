@@ -171,7 +171,7 @@ class Relay:
         if leaving:
             self._wind_up()
         if self._opening is not None and self._opening.refusal:
-            keeper.reason = f"the next server was no good: {self._opening.refusal}"
+            keeper.reason = f"the restarted server could not be used: {self._opening.refusal}"
             return True
         if keeper.life.is_lost(self._signals):
             keeper.reason = keeper.life.last_words()

@@ -108,7 +108,7 @@ def run(
 
     parts = urlsplit(target)
     if parts.scheme == "http" and not leads_here(parts.hostname or ""):
-        log(f"assay: {shown_url(target)} is reached without encryption: whoever is on the way can read it all")
+        log(f"assay: {shown_url(target)} has no encryption: everybody on the way can read the messages")
     # `poll` takes files and terminals too, which standard streams may be.
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selectors.PollSelector())) as runner:
         try:
