@@ -67,7 +67,7 @@ def test_a_journal_is_shown_as_a_table_with_totals() -> None:
     lines = shown("journal", "show", str(GOLDEN))
     assert lines[0].split() == ["time", "who", "message", "status", "ms", "in", "out"]
     start = "1970-01-01 00:00:00.000+00:00  client  tools/call find_books #3 "
-    assert f"{start}                 ok            0.00      115      115" in lines
+    assert f"{start}                 ok                 0.00      115      115" in lines
     wrong = next(number for number, line in enumerate(lines) if "find_books #4" in line)
     assert lines[wrong + 1].startswith("    contract/input at /params/arguments/limit: expected an integer, found ")
     assert "56 records: 28 ok, 2 reported, 20 refused, 6 failed" in lines

@@ -172,7 +172,7 @@ def runs_of(server: str, directories: Directories) -> list[Named]:
     found = found or [each for each in every if server == runs.folder_name(each.run) and len(each.servers) == 1]
     if not found:
         raise UnknownServerError(server, {name for each in every for name in each.servers})
-    return sorted(found)
+    return sorted(found, key=lambda each: each.run.age)
 
 
 class UnknownServerError(Exception):

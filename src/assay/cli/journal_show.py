@@ -27,6 +27,9 @@ _PAUSE: Final = 0.1
 _LOOKS: Final = 5
 """Looks at files between two looks for new runs."""
 
+_UNFOLDED: Final = 10
+"""Records behind a filter that show all of their findings on a terminal."""
+
 _MOST_BROKEN: Final = 1000
 """Lines that are not records and are remembered until the first that is one."""
 
@@ -125,13 +128,13 @@ def _directories(args: argparse.Namespace, directories: Directories) -> Callable
 def _every(below: Iterable[str]) -> list[Run]:
     from contextlib import suppress
 
-    from assay.journal.runs import runs_in
+    from assay.journal.runs import by_age, runs_in
 
     found: list[Run] = []
     for directory in below:
         with suppress(OSError):
             found += (each for each in runs_in(directory) if each.size)
-    return sorted(found)
+    return sorted(found, key=by_age)
 
 
 def _of_server(args: argparse.Namespace, directories: Directories) -> _Shown:
@@ -256,7 +259,9 @@ def _report(args: argparse.Namespace, shown: _Shown) -> _Report:
 
     # Of what is followed nobody knows yet which servers write.
     several = len(set(shown.servers)) > 1 or (args.follow and shown.followed is not None and not shown.only)
-    return _TableReport(View(servers=several, payloads=args.payloads, wide=args.wide, utc=args.utc))
+    is_filtered = bool(args.status or args.method or args.tool or args.rule or args.quarantined)
+    unfolded = _UNFOLDED if is_filtered else 0
+    return _TableReport(View(several, args.payloads, args.wide, args.utc, unfolded))
 
 
 class _Report(ABC):
@@ -325,8 +330,10 @@ class _TableReport(_Report):
         self._begun = False
 
     def _record(self, entry: Entry, *, wanted: bool) -> None:
-        if not wanted or entry.record is None:
-            self._totals.pass_over()
+        if entry.record is None:
+            return
+        if not wanted:
+            self._totals.pass_over(entry.record)
             return
         self._totals.add(entry.record)
         if self._lacks_payloads:
