@@ -215,8 +215,27 @@ def test_where_there_is_none_it_says_so(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     done = assay("journal", "show", "empty", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (2, b"assay journal show: empty: no journals yet\n")
-    done = assay("journal", "show", "nowhere", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (2, b"assay journal show: nowhere: No such file or directory\n")
+
+
+@pytest.mark.parametrize("name", ["xyz", "there/xyz", "20261116T180000Z-00000000.jsonl"])
+@pytest.mark.parametrize(
+    "command", [["journal", "show"], ["journal", "show", "--follow"], ["journal", "diff", str(GOLDEN)], ["replay"]]
+)
+def test_an_unknown_name_is_one_line_on_stderr(
+    command: list[str], name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command, name]) == 2
+    told = capsys.readouterr()
+    prefix = f"assay {' '.join(command[: 1 + (command[0] == 'journal')])}"
+    assert told.err == f"{prefix}: no run, file or directory {name}; assay journal list lists the runs\n"
+    assert told.out == ""
+
+
+def test_a_journal_that_cannot_be_opened_has_no_totals(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    assert main(["journal", "show", str(tmp_path / "loop")]) == 2
+    told = capsys.readouterr()
+    assert (told.out, told.err.count("\n")) == ("", 1)
 
 
 def test_a_line_that_was_cut_is_shown_as_such() -> None:
@@ -436,10 +455,9 @@ def test_long_journals_are_compared_line_by_line(tmp_path: Path) -> None:
     assert (status, lines[-1]) == (1, "5,000 differences in 5,000 records")
 
 
-@pytest.mark.parametrize("content", [None, b"hello\n", b'{"dir":"c2s","msg":"x"}\n'])
-def test_what_is_no_journal_cannot_be_compared(tmp_path: Path, content: bytes | None) -> None:
-    if content is not None:
-        (tmp_path / "x").write_bytes(content)
+@pytest.mark.parametrize("content", [b"hello\n", b'{"dir":"c2s","msg":"x"}\n'])
+def test_what_is_no_journal_cannot_be_compared(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x").write_bytes(content)
     for pair in ((str(tmp_path / "x"), str(GOLDEN)), (str(GOLDEN), str(tmp_path / "x"))):
         done = assay("journal", "diff", *pair)
         assert (done.returncode, done.stdout) == (2, b"")
@@ -482,11 +500,6 @@ def test_without_payloads_there_is_nothing_to_replay(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"hello\n", b'{"dir":"c2s","msg":"x"}\n'])
 def test_what_is_no_journal_cannot_be_replayed(content: bytes) -> None:
     assert assay("replay", "-", stdin=content).returncode == 2
-
-
-def test_a_file_that_is_not_there_cannot_be_replayed(tmp_path: Path) -> None:
-    done = assay("replay", "nowhere.jsonl", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (2, b"assay replay: nowhere.jsonl: No such file or directory\n")
 
 
 def journalled(directory: Path, said: list[tuple[Party, Any]], session: str = "", **options: Any) -> Path:

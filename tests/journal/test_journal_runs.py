@@ -247,6 +247,14 @@ def test_an_unknown_server_gets_the_likely_one_and_the_known_ones(capsys: pytest
         )
 
 
+def test_an_unknown_server_without_any_journal_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("show", "list"):
+        assert main(["journal", command, "--server", "files"]) == 2
+        assert capsys.readouterr().err == (
+            "assay journal: --server files: no journal of this server; there are no journals yet\n"
+        )
+
+
 # ── counting ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from time import sleep, time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from assay.cli.journal_choice import Chosen, Directories, UnknownServerError, chosen, names_of, runs_of, say
+from assay.cli.journal_choice import Chosen, Directories, UnknownServerError, chosen, names_of, runs_of, say, why_not
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -58,10 +58,7 @@ def run(args: argparse.Namespace) -> int:
 
 def cannot_read(command: str, error: OSError) -> int:
     """Say why a journal cannot be read; the exit status."""
-    from assay.console.plain import plain
-
-    name = os.fsencode(str(error.filename)).decode(errors="replace")
-    print(plain(f"assay journal {command}: {name}: {error.strerror}"), file=sys.stderr)
+    print(f"assay journal {command}: {why_not(error)}", file=sys.stderr)
     return 2
 
 
@@ -179,9 +176,15 @@ def _print(args: argparse.Namespace, shown: _Shown, report: _Report) -> int:
             _follow(shown, wanted, report)
         for one in shown.journals:
             _print_one(one, wanted, report, follow=args.follow)
-    finally:
+    except OSError:
+        if report.records:
+            report.end()
+        raise
+    except KeyboardInterrupt:
         # Whoever follows a journal interrupts it, and still wants to know how much there was.
         report.end()
+        raise
+    report.end()
     if report.broken and not report.records:
         lines = "1 line" if report.broken == 1 else f"{report.broken:,} lines"
         say(f"{shown.journals[-1].name}: not a journal: no record in {lines}")

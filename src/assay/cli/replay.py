@@ -62,7 +62,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Replay one journal; the exit status."""
-    from assay.cli.journal_choice import Directories, chosen
+    from assay.cli.journal_choice import Directories, chosen, why_not
     from assay.journal.pages import Pages
     from assay.journal.reading import entries
     from assay.journal.replay import replay, survey
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
         name, is_run = chosen(args.file, directories)
         pages = Pages(name, whole=is_run)
     except OSError as error:
-        _say(f"{error.filename}: {error.strerror}")
+        _say(why_not(error))
         return 2
     if args.file is None:
         _say(f"replaying {name}")
