@@ -16,6 +16,7 @@ from assay.settings.places import LONGEST
 from assay.settings.state_directory import state_directory
 from assay.settings.trust import accepted, place_of, remember, standing
 from assay.settings.weakening import WEAKER, row_of
+from sheltered import state_variables
 
 SECONDS = 60
 
@@ -529,3 +530,12 @@ def test_the_state_directory_is_where_the_platform_has_it(
     platform: str, environ: dict[str, str], directory: str | None
 ) -> None:
     assert state_directory(environ, platform) == (None if directory is None else Path(directory))
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
+def test_no_test_uses_the_state_directory_of_the_user(platform: str, tmp_path: Path) -> None:
+    environ = {"HOME": "/h", "XDG_STATE_HOME": "/s", "LOCALAPPDATA": "/l", **state_variables(str(tmp_path), platform)}
+    directory = state_directory(environ, platform)
+    assert directory is not None
+    assert directory.is_relative_to(tmp_path)
+    assert state_variables(str(tmp_path)).keys() <= os.environ.keys()
