@@ -397,7 +397,7 @@ def test_the_last_words_of_a_server_that_ended_are_told(tmp_path: Path) -> None:
 
 
 def test_nothing_of_a_server_stays_behind(tmp_path: Path) -> None:
-    done = lock(tmp_path, "--timeout", "1", on={"tools/list": "spawn"}, tools=[FIND])
+    done = lock(tmp_path, "--timeout", "2", on={"tools/list": "spawn"}, tools=[FIND])
     assert done.returncode == 2
     pid = int((tmp_path / "spawned").read_text())
     assert has_ended(pid)
