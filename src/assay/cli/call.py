@@ -251,7 +251,7 @@ class _Findings:
         """Take the verdict on one message."""
         if verdict.method == "notifications/progress":
             self.progress.show(verdict.value)
-        if not verdict.violations or verdict.method == "server/discover":
+        if not verdict.violations:
             return
         self.verdicts.append(verdict)
         self.others += len(verdict.violations) if self._is_about_others(verdict) else 0
