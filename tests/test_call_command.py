@@ -114,7 +114,7 @@ def test_what_cannot_be_asked_is_one_line(words: list[str], reason: str, capsys:
 def test_a_wrong_option_gets_a_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["call", "--formt", "json", "http://127.0.0.1:1/mcp"])
-    assert "there is no option --formt; did you mean --format?" in capsys.readouterr().err
+    assert "unknown option --formt; did you mean --format?" in capsys.readouterr().err
 
 
 LONG_WORK = """
