@@ -26,6 +26,7 @@ Without FILE it is the newest run that is not empty: in the directory that ASSAY
 journal.directory names; if neither does, among those of all guarded servers in the state directory and of
 runs/mcp_server/envelope_validation below the working directory. `assay journal list` lists them.
 A filter that is given more than once takes any of its values; several filters take what passes them all.
+The status "would refuse" is that of a message with the status refused that was forwarded, in audit mode.
 On a terminal a table fits the window; in a file nothing is cut.
 
 Exit status: 0, or 2 if there is nothing to read.
@@ -70,7 +71,7 @@ def _add_list(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser = commands.add_parser(
         "list",
         help="list the runs, newest first",
-        description="List the runs, newest first: server, start, messages, findings, refused messages.",
+        description="List the runs, newest first: server, start, mode, messages, findings, refused messages.",
         epilog=_LIST,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
