@@ -266,9 +266,10 @@ def test_what_has_no_record_is_not_a_journal_in_one_line(
         assert told.out == ("0 records\n" if not wanted and form == "table" else "")
 
 
-def test_records_of_strangers_are_shown_whatever_is_in_them() -> None:
+@pytest.mark.parametrize("metadata", [{}, {"kind": [], "mode": {}, "passed": []}, {"kind": {}, "tool": [1], "id": {}}])
+def test_records_of_strangers_are_shown_whatever_is_in_them(metadata: dict[str, Any]) -> None:
     def odd(record: dict[str, Any]) -> None:
-        record["metadata"] = {}
+        record["metadata"] = metadata
         record["error"] = {"violations": [1, {"rule": None}], "more": "x"}
         record["status"] = "odd"
 

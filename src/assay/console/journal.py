@@ -186,7 +186,8 @@ class Table:
 def title(record: Record) -> str:
     """What a message was, in a few words."""
     metadata = record["metadata"]
-    kind = metadata.get("kind")
+    # A journal may be made up, and have anything here.
+    kind = str(metadata.get("kind"))
     found = nameless(kind, [rule for rule, _ in violations(record)])
     if found is not None:
         times = metadata.get("repeated")
