@@ -41,6 +41,20 @@ def test_a_slip_is_answered_with_what_was_likely_meant(given: list[str], remedy:
     assert done.out == ""
 
 
+@pytest.mark.parametrize(
+    ("given", "remedy"),
+    [
+        (["wrap", "--client", "claud-code"], "claude-code"),
+        (["guard", "--mode", "enfroce", "--", "x"], "enforce"),
+        (["journal", "lst"], "list"),
+    ],
+)
+def test_a_slip_in_a_choice_is_answered_with_the_one_meant(given: list[str], remedy: str, capsys: Captured) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(given)
+    assert capsys.readouterr().err.endswith(f"; did you mean {remedy}?\n")
+
+
 @pytest.mark.parametrize("suffix", ["", "/", "/*"])
 def test_a_rung_is_explained_by_its_rules(suffix: str, capsys: Captured) -> None:
     assert main(["explain", f"contract{suffix}"]) == 0

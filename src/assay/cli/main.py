@@ -87,6 +87,16 @@ class _Parser(argparse.ArgumentParser):
             self.error(self._unknown(left, args or (), getattr(known, "command", None)))
         return known, left
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """As ever, with the choice that was likely meant at the end of the error."""
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            from assay.spec.schema import suggestion
+
+            error.message += suggestion(str(value)[:100], map(str, action.choices or ()))
+            raise
+
     def _unknown(self, left: list[str], given: Sequence[str], command: Any) -> str:
         from assay.spec.schema import suggestion
 
