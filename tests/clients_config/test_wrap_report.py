@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import pty
+import select
 import struct
 import subprocess
 import sys
@@ -256,25 +257,40 @@ def test_a_file_may_be_called_like_a_client(capsys: pytest.CaptureFixture[str]) 
 # ── a terminal ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def on_terminal(arguments: list[str], environment: dict[str, str], answer: str) -> str:
-    """Return what a terminal of 80 columns shows; each question is answered with *answer*."""
+CONTROLLED = (
+    "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    "from assay.cli.main import main; sys.exit(main())"
+)
+"""Only a terminal that controls the session makes ^C a signal."""
+
+
+def on_terminal(arguments: list[str], environment: dict[str, str], *answers: str) -> str:
+    """Return what a terminal of 80 columns shows; each question is answered with the next of *answers*."""
+    typed = iter(answers)
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     with subprocess.Popen(
-        [sys.executable, "-m", "assay", *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=environment
+        [sys.executable, "-c", CONTROLLED, *arguments],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=environment,
+        start_new_session=True,
     ) as process:
         os.close(theirs)
         shown = b""
-        while more := _read(ours):
+        while more := _read(ours, process):
             shown += more
             if shown.endswith(b"[y/N] "):
-                os.write(ours, answer.encode() + b"\n")
+                os.write(ours, next(typed, "\x03").encode())
         process.wait(timeout=SECONDS)
     os.close(ours)
     return shown.decode().replace("\r\n", "\n")
 
 
-def _read(terminal: int) -> bytes:
+def _read(terminal: int, process: subprocess.Popen[bytes]) -> bytes:
+    if not select.select([terminal], [], [], SECONDS)[0]:
+        process.kill()
     try:
         return os.read(terminal, 4096)
     except OSError:
@@ -287,7 +303,7 @@ def test_on_a_terminal_notes_fit_and_headings_replace_those_of_the_changes(home:
     only(home, claude_code=code, cursor=servers(b={"command": "b"}))
     environment = {**os.environ, "HOME": str(home), "NO_COLOR": "1"}
     environment.pop("COLUMNS", None)
-    shown = on_terminal(["wrap", "--all", *FIXED], environment, "n")
+    shown = on_terminal(["wrap", "--all", *FIXED], environment, "n\n", "n\n")
     assert shown.startswith("Claude Code  ~/.claude.json\n@@ ")
     assert f"\n  {CLAUDE_CODE}\nWrite this to ~/.claude.json? [y/N] n\n  nothing was written\n\nCursor  " in shown
     assert "\n\n  notion: left alone: its client may sign in to its url (OAuth), which does not\n      work" in shown
@@ -298,5 +314,15 @@ def test_a_server_that_was_to_change_is_behind_the_guard_after_a_no(home: Path) 
     only(home, cursor=servers(a={"command": "a"}))
     assert main(["wrap", "--all", "--yes", *FIXED]) == 0
     environment = {**os.environ, "HOME": str(home), "NO_COLOR": "1", "COLUMNS": "120"}
-    shown = on_terminal(["wrap", "--all", "--mode", "enforce", *FIXED], environment, "n")
+    shown = on_terminal(["wrap", "--all", "--mode", "enforce", *FIXED], environment, "n\n")
     assert shown.endswith("1 file, 1 server behind the guard, 1 not changed. Undo: assay unwrap --all\n")
+
+
+def test_an_interrupted_run_says_what_was_written(home: Path) -> None:
+    only(home, claude_code=servers(a={"command": "a"}), cursor=servers(b={"command": "b"}))
+    environment = {**os.environ, "HOME": str(home), "NO_COLOR": "1", "COLUMNS": "200"}
+    shown = on_terminal(["wrap", "--all", *FIXED], environment, "y\n", "\x03")
+    assert f"\nassay wrap: {BACKUP}; assay unwrap uses" in shown
+    assert "assay wrap: 1 file, 1 server behind the guard. Undo: assay unwrap --all\n" in shown
+    assert PROGRAM in (home / ".claude.json").read_text()
+    assert PROGRAM not in (home / ".cursor/mcp.json").read_text()

@@ -125,12 +125,20 @@ class _Task:
         except FileError as error:
             self.report.say(str(error))
             return 2
-        status = max([*map(self._told, files), self._unknown()])
+        try:
+            status = max([*map(self._told, files), self._unknown()])
+        except KeyboardInterrupt:
+            # Files may have been written by now, with a backup beside them.
+            self._conclude()
+            raise
+        self._conclude()
+        return status
+
+    def _conclude(self) -> None:
         self.report.end()
         self.leave()
         if self.args.all and self.outcomes:
             self.report.say(self.total())
-        return status
 
     def prepare(self) -> None:
         """Check the options. Raises `FileError`."""
