@@ -114,7 +114,7 @@ def test_what_cannot_be_asked_is_one_line(words: list[str], reason: str, capsys:
 def test_a_wrong_option_gets_a_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["call", "--formt", "json", "http://127.0.0.1:1/mcp"])
-    assert "there is no option --formt; did you mean --format?" in capsys.readouterr().err
+    assert "unknown option --formt; did you mean --format?" in capsys.readouterr().err
 
 
 LONG_WORK = """
@@ -129,8 +129,9 @@ for line in sys.stdin:
         "tools/list": {"tools": [{"name": "work", "inputSchema": {"type": "object"}}]},
         "tools/call": {"content": [{"type": "text", "text": "done"}]},
     }
-    if method == "tools/call":
-        params = {"progressToken": message["params"]["_meta"]["progressToken"], "progress": 1, "total": 3}
+    token = message.get("params", {}).get("_meta", {}).get("progressToken")
+    if token is not None:
+        params = {"progressToken": token, "progress": 1, "total": 3}
         print(json.dumps({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}))
     if ident is not None and method in results:
         print(json.dumps({"jsonrpc": "2.0", "id": ident, "result": results[method]}), flush=True)
@@ -149,3 +150,12 @@ def test_progress_is_shown_on_a_terminal_only(
     status, out, err = called(capsys, "work", "--", sys.executable, str(server))
     assert (status, out) == (0, "done\n")
     assert err == "\r\x1b[K1/3\r\x1b[K"
+
+
+def test_an_error_of_a_guard_is_shown_with_its_reasons(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    server = tmp_path / "server.py"
+    server.write_text(LONG_WORK.replace('{"type": "text", "text": "done"}', '{"type": "text"}'))
+    guard = [sys.executable, "-m", "assay", "guard", "--mode", "enforce", "--journal", "off", "--quiet", "--"]
+    status, out, err = called(capsys, "work", "--", *guard, sys.executable, str(server))
+    assert status == 1
+    assert "/result/content/0: expected the property `text`" in out + err

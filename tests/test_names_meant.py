@@ -21,9 +21,9 @@ Captured = pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("given", "remedy"),
     [
-        (["--versoin"], "there is no option --versoin; did you mean --version?"),
-        (["--hepl"], "there is no option --hepl; did you mean --help?"),
-        (["-V"], "there is no option -V; did you mean --version?"),
+        (["--versoin"], "unknown option --versoin; did you mean --version?"),
+        (["--hepl"], "unknown option --hepl; did you mean --help?"),
+        (["-V"], "unknown option -V; did you mean --version?"),
         (["--config=x", "check", "y"], "--config; an option of a command goes after it: assay COMMAND --config"),
         (["explain", "contrct"], "no rule 'contrct'; did you mean contract?"),
         (["explain", "input"], "no rule 'input'; did you mean contract/input?"),
@@ -42,17 +42,30 @@ def test_a_slip_is_answered_with_what_was_likely_meant(given: list[str], remedy:
 
 
 @pytest.mark.parametrize(
-    ("given", "remedy"),
+    ("given", "message"),
     [
-        (["wrap", "--client", "claud-code"], "claude-code"),
-        (["guard", "--mode", "enfroce", "--", "x"], "enforce"),
-        (["journal", "lst"], "list"),
+        ("wrap --client cluade-desktop", "--client: invalid choice 'cluade-desktop'; did you mean claude-desktop?"),
+        ("guard --mode enforc -- x", "--mode: invalid choice 'enforc'; did you mean enforce?"),
+        ("guard --mode loud -- x", "--mode: invalid choice 'loud': choose from audit, enforce"),
+        ("guard --restart allways -- x", "--restart: invalid choice 'allways'; did you mean always?"),
+        ("check --fail-on refused x", "--fail-on: invalid choice 'refused'; did you mean refuse?"),
+        ("journal show --status refuse", "--status: invalid choice 'refuse'; did you mean refused?"),
+        ("rules --rung contrat", "--rung: invalid choice 'contrat'; did you mean contract?"),
+        ("keys new ci --tier comunity", "--tier: invalid choice 'comunity'; did you mean community?"),
+        ("journal shw", "unknown command 'shw'; did you mean show?"),
+        ("journal xyzzy", "unknown command 'xyzzy': choose from list, show, diff"),
+        ("schemas exprt", "unknown command 'exprt'; did you mean export?"),
     ],
 )
-def test_a_slip_in_a_choice_is_answered_with_the_one_meant(given: list[str], remedy: str, capsys: Captured) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        main(given)
-    assert capsys.readouterr().err.endswith(f"; did you mean {remedy}?\n")
+def test_a_mistyped_choice_gets_a_suggestion_and_one_line_of_usage(given: str, message: str, capsys: Captured) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(given.split())
+    usage, line = capsys.readouterr().err.splitlines()
+    assert ended.value.code == 2
+    assert usage.startswith(f"usage: assay {given.split(maxsplit=1)[0]} ")
+    assert "[OPTIONS]" in usage
+    assert line.startswith(f"assay {given.split(maxsplit=1)[0]}")
+    assert line.endswith(f": error: argument {message}" if message.startswith("--") else f": error: {message}")
 
 
 @pytest.mark.parametrize("suffix", ["", "/", "/*"])

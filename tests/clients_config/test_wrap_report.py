@@ -326,3 +326,5 @@ def test_an_interrupted_run_says_what_was_written(home: Path) -> None:
     assert "assay wrap: 1 file, 1 server behind the guard. Undo: assay unwrap --all\n" in shown
     assert PROGRAM in (home / ".claude.json").read_text()
     assert PROGRAM not in (home / ".cursor/mcp.json").read_text()
+    one = on_terminal(["wrap", "--client", "cursor", *FIXED], environment, "\x03")
+    assert one.endswith("\n"), "the shell goes on where the question was"

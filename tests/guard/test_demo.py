@@ -33,7 +33,7 @@ def test_the_comparison_names_every_fault_with_its_rule(capsys: pytest.CaptureFi
         "exited with status 1: RuntimeError: database is",
         "search: quarantined, so that the client can use the rest of the list",
         "/result/tools/1/inputSchema/properties/words: expected an object",
-        "protocol/result; assay explain protocol/result",
+        "assay explain protocol/result",
         "weather: the stray line went to stderr, and the result to the client",
         'the message: expected one JSON value, found the text "weather: cache is warm"',
         "syntax/json",
@@ -125,6 +125,18 @@ def test_the_commands_that_it_prints_work(tmp_path: Path) -> None:
         assert "No answer came" in crashed.stderr
         assets = call(demo, "assets", "list_schemas", "--format", "json")
         assert json.loads(assets.stdout)["result"]["structuredContent"]["tool_id"] == "list_schemas"
+        nowhere = call(demo, "nowhere")
+        assert nowhere.returncode == 2
+        assert "MCP is at /demo/mcp, /assets/mcp" in nowhere.stderr
+        root = subprocess.run(
+            [sys.executable, "-m", "assay", "call", demo.url],
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        assert root.returncode == 2
+        assert "MCP is at /demo/mcp, /assets/mcp" in root.stderr
         demo.process.send_signal(signal.SIGINT)
         assert demo.ended() == 0
 

@@ -357,6 +357,21 @@ def differing(tmp_path: Path, one: bytes, other: bytes, *options: str) -> tuple[
     return done.returncode, done.stdout.decode().splitlines()
 
 
+def test_the_mode_of_a_run_is_not_a_difference(tmp_path: Path) -> None:
+    """It is in every record; older journals do not have it."""
+
+    def audited(record: dict[str, Any]) -> None:
+        record["metadata"]["mode"] = "audit"
+
+    def enforced(record: dict[str, Any]) -> None:
+        record["metadata"]["mode"] = "enforce"
+
+    old = b"".join(LINES)
+    audit, enforce = (b"".join(changed(line, mode) for line in LINES) for mode in (audited, enforced))
+    assert differing(tmp_path, audit, enforce) == (0, ["no differences in 56 records"])
+    assert differing(tmp_path, old, enforce) == (0, ["no differences in 56 records"])
+
+
 def test_two_runs_are_the_same_whatever_their_times_and_ids(tmp_path: Path) -> None:
     def later(record: dict[str, Any]) -> None:
         record |= {"ts": "2026-01-01T00:00:00.000000Z", "durationMs": 3.5, "requestId": "x", "traceId": "y"}

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from assay.limits import Limits
     from assay.verdict import Verdict
 
+_MOST_REASONS = 10
+"""Violations of an error that are shown."""
+
 _EPILOG = """\
 Without TOOL the tools are listed. ARGUMENTS is a JSON object; @FILE reads it from a file, - from standard input.
 The result goes to standard output; findings about any message of the conversation go to stderr.
@@ -248,7 +251,7 @@ class _Findings:
         """Take the verdict on one message."""
         if verdict.method == "notifications/progress":
             self.progress.show(verdict.value)
-        if not verdict.violations or verdict.method == "server/discover":
+        if not verdict.violations:
             return
         self.verdicts.append(verdict)
         self.others += len(verdict.violations) if self._is_about_others(verdict) else 0
@@ -407,6 +410,8 @@ class _Report:
             self._show_result(result)
         else:
             _say(f"{name}: {_error_text(value)}")
+            for line in _reasons(value):
+                print(_plain(f"    {line}"), file=sys.stderr)
         if self._found.others and not self._quiet:
             _say(f"{counted(self._found.others, 'finding')} about other tools: {self._wanted.again()}")
         failed = not isinstance(result, dict) or result.get("isError") is True
@@ -448,10 +453,23 @@ class _Report:
 
 def _error_text(value: Any) -> str:
     """Return the error of an answer as one line: its number and its message."""
+    from assay.edges.inquiry.inquiry import error_text
+
     error = value.get("error") if isinstance(value, dict) else None
     if not isinstance(error, dict):
         return "the server gave no answer that can be used"
-    return f"error {error.get('code')}: {error.get('message')}"
+    return f"error {error.get('code')}: {error_text(error)}"
+
+
+def _reasons(value: Any) -> Iterator[str]:
+    """Give the violations that a guard names in an error, a line each."""
+    error = value.get("error") if isinstance(value, dict) else None
+    data = error.get("data") if isinstance(error, dict) else None
+    listed = data.get("violations") if isinstance(data, dict) else None
+    for each in listed[:_MOST_REASONS] if isinstance(listed, list) else ():
+        if isinstance(each, dict):
+            place = each.get("at") or "the message"
+            yield f"{place}: expected {each.get('expected')}, found {each.get('found')} [{each.get('rule')}]"
 
 
 def _plain(text: str) -> str:

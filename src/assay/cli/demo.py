@@ -129,7 +129,7 @@ def _found(comparison: Comparison, details: tuple[str, ...], style: Style) -> It
     yield style.paint("What the guard found:", "bold")
     for finding in comparison.findings():
         yield ""
-        yield from finding_lines(finding, details if finding.tool == "report" else (), style)
+        yield from finding_lines(finding, details if finding.tool == "report" else (), program(), style)
 
 
 # ── what stays ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -183,11 +183,9 @@ def _invite(url: str) -> None:
         f'call {demo} weather \'{{"city": "Paris"}}\'',
         f"call {demo} weather '{{\"city\":5}}'",
         f"call {demo} report",
-        "journal show",
+        "journal show --server demo",
+        f"call {assets}     # the asset server is beside it",
     ):
         print(f"  {assay} {command}")
-    print("\nThe asset server is beside it:\n")
-    print(f"  {assay} call {assets} list_schemas")
-    print("\nYour own servers, and all else: README.md, or")
-    print(f"\n  {assay} wrap --help")
+    print(f"\nYour own servers: {assay} wrap --all, which shows every change and asks.")
     print("\nCtrl-C ends it.", flush=True)

@@ -124,6 +124,7 @@ class _Journal:
     def judged(self) -> Iterator[Judged]:
         from assay.journal.reading import entries
         from assay.journal.replay import replay, survey
+        from assay.spoken import preferred, spoken
         from assay.transcript import Judged
 
         self._pages.keep()
@@ -134,7 +135,7 @@ class _Journal:
             if each.verdict is None:
                 self._unjudged[_UNJUDGED[each.outcome]] += 1
             else:
-                self.revision = self.revision or each.verdict.revision
+                self.revision = preferred(self.revision, spoken(each.verdict))
                 yield Judged(each.entry.number, each.verdict, 0, _server(each.entry))
 
     def remarks(self) -> Iterator[str]:

@@ -43,8 +43,8 @@ Exit status: 0, or 2 if DIR cannot be read or there is no such server.
 
 
 _DIFF = """\
-Two runs of the same traffic give the same records, but for ts, durationMs, requestId, traceId and spanId,
-which are not compared. Sessions are told apart by the order in which they begin.
+Two runs of the same traffic give the same records, but for ts, durationMs, requestId, traceId, spanId and the
+mode, which are not compared. Sessions are told apart by the order in which they begin.
 
 Exit status: 0 the same, 1 different, 2 one could not be read.
 """

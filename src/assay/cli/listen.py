@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     return serve(args)
 
 
-def serve(args: argparse.Namespace, ready: Callable[[str], None] = lambda _: None) -> int:
+def serve(args: argparse.Namespace, ready: Callable[[str], None] | None = None) -> int:
     """Guard until a signal comes; *ready* gets the scheme, host and port as soon as clients are served there."""
     from assay.cli.serve import _log
 
@@ -59,7 +59,9 @@ def serve(args: argparse.Namespace, ready: Callable[[str], None] = lambda _: Non
         return 2
 
 
-def _listen(args: argparse.Namespace, settings: Settings, clients: list[str], ready: Callable[[str], None]) -> int:
+def _listen(
+    args: argparse.Namespace, settings: Settings, clients: list[str], ready: Callable[[str], None] | None
+) -> int:
     from assay.cli.serve import _leave_what_lasts
     from assay.edges.guard.front import guarding
     from assay.edges.guard.front.errors import Errors

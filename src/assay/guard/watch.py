@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from assay.guard.flight import ENTRY_BYTES, FLIGHTS, KEPT, KEPT_BYTES, UNKNOWN, End, Flight, Shelf
 from assay.guard.labels import OURS, label, labelled
-from assay.spec.revisions import REVISIONS
+from assay.spoken import spoken
 from assay.verdict import Exchange, Party, Verdict, Violation
 
 if TYPE_CHECKING:
@@ -339,21 +339,16 @@ class Watch:
     def _answered(self, verdict: Verdict, exchange: Exchange, seconds: float) -> None:
         """Note an answer that took long, or is the first to show which revision is spoken."""
         if self._told_from < SLOW:
-            self._introduce(verdict, exchange)
+            self._introduce(verdict)
         if seconds >= SLOW:
             self._took_long(exchange, seconds)
 
-    def _introduce(self, verdict: Verdict, exchange: Exchange) -> None:
-        """Tell the revision, once a result shows it: the answer to `initialize` names it, any other is in it."""
-        if verdict.kind != "result":
-            return
-        spoken = verdict.revision
-        if exchange.method == "initialize":
-            result = verdict.value.get("result")
-            spoken = result.get("protocolVersion") if isinstance(result, dict) else None
-        if spoken in REVISIONS:
+    def _introduce(self, verdict: Verdict) -> None:
+        """Log the revision as soon as a result shows it."""
+        revision = spoken(verdict) if verdict.kind == "result" else None
+        if revision is not None:
             self._told_from = SLOW
-            self._tally.log.say(f"{OURS}{self._name} speaks MCP {spoken}")
+            self._tally.log.say(f"{OURS}{self._name} speaks MCP {revision}")
 
     def _took_long(self, exchange: Exchange, seconds: float) -> None:
         what = f"{exchange.method[:100]} {(exchange.tool or '')[:100]}".rstrip()

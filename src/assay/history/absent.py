@@ -6,9 +6,11 @@ so is a negative one. A cache that is told no scope must not share what it keeps
 the defect is reported; the rest of the result is judged with the defaults in place.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
+from assay.engine.wording import found as found_words
 from assay.ladder.protocol import Definition
 from assay.rules import violation
 from assay.spec.revisions import handshake
@@ -24,6 +26,11 @@ def filled(exchange: Exchange, definition: Definition, result: dict[str, Any]) -
         return result
     absent = {name: _HINTS.get(name, "complete") for name in _wrong(definition, result)}
     return {**result, **absent} if absent else result
+
+
+def described(faults: Iterable[Violation], result: dict[str, Any]) -> list[Violation]:
+    """Return the *faults* of a result with defaults filled in, so that they describe *result* as it was sent."""
+    return [replace(each, found=found_words(result)) if each.at == "/result" else each for each in faults]
 
 
 def check(exchange: Exchange, definition: Definition, result: dict[str, Any]) -> list[Violation]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from assay import objections
 from assay.contracts.tools import Tools
 from assay.engine.budget import Budget
-from assay.history import absent, answers, asking_back, features, reserved_codes, reuse
+from assay.history import absent, answers, asking_back, discovery, features, reserved_codes, reuse
 from assay.history.forms import Forms
 from assay.history.rounds import Rounds
 from assay.history.stateless import Stateless
@@ -286,6 +286,10 @@ class Memory:
             judge, early = self.lifecycle.place_initialize_result(result)
             definition = judge.definition("InitializeResult")
             found += early
+        elif exchange.method == discovery.METHOD and not discovery.is_answer(result):
+            found += definition.look_alikes(result, "/result", judge.revision, budget.violations)
+            found.append(discovery.unknown(exchange, result))
+            return 0
         elif exchange.as_task or judge.revision >= "2026-07-28":
             found += self._check_result_type(exchange, result, judge)
             name = judge.result_definition(exchange.method, result, as_task=exchange.as_task)
@@ -295,7 +299,7 @@ class Memory:
             found += alike
         read = absent.filled(exchange, definition, result)
         faults, more = definition.check("protocol/result", read, "/result", judge.revision, budget)
-        found += faults
+        found += faults if read is result else absent.described(faults, result)
         if any(each.stops for each in self._decided(faults, exchange.tool)):
             return more
         found += self._stateless.check_result(exchange, result)
@@ -387,7 +391,7 @@ class Memory:
         self._settle()
 
     def _discovered(self, exchange: Exchange, result: dict[str, Any], _: Found) -> None:
-        if self.lifecycle.phase in {"new", "stateless"}:
+        if discovery.is_answer(result) and self.lifecycle.phase in {"new", "stateless"}:
             self.lifecycle.stateless(exchange.entry.judge)
             self.sides[Party.SERVER].capabilities = self.tools.declared = object_of(result.get("capabilities"))
             self._settle()

@@ -15,6 +15,7 @@ from assay.limits import DEFAULT, Limits
 from assay.recording.effect import Effect
 from assay.recording.rows import read_facts
 from assay.spec.revisions import REVISIONS
+from assay.spoken import preferred
 from assay.transcript import Judged, Row, frame_of, party_of, read
 from assay.verdict import Party, Verdict
 
@@ -79,7 +80,7 @@ class Judging:
         self.notes: list[str] = []
         """What else is to be said of the recording."""
         self.revision: str | None = None
-        """The revision of the first conversation that has one."""
+        """The revision of the first conversation with a handshake; without one, of the first that has a revision."""
 
     def judge(self, lines: Iterable[bytes]) -> Iterator[Judged]:
         """Return a verdict on each message, then on each request that was still open; raises `TranscriptError`."""
@@ -108,7 +109,7 @@ class Judging:
             self._skip(talk, party, row.members)
             return
         verdict = self._hear(talk, party, row)
-        self.revision = self.revision or talk.conversation.revision
+        self.revision = preferred(self.revision, talk.conversation.revision)
         if verdict is not None:
             yield Judged(row.line, verdict, number, talk.opening.server)
 
