@@ -195,7 +195,7 @@ def test_under_a_strict_policy_such_a_schema_sets_its_tool_aside() -> None:
     odd = {"name": "odd", "inputSchema": {**ANY, "properties": {"a": {"$ref": "https://example.com/a"}}}}
     talk = Talk(policy=Policy(strict=True)).opened().listed(*fillers, odd)
     verdict = talk.client(call(1, "odd", {"a": 1}))
-    assert rules(verdict) == ["contract/remote-ref", "contract/set-aside"]
+    assert rules(verdict) == ["contract/set-aside", "contract/remote-ref"]
     assert verdict.onward is None
 
 

@@ -123,7 +123,7 @@ def test_an_answer_that_passes_although_it_breaks_the_schema_is_still_held_to_th
     talk = ruled({"protocol/result": "pass"})
     good(talk.client(call(1, "search", {"words": "a"})))
     verdict = talk.server(result(1, {"content": [{"type": "text"}], "structuredContent": {"hits": "3"}}))
-    assert done(verdict) == [("protocol/result", "report"), ("contract/output", "refuse")]
+    assert done(verdict) == [("contract/output", "refuse"), ("protocol/result", "report")]
     assert replacement(verdict)["result"]["isError"] is True
 
 
@@ -141,7 +141,7 @@ def test_arguments_are_judged_although_other_params_are_wrong_and_pass() -> None
     talk = ruled({"protocol/params": "pass"})
     params = {"name": "search", "arguments": {"words": 5}, "_meta": {"progressToken": []}}
     verdict = talk.client(request(1, "tools/call", params))
-    assert done(verdict)[-1] == ("contract/input", "refuse")
+    assert done(verdict)[0] == ("contract/input", "refuse")
     assert verdict.onward is None
 
 

@@ -301,8 +301,8 @@ def test_a_schema_that_proves_useless_at_the_first_call_sets_its_tool_aside(patt
     talk = Talk().opened().listed({"name": "first", "inputSchema": patterns}, odd)
     verdict = talk.client(call(1, "odd", {"a": "b"}))
     assert [(each.rule, each.action) for each in verdict.violations] == [
-        ("contract/schema", "quarantine"),
         ("contract/set-aside", "refuse"),
+        ("contract/schema", "quarantine"),
     ]
     assert answer(verdict)["error"]["code"] == -32602
     assert rules(talk.client(call(2, "odd", {"a": "b"}))) == ["contract/set-aside"]

@@ -8,7 +8,7 @@ from assay.console.verdicts import title
 from assay.engine.broken import is_broken
 from assay.spec.revisions import REVISIONS
 from assay.verdict import Party, Verdict
-from talk import SEARCH, Talk, call, error, notification, request, result
+from talk import SEARCH, Talk, call, error, good, notification, request, result
 
 META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
 REVISION_AT = "/params/_meta/io.modelcontextprotocol~1protocolVersion"
@@ -112,7 +112,59 @@ def test_a_request_with_a_bad_id_is_to_be_numbered() -> None:
     ],
 )
 def test_an_answer_with_a_bad_id_is_to_echo_that_of_the_request(answer: dict[str, Any], text: str) -> None:
-    assert told(Talk().opened().server(answer)) == (text, "Echo the request's id as it came.")
+    talk = Talk().opened()
+    good(talk.client(request(1, "ping")))
+    assert told(talk.server(answer)) == (text, "Echo the request's id as it came.")
+
+
+@pytest.mark.parametrize("message", [result(None, {}), {"jsonrpc": "2.0", "result": {}}], ids=["null", "missing"])
+@pytest.mark.parametrize("mode", ["enforce", "audit"])
+def test_the_answer_to_a_notification_is_named_as_such(message: dict[str, Any], mode: str) -> None:
+    hint = "Echo the request's id as it came. Do not answer notifications (messages without an id)."
+    assert told(Talk(mode=mode).opened().server(message))[1] == hint
+
+
+def test_an_error_in_answer_to_a_notification_is_named_as_such() -> None:
+    note = " Do not answer notifications (messages without an id)."
+    for revision in ("2025-06-18", "2025-11-25"):
+        talk = Talk().opened(revision)
+        assert told(talk.server(error(None, -32601)))[1].endswith(note)
+        good(talk.client(request(1, "ping")))
+        assert not told(talk.server(error(None, -32601)))[1].endswith(note)
+
+
+@pytest.mark.parametrize(
+    ("client", "hint"),
+    [
+        (True, 'The server must declare "tools" in the capabilities of its initialize result.'),
+        (False, 'The client must declare "roots" in the capabilities of its initialize request.'),
+    ],
+    ids=["client-asks", "server-asks"],
+)
+def test_a_missing_capability_is_to_be_declared_by_its_owner(client: bool, hint: str) -> None:
+    talk = Talk().opened(client={}, server={})
+    heard = talk.client(request(1, "tools/list")) if client else talk.server(request(1, "roots/list"))
+    assert told(heard)[1] == hint
+
+
+def test_a_mode_that_the_client_did_not_declare_is_to_be_declared_by_the_client() -> None:
+    params = {"mode": "url", "message": "a", "url": "https://example.com", "elicitationId": "1"}
+    heard = Talk().opened(client={"elicitation": {"form": {}}}).server(request(1, "elicitation/create", params))
+    assert told(heard)[1] == 'The client must declare "elicitation.url" in the capabilities of its initialize request.'
+
+
+def test_a_missing_capability_without_a_handshake_is_declared_elsewhere() -> None:
+    talk = Talk()
+    good(talk.client(request(1, "server/discover", {"_meta": META})))
+    hints = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+    good(talk.server(result(1, {"supportedVersions": ["2026-07-28"], "capabilities": {}, **hints})))
+    heard = talk.client(request(2, "tools/call", {"name": "a", "_meta": META}))
+    assert told(heard)[1] == 'The server must declare "tools" in the capabilities of its server/discover result.'
+    wanted = {"method": "roots/list", "params": {}}
+    answer = {"resultType": "input_required", "inputRequests": {"a": wanted}}
+    [wrong] = talk.server(result(2, answer)).violations
+    where = "io.modelcontextprotocol/clientCapabilities in params._meta"
+    assert wrong.hint == f'The client must declare "roots" in {where}.'
 
 
 @pytest.mark.parametrize(

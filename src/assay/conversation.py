@@ -139,9 +139,9 @@ class Conversation:
 
     def hear(self, party: Party, frame: framing.Text, facts: Facts = NO_FACTS) -> Verdict:
         """
-        The verdict on *frame*, text or bytes, which *party* has said.
+        Return the verdict on a frame that *party* sent.
 
-        Raises for nothing that a frame contains; `TypeError` for what is neither text nor bytes.
+        *frame* is text or bytes; anything else is a `TypeError`. No frame raises, whatever it contains.
         """
         if type(frame) is not bytes:
             frame = framing.as_frame(frame)
@@ -622,6 +622,8 @@ class Conversation:
         if odd and not self._enforcing:
             odd = not self._sides[party.other].irregular.answers_unreadable()
         found = self._decided([objections.null_id(str(revision))]) if odd else []
+        if found:
+            found = objections.answers_nothing(found, message, self._sides[party.other])
         goes_on = not self._enforcing or not _refused(found)
         findings = Findings(tuple(found), 0, frame if goes_on else None) if found else None
         return verdict(party, frame, "error", message, None, revision, findings)
@@ -689,13 +691,15 @@ class Conversation:
         self, party: Party, frame: bytes, kind: Kind, value: Any, faults: Sequence[Violation], facts: Facts
     ) -> Verdict:
         """A JSON value that is no message: a request is answered, a broken answer fails what it seems to answer."""
+        asker = self._sides[party.other]
         faults = self._decided(list(faults))
+        if kind in {"result", "error"}:
+            faults = objections.answers_nothing(faults, value, asker)
         listed, more = self._listed(faults, 0)
         ident = render.usable_id(frame, value)
         exchange, onward, back = None, None, None
         stops = self._enforcing or self._stops(value, faults, facts)
         if kind in {"result", "error"} or (party is _SERVER and not _asks(value)):
-            asker = self._sides[party.other]
             exchange = asker.open.get(ident) if ident is not None else None
             if exchange is not None:
                 asker.close(exchange, "answered")
@@ -802,8 +806,11 @@ class Conversation:
         return found if self._policy is None or not found else self._policy.decided(found, tool)
 
     def _listed(self, found: Sequence[Violation], more: int) -> tuple[tuple[Violation, ...], int]:
+        """Return the violations to list, those that stop the message first, and how many more there are."""
         most = self.limits.violations
-        return tuple(found[:most]), more + max(0, len(found) - most)
+        # The first one is what people see as the reason. Sorting is stable: the others keep their order.
+        first = sorted(found, key=_passes) if len(found) > 1 else found
+        return tuple(first[:most]), more + max(0, len(found) - most)
 
 
 def _repeated(known: Contract | None) -> ParamHeaders:
@@ -858,3 +865,8 @@ def _tool_named(message: dict[str, Any]) -> str | None:
 
 def _refused(found: Sequence[Violation]) -> bool:
     return any(each.stops for each in found)
+
+
+def _passes(violation: Violation) -> bool:
+    """Whether the message goes on in spite of *violation*."""
+    return not violation.stops

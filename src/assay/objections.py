@@ -6,12 +6,14 @@ Each function words one violation; whether it applies is for the conversation to
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from assay.engine.pointers import escaped
 from assay.ladder.envelope import Profile
 from assay.ladder.protocol import Judge
 from assay.limits import Limits
+from assay.meta import CAPABILITIES_KEY
 from assay.no_answer import WITHIN
 from assay.render import shown_id
 from assay.rules import violation
@@ -26,6 +28,9 @@ _MOST_LISTED: Final = 3
 
 _TAKEN_OVER: Final = ("tasks/", "notifications/tasks")
 """What a revision with a handshake had itself, and an official extension has after it."""
+
+_ABOUT_IDS: Final = frozenset({"envelope/id", "envelope/null-id"})
+_UNANSWERED: Final = "Do not answer notifications (messages without an id)."
 
 _LATE: Final = "Answer sooner, or tell progress: the request was given up, and its error delivered, before this came."
 
@@ -77,7 +82,19 @@ def undeclared(sides: Mapping[Party, Side], party: Party, method: str, revision:
         expected=f"the {owner}'s capability {path}",
         found=f"{method}, although it was not declared",
         revision=revision,
+        hint=_declare(owner, path, revision),
     )
+
+
+def _declare(owner: Party, path: str, revision: str) -> str:
+    """Return where *owner* has to declare the capability *path*."""
+    if handshake(revision):
+        where = f"the capabilities of its initialize {'request' if owner is Party.CLIENT else 'result'}"
+    elif owner is Party.CLIENT:
+        where = f"{CAPABILITIES_KEY} in params._meta"
+    else:
+        where = "the capabilities of its server/discover result"
+    return f'The {owner} must declare "{path}" in {where}.'
 
 
 def batched_initialize(revision: str) -> Violation:
@@ -107,6 +124,17 @@ def no_whole_number(profile: Profile, revision: str | None) -> Violation:
 def null_id(revision: str) -> Violation:
     """Return the finding about an error with the id null, in a revision whose schema forbids that."""
     return violation("envelope/null-id", "/id", expected="a string or an integer", found="null", revision=revision)
+
+
+def answers_nothing(faults: Iterable[Violation], value: Any, asker: Side) -> list[Violation]:
+    """
+    Return the *faults* of an answer, with another hint if it can only be the answer to a notification.
+
+    An answer without an id may belong to any open request; if *asker* has none, a notification was answered.
+    """
+    if value.get("id") is not None or asker.open or asker.irregular.requests:
+        return list(faults)
+    return [replace(each, hint=f"{each.hint} {_UNANSWERED}") if each.rule in _ABOUT_IDS else each for each in faults]
 
 
 def unsolicited(ident: Any, exchange: Exchange | None, asker: Side, revision: str | None) -> Violation:
@@ -212,7 +240,12 @@ def too_long(at: str, text: str, most: int) -> Violation:
 def lacks(at: str, party: Party, path: str, revision: str) -> Violation:
     """Something in a message that *party* has not declared."""
     return violation(
-        "protocol/capability", at, expected=f"the {party}'s capability {path}", found="not declared", revision=revision
+        "protocol/capability",
+        at,
+        expected=f"the {party}'s capability {path}",
+        found="not declared",
+        revision=revision,
+        hint=_declare(party, path, revision),
     )
 
 

@@ -48,7 +48,7 @@ def test_a_journal_is_judged_and_what_was_redacted_is_counted(capsys: pytest.Cap
     out, errors = capsys.readouterr()
     listed = [json.loads(line)["error"] or {} for line in GOLDEN.read_bytes().splitlines()]
     assert rules(out) == [each["rule"] for error in listed for each in error.get("violations", ())]
-    assert errors == f"assay check: {GOLDEN}: 2 messages not judged: with secrets that were redacted\n"
+    assert errors == f"assay check: {GOLDEN}: 2 messages not judged: secrets were redacted\n"
 
 
 @pytest.mark.parametrize("mode", ["audit", "enforce"])
@@ -96,7 +96,7 @@ def test_a_request_that_was_left_out_does_not_make_its_answer_wrong(
     assert main(["check", journal.path]) == 0
     out, errors = capsys.readouterr()
     assert "3 messages of MCP 2025-11-25: 3 good" in out
-    assert "2 messages not judged: without payload" in errors
+    assert "2 messages not judged: no payload in the journal" in errors
     assert main(["replay", journal.path]) == 0
     assert "6 records: 3 the same; not replayable: 2 without payloads, 1 not judged" in capsys.readouterr().out
 
@@ -137,3 +137,26 @@ def test_replay_sends_a_recording_to_check(tmp_path: Path, capsys: pytest.Captur
     (tmp_path / "session.jsonl").write_bytes(b'{"dir":"c2s","msg":"x"}\n')
     assert main(["replay", str(tmp_path / "session.jsonl")]) == 2
     assert capsys.readouterr().err.endswith("this is a recording, which is for assay check\n")
+
+
+def test_a_line_that_is_not_a_record_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(GOLDEN.read_bytes() + b'{"ts": broken\n')
+    main(["check", "--fail-on", "never", str(file)])
+    assert "1 message not judged: not a journal record\n" in capsys.readouterr().err
+
+
+def test_an_empty_directory_has_no_recordings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", f"{tmp_path}/"]) == 2
+    assert capsys.readouterr().err == f"assay check: no recordings (*.jsonl) in {tmp_path}/\n"
+
+
+def test_a_journal_has_the_revision_of_its_handshake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The client asks for another revision than the server answers with."""
+    info = {"name": "a", "version": "1"}
+    opening = {"capabilities": {}, "clientInfo": info, "protocolVersion": "2025-11-25"}
+    answer = {"capabilities": {}, "serverInfo": info, "protocolVersion": "2025-06-18"}
+    said = [(Party.CLIENT, request(1, "initialize", opening)), (Party.SERVER, result(1, answer))]
+    journalled(tmp_path, said, terms={"revision": None})
+    main(["check", str(tmp_path)])
+    assert "2 messages of MCP 2025-06-18" in capsys.readouterr().out

@@ -194,7 +194,7 @@ def test_secrets_are_masked_and_such_messages_are_not_judged(
     recording.close()
     assert b"hunter2" not in file.read_bytes()
     main(["check", str(file)])
-    assert "2 messages not judged: with secrets that were redacted" in capsys.readouterr().err
+    assert "2 messages not judged: secrets were redacted" in capsys.readouterr().err
 
 
 def test_secrets_can_be_kept(file: Path, said: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -222,8 +222,8 @@ def test_messages_that_are_too_large_are_counted_with_what_belongs_to_them(
     status = main(["check", str(file)])
     out, errors = capsys.readouterr()
     assert (status, "3 messages of MCP 2025-11-25: 3 good" in out) == (0, True)
-    assert "2 messages not judged: too large to be recorded" in errors
-    assert "1 message not judged: answers to what was left out" in errors
+    assert "2 messages not judged: too large to record" in errors
+    assert "1 message not judged: the request is not in the recording" in errors
 
 
 # ── what is left of it ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -143,6 +143,8 @@ def _check(args: argparse.Namespace, name: str, limits: Limits, policy: Policy |
                 failed = failed or _fails(args.fail_on, each.verdict)
     except (OSError, TranscriptError) as error:
         report.stop()
+        if isinstance(error, FileNotFoundError) and os.path.isdir(name):
+            return _refuse("", f"no recordings (*.jsonl) in {name}")
         return _refuse(name, error.strerror if isinstance(error, OSError) else error.args[0])
     for line in evidence.remarks():
         _say(f"assay check: {name}: {line}")
@@ -154,9 +156,9 @@ def _check(args: argparse.Namespace, name: str, limits: Limits, policy: Policy |
 
 
 def _refuse(name: str, reason: str | None) -> int:
-    """Say why a file cannot be judged; the exit status."""
+    """Print why a file cannot be judged, after its *name* if that is given; the exit status."""
     sys.stdout.flush()
-    _say(f"assay check: {name}: {reason}")
+    _say(f"assay check: {name and f'{name}: '}{reason}")
     return 2
 
 

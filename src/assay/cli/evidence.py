@@ -27,14 +27,17 @@ if TYPE_CHECKING:
 _JOURNAL = re.compile(rb'\s*\{\s*"ts":')
 """How every record of a journal begins."""
 
+_NO_PAYLOAD = "no payload in the journal"
+
 _UNJUDGED = {
-    "no payload": "without payload",
-    "redacted": "with secrets that were redacted",
-    "by its headers": "refused for their HTTP headers",
+    "no payload": _NO_PAYLOAD,
+    "redacted": "secrets were redacted",
+    "by its headers": "refused because of HTTP headers",
+    "by a lock": "the lock is not in the journal",
     "not judged": "not judged by the guard either",
-    "broken": "that are no record",
+    "broken": "not a journal record",
 }
-"""Why a line of a journal is not judged, for people."""
+"""Why a line of a journal is not judged. Each reads well after a count of any number."""
 
 
 class Evidence(Protocol):
@@ -142,7 +145,7 @@ class _Journal:
         return _counted(self._unjudged)
 
     def remedy(self) -> str:
-        if not self._unjudged["without payload"]:
+        if not self._unjudged[_NO_PAYLOAD]:
             return ""
         return "; the journal has no payloads: run the guard with --set journal.payloads=true, or with --record FILE"
 

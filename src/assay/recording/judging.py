@@ -25,7 +25,7 @@ _MOST: Final = 10_000
 _UNKNOWN: Final = 0
 """The number of the conversation of rows that name none."""
 
-_LEFT_OUT: Final = {"omitted": "too large to be recorded", "cut": "too large to be recorded whole"}
+_LEFT_OUT: Final = {"omitted": "too large to record", "cut": "too large to record in full"}
 """Members that say that a message is not there to be judged, and why."""
 
 Ident = str | int
@@ -100,7 +100,7 @@ class Judging:
         party = party_of(row)
         number = _number(row.members)
         if number in self._dropped:
-            self.unjudged["of conversations that are too many"] += 1
+            self.unjudged["too many conversations"] += 1
             return
         talk = self._talk(number)
         left_out = next((why for name, why in _LEFT_OUT.items() if row.members.get(name) is True), "")
@@ -119,16 +119,16 @@ class Judging:
         if talk.opening.effect is not None:
             talk.opening.effect.recall(members.get("actions"))
         if "failed" in members:
-            self.unjudged["by an internal error of the guard"] += 1
+            self.unjudged["internal error of the guard"] += 1
             talk.conversation.unjudged(party, frame, str(members["failed"]))
             return None
         verdict = talk.conversation.hear(party, frame, read_facts(members))
         if talk.unheard and _answers(talk, party, verdict):
-            self.unjudged["answers to what was left out"] += 1
+            self.unjudged["the request is not in the recording"] += 1
             return None
         if members.get("redacted") is True:
             # It is heard, because what follows depends on it. What a schema says of a secret does not hold for a mask.
-            self.unjudged["with secrets that were redacted"] += 1
+            self.unjudged["secrets were redacted"] += 1
             return None
         return verdict
 
