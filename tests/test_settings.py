@@ -150,7 +150,7 @@ def test_every_setting_has_a_variable_of_its_own() -> None:
             'tiers.tier: expected one of community, pro, enterprise, found the string "por"; did you mean pro?',
         ),
         ("[tiers]\ntier = 1", "tiers.tier: expected one of community, pro, enterprise, found 1"),
-        ("[limits", "no TOML: Expected ']' at the end of a table declaration (at end of document)"),
+        ("[limits", "not valid TOML: Expected ']' at the end of a table declaration (at end of document)"),
         (b"\xff", "expected UTF-8"),
     ],
 )
@@ -159,7 +159,7 @@ def test_a_slip_in_the_file_is_told_in_one_line_with_its_place(tmp_path: Path, t
 
 
 def test_a_number_of_thousands_of_digits_is_told_like_any_slip(tmp_path: Path) -> None:
-    assert objection(tmp_path, f"[limits]\ndepth = {'9' * 5000}").startswith("assay.toml: no TOML: ")
+    assert objection(tmp_path, f"[limits]\ndepth = {'9' * 5000}").startswith("assay.toml: not valid TOML: ")
 
 
 def test_a_slip_in_the_project_file_names_the_whole_key(tmp_path: Path) -> None:

@@ -185,7 +185,7 @@ def test_a_lock_of_another_command_is_not_taken_unless_it_is_asked_for(tmp_path:
     [
         (["--lock", "nowhere.lock"], "nowhere.lock: no such file; assay lock makes one"),
         (["--set", "guard.lock=nowhere.lock"], "nowhere.lock: no such file"),
-        (["--lock", "bad.lock"], "bad.lock: no lock"),
+        (["--lock", "bad.lock"], "bad.lock: not a lock"),
         ([], "assay.lock: made by a newer Assay"),
     ],
 )

@@ -40,6 +40,13 @@ def is_client_file(name: str) -> bool:
     return name.replace("\\", "/").lower().endswith((".json", ".jsonc", ".codex/config.toml"))
 
 
+def named_servers(args: argparse.Namespace) -> list[str]:
+    """Return each argument that names a server, for an error: a guard or a lock takes one of them."""
+    command = ["a COMMAND"] if args.command else []
+    target = ["--target URL"] if args.target is not None else []
+    return [*command, *target, *(f"--config {name}" for name in args.config if is_client_file(name))]
+
+
 def guard_settings(args: argparse.Namespace, log: Callable[[str], None]) -> Settings:
     """
     The settings of a guard, which clients start in any directory. Raises `SettingsError`.

@@ -119,9 +119,9 @@ def _toml(name: str, content: bytes) -> dict[str, Any]:
         raise SettingsError(f"{name}: expected UTF-8") from None
     except ValueError as error:
         # Mostly a TOMLDecodeError; a number of thousands of digits is the plain one.
-        raise SettingsError(f"{name}: no TOML: {error}") from None
+        raise SettingsError(f"{name}: not valid TOML: {error}") from None
     except RecursionError:
-        raise SettingsError(f"{name}: no TOML: nested too deeply") from None
+        raise SettingsError(f"{name}: not valid TOML: nested too deeply") from None
 
 
 def own_variables(environ: Mapping[str, str]) -> dict[str, str]:
