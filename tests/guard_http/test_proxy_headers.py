@@ -76,7 +76,7 @@ def refused(directory: Path, *options: str) -> str:
         ),
         (("--listen", "127.0.0.1:0", "--header", "a: b", "--", "server"), "assay guard: --header needs --target URL\n"),
         (("--config", "mcp.json"), "--config mcp.json needs --listen ADDRESS"),
-        (("--config", "a.toml", "--config", "b.toml", "--", "server"), "settings come from one file"),
+        (("--config", "a.toml", "--config", "b.toml", "--", "server"), "give only one file of settings"),
     ],
 )
 def test_what_is_configured_wrongly_is_told(tmp_path: Path, options: tuple[str, ...], why: str) -> None:

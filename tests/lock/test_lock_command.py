@@ -257,7 +257,7 @@ def test_what_a_terminal_would_act_upon_is_spelt_out(tmp_path: Path) -> None:
         (["--remove", "x"], "assay.lock: No such file or directory"),
         (["--", "no-such-command"], "cannot start no-such-command: No such file or directory"),
         (["--set", "guard.frame_bytes=0", "--", "x"], "frame_bytes 1 or more"),
-        (["--timeout", "0", "--", "x"], "expected more than 0 seconds"),
+        (["--timeout", "0", "--", "x"], "expected more than 0 and at most 86400 seconds"),
         (["--check", "--update"], "not allowed with"),
     ],
 )
@@ -362,7 +362,7 @@ def test_a_server_with_a_secret_is_not_started_from_the_lock_alone(tmp_path: Pat
     assay(tmp_path, "lock", "--", *offer(tmp_path), *SECRETS)
     done = assay(tmp_path, "lock", "--check", "--yes")
     assert done.returncode == 2
-    assert "the lock keeps no secrets, and this server needs one: give --name library -- COMMAND" in done.stderr
+    assert "this server needs a secret, and the lock has none: give --name library -- COMMAND" in done.stderr
 
 
 # ── who asks ─────────────────────────────────────────────────────────────────────────────────────────────────────────

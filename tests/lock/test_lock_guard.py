@@ -205,4 +205,4 @@ def test_what_differed_from_a_lock_is_not_replayed_as_a_difference(tmp_path: Pat
     assert names(answers[1]) == ["lend_book"]
     done = assay(tmp_path, "replay", "runs/.latest")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "1 held to a lock" in done.stdout
+    assert "1 compared with a lock" in done.stdout

@@ -32,7 +32,7 @@ _UNJUDGED = {
     "redacted": "with secrets that were redacted",
     "by its headers": "refused for their HTTP headers",
     "not judged": "not judged by the guard either",
-    "broken": "that are no record",
+    "broken": "not a record",
 }
 """Why a line of a journal is not judged, for people."""
 

@@ -98,7 +98,7 @@ def seconds(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds <= 86_400:
-        raise argparse.ArgumentTypeError(f"{text}: expected more than 0 seconds, and at most a day's")
+        raise argparse.ArgumentTypeError(f"{text}: expected more than 0 and at most 86400 seconds")
     return seconds
 
 
@@ -202,7 +202,7 @@ def _log(wanted: Wanted) -> Log:
         if left >= 0:
             _say(f"{wanted}: {line}")
         elif left == -1:
-            _say(f"{wanted}: more is not shown")
+            _say(f"{wanted}: further lines are not shown")
 
     return log
 

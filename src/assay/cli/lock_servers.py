@@ -94,7 +94,7 @@ def _from_entry(name: str, locked: Locked) -> Wanted:
     trouble = ""
     if is_masked((*locked.command, locked.url)):
         how = "--target URL" if locked.url else "-- COMMAND, or --config FILE.json"
-        trouble = f"the lock keeps no secrets, and this server needs one: give --name {name} {how}"
+        trouble = f"this server needs a secret, and the lock has none: give --name {name} {how}"
     return Wanted(name, locked.command, locked.url, trouble=trouble)
 
 

@@ -30,7 +30,7 @@ def settings_file(configs: Sequence[str]) -> str | None:
     if len(found) > 1:
         from assay.settings import SettingsError
 
-        raise SettingsError(f"--config {found[1]}: settings come from one file, and {found[0]} is given already")
+        raise SettingsError(f"--config {found[1]}: give only one file of settings; {found[0]} is given already")
     return found[0] if found else None
 
 
@@ -145,7 +145,7 @@ def locked_of(
     try:
         found = chosen(wish, name=name, command=tuple(command), url=url)
     except LockError as error:
-        raise SettingsError(plain(f"{error}; to go on without a lock: --lock off")) from None
+        raise SettingsError(plain(f"{error}; use --lock off to run without a lock")) from None
     for line in () if args.quiet else told(found, name=name, command=command, url=url):
         say(plain(f"assay: {line}"))
     return None if found is None else found.locked

@@ -217,7 +217,7 @@ class _Task:
         if not there:
             raise FileError(f"no configuration of {client} at {' or '.join(places(client))}")
         for other in there[1:]:
-            self.say(f"{other}: not looked at, since {there[0]} is there; give it as FILE, or use --all")
+            self.say(f"{other}: skipped, because {there[0]} is used; give it as FILE, or use --all")
         return there[:1]
 
     def _tell_left(self, plan: Plan) -> None:
@@ -286,8 +286,8 @@ class _Wrapping(_Task):
         self.written = True
         self.say(f"{name}: {_count(plan)} changed; restart the client to use it")
         self.say(
-            f"{name}: the servers as they were are in {found.backup}; assay unwrap uses and removes it; "
-            "keep it out of version control, it may hold secrets"
+            f"{name}: the original servers are saved in {found.backup}; assay unwrap restores them and removes it; "
+            "keep it out of version control: it may hold secrets"
         )
         return 0
 
@@ -312,13 +312,13 @@ class _Unwrapping(_Task):
         exchange(found, plan.after)
         rebuilt = [change.server.label for change in plan.changes if change.outcome == "rebuilt"]
         for label in rebuilt:
-            self.say(f"{label}: rebuilt from its args, since the backup does not have what was wrapped; check it")
+            self.say(f"{label}: rebuilt from its args, because the backup has no entry that matches; check it")
         self.say(f"{name}: {_count(plan)} changed; restart the client to use it")
         if backup is None:
             return 0
         if rebuilt:
             self.say(
-                f"{name}: {found.backup} is kept: it has the servers that were edited since as they were before; "
+                f"{name}: {found.backup} is kept: it has the originals of the servers that were edited since; "
                 "delete it when you have checked them: it may hold secrets"
             )
         elif are_guarded(plan.after, dialect):
@@ -344,7 +344,7 @@ def _lock(path: str | None) -> str | None:
 
     place = _place(path)
     if place is not None and os.path.isabs(place) and not os.path.isfile(place):
-        raise FileError(f"--lock {path}: there is no such file; write it with assay lock")
+        raise FileError(f"--lock {path}: No such file or directory; assay lock writes one")
     return place
 
 
