@@ -25,8 +25,8 @@ Captured = pytest.CaptureFixture[str]
         (["--hepl"], "unknown option --hepl; did you mean --help?"),
         (["-V"], "unknown option -V; did you mean --version?"),
         (["--config=x", "check", "y"], "--config; an option of a command goes after it: assay COMMAND --config"),
-        (["explain", "contrct"], "no rule 'contrct'; did you mean contract?"),
-        (["explain", "input"], "no rule 'input'; did you mean contract/input?"),
+        (["explain", "contrct"], "unknown rule 'contrct'; did you mean contract?"),
+        (["explain", "input"], "unknown rule 'input'; did you mean contract/input?"),
         (
             ["explain", "look-alike-key"],
             "envelope/look-alike-key or protocol/look-alike-key or contract/look-alike-key?",
@@ -196,3 +196,14 @@ def test_a_line_that_is_no_json_is_worded_like_every_finding(tmp_path: Path, cap
 def test_what_is_no_journal_is_said_so(capsys: Captured) -> None:
     assert main(["journal", "show", __file__]) == 2
     assert f"{__file__}: not a journal" in capsys.readouterr().err
+
+
+def test_without_any_journal_an_unknown_server_is_reported_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.delenv("ASSAY_JOURNAL", raising=False)
+    assert main(["journal", "show", "--server", "files"]) == 2
+    message = "assay journal: --server files: no journal of this server; there are no journals yet\n"
+    assert capsys.readouterr().err == message

@@ -137,7 +137,7 @@ def test_a_second_file_of_the_client_is_named(home: Path, capsys: pytest.Capture
     put(Path(".mcp.json"), '{"mcpServers": {"mine": {"command": "a"}}}')
     assert main(["wrap", "--client", "claude-code", "--yes", *FIXED]) == 0
     assert (home / ".claude.json").exists()
-    told = "assay wrap: ~/.claude.json: not looked at, since .mcp.json is there; give it as FILE, or use --all\n"
+    told = "assay wrap: ~/.claude.json: skipped, because .mcp.json is used; give it as FILE, or use --all\n"
     assert told in capsys.readouterr().err
 
 
@@ -168,7 +168,7 @@ def test_a_variable_of_the_client_stays_in_a_journal(home: Path) -> None:
 def test_a_lock_that_is_not_there_is_refused(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = contents(home)
     assert main(["wrap", "--client", "cursor", "--yes", *FIXED, "--lock", "no.lock"]) == 2
-    assert capsys.readouterr().err == "assay wrap: --lock no.lock: there is no such file; write it with assay lock\n"
+    assert capsys.readouterr().err == "assay wrap: --lock no.lock: No such file or directory; assay lock writes one\n"
     assert contents(home) == before
 
 

@@ -484,7 +484,7 @@ def test_a_verdict_that_is_another_now_is_told(tmp_path: Path) -> None:
         "line 10: client tools/call find_books #4",
         "    recorded: ok",
         "    replayed: refused, contract/input at /params/arguments/limit",
-        "57 records: 53 the same, 1 different; not replayable: 2 redacted, 1 no record",
+        "57 records: 53 the same, 1 different; not replayable: 2 redacted, 1 not a record",
     ]
 
 

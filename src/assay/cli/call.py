@@ -177,7 +177,10 @@ def _arguments(text: str) -> dict[str, Any]:
     value = syntax.read(frame.strip())
     if isinstance(value, dict):
         return value
-    why = "another JSON value" if not hasattr(value, "found") else str(value.found)
+    from assay.engine.wording import found
+    from assay.verdict import Violation
+
+    why = value.found if isinstance(value, Violation) else found(value)
     raise UsageError(f"{source}: expected a JSON object such as '{{\"x\": 1}}', found {why}")
 
 

@@ -235,14 +235,14 @@ def _guard(
         log(f"assay: {errors.lost:,} bytes for stderr were dropped, because it was not read in time")
     if relay.lost:
         what = "subscription or log level was" if relay.lost == 1 else "subscriptions or log levels were"
-        log(f"assay: {relay.lost:,} {what} lost with the server that had it")
+        log(f"assay: {relay.lost:,} {what} lost when the server was restarted")
     again = f"was restarted {times(relay.restarts)}" if relay.restarts else ""
     if status == SERVER_ENDED:
         if settings.guard.flights != "off":
             watch.flight(settings.guard.flights, settings.journal.redact, relay.end)
         say(f"assay: the server ended first: {relay.reason}{again and f'; it {again}'}")
     elif again:
-        who = "the guard was stopped; the server" if signals.stopping else "the client left the server; it"
+        who = "the guard was stopped; the server" if signals.stopping else "the client left; the server"
         say(f"assay: {who} {again}")
     return exit_status(args, watch, status, say)
 

@@ -186,7 +186,7 @@ def run_diff(args: argparse.Namespace) -> int:
                 print("\n".join(_difference_lines(difference)))
         except NoJournalError:
             name = args.one if ours.none else args.other
-            print(f"assay journal diff: {_readable(name)}: the first line is no record", file=sys.stderr)
+            print(f"assay journal diff: {_readable(name)}: not a journal", file=sys.stderr)
             return 2
     sizes = f"{ours.count:,}" if ours.count == theirs.count else f"{ours.count:,} and {theirs.count:,}"
     found = "no differences" if not count else f"{count:,} difference{'' if count == 1 else 's'}"
@@ -234,7 +234,7 @@ def _title(entry: Entry) -> str:
     from assay.console.plain import plain
 
     if entry.record is None:
-        return "no record"
+        return "not a record"
     return plain(f"{entry.record['metadata'].get('party')} {title(entry.record)}")
 
 

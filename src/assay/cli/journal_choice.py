@@ -202,8 +202,8 @@ class UnknownServerError(Exception):
         from assay.spec.schema import suggestion
 
         close = suggestion(name, known)
-        listed = f" (known: {', '.join(sorted(known))})" if known else "; there are no journals yet"
-        super().__init__(plain(f"--server {name}: no journal of this server{close or ''}{listed}"))
+        listed = f"{close} (known: {', '.join(sorted(known))})" if known else "; there are no journals yet"
+        super().__init__(plain(f"--server {name}: no journal of this server{listed}"))
 
 
 def say(line: str) -> None:

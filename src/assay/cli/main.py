@@ -166,7 +166,7 @@ def _run(given: list[str]) -> int:
     except Exception as error:
         if not _is_slip(error):
             raise
-        print(f"assay: {error}", file=sys.stderr)
+        print(f"{_speaker(args.chosen, error)}: {error}", file=sys.stderr)
         return 2
     return status
 
@@ -195,6 +195,12 @@ def _is_unknown(given: Sequence[str]) -> bool:
 def _is_option(word: str) -> bool:
     """Whether *word* is an option of the command line as a whole; argparse takes the beginning of one as well."""
     return word == "-h" or (word.startswith("--") and any(each.startswith(word) for each in _OPTIONS))
+
+
+def _speaker(command: str, error: Exception) -> str:
+    from assay.cli.listen import UsageError
+
+    return f"assay {command}" if isinstance(error, UsageError) else "assay"
 
 
 def _is_slip(error: Exception) -> bool:

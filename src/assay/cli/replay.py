@@ -33,9 +33,9 @@ _SAID = {
     "no payload": "without payloads",
     "redacted": "redacted",
     "by its headers": "refused for its headers",
-    "by a lock": "held to a lock",
+    "by a lock": "compared with a lock",
     "not judged": "not judged",
-    "broken": "no record",
+    "broken": "not a record",
 }
 """Why a line is not compared, for people."""
 
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
         _say(f"replaying {name}")
     with pages:
         if _RECORDING.match(pages.peek()):
-            _say(f"{name}: this is a recording, which is for assay check")
+            _say(f"{name}: a recording, not a journal; use assay check")
             return 2
         pages.keep()
         # Twice: what a conversation lets pass has to be known before its first line is heard.

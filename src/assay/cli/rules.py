@@ -87,7 +87,7 @@ def run_explain(args: argparse.Namespace) -> int:
         return 0
     rule = RULES.get(args.rule)
     if rule is None:
-        print(f"assay explain: no rule {args.rule!r}{_near(args.rule)}", file=sys.stderr)
+        print(f"assay explain: unknown rule {args.rule!r}{_near(args.rule)}", file=sys.stderr)
         print("assay rules lists them all", file=sys.stderr)
         return 2
     print("\n".join(_explanation(rule)))

@@ -194,7 +194,7 @@ def _ready_file() -> Iterator[None]:
     try:
         ready.write(path, text)
     except OSError as error:
-        _log(f"no ready file: {path}: {error.strerror}")
+        _log(f"cannot write the ready file {path}: {error.strerror}")
     try:
         yield
     finally:

@@ -261,7 +261,7 @@ class _Task:
         if not there:
             raise FileError(f"no configuration of {client} at {' or '.join(map(short, places(client)))}")
         for other in there[1:]:
-            self.report.file(other, f"not looked at, since {short(there[0])} is there; give it as FILE, or use --all")
+            self.report.file(other, f"skipped, because {short(there[0])} is used; give it as FILE, or use --all")
         return there[:1]
 
     def _show(self, name: str, plan: Plan, dialect: Dialect) -> None:
@@ -422,9 +422,7 @@ class _Unwrapping(_Task):
         exchange(found, plan.after)
         rebuilt = [change.server.label for change in plan.changes if change.outcome == "rebuilt"]
         for label in rebuilt:
-            self.report.server(
-                label, "rebuilt from its args, since the backup does not have what was wrapped; check it"
-            )
+            self.report.server(label, "rebuilt from its args, because the backup has no entry that matches; check it")
         self.report.file(name, f"{counted(len(plan.changes))} changed; restart {_client(name)} to use it")
         if backup is not None:
             self._tidy(name, found, plan, dialect, edited=bool(rebuilt))
@@ -481,7 +479,7 @@ def _lock(path: str | None) -> str | None:
 
     place = _place(path)
     if place is not None and os.path.isabs(place) and not os.path.isfile(place):
-        raise FileError(f"--lock {path}: there is no such file; write it with assay lock")
+        raise FileError(f"--lock {path}: No such file or directory; assay lock writes one")
     return place
 
 

@@ -38,7 +38,7 @@ ROWS: Final[tuple[Row, ...]] = (
     (
         "lock/server",
         "The server says of itself what it said when it was locked: its name, its version, its instructions.",
-        "Another name is another server. A new version, or new instructions, are only told.",
+        "Another name is another server. A new version, or new instructions, are only reported.",
         OURS,
         "Look at what is started there; `assay lock --update` accepts it.",
         REFUSE,
