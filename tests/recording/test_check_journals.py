@@ -48,7 +48,7 @@ def test_a_journal_is_judged_and_what_was_redacted_is_counted(capsys: pytest.Cap
     out, errors = capsys.readouterr()
     listed = [json.loads(line)["error"] or {} for line in GOLDEN.read_bytes().splitlines()]
     assert rules(out) == [each["rule"] for error in listed for each in error.get("violations", ())]
-    assert errors == f"assay check: {GOLDEN}: 2 messages not judged: secrets were redacted\n"
+    assert errors == f"assay check: {GOLDEN}: 2 messages with the guard's own verdict: secrets were redacted\n"
 
 
 @pytest.mark.parametrize("mode", ["audit", "enforce"])
@@ -95,8 +95,8 @@ def test_a_request_that_was_left_out_does_not_make_its_answer_wrong(
     journal = journalled(tmp_path, said)
     assert main(["check", journal.path]) == 0
     out, errors = capsys.readouterr()
-    assert "3 messages of MCP 2025-11-25: 3 good" in out
-    assert "2 messages not judged: no payload in the journal" in errors
+    assert "6 messages of MCP 2025-11-25: 6 good" in out
+    assert "2 messages with the guard's own verdict: too large to record" in errors
     assert main(["replay", journal.path]) == 0
     assert "6 records: 3 the same; not replayable: 2 without payloads, 1 not judged" in capsys.readouterr().out
 
@@ -160,3 +160,37 @@ def test_a_journal_has_the_revision_of_its_handshake(tmp_path: Path, capsys: pyt
     journalled(tmp_path, said, terms={"revision": None})
     main(["check", str(tmp_path)])
     assert "2 messages of MCP 2025-06-18" in capsys.readouterr().out
+
+
+BROKEN = result(2, {"content": [{"type": "text", "text": "password=abc"}], "isError": "yes"})
+
+
+def test_findings_in_redacted_messages_of_a_journal_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    journal = journalled(
+        tmp_path, [*LISTING[:2], (Party.CLIENT, call(2, "search", {"words": 1})), (Party.SERVER, BROKEN)]
+    )
+    assert main(["check", "--fail-on", "refuse", journal.path]) == 1
+    out, errors = capsys.readouterr()
+    assert "result of tools/call search #2  (as the guard judged it: secrets were redacted)" in out
+    assert "/result/isError: expected" in out
+    assert 'found the string "yes"' in out
+    assert "1 message with the guard's own verdict: secrets were redacted" in errors
+
+
+def test_todays_policy_decides_about_recorded_findings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    journal = journalled(
+        tmp_path, [*LISTING[:2], (Party.CLIENT, call(2, "search", {"words": 1})), (Party.SERVER, BROKEN)]
+    )
+    config = tmp_path / "assay.toml"
+    config.write_text('[guard.policy]\n"protocol/result" = "pass"\n')
+    assert main(["check", "--policy", "--config", str(config), "--fail-on", "refuse", journal.path]) == 0
+    assert "1 with reports" in capsys.readouterr().out
+
+
+def test_a_message_that_was_not_judged_is_no_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    journal = journalled(tmp_path, LISTING[:2])
+    with open(journal.path, "ab") as file:
+        file.write(b'{"ts": broken}\n')
+    assert main(["check", journal.path]) == 2
+    assert "1 message not judged: not a journal record" in capsys.readouterr().err
+    assert main(["check", "--fail-on", "refuse", journal.path]) == 0

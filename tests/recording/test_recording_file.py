@@ -180,7 +180,7 @@ def secret_call(number: int) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": arguments}).encode()
 
 
-def test_secrets_are_masked_and_such_messages_are_not_judged(
+def test_secrets_are_masked_and_such_messages_keep_their_verdicts(
     file: Path, said: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     recording = begun(file, said)
@@ -194,7 +194,7 @@ def test_secrets_are_masked_and_such_messages_are_not_judged(
     recording.close()
     assert b"hunter2" not in file.read_bytes()
     main(["check", str(file)])
-    assert "2 messages not judged: secrets were redacted" in capsys.readouterr().err
+    assert "2 messages with the guard's own verdict: secrets were redacted" in capsys.readouterr().err
 
 
 def test_secrets_can_be_kept(file: Path, said: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -221,9 +221,86 @@ def test_messages_that_are_too_large_are_counted_with_what_belongs_to_them(
     assert file.stat().st_size < 10_000
     status = main(["check", str(file)])
     out, errors = capsys.readouterr()
-    assert (status, "3 messages of MCP 2025-11-25: 3 good" in out) == (0, True)
-    assert "2 messages not judged: too large to record" in errors
-    assert "1 message not judged: the request is not in the recording" in errors
+    assert (status, "6 messages of MCP 2025-11-25: 6 good" in out) == (0, True)
+    assert "2 messages with the guard's own verdict: too large to record" in errors
+    assert "1 message with the guard's own verdict: the request is not in the recording" in errors
+
+
+LOGIN = {
+    "name": "login",
+    "inputSchema": {
+        "type": "object",
+        "properties": {"password": {"pattern": "^.redacted"}, "token": {"pattern": "^hunter"}},
+    },
+}
+
+
+def login(number: int, **secrets: str) -> bytes:
+    """A call with secrets, which a recording masks."""
+    params = {"name": "login", "arguments": secrets}
+    return json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}).encode()
+
+
+def answer(number: int, result: object) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": number, "result": result}).encode()
+
+
+@pytest.mark.parametrize("mode", ["audit", "enforce"])
+def test_findings_in_masked_messages_count(
+    file: Path, said: list[str], capsys: pytest.CaptureFixture[str], mode: str
+) -> None:
+    recording = begun(file, said)
+    conversation = recording.judge("a server")(mode=mode, limits=DEFAULT, revision="2025-11-25")
+    conversation.hear(Party.CLIENT, b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
+    conversation.hear(Party.SERVER, answer(1, {"tools": [LOGIN]}))
+    # The password breaks its pattern, the mask does not.
+    conversation.hear(Party.CLIENT, login(2, password="hunter2-hunter2"))  # noqa: S106 - no secret
+    if mode == "audit":
+        conversation.hear(Party.SERVER, answer(2, {"content": []}))
+    # The mask breaks the pattern, the token does not.
+    conversation.hear(Party.CLIENT, login(3, token="hunter2-hunter2"))  # noqa: S106 - no secret
+    content = [{"type": "text", "text": "password=hunter2"}]
+    conversation.hear(Party.SERVER, answer(3, {"content": content, "isError": "yes"}))
+    conversation.end(Party.SERVER)
+    recording.close()
+    assert b"hunter2" not in file.read_bytes()
+    assert main(["check", "--format", "json", "--fail-on", "refuse", str(file)]) == 1
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(each["violations"][0]["rule"], each["violations"][0]["at"], each["lacks"]) for each in found] == [
+        ("contract/input", "/params/arguments/password", "secrets were redacted"),
+        ("protocol/result", "/result/isError", "secrets were redacted"),
+    ]
+    assert [each["violations"][0]["found"] for each in found] == ["something else in the original", 'the string "yes"']
+
+
+def test_findings_in_messages_that_are_left_out_count(
+    file: Path, said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    recording = begun(file, said)
+    conversation = opened(recording)
+    conversation.hear(Party.CLIENT, PING % 1)
+    conversation.hear(Party.SERVER, answer(1, "x" * PAYLOAD_BYTES))
+    recording.close()
+    assert main(["check", "--fail-on", "refuse", str(file)]) == 1
+    out = capsys.readouterr().out
+    assert "result of ping #1  (a server, conversation 1)  (as the guard judged it: too large to record)" in out
+    assert "1 × envelope/result" in out
+
+
+@pytest.mark.parametrize("findings", [None, "none", [{"rule": "of/later", "at": "", "action": "refuse"}]])
+def test_a_masked_message_without_a_known_verdict_is_no_pass(
+    file: Path, capsys: pytest.CaptureFixture[str], findings: object
+) -> None:
+    """Recordings of earlier versions have none, and those of later versions may have rules that are unknown here."""
+    known = {"findings": findings} if findings is not None else {}
+    plain = {"dir": "c2s", "msg": (PING % 1).decode()}
+    masked = {"dir": "c2s", "msg": (PING % 2).decode(), "redacted": True, **known}
+    answers = [{"dir": "s2c", "msg": (PONG % number).decode()} for number in (1, 2)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in (plain, masked, *answers)))
+    options = ["check", "--revision", "2025-11-25", str(file)]
+    for level, status in {"report": 2, "refuse": 0, "never": 0}.items():
+        assert main([*options, "--fail-on", level]) == status
+        assert "1 message not judged: secrets were redacted" in capsys.readouterr().err
 
 
 # ── what is left of it ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -23,7 +23,8 @@ _EPILOG = """\
 A recording has one JSON object a line: {"dir": "c2s" or "s2c", "msg": "the line as it was seen"}.
 `assay guard --record FILE` writes one. A journal must have payloads: --set journal.payloads=true.
 
-Exit status: 0 no finding counts by --fail-on, 1 a finding does, 2 a file could not be read or has nothing to judge.
+Exit status: 0 no finding counts by --fail-on, 1 a finding does, 2 a file could not be read or has nothing to judge,
+or with --fail-on report nothing was found and some messages were not judged.
 """
 
 
@@ -152,7 +153,8 @@ def _check(args: argparse.Namespace, name: str, limits: Limits, policy: Policy |
         # A build whose recorder failed must not pass.
         return _refuse(name, f"nothing to judge{evidence.remedy()}")
     report.end(evidence.revision)
-    return 1 if failed else 0
+    # At the other levels a finding in what was not judged might not count either.
+    return 1 if failed else 2 if evidence.is_partial and args.fail_on == "report" else 0
 
 
 def _refuse(name: str, reason: str | None) -> int:
@@ -253,6 +255,8 @@ class _JsonReport:
         }
         if judged.server:
             record["server"] = judged.server
+        if judged.lacks:
+            record["lacks"] = judged.lacks
         if judged.conversation:
             record["conversation"] = judged.conversation
         if verdict.quarantined:
