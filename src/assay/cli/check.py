@@ -24,7 +24,7 @@ A recording has one JSON object a line: {"dir": "c2s" or "s2c", "msg": "the line
 `assay guard --record FILE` writes one. A journal must have payloads: --set journal.payloads=true.
 
 Exit status: 0 no finding counts by --fail-on, 1 a finding does, 2 a file could not be read or has nothing to judge,
-or with --fail-on report nothing was found and some messages were not judged.
+or with --fail-on report nothing was found, and messages were not judged or are missing at the end.
 """
 
 

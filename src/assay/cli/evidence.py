@@ -103,7 +103,7 @@ class _Recording:
 
     @property
     def is_partial(self) -> bool:
-        return bool(self._judging.unjudged)
+        return self._judging.is_incomplete or bool(self._judging.unjudged)
 
     def judged(self) -> Iterator[Judged]:
         return self._judging.judge(self._pages)

@@ -196,14 +196,21 @@ class Recording:
             while taken < len(line):
                 taken += os.write(self._descriptor, line[taken:])
         except OSError as error:
-            with suppress(OSError):
-                # Half a row would end the judging of what comes before it.
-                os.ftruncate(self._descriptor, self._size)
-            self._log(f"assay: recording stopped: {self.path}: {error.strerror}")
-            self._let_go()
+            self._stop_for(error.strerror or "it cannot be written")
             return False
         self._size += taken
         return True
+
+    def _stop_for(self, why: str) -> None:
+        """End the recording after a failed write, with a last row if half of the failed one leaves the room for it."""
+        line = orjson.dumps({"event": "stopped", "why": why}, option=orjson.OPT_APPEND_NEWLINE)
+        with suppress(OSError):
+            # Half a row would end the judging of what comes before it.
+            os.ftruncate(self._descriptor, self._size)
+            if os.write(self._descriptor, line) < len(line):
+                os.ftruncate(self._descriptor, self._size)
+        self._log(f"assay: recording stopped: {self.path}: {why}")
+        self._let_go()
 
     def _let_go(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1

@@ -32,6 +32,9 @@ _LEFT_OUT: Final = {"omitted": "too large to record", "cut": "too large to recor
 
 Ident = str | int
 
+State = Literal["foreign", "open", "closed", "stopped"]
+"""Of a recording: not of a guard, so that it has no last row; of a guard, without its last row so far; or with it."""
+
 
 class Opening(NamedTuple):
     """How a conversation begins."""
@@ -77,7 +80,9 @@ class Judging:
         self._talks: OrderedDict[int, _Talk] = OrderedDict()
         self._tools: OrderedDict[int, Tools] = OrderedDict()
         self._dropped: set[int] = set()
-        self._complete = False
+        self._state: State = "foreign"
+        self.is_incomplete = False
+        """Whether the recording lacks messages at its end."""
         self.unjudged: Counter[str] = Counter()
         """Messages that were not judged, by the reason."""
         self.recorded: Counter[str] = Counter()
@@ -91,13 +96,13 @@ class Judging:
         """Return a verdict on each message, then on each request that was still open; raises `TranscriptError`."""
         for row in read(lines):
             if not row.members:
+                self.is_incomplete = True
                 self.notes.append(f"line {row.line} is cut off and not judged; the recorder was killed")
             elif "event" in row.members:
                 yield from self._event(row)
             else:
                 yield from self._message(row)
-        if not self._complete:
-            yield from self._left()
+        yield from self._finish()
 
     # ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -164,17 +169,19 @@ class Judging:
         number = _number(members)
         if event == "recording":
             # Several recordings in one file: each begins anew.
-            yield from self._left() if not self._complete else ()
+            yield from self._finish()
             self._talks.clear()
             self._tools.clear()
-            self._complete = False
+            self._state = "open"
         elif event == "open":
             self._open(number, members)
         elif event == "tools":
             self._hand_down(number, members)
         elif event == "close":
-            self._complete = True
+            self._state = "closed"
         elif event == "stopped":
+            self._state = "stopped"
+            self.is_incomplete = True
             self.notes.append(
                 f"the recording stops at line {row.line}: {members.get('why')}; later messages are missing"
             )
@@ -197,6 +204,14 @@ class Judging:
             talk.conversation.forget_settled()
         elif event == "release":
             talk.conversation.release()
+
+    def _finish(self) -> Iterator[Judged]:
+        """Return a verdict on each request that is still open, unless its answer may be among what is missing."""
+        if self._state == "open":
+            self.is_incomplete = True
+            self.notes.append("the recording has no end: later messages are missing")
+        if self._state == "foreign":
+            yield from self._left()
 
     def _left(self) -> Iterator[Judged]:
         """Return a verdict on each request that is still open."""
