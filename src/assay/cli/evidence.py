@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
+    from assay.cli.evidence_below import Piece
     from assay.contracts.tools import Tools
     from assay.conversation import Conversation
     from assay.journal import replay
@@ -68,11 +69,11 @@ class Evidence(Protocol):
 
 
 @contextmanager
-def opened(args: argparse.Namespace, name: str, limits: Limits, policy: Policy | None) -> Iterator[Evidence]:
-    """Open the file called *name*, or the newest run in that directory, or the run of that id; raises `OSError`."""
+def opened(args: argparse.Namespace, piece: Piece, limits: Limits, policy: Policy | None) -> Iterator[Evidence]:
+    """Open a file, or the run of an id; raises `OSError`."""
     from assay.journal.pages import Pages
 
-    path, is_run = _chosen(args, name)
+    path, is_run = piece if piece.is_run else _chosen(args, piece.name)
     with Pages(path, whole=is_run) as pages:
         is_journal = _JOURNAL.match(pages.peek()) is not None
         yield (_Journal if is_journal else _Recording)(args, pages, limits, policy)
