@@ -442,7 +442,7 @@ class _Unwrapping(_Task):
         if edited:
             self.report.file(
                 name,
-                f"{kept}: it has the servers that were edited since as they were before; "
+                f"{kept}: it has the originals of the servers that were edited since; "
                 "delete it when you have checked them: it may hold secrets",
             )
         elif are_guarded(plan.after, dialect):
