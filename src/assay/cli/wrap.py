@@ -321,7 +321,7 @@ class _Wrapping(_Task):
         if shared is not None:
             self.report.say(shared)
         if written and self.args.all:
-            self.report.say(f"beside each file, FILE.assay-backup has the servers as they were; {_KEEP}")
+            self.report.say(f"beside each file, FILE.assay-backup has the original servers; {_KEEP}")
         if written and journal != "off":
             self._tell_journal(journal)
 
@@ -387,7 +387,7 @@ class _Wrapping(_Task):
         exchange(found, plan.after, backup=unwrap(plan.before, backup, dialect=dialect).after)
         self.report.file(name, f"{counted(len(plan.changes))} changed; restart {_client(name)} to use it")
         if not self.args.all:
-            self.report.file(name, f"the servers as they were are in {short(str(found.backup))}; {_KEEP}")
+            self.report.file(name, f"the original servers are saved in {short(str(found.backup))}; {_KEEP}")
         return 0
 
 
