@@ -68,6 +68,15 @@ def test_a_mistyped_choice_gets_a_suggestion_and_one_line_of_usage(given: str, m
     assert line.endswith(f": error: argument {message}" if message.startswith("--") else f": error: {message}")
 
 
+def test_an_error_shows_the_usage_that_a_command_words_itself(capsys: Captured) -> None:
+    with pytest.raises(SystemExit):
+        main(["call", "--format", "jsn", "http://127.0.0.1:1/mcp"])
+    first, second, line = capsys.readouterr().err.splitlines()
+    assert first == "usage: assay call [options] URL [TOOL] [ARGUMENTS]"
+    assert second.endswith("-- COMMAND")
+    assert line == "assay call: error: argument --format: invalid choice 'jsn'; did you mean json?"
+
+
 @pytest.mark.parametrize("suffix", ["", "/", "/*"])
 def test_a_rung_is_explained_by_its_rules(suffix: str, capsys: Captured) -> None:
     assert main(["explain", f"contract{suffix}"]) == 0

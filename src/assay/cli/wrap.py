@@ -52,8 +52,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     wrap.add_argument(
         "--mode", choices=("audit", "enforce"), help="start the guard in this mode (default: as it is configured)"
     )
-    wrap.add_argument("--journal", metavar="DIR", help="where the guard writes its journal, or off (default: its own)")
-    wrap.add_argument("--lock", metavar="FILE", help="the lock that the guard applies, or off (default: its own)")
+    wrap.add_argument(
+        "--journal", metavar="DIR", help="directory of the guard's journal, or off (default: as it is configured)"
+    )
+    wrap.add_argument(
+        "--lock", metavar="FILE", help="the lock that the guard applies, or off (default: as it is configured)"
+    )
     wrap.add_argument(
         "--program",
         metavar="PATH",
@@ -438,7 +442,7 @@ class _Unwrapping(_Task):
         if edited:
             self.report.file(
                 name,
-                f"{kept}: it has the servers that were edited since as they were before; "
+                f"{kept}: it has the originals of the servers that were edited since; "
                 "delete it when you have checked them: it may hold secrets",
             )
         elif are_guarded(plan.after, dialect):
