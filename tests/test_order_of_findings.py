@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,7 +59,7 @@ def test_a_limit_on_the_violations_never_hides_the_rule_that_stops() -> None:
 def test_the_rule_that_stops_is_the_first_line_of_a_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     info = {"name": "a", "version": "1"}
     opening = {"protocolVersion": "2025-11-25", "capabilities": {}}
-    said = [
+    said: list[tuple[str, dict[str, Any]]] = [
         ("c2s", {"id": 0, "method": "initialize", "params": {**opening, "clientInfo": info}}),
         ("s2c", {"id": 0, "result": {**opening, "serverInfo": info}}),
         ("c2s", {"method": "notifications/initialized"}),
