@@ -171,7 +171,7 @@ def test_a_validator_names_the_definition_that_the_fault_is_in() -> None:
     with pytest.raises(ValidationError) as raised:
         SchemaValidator().validate("ListToolsResult", '{"tools": [{"name": 5}]}')
     hints = {each.hint for each in raised.value.violations}
-    assert hints == {"`assay schemas show 2025-11-25 Tool` prints what is wanted."}
+    assert hints == {"`assay schemas show 2025-11-25 Tool` shows the expected shape."}
 
 
 def test_a_reference_that_leads_nowhere_is_told_what_to_define() -> None:
