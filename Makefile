@@ -33,15 +33,18 @@ DIST := .venvs/dist
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Assay needs Python 3.11 or newer: make PYTHON=python3.11")'
-	$(PYTHON) -m venv $(VENV)
+	@echo 'Creating $(VENV) …'
+	@$(PYTHON) -m venv $(VENV)
 
 # The stamps make a second run quick: they are older than pyproject.toml only when something has to be installed.
 $(VENV)/.run: pyproject.toml | $(BIN)/python
-	$(PIP) install -e '.[http]'
+	@echo 'Installing into $(VENV) (about half a minute, once) …'
+	@$(PIP) install -e '.[http]'
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python
-	$(PIP) install -e '.[test]'
+	@echo 'Installing what the tests need into $(VENV) and .venvs (a few minutes, once) …'
+	@$(PIP) install -e '.[test]'
 	@touch $@ $(VENV)/.run
 
 # Apart from the rest: the peers bring the official SDK along.

@@ -8,12 +8,14 @@ from tempfile import mkdtemp
 
 import pytest
 
+from sheltered import state_variables
+
 # Servers that tests start write no journal, but where one is asked for: most of them run in the checkout.
 os.environ.setdefault("ASSAY_JOURNAL", "off")
 
 # What Assay remembers on this machine is the user's own, and no test may read or write it.
 STATE = mkdtemp(prefix="assay-tests-state-")
-os.environ["XDG_STATE_HOME"] = STATE
+os.environ.update(state_variables(STATE))
 
 # Tests start many processes. Where Python keeps what it has compiled, each takes half as long to start.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -93,7 +93,10 @@ def test_arguments_come_from_a_file_or_standard_input(
         pytest.param([], "name a server: assay call URL, or assay call -- COMMAND", id="nothing"),
         pytest.param(["server.py"], "server.py: expected a URL, or a command after --", id="no-url"),
         pytest.param(["http://127.0.0.1:1/mcp", "x", "{"], "ARGUMENTS: expected a JSON object", id="broken-json"),
-        pytest.param(["http://127.0.0.1:1/mcp", "x", "[]"], "found another JSON value", id="no-object"),
+        pytest.param(["http://127.0.0.1:1/mcp", "x", "[1, 2]"], "found an array of 2 items", id="array"),
+        pytest.param(["http://127.0.0.1:1/mcp", "x", '"a"'], 'found the string "a"', id="string"),
+        pytest.param(["http://127.0.0.1:1/mcp", "x", "5"], "found 5", id="number"),
+        pytest.param(["http://127.0.0.1:1/mcp", "x", "null"], "found null", id="null"),
         pytest.param(["http://127.0.0.1:1/mcp", "x", "@/nowhere"], "/nowhere: No such file", id="no-file"),
         pytest.param(["http://127.0.0.1:1/mcp", "x", "{}", "y"], "expected TOOL and ARGUMENTS, found 3", id="too-many"),
         pytest.param(["http://127.0.0.1:1/mcp"], "cannot connect: Connection refused", id="refused"),
@@ -114,7 +117,7 @@ def test_what_cannot_be_asked_is_one_line(words: list[str], reason: str, capsys:
 def test_a_wrong_option_gets_a_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["call", "--formt", "json", "http://127.0.0.1:1/mcp"])
-    assert "there is no option --formt; did you mean --format?" in capsys.readouterr().err
+    assert "unknown option --formt; did you mean --format?" in capsys.readouterr().err
 
 
 LONG_WORK = """
@@ -129,8 +132,9 @@ for line in sys.stdin:
         "tools/list": {"tools": [{"name": "work", "inputSchema": {"type": "object"}}]},
         "tools/call": {"content": [{"type": "text", "text": "done"}]},
     }
-    if method == "tools/call":
-        params = {"progressToken": message["params"]["_meta"]["progressToken"], "progress": 1, "total": 3}
+    token = message.get("params", {}).get("_meta", {}).get("progressToken")
+    if token is not None:
+        params = {"progressToken": token, "progress": 1, "total": 3}
         print(json.dumps({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}))
     if ident is not None and method in results:
         print(json.dumps({"jsonrpc": "2.0", "id": ident, "result": results[method]}), flush=True)
@@ -149,3 +153,29 @@ def test_progress_is_shown_on_a_terminal_only(
     status, out, err = called(capsys, "work", "--", sys.executable, str(server))
     assert (status, out) == (0, "done\n")
     assert err == "\r\x1b[K1/3\r\x1b[K"
+
+
+def test_an_error_of_a_guard_is_shown_with_its_reasons(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    server = tmp_path / "server.py"
+    server.write_text(LONG_WORK.replace('{"type": "text", "text": "done"}', '{"type": "text"}'))
+    guard = [sys.executable, "-m", "assay", "guard", "--mode", "enforce", "--journal", "off", "--quiet", "--"]
+    status, out, err = called(capsys, "work", "--", *guard, sys.executable, str(server))
+    assert status == 1
+    assert "/result/content/0: expected the property `text`" in out + err
+
+
+def test_a_result_cannot_command_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nor behind a pipe: ``| head`` and ``| tee`` end in a terminal."""
+    text = "a\tb\nc \\u001b[2J\\u009b\\u202ed é 👨‍👩‍👧"
+    server = tmp_path / "server.py"
+    server.write_text(
+        LONG_WORK.replace('"text": "done"', f'"text": "{text}"'.replace("\t", "\\t").replace("\n", "\\n"))
+    )
+    status, out, _ = called(capsys, "work", "--", sys.executable, str(server))
+    assert (status, out) == (0, "a\tb\nc ·[2J··d é 👨‍👩‍👧\n")
+
+
+def test_a_command_that_is_shown_has_no_secret(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, err = called(capsys, "--", *DEMO, "--token", "hunter2-secret")
+    assert "hunter2" not in out + err
+    assert "Call one: " in out

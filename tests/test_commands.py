@@ -195,27 +195,30 @@ def test_the_help_fits_a_terminal_of_80_columns() -> None:
 
 def test_no_command_shows_the_help_by_what_people_want() -> None:
     assert assay().returncode == 2
-    shown = assay("--help").stdout
-    assert b"what do you want to do?" in shown
-    assert shown.index(b"assay guard") < shown.index(b"assay serve")
+    shown = assay("--help").stdout.decode()
+    before, _, after = shown.partition("what do you want to do?\n")
+    assert before.index("    guard ") < before.index("    serve ")
+    tasks = after.partition("\n\n")[0].splitlines()
+    assert len(tasks) <= 8
+    assert [line.split("assay ")[1] for line in tasks[:3]] == ["demo", "wrap --all", "guard -- COMMAND"]
     assert assay("--version").stdout.startswith(b"assay 0.")
 
 
 @pytest.mark.parametrize(
     ("given", "remedy"),
     [
-        (["gaurd"], b"there is no command 'gaurd'; did you mean guard?\n"),
+        (["gaurd"], b"unknown command 'gaurd'; did you mean guard?\n"),
         (
             ["guard", "--moed", "enforce", "--", "true"],
-            b"assay guard: error: there is no option --moed; did you mean --mode?",
+            b"assay guard: error: unknown option --moed; did you mean --mode?",
         ),
-        (["guard", "npx", "-y", "x"], b"there is no option -y; what belongs to the server's command goes after --:"),
+        (["guard", "npx", "-y", "x"], b"unknown option -y; what belongs to the server's command goes after --:"),
         (["lock", "uvx", "--from", "x", "y"], b"after --: assay lock -- uvx"),
         (
             ["journal", "show", "--folow"],
-            b"assay journal show: error: there is no option --folow; did you mean --follow",
+            b"assay journal show: error: unknown option --folow; did you mean --follow",
         ),
-        (["serve", "--htpp=x"], b"there is no option --htpp; did you mean --http"),
+        (["serve", "--htpp=x"], b"unknown option --htpp; did you mean --http"),
         (["explain", "a", "b"], b"assay explain: error: unrecognized arguments: b"),
     ],
 )

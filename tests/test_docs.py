@@ -265,6 +265,27 @@ def test_the_index_has_every_page() -> None:
     assert not missing
 
 
+def test_the_readme_is_short_and_in_the_order_of_what_readers_do() -> None:
+    """The asset server is not what most readers want, so it comes after the guard, and after every task."""
+    readme = ROOT / "README.md"
+    headings = [line.removeprefix("## ") for line in parts(readme)[1] if line.startswith("## ")]
+    assert headings == [
+        "Two commands",
+        "Wrap my client",
+        "My server in CI",
+        "Why did my tool vanish?",
+        "Guard a team's servers over HTTP",
+        "Judge messages in my program",
+        "Install",
+        "The asset server",
+        "More",
+    ]
+    text = readme.read_text(encoding="utf-8")
+    assert len(text.splitlines()) < 160
+    before, _, _ = text.partition("## The asset server")
+    assert not re.search(r"assay serve|python -m mcp|\btiers?\b", before)
+
+
 # ── completeness ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -21,12 +21,12 @@ Captured = pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("given", "remedy"),
     [
-        (["--versoin"], "there is no option --versoin; did you mean --version?"),
-        (["--hepl"], "there is no option --hepl; did you mean --help?"),
-        (["-V"], "there is no option -V; did you mean --version?"),
+        (["--versoin"], "unknown option --versoin; did you mean --version?"),
+        (["--hepl"], "unknown option --hepl; did you mean --help?"),
+        (["-V"], "unknown option -V; did you mean --version?"),
         (["--config=x", "check", "y"], "--config; an option of a command goes after it: assay COMMAND --config"),
-        (["explain", "contrct"], "no rule 'contrct'; did you mean contract?"),
-        (["explain", "input"], "no rule 'input'; did you mean contract/input?"),
+        (["explain", "contrct"], "unknown rule 'contrct'; did you mean contract?"),
+        (["explain", "input"], "unknown rule 'input'; did you mean contract/input?"),
         (
             ["explain", "look-alike-key"],
             "envelope/look-alike-key or protocol/look-alike-key or contract/look-alike-key?",
@@ -39,6 +39,42 @@ def test_a_slip_is_answered_with_what_was_likely_meant(given: list[str], remedy:
     done = capsys.readouterr()
     assert remedy in done.err
     assert done.out == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("wrap --client cluade-desktop", "--client: invalid choice 'cluade-desktop'; did you mean claude-desktop?"),
+        ("guard --mode enforc -- x", "--mode: invalid choice 'enforc'; did you mean enforce?"),
+        ("guard --mode loud -- x", "--mode: invalid choice 'loud': choose from audit, enforce"),
+        ("guard --restart allways -- x", "--restart: invalid choice 'allways'; did you mean always?"),
+        ("check --fail-on refused x", "--fail-on: invalid choice 'refused'; did you mean refuse?"),
+        ("journal show --status refuse", "--status: invalid choice 'refuse'; did you mean refused?"),
+        ("rules --rung contrat", "--rung: invalid choice 'contrat'; did you mean contract?"),
+        ("keys new ci --tier comunity", "--tier: invalid choice 'comunity'; did you mean community?"),
+        ("journal shw", "unknown command 'shw'; did you mean show?"),
+        ("journal xyzzy", "unknown command 'xyzzy': choose from list, show, diff"),
+        ("schemas exprt", "unknown command 'exprt'; did you mean export?"),
+    ],
+)
+def test_a_mistyped_choice_gets_a_suggestion_and_one_line_of_usage(given: str, message: str, capsys: Captured) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(given.split())
+    usage, line = capsys.readouterr().err.splitlines()
+    assert ended.value.code == 2
+    assert usage.startswith(f"usage: assay {given.split(maxsplit=1)[0]} ")
+    assert "[OPTIONS]" in usage
+    assert line.startswith(f"assay {given.split(maxsplit=1)[0]}")
+    assert line.endswith(f": error: argument {message}" if message.startswith("--") else f": error: {message}")
+
+
+def test_an_error_shows_the_usage_that_a_command_words_itself(capsys: Captured) -> None:
+    with pytest.raises(SystemExit):
+        main(["call", "--format", "jsn", "http://127.0.0.1:1/mcp"])
+    first, second, line = capsys.readouterr().err.splitlines()
+    assert first == "usage: assay call [options] URL [TOOL] [ARGUMENTS]"
+    assert second.endswith("-- COMMAND")
+    assert line == "assay call: error: argument --format: invalid choice 'jsn'; did you mean json?"
 
 
 @pytest.mark.parametrize("suffix", ["", "/", "/*"])
@@ -169,3 +205,14 @@ def test_a_line_that_is_no_json_is_worded_like_every_finding(tmp_path: Path, cap
 def test_what_is_no_journal_is_said_so(capsys: Captured) -> None:
     assert main(["journal", "show", __file__]) == 2
     assert f"{__file__}: not a journal" in capsys.readouterr().err
+
+
+def test_without_any_journal_an_unknown_server_is_reported_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.delenv("ASSAY_JOURNAL", raising=False)
+    assert main(["journal", "show", "--server", "files"]) == 2
+    message = "assay journal: --server files: no journal of this server; there are no journals yet\n"
+    assert capsys.readouterr().err == message

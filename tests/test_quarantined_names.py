@@ -3,12 +3,14 @@
 import json
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from assay.console.journal import first_wrong
+from assay.console.journal import Table
+from assay.console.style import Style
 from assay.contracts.tools import MOST_ASIDE
 from assay.guard.watch import Watch
 from assay.journal.writer import Journal
@@ -165,7 +167,9 @@ def test_journal_show_names_every_quarantined_entry_before_the_place(tmp_path: P
     verdict = listed("tools/list", [tool("bad"), tool("worse")])
     record = json.loads(journal.line(verdict, journal.moment("stdio", "stdio", verdict.method, verdict.frame), 0))
     journal.close()
-    assert first_wrong(record).startswith("contract/schema (tools bad, worse) at /result/tools/0/inputSchema/")
+    lines = list(Table(Style(StringIO(), {})).lines(record))
+    assert lines[1] == "    quarantined: tool bad, tool worse"
+    assert lines[2].startswith("    contract/schema (tool bad) at /result/tools/0/inputSchema/")
 
 
 def test_check_names_every_quarantined_entry_in_text_and_json() -> None:

@@ -67,7 +67,7 @@ def test_a_file_of_our_own_wins_over_the_project_file_and_says_so(tmp_path: Path
     said: list[str] = []
     assert load({}, tmp_path, log=said.append).limits == Limits(depth=64)
     assert said == [
-        "pyproject.toml: [tool.assay] is not used, since there is assay.toml",
+        "pyproject.toml: [tool.assay] is ignored, because assay.toml exists",
         f"settings from {tmp_path}/assay.toml",
     ]
 
@@ -133,7 +133,7 @@ def test_every_setting_has_a_variable_of_its_own() -> None:
         ("[limits]\nframe_byte = 1", "limits.frame_byte: unknown key; did you mean frame_bytes?"),
         ("[limit]\ndepth = 1", "limit: unknown key; did you mean limits?"),
         ("depth = 1", "depth: unknown key; did you mean limits.depth?"),
-        ("zzz = 1", f"zzz: unknown key; there are {SECTIONS}"),
+        ("zzz = 1", f"zzz: unknown key; known keys: {SECTIONS}"),
         ('[tiers.features]\npopulate = "pro"', "tiers.features.populate: unknown key; did you mean populate_backend?"),
         ('"li\\nmits" = 1', "'li\\nmits': unknown key; did you mean limits?"),
         ("limits = 3", "limits: expected a table, found 3"),
@@ -150,7 +150,7 @@ def test_every_setting_has_a_variable_of_its_own() -> None:
             'tiers.tier: expected one of community, pro, enterprise, found the string "por"; did you mean pro?',
         ),
         ("[tiers]\ntier = 1", "tiers.tier: expected one of community, pro, enterprise, found 1"),
-        ("[limits", "no TOML: Expected ']' at the end of a table declaration (at end of document)"),
+        ("[limits", "not valid TOML: Expected ']' at the end of a table declaration (at end of document)"),
         (b"\xff", "expected UTF-8"),
     ],
 )
@@ -159,7 +159,7 @@ def test_a_slip_in_the_file_is_told_in_one_line_with_its_place(tmp_path: Path, t
 
 
 def test_a_number_of_thousands_of_digits_is_told_like_any_slip(tmp_path: Path) -> None:
-    assert objection(tmp_path, f"[limits]\ndepth = {'9' * 5000}").startswith("assay.toml: no TOML: ")
+    assert objection(tmp_path, f"[limits]\ndepth = {'9' * 5000}").startswith("assay.toml: not valid TOML: ")
 
 
 def test_a_slip_in_the_project_file_names_the_whole_key(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_a_slip_in_a_variable_is_told_with_its_name(tmp_path: Path, name: str, t
         ("limits=1", "--set limits: expected one of its keys, such as limits.frame_bytes"),
         ("limits.depth.x=1", "--set limits.depth.x: unknown key"),
         ("limits.depth=x", '--set limits.depth: expected an integer, found the string "x"'),
-        ("=1", f"--set : unknown key; there are {SECTIONS}"),
+        ("=1", f"--set : unknown key; known keys: {SECTIONS}"),
     ],
 )
 def test_a_slip_in_an_option_is_told_with_its_key(tmp_path: Path, flag: str, line: str) -> None:
@@ -371,7 +371,7 @@ def test_a_date_may_be_quoted_or_not(tmp_path: Path, written: str) -> None:
             "hall.guests.bob.secret: that is no secret",
         ),
         ('[hall.guests.ann]\nsecert = "x"', "hall.guests.ann.secert: unknown key; did you mean secret?"),
-        ('[hall.guests.ann]\nzzz = "x"', "hall.guests.ann.zzz: unknown key; there are likes, room, secret, until"),
+        ('[hall.guests.ann]\nzzz = "x"', "hall.guests.ann.zzz: unknown key; known keys: likes, room, secret, until"),
         ('[hall.guests.ann]\nsecret = "x"\nroom = "atic"', 'expected one of attic, cellar, found the string "atic"'),
         ('[hall.guests.ann]\nsecret = "x"\nuntil = "late"', "expected a date such as 2027-01-01, found the string"),
         ('[hall.guests.ann]\nsecret = "x"\nuntil = 12:00:00', "expected a date such as 2027-01-01, found the time"),
@@ -412,7 +412,7 @@ def test_a_secret_in_the_wrong_place_is_not_repeated(
 
 def test_names_of_an_operator_have_no_variables(tmp_path: Path) -> None:
     said = refused(tmp_path, ASSAY_HALL_GUESTS_ANN_SECRET="x")  # noqa: S106 - nobody's
-    assert said == "ASSAY_HALL_GUESTS_ANN_SECRET: hall.guests.NAME.secret has no variable; it goes into a file"
+    assert said == "ASSAY_HALL_GUESTS_ANN_SECRET: no variable can set hall.guests.NAME.secret; use a file of settings"
     assert hosted(tmp_path, ASSAY_HALL_BELL_TUNE="dang") == Hall(bell=Bell("dang"))
 
 
@@ -424,33 +424,39 @@ HASH = f"sha256:{'0a' * 32}"
 @pytest.mark.parametrize(
     ("toml", "line"),
     [
-        ("[auth]", "auth: there is no key and no jwt, so nobody could come in; without [auth], everyone can"),
-        ("[auth.keys]", "auth: there is no key and no jwt, so nobody could come in; without [auth], everyone can"),
+        (
+            "[auth]",
+            "auth: there are neither keys nor jwt, so no client could connect; remove [auth] to let all in",
+        ),
+        (
+            "[auth.keys]",
+            "auth: there are neither keys nor jwt, so no client could connect; remove [auth] to let all in",
+        ),
         ("[auth.keys.ci]", "auth.keys.ci: a key needs a hash; `assay keys new` makes both"),
         (
             '[auth.keys.ci]\nhash = "assay_5555"',
-            "a key has no place here, only its hash, which `assay keys hash` prints",
+            "give the hash of a key, which `assay keys hash` prints, not the key itself",
         ),
         (f'[auth.keys.ci]\nhash = "{HASH[:-1]}"', 'auth.keys.ci.hash: expected "sha256:" and 64 hexadecimal digits'),
         ('[auth.keys]\nci = "assay_5555"', "auth.keys.ci: expected a table, found a string"),
-        (f'[auth.keys."a\\tb"]\nhash = "{HASH}"', "the name of a key has 1 to 64 characters, all of them printable"),
-        ("[auth.jwt]", "auth.jwt: jwt needs jwks, the file or URL with the keys that tokens are signed with"),
-        ('[auth.jwt]\njwks = "x"', "jwt needs audience, whom tokens are meant for, such as the URL of this server"),
-        ('[auth.jwt]\njwks = "http://a.example"', "auth.jwt.jwks: jwks is an https URL: over http, anybody on the way"),
-        ('[auth.jwt]\njwks = "http://127.0.0.1.a.example"', "auth.jwt.jwks: jwks is an https URL"),
-        ('[auth.jwt]\njwks = "http://localhost.a.example"', "auth.jwt.jwks: jwks is an https URL"),
-        ('[auth.jwt]\njwks = "https://u:5555@a.example"', "auth.jwt.jwks: jwks is a URL without name and password"),
-        ('[auth.jwt]\njwks = "ftp://a.example"', "auth.jwt.jwks: jwks is a file or an https URL"),
-        ('[auth.jwt]\njwks = "https://"', "auth.jwt.jwks: jwks is a file or an https URL"),
-        ('[auth.jwt]\njwks = "https://[::1"', "auth.jwt.jwks: jwks is no URL"),
-        ('[auth.jwt]\njwks = "https://a:99999/"', "auth.jwt.jwks: jwks is no URL"),
+        (f'[auth.keys."a\\tb"]\nhash = "{HASH}"', "the name of a key must be 1 to 64 printable characters"),
+        ("[auth.jwt]", "auth.jwt: jwt needs jwks: the file or URL with the public keys that verify tokens"),
+        ('[auth.jwt]\njwks = "x"', "jwt needs audience: the aud that tokens must have, such as the URL of this server"),
+        ('[auth.jwt]\njwks = "http://a.example"', "auth.jwt.jwks: jwks must be an https URL: over http the keys"),
+        ('[auth.jwt]\njwks = "http://127.0.0.1.a.example"', "auth.jwt.jwks: jwks must be an https URL"),
+        ('[auth.jwt]\njwks = "http://localhost.a.example"', "auth.jwt.jwks: jwks must be an https URL"),
+        ('[auth.jwt]\njwks = "https://u:5555@a.example"', "auth.jwt.jwks: jwks must not have a user name or password"),
+        ('[auth.jwt]\njwks = "ftp://a.example"', "auth.jwt.jwks: jwks must be a file or an https URL"),
+        ('[auth.jwt]\njwks = "https://"', "auth.jwt.jwks: jwks must be a file or an https URL"),
+        ('[auth.jwt]\njwks = "https://[::1"', "auth.jwt.jwks: jwks is not a valid URL"),
+        ('[auth.jwt]\njwks = "https://a:99999/"', "auth.jwt.jwks: jwks is not a valid URL"),
         ('[auth.jwt]\nalgorithms = ["HS256"]', "auth.jwt.algorithms: expected an array of strings, each one of RS256"),
         ('[auth.jwt]\nalgorithms = ["none"]', "auth.jwt.algorithms: expected an array of strings, each one of RS256"),
-        ("[auth.jwt]\nalgorithms = []", "auth.jwt.algorithms: algorithms needs at least one"),
-        ("[auth.jwt]\nleeway = 301", "auth.jwt.leeway: leeway is at least 0 and at most 300 seconds"),
-        ("[auth.jwt]\nleeway = -1", "auth.jwt.leeway: leeway is at least 0 and at most 300 seconds"),
-        ('[auth.jwt]\nrequired_scopes = ["a b"]', "auth.jwt.required_scopes: a scope has no spaces"),
-        ("[auth.jwt]\nrequired_scopes = ['a\"']", "auth.jwt.required_scopes: a scope has no spaces"),
+        ("[auth.jwt]\nalgorithms = []", "auth.jwt.algorithms: algorithms must name at least one"),
+        ("[auth.jwt]\nleeway = 301", "auth.jwt.leeway: leeway must be 0 to 300 seconds"),
+        ("[auth.jwt]\nleeway = -1", "auth.jwt.leeway: leeway must be 0 to 300 seconds"),
+        ('[auth.jwt]\nrequired_scopes = ["a b"]', "auth.jwt.required_scopes: a scope must be ASCII"),
+        ("[auth.jwt]\nrequired_scopes = ['a\"']", "auth.jwt.required_scopes: a scope must be ASCII"),
         ('[auth.jwt.tiers]\ngold = "por"', "auth.jwt.tiers.gold: expected one of community, pro, enterprise"),
     ],
 )

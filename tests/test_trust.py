@@ -16,6 +16,7 @@ from assay.settings.places import LONGEST
 from assay.settings.state_directory import state_directory
 from assay.settings.trust import accepted, place_of, remember, standing
 from assay.settings.weakening import WEAKER, row_of
+from sheltered import state_variables
 
 SECONDS = 60
 
@@ -118,7 +119,7 @@ def test_the_guard_takes_nothing_from_a_project_file_and_says_so(checkout: Path)
     assert stopped(done)
     assert len(records(checkout)) == 1
     assert done.stderr == (
-        "assay: pyproject.toml: [tool.assay] is not used by this command; assay.toml or --config is\n"
+        "assay: pyproject.toml: [tool.assay] is ignored by this command; use assay.toml or --config\n"
     )
 
 
@@ -205,8 +206,8 @@ def test_a_link_to_a_device_is_no_file_of_settings(checkout: Path) -> None:
     [
         pytest.param("# " + "x" * LONGEST, "longer than", id="long"),
         pytest.param("a = " + "[" * 50_000, "nested too deeply", id="deep"),
-        pytest.param(".".join(["a"] * 100_000) + " = 1", "a key of more than 32 parts", id="key"),
-        pytest.param(".".join(['"a"'] * 50_000) + " = 1", "a key of more than 32 parts", id="quoted-key"),
+        pytest.param(".".join(["a"] * 100_000) + " = 1", "a key has more than 32 parts", id="key"),
+        pytest.param(".".join(['"a"'] * 50_000) + " = 1", "a key has more than 32 parts", id="quoted-key"),
     ],
 )
 def test_a_file_that_would_cost_too_much_is_refused(checkout: Path, content: str, reason: str) -> None:
@@ -468,9 +469,9 @@ def test_trusted_files_are_listed_and_removed(checkout: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "toml", "status", "line"),
     [
-        ("assay.toml", "[limits]\ndepth = 9\n", 0, "makes nothing weaker"),
+        ("assay.toml", "[limits]\ndepth = 9\n", 0, "does not weaken the guard"),
         ("assay.toml", "[limits]\ndept = 9\n", 2, "unknown key"),
-        ("other.toml", HOSTILE, 2, "give others with --config"),
+        ("other.toml", HOSTILE, 2, "--config takes any other"),
     ],
 )
 def test_a_file_that_cannot_be_trusted_or_needs_no_trust_is_told(
@@ -529,3 +530,12 @@ def test_the_state_directory_is_where_the_platform_has_it(
     platform: str, environ: dict[str, str], directory: str | None
 ) -> None:
     assert state_directory(environ, platform) == (None if directory is None else Path(directory))
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
+def test_no_test_uses_the_state_directory_of_the_user(platform: str, tmp_path: Path) -> None:
+    environ = {"HOME": "/h", "XDG_STATE_HOME": "/s", "LOCALAPPDATA": "/l", **state_variables(str(tmp_path), platform)}
+    directory = state_directory(environ, platform)
+    assert directory is not None
+    assert directory.is_relative_to(tmp_path)
+    assert state_variables(str(tmp_path)).keys() <= os.environ.keys()

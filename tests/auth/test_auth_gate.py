@@ -88,7 +88,7 @@ def test_the_scheme_is_written_in_any_letters(header: bytes) -> None:
 @pytest.mark.parametrize(
     ("header", "reason", "error"),
     [
-        pytest.param(None, "a bearer token is needed", b"", id="none"),
+        pytest.param(None, "a bearer token is required", b"", id="none"),
         pytest.param(b"", "the Authorization header has no bearer token", b"", id="empty"),
         pytest.param(b"Bearer", "the Authorization header has no bearer token", b"", id="scheme-alone"),
         pytest.param(b"Bearer   ", "the Authorization header has no bearer token", b"", id="nothing-behind-it"),
@@ -99,10 +99,10 @@ def test_the_scheme_is_written_in_any_letters(header: bytes) -> None:
         pytest.param(bearer(f"{KEY},{KEY}"), "the bearer token is malformed", b"invalid_token", id="two-keys"),
         pytest.param(bearer("\u00e9"), "the bearer token is malformed", b"invalid_token", id="beyond-ascii"),
         pytest.param(bearer(b"a\r\nb"), "the bearer token is malformed", b"invalid_token", id="line-break"),
-        pytest.param(bearer(KEY[:-1]), "the key is not known", b"invalid_token", id="key-cut-short"),
-        pytest.param(bearer(KEY.upper()), "the key is not known", b"invalid_token", id="key-in-capitals"),
-        pytest.param(bearer(written_hash(KEY.encode())[7:]), "the key is not known", b"invalid_token", id="the-hash"),
-        pytest.param(bearer("a.b.c"), "the key is not known", b"invalid_token", id="token-where-there-are-none"),
+        pytest.param(bearer(KEY[:-1]), "the key is unknown", b"invalid_token", id="key-cut-short"),
+        pytest.param(bearer(KEY.upper()), "the key is unknown", b"invalid_token", id="key-in-capitals"),
+        pytest.param(bearer(written_hash(KEY.encode())[7:]), "the key is unknown", b"invalid_token", id="the-hash"),
+        pytest.param(bearer("a.b.c"), "the key is unknown", b"invalid_token", id="token-where-there-are-none"),
         pytest.param(bearer("x" * 9000), "the Authorization header is too long", b"invalid_token", id="long"),
     ],
 )
@@ -258,8 +258,8 @@ def test_what_is_not_installed_is_named_with_its_remedy(missing: str) -> None:
     ("content", "reason"),
     [
         (None, "No such file or directory"),
-        (b"", "no JSON Web Key Set"),
-        (b'{"keys": {}}', "no JSON Web Key Set"),
+        (b"", "not a JSON Web Key Set"),
+        (b'{"keys": {}}', "not a JSON Web Key Set"),
         (b"x" * 300_000, "more than 256 KiB"),
     ],
 )

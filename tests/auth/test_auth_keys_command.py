@@ -64,10 +64,10 @@ def test_the_hash_of_a_key_is_what_new_printed() -> None:
 @pytest.mark.parametrize(
     ("key", "reason"),
     [
-        (b"", b"a key has letters, digits and"),
-        (b"correct horse battery staple, and so on", b"a key has letters, digits and"),
-        (b"hunter2", b"a key has at least 32 characters, since a hash of less can be guessed"),
-        (b"\xff" * 40, b"a key has letters, digits and"),
+        (b"", b"a key can have only letters, digits and"),
+        (b"correct horse battery staple, and so on", b"a key can have only letters, digits and"),
+        (b"hunter2", b"a key has at least 32 characters: the hash of a shorter one can be guessed"),
+        (b"\xff" * 40, b"a key can have only letters, digits and"),
     ],
 )
 def test_what_can_be_guessed_has_no_hash(key: bytes, reason: bytes) -> None:
@@ -81,8 +81,8 @@ def test_what_can_be_guessed_has_no_hash(key: bytes, reason: bytes) -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (("new", ""), b"argument NAME: expected 1 to 64 characters, all of them printable"),
-        (("new", "a\nb"), b"argument NAME: expected 1 to 64 characters, all of them printable"),
+        (("new", ""), b"argument NAME: expected 1 to 64 printable characters"),
+        (("new", "a\nb"), b"argument NAME: expected 1 to 64 printable characters"),
         (("new", "ci", "--expires", "soon"), b"argument --expires: expected a date such as 2027-01-01"),
         (("new", "ci", "--tier", "gold"), b"argument --tier: invalid choice"),
     ],

@@ -37,9 +37,9 @@ from issuers import (
 from assay.auth import Denied, Principal, source
 from assay.settings import Auth, SettingsError
 
-NO_KEYS = Denied(401, b'Bearer realm="assay"', "the keys to check tokens with are unavailable")
-UNKNOWN = "the token is signed with a key that is not known"
-WRONG = "the signature of the token is wrong"
+NO_KEYS = Denied(401, b'Bearer realm="assay"', "the keys that verify tokens are unavailable")
+UNKNOWN = "the token is signed with an unknown key"
+WRONG = "the signature of the token is invalid"
 
 GOOD = bearer(signer().token())
 
@@ -225,18 +225,18 @@ failures = pytest.mark.parametrize(
         pytest.param(says(b"oops", 500), "HTTP status 500", id="500"),
         pytest.param(says(b"", 204), "HTTP status 204", id="204"),
         pytest.param(redirect, "HTTP status 302", id="redirect"),
-        pytest.param(compress, "compressed, which was not asked for", id="compressed"),
-        pytest.param(says(b"<html>"), "no JSON Web Key Set", id="html"),
-        pytest.param(says(b"\xff\x00"), "no JSON Web Key Set", id="garbage"),
-        pytest.param(says(b""), "no JSON Web Key Set", id="nothing"),
-        pytest.param(says(b"[" * 100_000), "no JSON Web Key Set", id="deep"),
-        pytest.param(says(b'{"keys": "none"}'), "no JSON Web Key Set", id="other-json"),
-        pytest.param(says(b'{"keys": [], "keys": []}'), "no JSON Web Key Set", id="repeated-key"),
+        pytest.param(compress, "compressed, although that was not requested", id="compressed"),
+        pytest.param(says(b"<html>"), "not a JSON Web Key Set", id="html"),
+        pytest.param(says(b"\xff\x00"), "not a JSON Web Key Set", id="garbage"),
+        pytest.param(says(b""), "not a JSON Web Key Set", id="nothing"),
+        pytest.param(says(b"[" * 100_000), "not a JSON Web Key Set", id="deep"),
+        pytest.param(says(b'{"keys": "none"}'), "not a JSON Web Key Set", id="other-json"),
+        pytest.param(says(b'{"keys": [], "keys": []}'), "not a JSON Web Key Set", id="repeated-key"),
         pytest.param(says(b" " * 300_000), "more than 256 KiB", id="huge"),
         pytest.param(does(pour), "more than 256 KiB", id="without-an-end"),
-        pytest.param(does(answer_nothing), "no HTTP answer, or one that breaks off", id="closes"),
-        pytest.param(does(answer_no_http), "no HTTP answer, or one that breaks off", id="no-http"),
-        pytest.param(does(break_off), "no HTTP answer, or one that breaks off", id="breaks-off"),
+        pytest.param(does(answer_nothing), "no HTTP response, or an incomplete one", id="closes"),
+        pytest.param(does(answer_no_http), "no HTTP response, or an incomplete one", id="no-http"),
+        pytest.param(does(break_off), "no HTTP response, or an incomplete one", id="breaks-off"),
     ],
 )
 
@@ -246,7 +246,7 @@ def test_without_keys_no_token_can_be_checked(served: Issuer, change: Change, re
     change(served)
     found = with_url(served)
     assert found.admit(GOOD) == NO_KEYS
-    assert found.said == [f"auth: no keys from {served.url}: {reason}; no token can be checked"]
+    assert found.said == [f"auth: no keys from {served.url}: {reason}; no token can be verified"]
 
 
 @failures
@@ -257,7 +257,7 @@ def test_the_old_keys_go_on_being_used(served: Issuer, change: Change, reason: s
     found.clock.now += 3600
     assert found.name(bearer(signer().token(exp=found.clock.now + 60))) == "alice"
     assert found.reason(bearer(forged({"alg": "ES256", "kid": "x"}))) == UNKNOWN
-    assert found.said[1:] == [f"auth: no keys from {served.url}: {reason}; those from before stay in use"]
+    assert found.said[1:] == [f"auth: no keys from {served.url}: {reason}; the previous keys stay in use"]
     assert len(served.asked) == 2
 
 
@@ -293,7 +293,7 @@ def test_a_host_that_cannot_be_one_has_no_keys(host: str) -> None:
 
 def test_an_address_that_cannot_be_asked_stops_the_server_before_it_starts() -> None:
     for host in ("a" * 70_000, "1.2.3.999", "a\tb"):
-        with pytest.raises(SettingsError, match=r"^auth\.jwt\.jwks: https://.*: no URL that can be asked$"):
+        with pytest.raises(SettingsError, match=r"^auth\.jwt\.jwks: https://.*: not a valid URL$"):
             setup(Auth(jwt=jwt_section(f"https://{host}/keys?token=s3cret")))
 
 
@@ -354,7 +354,7 @@ def test_an_issuer_that_is_slow_is_waited_for_no_longer_than_allowed(
     served.answer = slow(served)
     found = with_url(served)
     assert found.admit(GOOD) == NO_KEYS
-    assert found.said == [f"auth: no keys from {served.url}: no answer in time; no token can be checked"]
+    assert found.said == [f"auth: no keys from {served.url}: no answer in time; no token can be verified"]
 
 
 def test_who_failed_once_is_not_waited_for_again(served: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -532,7 +532,7 @@ def test_a_file_that_goes_away_leaves_its_keys(tmp_path: Path) -> None:
     (tmp_path / "keys.json").unlink()
     found.clock.now += 3600
     assert found.name(bearer(signer().token(exp=found.clock.now + 60))) == "alice"
-    said = "auth: no keys from keys.json: No such file or directory; those from before stay in use"
+    said = "auth: no keys from keys.json: No such file or directory; the previous keys stay in use"
     assert found.said[1:] == [said]
 
 

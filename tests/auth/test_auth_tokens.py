@@ -92,8 +92,8 @@ def der(key: Signer) -> bytes:
 def confusions() -> list[Any]:
     rs, other = signer("RS256"), signer("RS256", "other")
     not_accepted = "the token is signed with an algorithm that is not accepted"
-    wrong = "the signature of the token is wrong"
-    unknown = "the token is signed with a key that is not known"
+    wrong = "the signature of the token is invalid"
+    unknown = "the token is signed with an unknown key"
     hs = {"alg": "HS256", "typ": "JWT", "kid": "one"}
     return [
         pytest.param(forged(hs, sign=mac(pem(rs))), not_accepted, id="hs256-with-the-public-key"),
@@ -127,7 +127,7 @@ def test_a_token_cannot_choose_how_it_is_checked(tmp_path: Path, token: bytes, r
 
 def test_the_curve_is_part_of_the_algorithm(tmp_path: Path) -> None:
     """RFC 7518 §3.4. Not every version of PyJWT looks at it."""
-    unknown = "the token is signed with a key that is not known"
+    unknown = "the token is signed with an unknown key"
     bitcoin = Signer("one", "ES256", ec.generate_private_key(ec.SECP256K1()))
     for entry in (bitcoin.jwk(), bitcoin.jwk(alg=None), signer("ES384").jwk(alg="ES256"), signer("ES384").jwk()):
         assert with_entries(tmp_path, entry).reason(bearer(forged({"alg": "ES256", "kid": "one"}))) == unknown
@@ -189,9 +189,9 @@ def test_no_token_breaks_anything(one: Setup, parts: list[bytes], headed: bool) 
 EXPIRED = "the token has expired"
 EARLY = "the token is not valid yet"
 OTHER_ISSUER = "the token is from another issuer"
-OTHER_AUDIENCE = "the token is meant for somebody else"
+OTHER_AUDIENCE = "the token is for another audience"
 MALFORMED = "the claims of the token are malformed"
-NAMELESS = "the token has no usable name of its holder"
+NAMELESS = "the token has no usable principal"
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_without_an_issuer_any_will_do_and_without_an_audience_that_is_told(tmp_
     found = with_file(tmp_path, signer(), issuer=None, audience=())
     assert found.name(bearer(signer().token(iss="x", aud="y"))) == "alice"
     assert found.name(bearer(signer().token(iss=None, aud=None))) == "alice"
-    assert found.said[0] == "auth: tokens that are meant for anybody are accepted, since auth.jwt.audience is empty"
+    assert found.said[0] == "auth: tokens for any audience are accepted, because auth.jwt.audience is empty"
 
 
 @pytest.mark.parametrize(
@@ -306,8 +306,8 @@ def test_a_token_without_the_scopes_is_forbidden(tmp_path: Path, claims: dict[st
     expected = Denied(
         403,
         b'Bearer realm="assay", error="insufficient_scope", '
-        b'error_description="the token does not have the scopes that are needed", scope="mcp:use mcp:read"',
-        "the token does not have the scopes that are needed",
+        b'error_description="the token lacks required scopes", scope="mcp:use mcp:read"',
+        "the token lacks required scopes",
     )
     assert answer == (Principal("alice", "community") if enough else expected)
 
@@ -323,7 +323,7 @@ def test_keys_and_tokens_are_accepted_side_by_side(tmp_path: Path) -> None:
     assert found.gate.known(bearer("assay_x")) == Principal("ci", "pro")
     assert found.gate.known(bearer(dotted)) == Principal("old", "community")
     assert found.name(bearer(signer().token(scope="mcp:use"))) == "alice"
-    assert found.reason(bearer("assay_y")) == "the key is not known"
+    assert found.reason(bearer("assay_y")) == "the key is unknown"
 
 
 def test_a_token_cannot_take_the_name_of_a_key(tmp_path: Path) -> None:
@@ -331,7 +331,7 @@ def test_a_token_cannot_take_the_name_of_a_key(tmp_path: Path) -> None:
     (tmp_path / "keys.json").write_bytes(key_set(signer()))
     keys = {"ci": ApiKey(written_hash(b"assay_x"))}
     found = setup(Auth(keys=keys, jwt=jwt_section("keys.json")), tmp_path)
-    assert found.reason(bearer(signer().token(sub="ci"))) == "the holder of the token has the name of a key"
+    assert found.reason(bearer(signer().token(sub="ci"))) == "the principal of the token has the name of an API key"
 
 
 # ── sets of keys ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -366,8 +366,8 @@ def test_a_key_that_is_of_no_use_is_passed_over(tmp_path: Path, entry: Any) -> N
     good = signer("EdDSA", "good")
     found = with_entries(tmp_path, entry, good.jwk())
     assert found.name(bearer(good.token())) == "alice"
-    assert found.said[0] == "auth: 1 keys from keys.json (1 more that are of no use)"
-    assert found.reason(bearer(signer().token())) == "the token is signed with a key that is not known"
+    assert found.said[0] == "auth: 1 keys from keys.json (1 more are unusable)"
+    assert found.reason(bearer(signer().token())) == "the token is signed with an unknown key"
 
 
 def test_a_private_key_serves_as_a_public_one(tmp_path: Path) -> None:
@@ -388,12 +388,12 @@ def test_a_token_that_names_no_key_is_checked_with_all(tmp_path: Path) -> None:
     keys = [signer("ES256", "one"), signer("ES256", "two"), signer("EdDSA", "three")]
     found = with_entries(tmp_path, *(key.jwk(kid=None if key.kid == "two" else key.kid) for key in keys))
     assert [found.name(bearer(key.token(header={}))) for key in keys] == ["alice"] * 3
-    assert found.reason(bearer(keys[1].token())) == "the token is signed with a key that is not known"
+    assert found.reason(bearer(keys[1].token())) == "the token is signed with an unknown key"
 
 
 def test_a_set_of_keys_is_read_up_to_a_hundred(tmp_path: Path) -> None:
     found = with_entries(tmp_path, *([{}] * 100), signer().jwk())
-    assert found.said == ["auth: 0 keys from keys.json (101 more that are of no use)"]
+    assert found.said == ["auth: 0 keys from keys.json (101 more are unusable)"]
 
 
 # ── what is remembered ───────────────────────────────────────────────────────────────────────────────────────────────

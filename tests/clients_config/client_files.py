@@ -1,9 +1,13 @@
 """Configurations as clients have them, each with what becomes of it behind the guard."""
 
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from assay.clients.dialects import JSON, Dialect
+from assay.clients.places import CLIENTS
 from assay.clients.plan import Plan, Wish, wrap
 
 PROGRAM = "/opt/assay/bin/assay"
@@ -17,6 +21,12 @@ class Sample(NamedTuple):
     after: str
     path: str = "mcp.json"
     """Where the client has it, below the home."""
+
+
+def put(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode())
+    return path
 
 
 def behind(
@@ -510,3 +520,27 @@ at = { command = "/opt/assay/bin/assay", args = ["guard", "--name", "at", "--tar
 
 JSON_SAMPLES = (CLAUDE_DESKTOP, CURSOR, VS_CODE, CLAUDE_CODE, WINDSURF, GEMINI, ZED)
 SAMPLES = (*JSON_SAMPLES, CODEX, CODEX_ON_WINDOWS)
+
+KNOWN = tuple(sample for sample in SAMPLES if sample.name in CLIENTS)
+"""One sample of each client."""
+
+
+def home_of_clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a home with the files of all clients, and a project to work in."""
+    for name in (
+        "XDG_CONFIG_HOME",
+        "CLAUDE_CONFIG_DIR",
+        "GEMINI_CLI_HOME",
+        "CODEX_HOME",
+        "FLATPAK_XDG_CONFIG_HOME",
+        "XDG_STATE_HOME",
+        "ASSAY_JOURNAL",
+    ):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("sys.platform", "linux")
+    for sample in KNOWN:
+        put(tmp_path / "home" / sample.path, sample.before)
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    return tmp_path / "home"

@@ -6,10 +6,11 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from client_files import CODEX, JSON_SAMPLES, PROGRAM, SAMPLES, Sample, behind
+from client_files import CODEX, JSON_SAMPLES, KNOWN, PROGRAM, Sample, behind, home_of_clients, put
 
 from assay.cli.main import main
 from assay.clients.dialects import CODEX as TOML
@@ -17,36 +18,12 @@ from assay.clients.dialects import ConfigError
 from assay.clients.places import CLIENTS
 from assay.clients.plan import unwrap
 
-KNOWN = tuple(sample for sample in SAMPLES if sample.name in CLIENTS)
 FIXED = ("--program", PROGRAM)
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home with the files of all clients, and a project to work in."""
-    for name in (
-        "XDG_CONFIG_HOME",
-        "CLAUDE_CONFIG_DIR",
-        "GEMINI_CLI_HOME",
-        "CODEX_HOME",
-        "FLATPAK_XDG_CONFIG_HOME",
-        "XDG_STATE_HOME",
-        "ASSAY_JOURNAL",
-    ):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("sys.platform", "linux")
-    for sample in KNOWN:
-        put(tmp_path / "home" / sample.path, sample.before)
-    (tmp_path / "project").mkdir()
-    monkeypatch.chdir(tmp_path / "project")
-    return tmp_path / "home"
-
-
-def put(path: Path, text: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(text.encode())
-    return path
+    return home_of_clients(tmp_path, monkeypatch)
 
 
 def contents(home: Path) -> dict[str, bytes]:
@@ -91,8 +68,8 @@ def test_all_finds_every_file_and_unwrap_undoes_it(home: Path, capsys: pytest.Ca
     shown = capsys.readouterr()
     assert shown.out.count("\n+++ ") == len(KNOWN) + 1
     assert "s3cr3t" not in shown.out + shown.err
-    assert "assay wrap: .mcp.json: 1 server changed; restart the client to use it\n" in shown.err
-    assert f"assay wrap: {home / '.codex/config.toml'}: 6 servers changed" in shown.err
+    assert "Claude Code  .mcp.json\n  1 server changed; restart Claude Code to use it\n" in shown.err
+    assert "  6 servers changed; restart Codex to use it\n" in shown.err
     assert main(["unwrap", "--all"]) == 0
     assert contents(home) == before
     assert mine.read_text() == '{"mcpServers": {"mine": {"command": "a"}}}'
@@ -105,10 +82,12 @@ def test_all_reports_each_file_and_goes_on(home: Path, capsys: pytest.CaptureFix
     (home / ".codex/config.toml").write_text("x =")
     assert main(["wrap", "--all", "--dry-run", *FIXED]) == 2
     lines = capsys.readouterr().err.splitlines()
-    assert f"assay wrap: {home}/.claude.json: no servers: it has no mcpServers, servers or context_servers" in lines
-    assert any(line.startswith(f"assay wrap: {home}/.gemini/settings.json: not valid JSON: line 1") for line in lines)
-    assert any(line.startswith(f"assay wrap: {home}/.codex/config.toml: not valid TOML: ") for line in lines)
-    assert f"assay wrap: {home}/.config/zed/settings.json: 2 servers would change" in lines
+    below = dict(pairwise(lines))
+    assert below["Claude Code  ~/.claude.json"] == "  no servers: it has no mcpServers, servers or context_servers"
+    assert below["Gemini CLI  ~/.gemini/settings.json"].startswith("  not valid JSON: line 1")
+    assert below["Codex  ~/.codex/config.toml"].startswith("  not valid TOML: ")
+    assert "  2 servers would change" in lines[lines.index("Zed  ~/.config/zed/settings.json") :]
+    assert lines[-1].endswith("6 left alone, 2 files failed. Nothing was written.")
 
 
 def test_files_without_servers_are_no_mistake_in_all(home: Path) -> None:
@@ -157,7 +136,8 @@ def test_a_token_from_the_environment_comes_back_without_a_backup() -> None:
 def test_a_second_file_of_the_client_is_named(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     put(Path(".mcp.json"), '{"mcpServers": {"mine": {"command": "a"}}}')
     assert main(["wrap", "--client", "claude-code", "--yes", *FIXED]) == 0
-    told = f"assay wrap: {home}/.claude.json: not looked at, since .mcp.json is there; give it as FILE, or use --all\n"
+    assert (home / ".claude.json").exists()
+    told = "assay wrap: ~/.claude.json: skipped, because .mcp.json is used; give it as FILE, or use --all\n"
     assert told in capsys.readouterr().err
 
 
@@ -188,23 +168,23 @@ def test_a_variable_of_the_client_stays_in_a_journal(home: Path) -> None:
 def test_a_lock_that_is_not_there_is_refused(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = contents(home)
     assert main(["wrap", "--client", "cursor", "--yes", *FIXED, "--lock", "no.lock"]) == 2
-    assert capsys.readouterr().err == "assay wrap: --lock no.lock: there is no such file; write it with assay lock\n"
+    assert capsys.readouterr().err == "assay wrap: --lock no.lock: No such file or directory; assay lock writes one\n"
     assert contents(home) == before
 
 
 def test_it_ends_with_where_the_findings_are(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Once for all files, and only if something was written that has a journal."""
 
-    def last(*options: str) -> str:
-        main(["wrap", "--all", *FIXED, *options])
-        return capsys.readouterr().err.splitlines()[-1]
+    def lines(*options: str) -> list[str]:
+        main(["wrap", "--client", "cursor", *FIXED, *options])
+        return capsys.readouterr().err.splitlines()
 
-    assert "to see" not in last("--dry-run")
+    assert "to see" not in lines("--dry-run")[-1]
     shown = "assay wrap: to see what the guard finds: assay journal list{0}, assay journal show --server NAME{0}"
-    assert last("--yes") == shown.format("")
-    assert "to see" not in last("--yes")
-    assert last("--yes", "--journal", str(home / "my runs")) == shown.format(f" '{home}/my runs'")
-    assert "to see" not in last("--yes", "--journal", "off")
+    assert lines("--yes")[-1] == shown.format("")
+    assert "to see" not in lines("--yes")[-1]
+    assert lines("--yes", "--journal", str(home / "my runs"))[-1] == shown.format(f" '{home}/my runs'")
+    assert "to see" not in lines("--yes", "--journal", "off")[-1]
 
 
 def test_the_commands_of_the_page_on_claude_desktop_work(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

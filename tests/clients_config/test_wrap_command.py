@@ -168,7 +168,7 @@ def test_variables_that_the_guard_would_obey_are_told(tmp_path: Path) -> None:
     env = {"ASSAY_GUARD_FAIL_OPEN": "1", "PYTHONPATH": "evil", "TOKEN": "hunter2"}
     path = entry_of(tmp_path, command="server", args=[], env=env)
     done = assay("wrap", str(path), "--yes", *FIXED)
-    assert "x: its env sets ASSAY_GUARD_FAIL_OPEN, PYTHONPATH, which the guard obeys too" in done.stderr
+    assert "x: env sets ASSAY_GUARD_FAIL_OPEN, PYTHONPATH, which the guard obeys too" in done.stderr
 
 
 def test_without_a_terminal_it_has_to_be_allowed(config: Path) -> None:
@@ -316,7 +316,7 @@ def test_what_was_edited_in_between_stays(tmp_path: Path) -> None:
     assert "playwright: rebuilt from its args" in done.stderr
     assert "github: " not in done.stderr
     assert backup(path).exists()
-    assert "is kept: it has the servers that were edited since as they were before; delete it when" in done.stderr
+    assert "is kept: it has the originals of the servers that were edited since; delete it when" in done.stderr
     again = assay("unwrap", str(path))
     assert f"{backup(path)} is still there; delete it if you do not need it: it may hold secrets" in again.stderr
 
@@ -370,7 +370,7 @@ def test_a_server_at_a_url_keeps_its_headers_and_they_are_not_shown(tmp_path: Pa
     assert entry == {"command": "assay", "args": ["guard", *target, *given]}
     assert "k-4711" not in done.stdout + done.stderr
     assert "${input:token}" in done.stdout
-    assert "its headers become arguments" in done.stderr
+    assert "tickets: headers become arguments" in done.stderr
     assert assay("unwrap", str(path)).returncode == 0
     assert path.read_text() == text
 

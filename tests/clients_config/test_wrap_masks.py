@@ -1,8 +1,11 @@
 """What is shown of a configuration: where it changes, and no secret."""
 
 import pytest
+from client_files import PROGRAM
 
+from assay.clients.dialects import CODEX
 from assay.clients.masks import difference, masked
+from assay.clients.plan import Wish, wrap
 from assay.journal.redaction import MASK
 
 KEY = "sk-0123456789abcdefXYZ"
@@ -81,3 +84,39 @@ def test_a_difference_has_lines_as_an_editor_has_them() -> None:
         '- "a\\u2028b"}}} // \\x1b[31m',
         '+ "c\\u2028b"}}} // \\x1b[31m',
     ]
+
+
+# ── what is shown of Codex ───────────────────────────────────────────────────────────────────────────────────────────
+
+SIGNED_IN = '[mcp_servers.x]\nurl = "https://a/mcp"\nbearer_token_env_var = "GITHUB_TOKEN"\n'
+
+
+def test_the_name_of_a_variable_is_shown() -> None:
+    plan = wrap(SIGNED_IN, None, (), Wish(PROGRAM), CODEX)
+    lines = list(difference(plan.before, plan.after, "config.toml", CODEX))
+    assert '-bearer_token_env_var = "GITHUB_TOKEN"' in lines
+    assert '+env_vars = ["GITHUB_TOKEN"]' in lines
+    assert any('"--header", "Authorization: Bearer env:GITHUB_TOKEN"' in line for line in lines)
+
+
+@pytest.mark.parametrize("token", ["ghp_0123456789abcdefghijABCDEFGHIJ012345", "hunter2", "AKIA0A1B2C3D4E5F6G7H"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        'bearer_token_env_var = "{}"',
+        'env_http_headers = {{ Authorization = "{}" }}',
+        'bearer_token_env_var = ["{}"]',
+        'args = ["--header", "Authorization: Bearer env:{}"]',
+    ],
+)
+def test_a_token_in_place_of_the_name_of_a_variable_is_hidden(text: str, token: str) -> None:
+    shown = masked(f"[mcp_servers.x]\n{text.format(token)}\n", CODEX)
+    assert token not in shown
+    assert MASK in shown
+
+
+def test_an_entry_with_a_token_has_no_note_on_signing_in() -> None:
+    assert [each.advice for each in wrap(SIGNED_IN, None, (), Wish(PROGRAM), CODEX).changes] == [None]
+    bare = SIGNED_IN.replace("bearer_token_env_var", "# ")
+    [change] = wrap(bare, None, ["x"], Wish(PROGRAM), CODEX).changes
+    assert "OAuth" in str(change.advice)

@@ -33,7 +33,7 @@ def test_the_comparison_names_every_fault_with_its_rule(capsys: pytest.CaptureFi
         "exited with status 1: RuntimeError: database is",
         "search: quarantined, so that the client can use the rest of the list",
         "/result/tools/1/inputSchema/properties/words: expected an object",
-        "protocol/result; assay explain protocol/result",
+        "assay explain protocol/result",
         "weather: the stray line went to stderr, and the result to the client",
         'the message: expected one JSON value, found the text "weather: cache is warm"',
         "syntax/json",
@@ -112,6 +112,25 @@ def test_a_signal_ends_all_of_it(sign: signal.Signals, tmp_path: Path) -> None:
         assert demo.ended() == 0
 
 
+@pytest.mark.parametrize("at", ["call report", "weather again", "What the guard found"])
+def test_a_signal_during_the_comparison_ends_it(at: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        [*DEMO, "127.0.0.1:0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+    ) as process:
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                if at.encode() in line:
+                    break
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(SECONDS) in {0, 130}
+            assert b"Try it in another window" not in process.stdout.read()
+        finally:
+            process.kill()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_commands_that_it_prints_work(tmp_path: Path) -> None:
     with demonstrated(tmp_path) as demo:
         assert "weather(city: string)" in call(demo, "demo").stdout
@@ -125,6 +144,18 @@ def test_the_commands_that_it_prints_work(tmp_path: Path) -> None:
         assert "No answer came" in crashed.stderr
         assets = call(demo, "assets", "list_schemas", "--format", "json")
         assert json.loads(assets.stdout)["result"]["structuredContent"]["tool_id"] == "list_schemas"
+        nowhere = call(demo, "nowhere")
+        assert nowhere.returncode == 2
+        assert "MCP is at /demo/mcp, /assets/mcp" in nowhere.stderr
+        root = subprocess.run(
+            [sys.executable, "-m", "assay", "call", demo.url],
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        assert root.returncode == 2
+        assert "MCP is at /demo/mcp, /assets/mcp" in root.stderr
         demo.process.send_signal(signal.SIGINT)
         assert demo.ended() == 0
 

@@ -32,6 +32,9 @@ from assay.guard.server_names import folder_of, name_of_command, name_of_url
         ("python -c print(1)", "python"),
         ("C:\\tools\\weather.exe", "weather"),
         ("./mcp-server-everything stdio", "mcp-server-everything"),
+        ("assay guard --mode enforce -- uvx mcp-server-time", "mcp-server-time"),
+        (".venv/bin/assay guard --name clock -- uvx mcp-server-time", "clock"),
+        ("assay guard --target http://127.0.0.1:1/mcp", "assay"),
         ("", "server"),
     ],
 )

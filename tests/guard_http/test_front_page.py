@@ -112,8 +112,8 @@ def test_the_page_tells_the_truth_about_each_server(tmp_path: Path) -> None:
             "down": ("failed", "cannot connect to the server: Connection refused"),
         }
         text = guard.ask("GET", "/").body.decode()
-        assert "running      /good/mcp\n" in text
-        assert "failed       /missing/mcp  cannot start ./nowhere: No such file or directory\n" in text
+        assert "running  /good/mcp\n" in text
+        assert "failed   /missing/mcp  cannot start ./nowhere: No such file or directory\n" in text
     with lying() as server, guarding(tmp_path, server.url, "--name", "tickets") as guard:
         assert states(guard) == {"tickets": ("idle", "")}
         ask_one(guard)
@@ -131,7 +131,7 @@ def test_a_browser_gets_a_page_without_anything_that_it_would_act_upon() -> None
     assert (status, headers[b"content-type"]) == (200, b"text/html; charset=utf-8")
     assert b"<td>&lt;script&gt;<td>running<td>/%3Cb%3E/mcp" in body
     assert b"s3cret" not in body
-    assert got(rows, b"*/*")[2] == b"running      /%3Cb%3E/mcp\n"
+    assert got(rows, b"*/*")[2] == b"running  /%3Cb%3E/mcp\n"
     assert json.loads(got(rows, b"application/json")[2])["servers"][0]["server"] == "/bin/x"
 
 

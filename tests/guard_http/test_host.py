@@ -252,7 +252,7 @@ def test_every_server_of_a_file_has_a_path_of_its_own(tmp_path: Path) -> None:
             assert post(guard, "/mcp", asking).status == 404
             assert {row["name"]: row["state"] for row in states(guard)}["my library"] == "running"
             plain = guard.ask("GET", "/").body.decode()
-            assert "running      /my%20library/mcp\n" in plain
+            assert "running  /my%20library/mcp\n" in plain
             assert "s3" not in plain
             log = guard.log.so_far()
     assert "assay: [absent] cannot start ./nowhere: No such file or directory" in log

@@ -60,17 +60,23 @@ def refused(directory: Path, *options: str) -> str:
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ((), "guard one of COMMAND, --target URL or --config FILE.json"),
-        (("--target", "http://a/", "--listen", "127.0.0.1:0", "--", "server"), "there is a COMMAND and --target"),
+        ((), "assay guard: give a COMMAND, --target URL or --config FILE.json\n"),
+        (
+            ("--target", "http://a/", "--listen", "127.0.0.1:0", "--", "server"),
+            "assay guard: give only one of a COMMAND and --target URL\n",
+        ),
         (("--target", "ftp://a/", "--listen", "127.0.0.1:0"), "--target ftp://a/: expected http://"),
         (("--target", "http://u:p@a/", "--listen", "127.0.0.1:0"), "a password in a URL"),
         (("--listen", "127.0.0.1:0", "--", "./nowhere"), "cannot start ./nowhere: No such file or directory"),
         (("--listen", "127.0.0.1:0", "--", "/etc/passwd"), "cannot start /etc/passwd: Permission denied"),
         (("--target", "http://a/", "--listen", "nowhere"), "--listen nowhere: an address is HOST:PORT"),
-        (("--target", "http://a/", "--listen", "0.0.0.0:0"), "others can reach this address"),
-        (("--listen", "127.0.0.1:0", "--header", "a: b", "--", "server"), "--header is for a server at a URL"),
-        (("--config", "mcp.json"), "are served with --listen ADDRESS"),
-        (("--config", "a.toml", "--config", "b.toml", "--", "server"), "settings come from one file"),
+        (
+            ("--target", "http://a/", "--listen", "0.0.0.0:0"),
+            "0.0.0.0 is reachable from other machines and [auth] is not configured",
+        ),
+        (("--listen", "127.0.0.1:0", "--header", "a: b", "--", "server"), "assay guard: --header needs --target URL\n"),
+        (("--config", "mcp.json"), "--config mcp.json needs --listen ADDRESS"),
+        (("--config", "a.toml", "--config", "b.toml", "--", "server"), "give only one file of settings"),
     ],
 )
 def test_what_is_configured_wrongly_is_told(tmp_path: Path, options: tuple[str, ...], why: str) -> None:

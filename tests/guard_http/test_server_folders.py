@@ -143,6 +143,7 @@ def test_every_server_of_a_host_has_a_journal_of_its_own(tmp_path: Path, servers
     assert sorted(each.name for each in servers.iterdir()) == ["a-b", "other"]
     assert names(servers / "a-b") == {"a b"}
     assert names(servers / "other") == {"other"}
+    assert {each["metadata"]["mode"] for each in records(servers / "other")} == {"enforce"}
 
 
 def test_flights_of_a_host_are_in_the_folder_of_their_server(tmp_path: Path, servers: Path) -> None:
@@ -170,6 +171,7 @@ def test_a_host_with_one_journal_names_the_server_of_each_record(tmp_path: Path,
                 guard.ask("POST", path, b"garbage", BOTH)
     found = [(each["route"], each["metadata"]["server"]) for each in records(tmp_path / "j")]
     assert set(found) == {("/one/mcp", "one"), ("/other/mcp", "other")}
+    assert {each["metadata"]["mode"] for each in records(tmp_path / "j")} == {"enforce"}
     assert all(not list(each.glob("2*.jsonl")) for each in servers.iterdir())
 
 

@@ -28,10 +28,10 @@ def guard(directory: Path, *options: str, **variables: str) -> subprocess.Comple
 @pytest.mark.parametrize(
     ("options", "words"),
     [
+        pytest.param((), "assay guard: give a COMMAND, --target URL or --config FILE.json\n", id="neither"),
         pytest.param(
-            (), "guard one of COMMAND, --target URL or --config FILE.json; there is none of them", id="neither"
+            ("--target", "http://a", "--", "b"), "assay guard: give only one of a COMMAND and --target URL\n", id="both"
         ),
-        pytest.param(("--target", "http://a", "--", "b"), "there is a COMMAND and --target", id="both"),
         pytest.param(("--target", "nowhere"), "it begins with neither http:// nor https://", id="no-scheme"),
         pytest.param(("--target", "http://"), "it names no host", id="no-host"),
         pytest.param(("--target", "http://[::1"), "it is no URL", id="no-url"),

@@ -106,7 +106,7 @@ FAILURES: list[tuple[str, Script, int, str]] = [
     ("stream-breaks", breaks, LOST, "the connection broke off: Connection reset by peer"),
     ("endless-body", endless_body, INVALID, f"its answer has more than {LIMIT:,} bytes"),
     ("endless-event", endless_event, LOST, "its stream ended without the answer"),
-    ("compressed", zipped, INVALID, "its answer is compressed, which was not asked for"),
+    ("compressed", zipped, INVALID, "its answer is compressed, although that was not requested"),
     (
         "redirect",
         lambda line, _: line.reply(307, Location="https://me:secret@books.example/mcp?token=secret"),

@@ -54,7 +54,7 @@ def test_what_is_open_fails_once_and_the_next_server_goes_on(tmp_path: Path, how
         assert one.ended() == 0
         told = one.lines()
     assert f"assay: the server ended: {reason}; restarting in 0.1 s" in told
-    assert told[-1] == "assay: the client left the server; it was restarted once"
+    assert told[-1] == "assay: the client left; the server was restarted once"
     assert len(one.pids()) == 2
 
 

@@ -283,7 +283,7 @@ def test_garbage_that_comes_again_and_again_is_one_record_and_a_count(tmp_path: 
     count = records(tmp_path)[1]
     assert (count["status"], count["inputBytes"]) == ("refused", 10 + 2 * 90 + 3 * 900)
     shown = assay("journal", "show", str(tmp_path)).stdout.decode()
-    assert "(no message) × 1,000" in shown
+    assert "(not a message) × 1,000" in shown
 
 
 @pytest.mark.parametrize("frame", [b"1", b"{}", b"[]", b"[1]", b'"x"', b"\xff", b"oops", b'{"id":1}'])

@@ -67,7 +67,7 @@ def test_a_journal_is_shown_as_a_table_with_totals() -> None:
     lines = shown("journal", "show", str(GOLDEN))
     assert lines[0].split() == ["time", "who", "message", "status", "ms", "in", "out"]
     start = "1970-01-01 00:00:00.000+00:00  client  tools/call find_books #3 "
-    assert f"{start}                 ok            0.00      115      115" in lines
+    assert f"{start}                 ok                 0.00      115      115" in lines
     wrong = next(number for number, line in enumerate(lines) if "find_books #4" in line)
     assert lines[wrong + 1].startswith("    contract/input at /params/arguments/limit: expected an integer, found ")
     assert "56 records: 28 ok, 2 reported, 20 refused, 6 failed" in lines
@@ -215,8 +215,27 @@ def test_where_there_is_none_it_says_so(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     done = assay("journal", "show", "empty", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (2, b"assay journal show: empty: no journals yet\n")
-    done = assay("journal", "show", "nowhere", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (2, b"assay journal show: nowhere: No such file or directory\n")
+
+
+@pytest.mark.parametrize("name", ["xyz", "there/xyz", "20261116T180000Z-00000000.jsonl"])
+@pytest.mark.parametrize(
+    "command", [["journal", "show"], ["journal", "show", "--follow"], ["journal", "diff", str(GOLDEN)], ["replay"]]
+)
+def test_an_unknown_name_is_one_line_on_stderr(
+    command: list[str], name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command, name]) == 2
+    told = capsys.readouterr()
+    prefix = f"assay {' '.join(command[: 1 + (command[0] == 'journal')])}"
+    assert told.err == f"{prefix}: no run, file or directory {name}; assay journal list lists the runs\n"
+    assert told.out == ""
+
+
+def test_a_journal_that_cannot_be_opened_has_no_totals(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    assert main(["journal", "show", str(tmp_path / "loop")]) == 2
+    told = capsys.readouterr()
+    assert (told.out, told.err.count("\n")) == ("", 1)
 
 
 def test_a_line_that_was_cut_is_shown_as_such() -> None:
@@ -247,9 +266,10 @@ def test_what_has_no_record_is_not_a_journal_in_one_line(
         assert told.out == ("0 records\n" if not wanted and form == "table" else "")
 
 
-def test_records_of_strangers_are_shown_whatever_is_in_them() -> None:
+@pytest.mark.parametrize("metadata", [{}, {"kind": [], "mode": {}, "passed": []}, {"kind": {}, "tool": [1], "id": {}}])
+def test_records_of_strangers_are_shown_whatever_is_in_them(metadata: dict[str, Any]) -> None:
     def odd(record: dict[str, Any]) -> None:
-        record["metadata"] = {}
+        record["metadata"] = metadata
         record["error"] = {"violations": [1, {"rule": None}], "more": "x"}
         record["status"] = "odd"
 
@@ -357,6 +377,21 @@ def differing(tmp_path: Path, one: bytes, other: bytes, *options: str) -> tuple[
     return done.returncode, done.stdout.decode().splitlines()
 
 
+def test_the_mode_of_a_run_is_not_a_difference(tmp_path: Path) -> None:
+    """It is in every record; older journals do not have it."""
+
+    def audited(record: dict[str, Any]) -> None:
+        record["metadata"]["mode"] = "audit"
+
+    def enforced(record: dict[str, Any]) -> None:
+        record["metadata"]["mode"] = "enforce"
+
+    old = b"".join(LINES)
+    audit, enforce = (b"".join(changed(line, mode) for line in LINES) for mode in (audited, enforced))
+    assert differing(tmp_path, audit, enforce) == (0, ["no differences in 56 records"])
+    assert differing(tmp_path, old, enforce) == (0, ["no differences in 56 records"])
+
+
 def test_two_runs_are_the_same_whatever_their_times_and_ids(tmp_path: Path) -> None:
     def later(record: dict[str, Any]) -> None:
         record |= {"ts": "2026-01-01T00:00:00.000000Z", "durationMs": 3.5, "requestId": "x", "traceId": "y"}
@@ -421,10 +456,9 @@ def test_long_journals_are_compared_line_by_line(tmp_path: Path) -> None:
     assert (status, lines[-1]) == (1, "5,000 differences in 5,000 records")
 
 
-@pytest.mark.parametrize("content", [None, b"hello\n", b'{"dir":"c2s","msg":"x"}\n'])
-def test_what_is_no_journal_cannot_be_compared(tmp_path: Path, content: bytes | None) -> None:
-    if content is not None:
-        (tmp_path / "x").write_bytes(content)
+@pytest.mark.parametrize("content", [b"hello\n", b'{"dir":"c2s","msg":"x"}\n'])
+def test_what_is_no_journal_cannot_be_compared(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x").write_bytes(content)
     for pair in ((str(tmp_path / "x"), str(GOLDEN)), (str(GOLDEN), str(tmp_path / "x"))):
         done = assay("journal", "diff", *pair)
         assert (done.returncode, done.stdout) == (2, b"")
@@ -450,7 +484,7 @@ def test_a_verdict_that_is_another_now_is_told(tmp_path: Path) -> None:
         "line 10: client tools/call find_books #4",
         "    recorded: ok",
         "    replayed: refused, contract/input at /params/arguments/limit",
-        "57 records: 53 the same, 1 different; not replayable: 2 redacted, 1 no record",
+        "57 records: 53 the same, 1 different; not replayable: 2 redacted, 1 not a record",
     ]
 
 
@@ -467,11 +501,6 @@ def test_without_payloads_there_is_nothing_to_replay(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"hello\n", b'{"dir":"c2s","msg":"x"}\n'])
 def test_what_is_no_journal_cannot_be_replayed(content: bytes) -> None:
     assert assay("replay", "-", stdin=content).returncode == 2
-
-
-def test_a_file_that_is_not_there_cannot_be_replayed(tmp_path: Path) -> None:
-    done = assay("replay", "nowhere.jsonl", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (2, b"assay replay: nowhere.jsonl: No such file or directory\n")
 
 
 def journalled(directory: Path, said: list[tuple[Party, Any]], session: str = "", **options: Any) -> Path:

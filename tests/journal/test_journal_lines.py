@@ -89,10 +89,11 @@ def variants() -> Iterator[Verdict]:
 
 @pytest.mark.parametrize("session", ["", "a session"])
 @pytest.mark.parametrize("server", ["", "assets"])
+@pytest.mark.parametrize("mode", ["", "enforce"])
 def test_good_messages_go_the_quick_way_to_the_same_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, session: str, server: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, session: str, server: str, mode: str
 ) -> None:
-    journal = Journal.open(tmp_path, server=server)
+    journal = Journal.open(tmp_path, server=server, mode=mode)
     assert journal is not None
     said = list(variants())
     moments = [journal.moment("http", "/möp", each.method, each.frame, session=session) for each in said]
@@ -127,7 +128,9 @@ def exchanges() -> Iterator[tuple[Verdict, Verdict]]:
     yield asked, verdict(Party.SERVER, b"{....}", "result", None, None, None)
 
 
-@pytest.mark.parametrize("options", [{}, {"deterministic": True}, {"payloads": True}, {"server": "assets"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"deterministic": True}, {"payloads": True}, {"server": "assets"}, {"mode": "audit"}]
+)
 @pytest.mark.parametrize("session", ["", "a session"])
 def test_a_request_and_its_answer_together_are_the_same_two_lines(
     tmp_path: Path, session: str, options: dict[str, Any]
@@ -143,7 +146,7 @@ def test_a_request_and_its_answer_together_are_the_same_two_lines(
     journal.close()
 
 
-@pytest.mark.parametrize("options", [{}, {"server": "assets"}])
+@pytest.mark.parametrize("options", [{}, {"server": "assets"}, {"mode": "audit"}])
 @pytest.mark.parametrize("session", ["", "a session"])
 def test_what_passes_has_the_line_that_its_moment_and_it_would_have(
     tmp_path: Path, session: str, options: dict[str, Any]
@@ -380,6 +383,21 @@ def test_where_all_passes_what_would_be_refused_is_marked(journal: Journal) -> N
     assert shown(found) == ("refused", "INVALID_TOOL_INPUT", -32602, ["contract/input"])
     assert found["metadata"]["passed"] is True
     assert "passed" not in told(journal, opened().client(call(1, "search", {})))["metadata"]
+
+
+@pytest.mark.parametrize("mode", ["audit", "enforce"])
+def test_every_record_of_a_guard_has_its_mode(tmp_path: Path, mode: Any) -> None:
+    journal = Journal.open(tmp_path, mode=mode)
+    assert journal is not None
+    talk = opened(mode=mode)
+    for said in (talk.client(call(1, "search", {"words": "a"})), talk.client(call(2, "search", {})), talk.client(b"{")):
+        assert told(journal, said)["metadata"]["mode"] == mode
+    asked = talk.client(call(3, "search", {"words": "a"}))
+    moment = journal.moment("stdio", "stdio", asked.method, asked.frame)
+    journal.restarted(2)
+    pair = journal.pair(asked, talk.server(result(3, HITS)), moment).splitlines(keepends=True)
+    assert [record(line)["metadata"]["mode"] for line in pair] == [mode, mode]
+    journal.close()
 
 
 def test_an_answer_that_never_came_has_failed(journal: Journal) -> None:

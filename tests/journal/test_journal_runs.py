@@ -103,6 +103,7 @@ def test_runs_of_all_servers_are_listed_newest_first(capsys: pytest.CaptureFixtu
         "run": first,
         "servers": ["files"],
         "start": "2026-11-16T18:00:01Z",
+        "mode": None,
         "messages": 6,
         "findings": 1,
         "refused": 1,
@@ -111,6 +112,19 @@ def test_runs_of_all_servers_are_listed_newest_first(capsys: pytest.CaptureFixtu
         "bytes": 0,
         "files": [],
     }
+
+
+def test_runs_of_one_second_are_in_the_order_in_which_they_were_written(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Their names have no order, since an id is random."""
+    idents = [run(1, "files", *number * [None]) for number in range(1, 7)]
+    for number, ident in enumerate(idents):
+        [path] = (tmp_path / "state/assay/servers/files").glob(f"*{ident}.jsonl")
+        os.utime(path, (number, number))
+    for options in ([], ["--server", "files"]):
+        assert [row["run"] for row in listed(capsys, *options)["runs"]] == idents[::-1]
+    assert f"-{idents[-1]}.jsonl" in shown(capsys, "--server", "files")[1]
 
 
 def test_a_run_that_is_written_is_marked(capsys: pytest.CaptureFixture[str]) -> None:
@@ -233,6 +247,14 @@ def test_an_unknown_server_gets_the_likely_one_and_the_known_ones(capsys: pytest
         )
 
 
+def test_an_unknown_server_without_any_journal_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("show", "list"):
+        assert main(["journal", command, "--server", "files"]) == 2
+        assert capsys.readouterr().err == (
+            "assay journal: --server files: no journal of this server; there are no journals yet\n"
+        )
+
+
 # ── counting ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -277,12 +299,25 @@ def test_a_table_of_runs_fits_the_terminal() -> None:
         def isatty(self) -> bool:
             return True
 
-    row = RunRow(Run("20261116T180000Z-00000000", 0, ("x",), 1), ("n" * 64,), Tally(123_456, 7_890, 12), True)
-    for columns in ("60", "73", "74", "80", "100", "200"):
+    def table(columns: str, *names: str, wide: bool = False, is_written: bool = True) -> list[str]:
         style = Style(Terminal(), {"COLUMNS": columns, "NO_COLOR": "1"})  # type: ignore[arg-type]  # all it needs
-        lines = list(RunTable(style, wide=False, utc=True).lines([row], []))
-        assert max(map(len, lines)) <= int(columns)
-        assert "n" * 64 in "\n".join(RunTable(style, wide=True, utc=True).lines([row], []))
+        run = Run("20261116T180000Z-00000000", 0, ("x",), 1)
+        rows = [RunRow(run, (name,), Tally(123_456, 7_890, 12), is_written, "enforce") for name in names]
+        return list(RunTable(style, wide=wide, utc=True).lines(rows, []))
+
+    for columns in ("50", "60", "73", "74", "80", "100", "200"):
+        for length in (4, 17, 50):
+            lines = table(columns, "n" * length, "files")
+            assert max(map(len, lines)) <= int(columns)
+            # A name is whole, since it is what --server takes; one that is too long has a line of its own.
+            assert any(line.split(" ")[0] == "n" * length for line in lines)
+            assert [line.split()[-2:] for line in lines if "00000000" in line] == 2 * [["00000000", "writing"]]
+    assert table("200", "n" * 64) == table("20", "n" * 64, wide=True)
+    assert table("80", "assay.demo.server", is_written=False) == [
+        "server             start        mode     messages  findings  refused  run",
+        "assay.demo.server  11-16 18:00  enforce   123,456     7,890       12  00000000",
+        "1 run of 1 server; times are in UTC",
+    ]
 
 
 # ── show ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -79,10 +79,10 @@ def damaged(*path: str, value: Any) -> bytes:
 
 
 DAMAGED = [
-    ("empty", b"", "no lock"),
-    ("no-json", b"{", "no lock: the file: expected one JSON value, .*syntax/json"),
-    ("a-merge-conflict", b"<<<<<<< ours\n{}", "no lock: .*syntax/json"),
-    ("a-key-twice", b'{"format":1,"format":1,"servers":{}}', "no lock: .*syntax/duplicate-key"),
+    ("empty", b"", "not a lock"),
+    ("no-json", b"{", "not a lock: the file: expected one JSON value, .*syntax/json"),
+    ("a-merge-conflict", b"<<<<<<< ours\n{}", "not a lock: .*syntax/json"),
+    ("a-key-twice", b'{"format":1,"format":1,"servers":{}}', "not a lock: .*syntax/duplicate-key"),
     ("no-object", b"[]", "the file: expected an object"),
     ("no-format", b"{}", 'expected "format": 1'),
     ("format-is-true", damaged("format", value=True), 'expected "format": 1'),

@@ -185,7 +185,7 @@ def test_a_lock_of_another_command_is_not_taken_unless_it_is_asked_for(tmp_path:
     [
         (["--lock", "nowhere.lock"], "nowhere.lock: no such file; assay lock makes one"),
         (["--set", "guard.lock=nowhere.lock"], "nowhere.lock: no such file"),
-        (["--lock", "bad.lock"], "bad.lock: no lock"),
+        (["--lock", "bad.lock"], "bad.lock: not a lock"),
         ([], "assay.lock: made by a newer Assay"),
     ],
 )
@@ -205,4 +205,4 @@ def test_what_differed_from_a_lock_is_not_replayed_as_a_difference(tmp_path: Pat
     assert names(answers[1]) == ["lend_book"]
     done = assay(tmp_path, "replay", "runs/.latest")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "1 held to a lock" in done.stdout
+    assert "1 compared with a lock" in done.stdout

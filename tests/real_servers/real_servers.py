@@ -63,7 +63,9 @@ class Server(NamedTuple):
 def environment(server: Server, directory: Path) -> dict[str, str]:
     """All that the server, and the guard in front of it, find in their environment."""
     given = {name: value.replace("DIRECTORY", str(directory)) for name, value in server.environment.items()}
-    return {"PATH": os.environ["PATH"], "HOME": str(directory), "TZ": "UTC", "LANG": "C.UTF-8", **given}
+    # The journal of the guard must not be among the files that a server shows.
+    state = {"XDG_STATE_HOME": str(directory.with_name(f"{directory.name}-state"))}
+    return {"PATH": os.environ["PATH"], "HOME": str(directory), "TZ": "UTC", "LANG": "C.UTF-8", **state, **given}
 
 
 def _node(name: str, *arguments: str) -> Callable[[Path], list[str]]:

@@ -152,7 +152,7 @@ def _tokens(section: Auth, jwt: Jwt, cwd: str | os.PathLike[str], tier: str, log
 
         raise SettingsError(f"[auth.jwt] needs {missing(error, 'auth')}") from None
     if not jwt.audience:
-        log("auth: tokens that are meant for anybody are accepted, since auth.jwt.audience is empty")
+        log("auth: tokens for any audience are accepted, because auth.jwt.audience is empty")
 
     place = source.shown(jwt.jwks)
 

@@ -43,9 +43,9 @@ def written_hash(key: bytes) -> str:
 def objection(key: bytes) -> str | None:
     """Why *key* should not be used as one; None if it may be."""
     if not TOKEN.fullmatch(key):
-        return "a key has letters, digits and . _ ~ + / - only, and none of them is a space"
+        return "a key can have only letters, digits and . _ ~ + / -"
     if len(key) < LEAST_CHARACTERS:
-        return f"a key has at least {LEAST_CHARACTERS} characters, since a hash of less can be guessed"
+        return f"a key has at least {LEAST_CHARACTERS} characters: the hash of a shorter one can be guessed"
     return None
 
 

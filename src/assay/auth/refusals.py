@@ -43,27 +43,27 @@ class Refusal(NamedTuple):
     status: int = 401
 
 
-NO_TOKEN: Final = Refusal("a bearer token is needed", "")
+NO_TOKEN: Final = Refusal("a bearer token is required", "")
 NO_BEARER: Final = Refusal("the Authorization header has no bearer token", "")
 TOO_LONG: Final = Refusal("the Authorization header is too long")
 MALFORMED: Final = Refusal("the bearer token is malformed")
-UNKNOWN_KEY: Final = Refusal("the key is not known")
+UNKNOWN_KEY: Final = Refusal("the key is unknown")
 EXPIRED_KEY: Final = Refusal("the key has expired")
-NO_JWT: Final = Refusal("the token is no JWT")
+NO_JWT: Final = Refusal("the token is not a JWT")
 ALGORITHM: Final = Refusal("the token is signed with an algorithm that is not accepted")
 EXTENSION: Final = Refusal("the token needs an extension that is not supported")
-NO_KEYS: Final = Refusal("the keys to check tokens with are unavailable", "")
-UNKNOWN_SIGNER: Final = Refusal("the token is signed with a key that is not known")
-SIGNATURE: Final = Refusal("the signature of the token is wrong")
+NO_KEYS: Final = Refusal("the keys that verify tokens are unavailable", "")
+UNKNOWN_SIGNER: Final = Refusal("the token is signed with an unknown key")
+SIGNATURE: Final = Refusal("the signature of the token is invalid")
 CLAIMS: Final = Refusal("the claims of the token are malformed")
 EXPIRED: Final = Refusal("the token has expired")
 ENDLESS: Final = Refusal("the token has no exp")
 EARLY: Final = Refusal("the token is not valid yet")
 ISSUER: Final = Refusal("the token is from another issuer")
-AUDIENCE: Final = Refusal("the token is meant for somebody else")
-NAMELESS: Final = Refusal("the token has no usable name of its holder")
-NAMESAKE: Final = Refusal("the holder of the token has the name of a key")
-SCOPE: Final = Refusal("the token does not have the scopes that are needed", "insufficient_scope", 403)
+AUDIENCE: Final = Refusal("the token is for another audience")
+NAMELESS: Final = Refusal("the token has no usable principal")
+NAMESAKE: Final = Refusal("the principal of the token has the name of an API key")
+SCOPE: Final = Refusal("the token lacks required scopes", "insufficient_scope", 403)
 
 
 def denied(refusal: Refusal, scopes: Sequence[str] = ()) -> Denied:

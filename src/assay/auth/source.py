@@ -83,11 +83,11 @@ class KeySource:
         """Takes the keys in *body*; raises `UnavailableError` if it is no set of keys."""
         found, before = read_set(body), self.keys
         if found is None:
-            raise UnavailableError("no JSON Web Key Set")
+            raise UnavailableError("not a JSON Web Key Set")
         self._tried = self._succeeded = self._clock()
         self.keys = found
         if before != found or self._failure:
-            unusable = f" ({found.unusable} more that are of no use)" if found.unusable else ""
+            unusable = f" ({found.unusable} more are unusable)" if found.unusable else ""
             self._log(f"auth: {len(found.keys)} keys from {self._place}{unusable}")
         self._failure = ""
         if before is not None and not found.has_all_of(before):
@@ -128,7 +128,7 @@ class KeySource:
     def _fail(self, reason: str) -> None:
         # Once, not every half minute.
         if reason != self._failure:
-            kept = "those from before stay in use" if self.keys is not None else "no token can be checked"
+            kept = "the previous keys stay in use" if self.keys is not None else "no token can be verified"
             self._log(f"auth: no keys from {self._place}: {reason}; {kept}")
         self._failure = reason
 
@@ -190,7 +190,7 @@ def from_url(url: str) -> Fetch:
     try:
         httpx.URL(url)
     except (httpx.InvalidURL, UnicodeError):
-        raise UnavailableError("no URL that can be asked") from None
+        raise UnavailableError("not a valid URL") from None
     # Reads a file of certificates: better now than while somebody waits.
     context = httpx.create_ssl_context(trust_env=False) if url.startswith("https:") else False
 
@@ -204,7 +204,7 @@ def from_url(url: str) -> Fetch:
         except httpx.TimeoutException:
             raise UnavailableError("no answer in time") from None
         except httpx.HTTPError:
-            raise UnavailableError("no HTTP answer, or one that breaks off") from None
+            raise UnavailableError("no HTTP response, or an incomplete one") from None
         except (OSError, ValueError) as error:
             # Certificates, names that cannot be encoded: httpx does not dress up everything.
             raise UnavailableError(f"no connection: {type(error).__name__}") from None
@@ -216,7 +216,7 @@ async def _body(response: httpx.Response) -> bytes:
     if response.status_code != 200:
         raise UnavailableError(f"HTTP status {response.status_code}")
     if response.headers.get("content-encoding", "identity").lower() != "identity":
-        raise UnavailableError("compressed, which was not asked for")
+        raise UnavailableError("compressed, although that was not requested")
     body = bytearray()
     async for part in response.aiter_raw():
         body += part

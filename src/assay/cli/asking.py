@@ -11,5 +11,11 @@ def has_terminal() -> bool:
 def agreed(question: str) -> bool:
     """Ask *question*, after all that was printed before; whether the answer is yes."""
     sys.stdout.flush()
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+    try:
+        print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+        answer = sys.stdin.readline()
+    except KeyboardInterrupt:
+        # The terminal shows ^C behind the question, and stays on that line.
+        print(file=sys.stderr)
+        raise
+    return answer.strip().lower() in {"y", "yes"}

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from assay.limits import Limits
     from assay.verdict import Verdict
 
+_MOST_REASONS = 10
+"""Violations of an error that are shown."""
+
 _EPILOG = """\
 Without TOOL the tools are listed. ARGUMENTS is a JSON object; @FILE reads it from a file, - from standard input.
 The result goes to standard output; findings about any message of the conversation go to stderr.
@@ -92,11 +95,11 @@ class _Wanted(NamedTuple):
         """Return the command line that asks the same server with other *words*: TOOL and ARGUMENTS."""
         from shlex import join
 
-        from assay.masking import masked_url
+        from assay.masking import masked_command, masked_url
 
         if self.url:
             return f"{program()} call {join((masked_url(self.url), *words))}"
-        return f"{program()} call {join((*words, '--', *self.command))}"
+        return f"{program()} call {join((*words, '--', *masked_command(self.command)))}"
 
 
 class UsageError(Exception):
@@ -174,7 +177,10 @@ def _arguments(text: str) -> dict[str, Any]:
     value = syntax.read(frame.strip())
     if isinstance(value, dict):
         return value
-    why = "another JSON value" if not hasattr(value, "found") else str(value.found)
+    from assay.engine.wording import found
+    from assay.verdict import Violation
+
+    why = value.found if isinstance(value, Violation) else found(value)
     raise UsageError(f"{source}: expected a JSON object such as '{{\"x\": 1}}', found {why}")
 
 
@@ -407,6 +413,8 @@ class _Report:
             self._show_result(result)
         else:
             _say(f"{name}: {_error_text(value)}")
+            for line in _reasons(value):
+                print(_plain(f"    {line}"), file=sys.stderr)
         if self._found.others and not self._quiet:
             _say(f"{counted(self._found.others, 'finding')} about other tools: {self._wanted.again()}")
         failed = not isinstance(result, dict) or result.get("isError") is True
@@ -424,7 +432,7 @@ class _Report:
     def _show_result(self, result: dict[str, Any]) -> None:
         from assay.console.results import result_lines
 
-        for line in result_lines(result, safely=sys.stdout.isatty()):
+        for line in result_lines(result):
             print(line)
         if result.get("isError") is True:
             sys.stdout.flush()
@@ -448,10 +456,23 @@ class _Report:
 
 def _error_text(value: Any) -> str:
     """Return the error of an answer as one line: its number and its message."""
+    from assay.edges.inquiry.inquiry import error_text
+
     error = value.get("error") if isinstance(value, dict) else None
     if not isinstance(error, dict):
         return "the server gave no answer that can be used"
-    return f"error {error.get('code')}: {error.get('message')}"
+    return f"error {error.get('code')}: {error_text(error)}"
+
+
+def _reasons(value: Any) -> Iterator[str]:
+    """Give the violations that a guard names in an error, a line each."""
+    error = value.get("error") if isinstance(value, dict) else None
+    data = error.get("data") if isinstance(error, dict) else None
+    listed = data.get("violations") if isinstance(data, dict) else None
+    for each in listed[:_MOST_REASONS] if isinstance(listed, list) else ():
+        if isinstance(each, dict):
+            place = each.get("at") or "the message"
+            yield f"{place}: expected {each.get('expected')}, found {each.get('found')} [{each.get('rule')}]"
 
 
 def _plain(text: str) -> str:

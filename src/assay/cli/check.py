@@ -42,7 +42,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         nargs="+",
         help="a recording or a journal, or a directory of them; - for standard input",
     )
-    parser.add_argument("--all", action="store_true", help="show every finding, not equal ones once")
+    parser.add_argument("--all", action="store_true", help="show every finding; without it, equal ones are shown once")
     parser.add_argument("--messages", action="store_true", help="show every message, not only those with findings")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
     parser.add_argument(
@@ -55,10 +55,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--revision",
         metavar="REVISION",
         type=_revision,
-        help="the recording begins after the handshake, in REVISION; latest is the last one",
+        help="for a recording that begins after the handshake: its revision, such as 2025-11-25, or latest",
     )
     parser.add_argument(
-        "--literal", action="store_true", help="the official schema to the letter, with its known errors"
+        "--literal", action="store_true", help="judge by the official schema without corrections of its known errors"
     )
     parser.add_argument("--policy", action="store_true", help="judge by the policy of the settings, as a guard does")
     add_settings(parser)

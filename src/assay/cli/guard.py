@@ -67,7 +67,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--timeout",
         metavar="SECONDS",
         type=_seconds,
-        help="time for an answer of the server, under enforce; default: 600; 0 for no limit",
+        help="time limit for a response of the server, under enforce; default: 600; 0 for no limit",
     )
     parser.add_argument("--journal", metavar="DIR", help="directory of the journal, or off; wins over ASSAY_JOURNAL")
     parser.add_argument(
@@ -106,7 +106,7 @@ def add_reach(parser: argparse.ArgumentParser) -> None:
         metavar="'NAME: VALUE'",
         action="append",
         default=[],
-        help="a header for the server at URL; the value env:NAME is that of a variable; can be repeated",
+        help="a header for the server at URL; env:NAME as VALUE reads the variable NAME; can be repeated",
     )
     add_settings(parser, "; a .json or .jsonc file is a client's configuration, whose servers are all guarded")
 
@@ -235,14 +235,14 @@ def _guard(
         log(f"assay: {errors.lost:,} bytes for stderr were dropped, because it was not read in time")
     if relay.lost:
         what = "subscription or log level was" if relay.lost == 1 else "subscriptions or log levels were"
-        log(f"assay: {relay.lost:,} {what} lost with the server that had it")
+        log(f"assay: {relay.lost:,} {what} lost when the server was restarted")
     again = f"was restarted {times(relay.restarts)}" if relay.restarts else ""
     if status == SERVER_ENDED:
         if settings.guard.flights != "off":
             watch.flight(settings.guard.flights, settings.journal.redact, relay.end)
         say(f"assay: the server ended first: {relay.reason}{again and f'; it {again}'}")
     elif again:
-        who = "the guard was stopped; the server" if signals.stopping else "the client left the server; it"
+        who = "the guard was stopped; the server" if signals.stopping else "the client left; the server"
         say(f"assay: {who} {again}")
     return exit_status(args, watch, status, say)
 

@@ -26,6 +26,7 @@ Without FILE it is the newest run that is not empty: in the directory that ASSAY
 journal.directory names; if neither does, among those of all guarded servers in the state directory and of
 runs/mcp_server/envelope_validation below the working directory. `assay journal list` lists them.
 A filter that is given more than once takes any of its values; several filters take what passes them all.
+The status "would refuse" is that of a message with the status refused that was forwarded, in audit mode.
 On a terminal a table fits the window; in a file nothing is cut.
 
 Exit status: 0, or 2 if there is nothing to read.
@@ -43,8 +44,8 @@ Exit status: 0, or 2 if DIR cannot be read or there is no such server.
 
 
 _DIFF = """\
-Two runs of the same traffic give the same records, but for ts, durationMs, requestId, traceId and spanId,
-which are not compared. Sessions are told apart by the order in which they begin.
+Two runs of the same traffic give the same records, but for ts, durationMs, requestId, traceId, spanId and the
+mode, which are not compared. Sessions are told apart by the order in which they begin.
 
 Exit status: 0 the same, 1 different, 2 one could not be read.
 """
@@ -70,7 +71,7 @@ def _add_list(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser = commands.add_parser(
         "list",
         help="list the runs, newest first",
-        description="List the runs, newest first: server, start, messages, findings, refused messages.",
+        description="List the runs, newest first: server, start, mode, messages, findings, refused messages.",
         epilog=_LIST,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -119,15 +120,25 @@ def _add_show(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def _add_filters(show: argparse.ArgumentParser) -> None:
-    show.add_argument("--status", choices=_STATUSES, action="append", default=[], help="only these; can be repeated")
-    show.add_argument("--method", metavar="METHOD", action="append", default=[], help="only these; can be repeated")
-    show.add_argument("--tool", metavar="TOOL", action="append", default=[], help="only these; can be repeated")
+    show.add_argument(
+        "--status",
+        choices=_STATUSES,
+        action="append",
+        default=[],
+        help="only records with this status; can be repeated",
+    )
+    show.add_argument(
+        "--method", metavar="METHOD", action="append", default=[], help="only records of this method; can be repeated"
+    )
+    show.add_argument(
+        "--tool", metavar="TOOL", action="append", default=[], help="only records of this tool; can be repeated"
+    )
     show.add_argument(
         "--rule",
         metavar="RULE",
         action="append",
         default=[],
-        help="only what breaks these, or any rule of a rung such as contract; can be repeated",
+        help="only records that break this rule, or a rule of this rung, such as contract; can be repeated",
     )
     show.add_argument("--quarantined", action="store_true", help="only lists with quarantined entries, such as tools")
 
@@ -135,15 +146,17 @@ def _add_filters(show: argparse.ArgumentParser) -> None:
 def _add_diff(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     diff = commands.add_parser(
         "diff",
-        help="say where two runs differ",
-        description="Say where two runs differ: which line, which field, both values.",
+        help="show where two runs differ",
+        description="Show where two runs differ: the line, the field, both values.",
         epilog=_DIFF,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     diff.add_argument("one", metavar="A", help="a journal, the id of a run, or a directory")
     diff.add_argument("other", metavar="B", help="another one")
     diff.add_argument(
-        "--across-transports", action="store_true", help="nor compare transport, route and sessions: STDIO with HTTP"
+        "--across-transports",
+        action="store_true",
+        help="ignore transport, route and sessions, to compare STDIO with HTTP",
     )
     diff.set_defaults(run=run_diff)
 
@@ -185,7 +198,7 @@ def run_diff(args: argparse.Namespace) -> int:
                 print("\n".join(_difference_lines(difference)))
         except NoJournalError:
             name = args.one if ours.none else args.other
-            print(f"assay journal diff: {_readable(name)}: the first line is no record", file=sys.stderr)
+            print(f"assay journal diff: {_readable(name)}: not a journal", file=sys.stderr)
             return 2
     sizes = f"{ours.count:,}" if ours.count == theirs.count else f"{ours.count:,} and {theirs.count:,}"
     found = "no differences" if not count else f"{count:,} difference{'' if count == 1 else 's'}"
@@ -233,7 +246,7 @@ def _title(entry: Entry) -> str:
     from assay.console.plain import plain
 
     if entry.record is None:
-        return "no record"
+        return "not a record"
     return plain(f"{entry.record['metadata'].get('party')} {title(entry.record)}")
 
 

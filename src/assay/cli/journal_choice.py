@@ -109,7 +109,26 @@ def chosen(name: str | None, directories: Directories) -> Chosen:
         path = runs.find(directories.every(), name.removesuffix(".jsonl"))
         if path is not None:
             return Chosen(path, is_run=True)
+    if name != "-" and not os.path.lexists(name):
+        raise UnknownJournalError(name)
     return Chosen(name)
+
+
+class UnknownJournalError(FileNotFoundError):
+    """A name is that of no run, file or directory."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(errno.ENOENT, os.strerror(errno.ENOENT), name)
+
+
+def why_not(error: OSError) -> str:
+    """Return why a journal cannot be read, in one line that is safe for a terminal."""
+    from assay.console.plain import plain
+
+    name = os.fsencode(str(error.filename)).decode(errors="replace")
+    if isinstance(error, UnknownJournalError):
+        return plain(f"no run, file or directory {name}; assay journal list lists the runs")
+    return plain(f"{name}: {error.strerror}")
 
 
 def _found(path: str | None, where: str) -> str:
@@ -172,7 +191,7 @@ def runs_of(server: str, directories: Directories) -> list[Named]:
     found = found or [each for each in every if server == runs.folder_name(each.run) and len(each.servers) == 1]
     if not found:
         raise UnknownServerError(server, {name for each in every for name in each.servers})
-    return sorted(found)
+    return sorted(found, key=lambda each: each.run.age)
 
 
 class UnknownServerError(Exception):
@@ -183,8 +202,8 @@ class UnknownServerError(Exception):
         from assay.spec.schema import suggestion
 
         close = suggestion(name, known)
-        listed = ", ".join(sorted(known)) or "there are no journals yet"
-        super().__init__(plain(f"--server {name}: no journal of this server{close or ''} (known: {listed})"))
+        listed = f"{close} (known: {', '.join(sorted(known))})" if known else "; there are no journals yet"
+        super().__init__(plain(f"--server {name}: no journal of this server{listed}"))
 
 
 def say(line: str) -> None:

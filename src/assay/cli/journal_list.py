@@ -54,15 +54,16 @@ def _found(args: argparse.Namespace, directories: Directories) -> tuple[list[Nam
         where = list(directories_below(args.directory))
         directories.only(where)
     if args.server is None:
-        return sorted(named_runs(where, directories.servers), reverse=True), where
-    found = sorted(runs_of(args.server, directories), reverse=True)
+        every = named_runs(where, directories.servers)
+        return sorted(every, key=lambda each: each.run.age, reverse=True), where
+    found = runs_of(args.server, directories)[::-1]
     return found, sorted({os.path.dirname(each.run.path) for each in found})
 
 
 def _rows(found: list[Named]) -> list[RunRow]:
     """What is shown of each run. What cannot be read is a line on stderr."""
     from assay.console.runs import RunRow
-    from assay.journal.tally import Budget, is_journal
+    from assay.journal.tally import Budget, is_journal, mode_in
 
     budget = Budget()
     rows = []
@@ -71,7 +72,7 @@ def _rows(found: list[Named]) -> list[RunRow]:
             if not is_journal(run_):
                 say(f"{run_.path}: not a journal")
                 continue
-            rows.append(RunRow(run_, servers, budget.tally(run_), run_.is_written))
+            rows.append(RunRow(run_, servers, budget.tally(run_), run_.is_written, mode_in(run_.path)))
         except OSError as error:
             say(f"{run_.path}: {error.strerror}")
     return rows

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from time import sleep, time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from assay.cli.journal_choice import Chosen, Directories, UnknownServerError, chosen, names_of, runs_of, say
+from assay.cli.journal_choice import Chosen, Directories, UnknownServerError, chosen, names_of, runs_of, say, why_not
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -26,6 +26,9 @@ _PAUSE: Final = 0.1
 
 _LOOKS: Final = 5
 """Looks at files between two looks for new runs."""
+
+_UNFOLDED: Final = 10
+"""Records behind a filter that show all of their findings on a terminal."""
 
 _MOST_BROKEN: Final = 1000
 """Lines that are not records and are remembered until the first that is one."""
@@ -55,10 +58,7 @@ def run(args: argparse.Namespace) -> int:
 
 def cannot_read(command: str, error: OSError) -> int:
     """Say why a journal cannot be read; the exit status."""
-    from assay.console.plain import plain
-
-    name = os.fsencode(str(error.filename)).decode(errors="replace")
-    print(plain(f"assay journal {command}: {name}: {error.strerror}"), file=sys.stderr)
+    print(f"assay journal {command}: {why_not(error)}", file=sys.stderr)
     return 2
 
 
@@ -125,13 +125,13 @@ def _directories(args: argparse.Namespace, directories: Directories) -> Callable
 def _every(below: Iterable[str]) -> list[Run]:
     from contextlib import suppress
 
-    from assay.journal.runs import runs_in
+    from assay.journal.runs import by_age, runs_in
 
     found: list[Run] = []
     for directory in below:
         with suppress(OSError):
             found += (each for each in runs_in(directory) if each.size)
-    return sorted(found)
+    return sorted(found, key=by_age)
 
 
 def _of_server(args: argparse.Namespace, directories: Directories) -> _Shown:
@@ -176,9 +176,15 @@ def _print(args: argparse.Namespace, shown: _Shown, report: _Report) -> int:
             _follow(shown, wanted, report)
         for one in shown.journals:
             _print_one(one, wanted, report, follow=args.follow)
-    finally:
+    except OSError:
+        if report.records:
+            report.end()
+        raise
+    except KeyboardInterrupt:
         # Whoever follows a journal interrupts it, and still wants to know how much there was.
         report.end()
+        raise
+    report.end()
     if report.broken and not report.records:
         lines = "1 line" if report.broken == 1 else f"{report.broken:,} lines"
         say(f"{shown.journals[-1].name}: not a journal: no record in {lines}")
@@ -256,7 +262,9 @@ def _report(args: argparse.Namespace, shown: _Shown) -> _Report:
 
     # Of what is followed nobody knows yet which servers write.
     several = len(set(shown.servers)) > 1 or (args.follow and shown.followed is not None and not shown.only)
-    return _TableReport(View(servers=several, payloads=args.payloads, wide=args.wide, utc=args.utc))
+    is_filtered = bool(args.status or args.method or args.tool or args.rule or args.quarantined)
+    unfolded = _UNFOLDED if is_filtered else 0
+    return _TableReport(View(several, args.payloads, args.wide, args.utc, unfolded))
 
 
 class _Report(ABC):
@@ -325,8 +333,10 @@ class _TableReport(_Report):
         self._begun = False
 
     def _record(self, entry: Entry, *, wanted: bool) -> None:
-        if not wanted or entry.record is None:
-            self._totals.pass_over()
+        if entry.record is None:
+            return
+        if not wanted:
+            self._totals.pass_over(entry.record)
             return
         self._totals.add(entry.record)
         if self._lacks_payloads:

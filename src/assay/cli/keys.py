@@ -58,7 +58,7 @@ def run_new(args: argparse.Namespace) -> int:
 
     key = new_key()
     lines = [
-        f"# The key of {args.name} is shown once and kept nowhere; this lets its holder in.",
+        f"# The key of {args.name} is shown once and stored nowhere. Add this to assay.toml:",
         f"[auth.keys.{_quoted(args.name)}]",
         f'hash = "{written_hash(key.encode())}"',
         *([f'tier = "{args.tier}"'] if args.tier else []),
@@ -78,7 +78,7 @@ def run_hash(args: argparse.Namespace) -> int:  # noqa: ARG001 - every command t
     key = _given()
     wrong = objection(key)
     if wrong is not None:
-        print(f"assay keys hash: {wrong}; `assay keys new` makes a good one", file=sys.stderr)
+        print(f"assay keys hash: {wrong}; `assay keys new` makes a valid one", file=sys.stderr)
         return 2
     print(written_hash(key))
     return 0
@@ -96,7 +96,7 @@ def _given() -> bytes:
 
 def _name(text: str) -> str:
     if not (0 < len(text) <= 64 and text.isprintable()):
-        raise argparse.ArgumentTypeError("expected 1 to 64 characters, all of them printable")
+        raise argparse.ArgumentTypeError("expected 1 to 64 printable characters")
     return text
 
 

@@ -9,7 +9,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from assay.cli.ci import exit_status, recording_of
-from assay.cli.terms import guard_settings, is_client_file, locked_of, records_of, server_name, terms_of
+from assay.cli.terms import (
+    guard_settings,
+    is_client_file,
+    locked_of,
+    named_servers,
+    records_of,
+    server_name,
+    terms_of,
+)
 from assay.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
@@ -20,19 +28,24 @@ if TYPE_CHECKING:
     from assay.lock.locked import Locked
 
 
+class UsageError(SettingsError):
+    """An error in the arguments of a command, which is reported under the name of that command."""
+
+
 def check(args: argparse.Namespace) -> None:
-    """Raises `SettingsError` unless it is said once what is guarded, and for whom."""
+    """Raise `UsageError` unless the command line names one server, or one client's file, and how to serve it."""
     clients = [name for name in args.config if is_client_file(name)]
-    given = [*(["a COMMAND"] if args.command else []), *(["--target"] if args.target is not None else []), *clients]
-    if len(given) != 1:
-        found = " and ".join(given) or "none of them"
-        raise SettingsError(f"guard one of COMMAND, --target URL or --config FILE.json; there is {found}")
+    given = named_servers(args)
+    if not given:
+        raise UsageError("give a COMMAND, --target URL or --config FILE.json")
+    if len(given) > 1:
+        raise UsageError(f"give only one of {' and '.join(given)}")
     if clients and args.listen is None:
-        raise SettingsError(f"--config {clients[0]}: the servers of a client's file are served with --listen ADDRESS")
+        raise UsageError(f"--config {clients[0]} needs --listen ADDRESS: its servers are served over HTTP")
     if clients and args.name is not None:
-        raise SettingsError(f"--name is for one server: those of {clients[0]} have names already")
+        raise UsageError(f"--name is for one server; the servers in {clients[0]} have names")
     if args.header and args.target is None:
-        raise SettingsError("--header is for a server at a URL: give --target")
+        raise UsageError("--header needs --target URL")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -45,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     return serve(args)
 
 
-def serve(args: argparse.Namespace, ready: Callable[[str], None] = lambda _: None) -> int:
+def serve(args: argparse.Namespace, ready: Callable[[str], None] | None = None) -> int:
     """Guard until a signal comes; *ready* gets the scheme, host and port as soon as clients are served there."""
     from assay.cli.serve import _log
 
@@ -59,7 +72,9 @@ def serve(args: argparse.Namespace, ready: Callable[[str], None] = lambda _: Non
         return 2
 
 
-def _listen(args: argparse.Namespace, settings: Settings, clients: list[str], ready: Callable[[str], None]) -> int:
+def _listen(
+    args: argparse.Namespace, settings: Settings, clients: list[str], ready: Callable[[str], None] | None
+) -> int:
     from assay.cli.serve import _leave_what_lasts
     from assay.edges.guard.front import guarding
     from assay.edges.guard.front.errors import Errors

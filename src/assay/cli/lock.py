@@ -41,7 +41,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register ``lock``."""
     parser = subparsers.add_parser(
         "lock",
-        help="write down what a server offers, and see what has changed since",
+        help="record what a server offers, and show what has changed since",
         description="Write the tools, resource templates and prompts of a server into a lock, or report what differs.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -56,7 +56,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default=[],
         help="take the entry NAME out of the lock; can be repeated",
     )
-    parser.add_argument("--lock", metavar="FILE", default="assay.lock", help="default: %(default)s")
+    parser.add_argument("--lock", metavar="FILE", default="assay.lock", help="the lock; default: %(default)s")
     parser.add_argument(
         "--name", metavar="NAME", help="the name of the server's entry; default: the name that the server gives itself"
     )
@@ -66,22 +66,24 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="'NAME: VALUE'",
         action="append",
         default=[],
-        help="a header for the server at URL; the value env:NAME is that of a variable; can be repeated",
+        help="a header for the server at URL; env:NAME as VALUE reads the variable NAME; can be repeated",
     )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="of --check; default: %(default)s")
+    parser.add_argument(
+        "--format", choices=("text", "json"), default="text", help="the format of --check; default: %(default)s"
+    )
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",
         type=seconds,
         default=60.0,
-        help="for all questions of each of the two clients; default: %(default)g",
+        help="time limit for each of the two clients; default: %(default)g",
     )
     parser.add_argument(
         "--as",
         dest="client",
         metavar="NAME/VERSION",
         type=_client,
-        help="the client that the server is told it talks to; default: mcp-client/1.0.0",
+        help="the client name and version that the server gets; default: mcp-client/1.0.0",
     )
     parser.add_argument(
         "--yes", action="store_true", help="start the commands of the lock without asking; needed without a terminal"
@@ -98,7 +100,7 @@ def seconds(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds <= 86_400:
-        raise argparse.ArgumentTypeError(f"{text}: expected more than 0 seconds, and at most a day's")
+        raise argparse.ArgumentTypeError(f"{text}: expected more than 0 and at most 86400 seconds")
     return seconds
 
 
@@ -114,30 +116,40 @@ def run(args: argparse.Namespace) -> int:
     from assay.lock.file import LockError
 
     try:
-        lock = _read(args.lock)
+        if args.remove and (_names_server(args) or args.name is not None or args.config):
+            raise LockError("--remove NAME goes with no other option than --lock FILE")
+        lock = _read(args)
         return _removed(args, lock) if args.remove else _asked(args, lock)
     except LockError as error:
         _say(str(error))
         return 2
 
 
-def _read(path: str) -> Lock:
-    from assay.lock.file import read
+def _read(args: argparse.Namespace) -> Lock:
+    """Return the lock; an empty one where the file is yet to be written. Raises `LockError`."""
+    from assay.lock.file import LockError, read
 
     try:
-        return read(path)
-    except FileNotFoundError:
+        return read(args.lock)
+    except FileNotFoundError as error:
+        if args.check or args.remove or (args.update and not _names_server(args)):
+            raise LockError(f"{args.lock}: {error.strerror}; assay lock -- COMMAND writes a lock") from None
         return {}
+
+
+def _names_server(args: argparse.Namespace) -> bool:
+    """Whether the command line names servers to ask; if not, those in the lock are asked."""
+    from assay.cli.terms import named_servers
+
+    return bool(named_servers(args))
 
 
 def _removed(args: argparse.Namespace, lock: Lock) -> int:
     """Take entries out of the lock. Raises `LockError`."""
     from assay.cli.lock_servers import check_names
     from assay.console.plain import plain
-    from assay.lock.file import LockError, write
+    from assay.lock.file import write
 
-    if args.command or args.target is not None or args.name is not None or args.config:
-        raise LockError("--remove NAME needs nothing else than --lock FILE")
     check_names(args.lock, lock, args.remove)
     write(args.lock, {name: locked for name, locked in lock.items() if name not in args.remove})
     for name in args.remove:
@@ -148,14 +160,14 @@ def _removed(args: argparse.Namespace, lock: Lock) -> int:
 def _asked(args: argparse.Namespace, lock: Lock) -> int:
     """Ask the servers that are wanted; the exit status. Raises `LockError`."""
     from assay.cli.lock_servers import confirm, offered_by, wanted_servers
-    from assay.cli.terms import is_client_file, settings_file
+    from assay.cli.terms import settings_file
     from assay.edges.inquiry.inquiry import InquiryError, InterruptedInquiryError, LineError
     from assay.settings import load_cautiously
 
     file = settings_file(args.config)
     settings = load_cautiously(os.environ, os.curdir, file=file, flags=args.set, log=_say).settings
     wanted = wanted_servers(args, lock, settings)
-    if not (args.command or args.target is not None or any(map(is_client_file, args.config))):
+    if not _names_server(args):
         confirm(args, wanted, _say_plainly)
     outcome = _Outcome(args, lock)
     for each in wanted:
@@ -192,7 +204,7 @@ def _log(wanted: Wanted) -> Log:
         if left >= 0:
             _say(f"{wanted}: {line}")
         elif left == -1:
-            _say(f"{wanted}: more is not shown")
+            _say(f"{wanted}: further lines are not shown")
 
     return log
 
@@ -231,7 +243,9 @@ class _Outcome:
             return
         self._show(name, differing, _say_plainly)
         if counts and not self._args.update:
-            _say(f"{self._args.lock}: {name}: not written; review the changes, then use --update, or another --name")
+            _say(
+                f"{self._args.lock}: {name}: not written; review the differences, then use --update, or another --name"
+            )
             self.status = max(self.status, 1)
         else:
             self._write(name, found)
@@ -256,7 +270,7 @@ class _Outcome:
             print(plain(f"    {line}"))
 
     def finish(self) -> None:
-        """Tells what was checked."""
+        """Print the differences that --check found, and what to do about them."""
         if not self._args.check:
             return
         if self._args.format == "json":
@@ -269,6 +283,8 @@ class _Outcome:
             from assay.console.lock import summary
 
             print(summary(every, self._args.lock))
+        if any(each.counts for each in every):
+            print(f"Review them; {_update(self._args)} accepts them.")
 
     def _print_json(self) -> None:
         from json import dumps
@@ -287,6 +303,13 @@ class _Outcome:
 
         for line in lines(name, differing, Style(sys.stdout if out is print else sys.stderr)):
             out(line)
+
+
+def _update(args: argparse.Namespace) -> str:
+    """Return the command that accepts the differences of the servers in the lock."""
+    from shlex import join
+
+    return "assay lock --update" + ("" if args.lock == "assay.lock" else f" {join(['--lock', args.lock])}")
 
 
 def _name(lock: Lock, found: Locked) -> str:

@@ -49,15 +49,15 @@ class Wanted(NamedTuple):
 
 def wanted_servers(args: argparse.Namespace, lock: Lock, settings: Settings) -> list[Wanted]:
     """Return the servers that the command line asks for. Raises `LockError`."""
-    from assay.cli.terms import is_client_file
+    from assay.cli.terms import is_client_file, named_servers
     from assay.lock.file import LockError
 
     files = [name for name in args.config if is_client_file(name)]
-    given = [*(["COMMAND"] if args.command else []), *(["--target"] if args.target is not None else []), *files]
+    given = named_servers(args)
     if len(given) > 1:
-        raise LockError(f"lock one of COMMAND, --target URL or --config FILE.json; there is {' and '.join(given)}")
+        raise LockError(f"give only one of {' and '.join(given)}")
     if args.header and args.target is None:
-        raise LockError("--header is for a server at a URL: give --target")
+        raise LockError("--header needs --target URL")
     if files:
         return _of_client(files[0], args, settings)
     if given:
@@ -80,9 +80,9 @@ def _of_lock(args: argparse.Namespace, lock: Lock) -> list[Wanted]:
     from assay.lock.file import LockError
 
     if not (args.check or args.update):
-        raise LockError("name the server to lock: assay lock -- COMMAND, --target URL or --config FILE.json")
+        raise LockError("give a COMMAND, --target URL or --config FILE.json")
     if not lock:
-        raise LockError(f"{args.lock}: no server is locked there; lock one with assay lock -- COMMAND")
+        raise LockError(f"{args.lock}: it has no entries; assay lock -- COMMAND adds one")
     names = [args.name] if args.name is not None else sorted(lock)
     check_names(args.lock, lock, names)
     return [_from_entry(name, lock[name]) for name in names]
@@ -94,7 +94,7 @@ def _from_entry(name: str, locked: Locked) -> Wanted:
     trouble = ""
     if is_masked((*locked.command, locked.url)):
         how = "--target URL" if locked.url else "-- COMMAND, or --config FILE.json"
-        trouble = f"the lock keeps no secrets, and this server needs one: give --name {name} {how}"
+        trouble = f"this server needs a secret, and the lock has none: give --name {name} {how}"
     return Wanted(name, locked.command, locked.url, trouble=trouble)
 
 
@@ -159,25 +159,33 @@ def _from_client(entry: Entry, shown: Entry, env: dict[str, str]) -> Wanted:
 
 
 def confirm(args: argparse.Namespace, wanted: list[Wanted], say: Callable[[str], None]) -> None:
-    """Ask before anything is started that a lock names, which may be a stranger's. Raises `LockError`."""
+    """Ask before a command or an address in a lock, which may be a stranger's, is used. Raises `LockError`."""
     from shlex import join
 
     from assay.cli.asking import agreed, has_terminal
     from assay.lock.file import LockError
     from assay.lock.words import visible
 
-    if args.yes:
+    asked = [each for each in wanted if not each.trouble]
+    if args.yes or not asked:
         return
-    say(f"assay lock: {args.lock} names these servers:")
-    for each in wanted:
-        if not each.trouble:
-            # Whole and unmasked: what looks like a secret could be a command as well.
-            shown = each.url or join(each.command)
-            say(f"    {visible(str(each), 100)}: {visible(shown, len(shown))}")
+    say(f"assay lock: {args.lock} names {'this server' if len(asked) == 1 else 'these servers'}:")
+    for each in asked:
+        # Whole and unmasked: what looks like a secret could be a command as well.
+        shown = each.url or join(each.command)
+        say(f"    {visible(str(each), 100)}: {visible(shown, len(shown))}")
     if not has_terminal():
         raise LockError("nothing was started: there is no terminal to ask on; use --yes if the commands are fine")
-    if not agreed("Start these commands, or ask at these addresses?"):
+    if not agreed(_question(asked)):
         raise LockError("nothing was started")
+
+
+def _question(asked: list[Wanted]) -> str:
+    commands = sum(bool(each.command) for each in asked)
+    addresses = len(asked) - commands
+    parts = [f"start {'this command' if commands == 1 else 'these commands'}"] if commands else []
+    parts += [f"connect to {'this address' if addresses == 1 else 'these addresses'}"] if addresses else []
+    return " and ".join(parts).capitalize() + "?"
 
 
 def offered_by(wanted: Wanted, args: argparse.Namespace, settings: Settings, log: Log) -> Locked:

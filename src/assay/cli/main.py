@@ -5,7 +5,7 @@
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from assay.cli.platforms import refusal
 
@@ -18,24 +18,15 @@ and the tools' own contracts.
 _EPILOG = """\
 what do you want to do?
   see a broken server behind the guard   assay demo
-  put a client's servers behind a guard  assay wrap FILE
+  put your clients' servers behind it    assay wrap --all
   guard one server                       assay guard -- COMMAND
-  guard a server at a URL                assay guard --target URL
-  guard a server for HTTP clients        assay guard --listen ADDRESS -- COMMAND
   list a server's tools, or call one     assay call -- COMMAND
   judge a recorded conversation          assay check FILE
-  see what a guard has judged            assay journal list, assay journal show
+  see what a guard has judged            assay journal show
   understand a finding                   assay explain RULE
   notice when a reviewed server changes  assay lock -- COMMAND
-  accept settings that weaken the guard  assay trust FILE
-  compare two runs                       assay journal diff A B
-  judge the messages of a journal again  assay replay
-  list all rules                         assay rules
-  look up a definition of the protocol   assay schemas show REVISION DEFINITION
-  compare two revisions of the protocol  assay schemas diff OLD NEW
-  make an API key for an HTTP client     assay keys new NAME
-  run the bundled asset server           assay serve
-  validate asset files                   assay validate PATH
+
+assay COMMAND --help has the options of a command, and examples.
 """
 
 
@@ -63,7 +54,7 @@ _OPTIONS: Final = ("--help", "--version")
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says of a slip in an option what was likely meant, in the name of the command that it was given to."""
+    """Parser of one command: short usage with an error, and a suggestion for a mistyped option, choice or command."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         from assay.cli.help import HelpFormatter
@@ -74,7 +65,7 @@ class _Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]  # its overloads in one
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """As ever, but nothing is left over for a caller who knows less."""
+        """Parse as argparse does, and report unknown arguments here: the parser of the command knows its options."""
         behind: Sequence[str] | None = None
         if self.get_default("splits") and args is not None and "--" in args:
             # argparse forgets where -- stood; here what is before it means something else.
@@ -97,7 +88,25 @@ class _Parser(argparse.ArgumentParser):
             remedy = f"; what belongs to the server's command goes after --: {self.prog} -- {command[0]} …"
         else:
             remedy = suggestion(name, (each for each in self._option_string_actions if each.startswith("--")))
-        return f"there is no option {name}{remedy}"
+        return f"unknown option {name}{remedy}"
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with status 2 after the usage, without the list of all options, and *message*."""
+        formatter = self._get_formatter()
+        formatter._prog = f"{self.prog} [OPTIONS]"
+        formatter.add_usage(self.usage, self._get_positional_actions(), [])
+        self.exit(2, f"{formatter.format_help()}{self.prog}: error: {message}\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        from assay.spec.schema import suggestion
+
+        if action.choices is None or value in action.choices:
+            return
+        known = list(map(str, action.choices))
+        remedy = suggestion(str(value), known) or f": choose from {', '.join(known)}"
+        if isinstance(action, argparse._SubParsersAction):
+            raise argparse.ArgumentError(None, f"unknown command {value!r}{remedy}")
+        raise argparse.ArgumentError(action, f"invalid choice {value!r}{remedy}")
 
 
 def parser(command: str = "") -> argparse.ArgumentParser:
@@ -157,7 +166,7 @@ def _run(given: list[str]) -> int:
     except Exception as error:
         if not _is_slip(error):
             raise
-        print(f"assay: {error}", file=sys.stderr)
+        print(f"{_speaker(args.chosen, error)}: {error}", file=sys.stderr)
         return 2
     return status
 
@@ -176,9 +185,9 @@ def _is_unknown(given: Sequence[str]) -> bool:
         name = given[0].partition("=")[0]
         remedy = suggestion({"-v": "--version", "-V": "--version"}.get(name, name), _OPTIONS)
         remedy = remedy or f"; an option of a command goes after it: assay COMMAND {name}"
-        print(f"assay: there is no option {name}{remedy}", file=sys.stderr)
+        print(f"assay: unknown option {name}{remedy}", file=sys.stderr)
         return True
-    print(f"assay: there is no command {given[0]!r}{suggestion(given[0], known)}", file=sys.stderr)
+    print(f"assay: unknown command {given[0]!r}{suggestion(given[0], known)}", file=sys.stderr)
     print("assay --help lists them all", file=sys.stderr)
     return True
 
@@ -186,6 +195,12 @@ def _is_unknown(given: Sequence[str]) -> bool:
 def _is_option(word: str) -> bool:
     """Whether *word* is an option of the command line as a whole; argparse takes the beginning of one as well."""
     return word == "-h" or (word.startswith("--") and any(each.startswith(word) for each in _OPTIONS))
+
+
+def _speaker(command: str, error: Exception) -> str:
+    from assay.cli.listen import UsageError
+
+    return f"assay {command}" if isinstance(error, UsageError) else "assay"
 
 
 def _is_slip(error: Exception) -> bool:

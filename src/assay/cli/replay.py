@@ -33,9 +33,9 @@ _SAID = {
     "no payload": "without payloads",
     "redacted": "redacted",
     "by its headers": "refused for its headers",
-    "by a lock": "held to a lock",
+    "by a lock": "compared with a lock",
     "not judged": "not judged",
-    "broken": "no record",
+    "broken": "not a record",
 }
 """Why a line is not compared, for people."""
 
@@ -62,7 +62,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Replay one journal; the exit status."""
-    from assay.cli.journal_choice import Directories, chosen
+    from assay.cli.journal_choice import Directories, chosen, why_not
     from assay.journal.pages import Pages
     from assay.journal.reading import entries
     from assay.journal.replay import replay, survey
@@ -74,13 +74,13 @@ def run(args: argparse.Namespace) -> int:
         name, is_run = chosen(args.file, directories)
         pages = Pages(name, whole=is_run)
     except OSError as error:
-        _say(f"{error.filename}: {error.strerror}")
+        _say(why_not(error))
         return 2
     if args.file is None:
         _say(f"replaying {name}")
     with pages:
         if _RECORDING.match(pages.peek()):
-            _say(f"{name}: this is a recording, which is for assay check")
+            _say(f"{name}: a recording, not a journal; use assay check")
             return 2
         pages.keep()
         # Twice: what a conversation lets pass has to be known before its first line is heard.

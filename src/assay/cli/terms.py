@@ -30,7 +30,7 @@ def settings_file(configs: Sequence[str]) -> str | None:
     if len(found) > 1:
         from assay.settings import SettingsError
 
-        raise SettingsError(f"--config {found[1]}: settings come from one file, and {found[0]} is given already")
+        raise SettingsError(f"--config {found[1]}: give only one file of settings; {found[0]} is given already")
     return found[0] if found else None
 
 
@@ -38,6 +38,13 @@ def is_client_file(name: str) -> bool:
     """Whether a file is a client's configuration, by its name."""
     # Settings are TOML as well, so that of Codex is known by the folder that it is always in.
     return name.replace("\\", "/").lower().endswith((".json", ".jsonc", ".codex/config.toml"))
+
+
+def named_servers(args: argparse.Namespace) -> list[str]:
+    """Return each argument that names a server, for an error: a guard or a lock takes one of them."""
+    command = ["a COMMAND"] if args.command else []
+    target = ["--target URL"] if args.target is not None else []
+    return [*command, *target, *(f"--config {name}" for name in args.config if is_client_file(name))]
 
 
 def guard_settings(args: argparse.Namespace, log: Callable[[str], None]) -> Settings:
@@ -138,7 +145,7 @@ def locked_of(
     try:
         found = chosen(wish, name=name, command=tuple(command), url=url)
     except LockError as error:
-        raise SettingsError(plain(f"{error}; to go on without a lock: --lock off")) from None
+        raise SettingsError(plain(f"{error}; use --lock off to run without a lock")) from None
     for line in () if args.quiet else told(found, name=name, command=command, url=url):
         say(plain(f"assay: {line}"))
     return None if found is None else found.locked

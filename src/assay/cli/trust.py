@@ -83,7 +83,7 @@ def _trust(path: str, *, unasked: bool) -> int:
     found = _read(path)
     weak = _weakenings(found)
     if not weak:
-        _say(f"{path}: makes nothing weaker; all of it counts already")
+        _say(f"{path}: does not weaken the guard; all its settings already count")
         return 0
     _show(path, weak)
     if not unasked and not has_terminal():
@@ -103,7 +103,7 @@ def _read(path: str) -> Found:
     from assay.settings.places import FILE, found_file
 
     if os.path.basename(path) != FILE:
-        raise SettingsError(f"{path}: only a file called {FILE} is found in a directory; give others with --config")
+        raise SettingsError(f"{path}: expected a file called {FILE}; --config takes any other, without trust")
     found = found_file({}, os.path.dirname(path) or os.curdir, None, lambda _: None, shared=False)
     if found is None:
         raise SettingsError(f"{path}: No such file or directory")

@@ -94,7 +94,7 @@ def _catalogue(given: str | None) -> Catalogue:
     place = given or os.environ.get("SYN_SCHEMAS_DIR") or f"{SUBMODULE}/jsonschema"
     library = Library([schema_file(file) for file in read_directory(place, os.getcwd(), _say)])
     if not library.files:
-        _say("there are no schemas: name their directory with --schemas or SYN_SCHEMAS_DIR")
+        _say("no schemas found; give their directory with --schemas or SYN_SCHEMAS_DIR")
     return Catalogue(library)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from assay.cli.platforms import refusal
 
 if TYPE_CHECKING:
+    from assay.cli.wrap_report import Outcome
     from assay.clients.dialects import Dialect
     from assay.clients.files import Found
     from assay.clients.plan import Plan
@@ -51,8 +52,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     wrap.add_argument(
         "--mode", choices=("audit", "enforce"), help="start the guard in this mode (default: as it is configured)"
     )
-    wrap.add_argument("--journal", metavar="DIR", help="where the guard writes its journal, or off (default: its own)")
-    wrap.add_argument("--lock", metavar="FILE", help="the lock that the guard applies, or off (default: its own)")
+    wrap.add_argument(
+        "--journal", metavar="DIR", help="directory of the guard's journal, or off (default: as it is configured)"
+    )
+    wrap.add_argument(
+        "--lock", metavar="FILE", help="the lock that the guard applies, or off (default: as it is configured)"
+    )
     wrap.add_argument(
         "--program",
         metavar="PATH",
@@ -104,10 +109,15 @@ class _Task:
     """What both commands do: find the files, show what changes, do it or not."""
 
     def __init__(self, args: argparse.Namespace, command: str) -> None:
+        from assay.cli.wrap_report import Report
+
         self.args = args
-        self.command = command
         self.names: list[str] = []
         """Servers that were seen, in all files."""
+        self.outcomes: list[Outcome] = []
+        self.failed = 0
+        """How many files could not be read or written."""
+        self.report = Report(command, several=args.all)
 
     def run(self) -> int:
         """Do it for every file; return the worst exit status."""
@@ -117,17 +127,32 @@ class _Task:
             self.prepare()
             files = self._files()
         except FileError as error:
-            self.say(str(error))
+            self.report.say(str(error))
             return 2
-        status = max([*map(self._told, files), self._unknown()])
-        self.leave()
+        try:
+            status = max([*map(self._told, files), self._unknown()])
+        except KeyboardInterrupt:
+            # Files may have been written by now, with a backup beside them.
+            self._conclude()
+            raise
+        self._conclude()
         return status
+
+    def _conclude(self) -> None:
+        self.report.end()
+        self.leave()
+        if self.args.all and self.outcomes:
+            self.report.say(self.total())
 
     def prepare(self) -> None:
         """Check the options. Raises `FileError`."""
 
     def leave(self) -> None:
-        """Say what to do next, after all files."""
+        """Print what to do next, after all files."""
+
+    def total(self) -> str:
+        """Return the last line, for all files."""
+        raise NotImplementedError
 
     def plan(self, text: str, backup: str | None, names: list[str], dialect: Dialect) -> Plan:
         """Return what becomes of the configuration."""
@@ -137,31 +162,48 @@ class _Task:
         """Write it; return the exit status."""
         raise NotImplementedError
 
-    def finished(self, name: str, found: Found) -> None:  # noqa: ARG002 - unwrap looks for the backup
-        """Report on a file in which there was nothing to do."""
-        self.say(f"{name}: nothing to do")
+    def finished(self, name: str, found: Found, outcome: Outcome) -> None:
+        """Report on a file in which nothing changes."""
+        raise NotImplementedError
 
-    def say(self, line: str) -> None:
-        """Print one line for people, after all that was printed for them before."""
-        sys.stdout.flush()
-        print(f"assay {self.command}: {_shown(line)}", file=sys.stderr)
+    def tell_left(self, plan: Plan) -> None:
+        """Report which servers stay as they are."""
+        raise NotImplementedError
+
+    def warn_of_client(self, name: str) -> None:
+        """Report that the client may undo the change while it runs."""
+        from assay.clients.places import overwriting_client, short
+
+        client = overwriting_client(name)
+        if client is not None:
+            self.report.plain(f"Close {client} first: it may overwrite {short(name)} while it runs.")
 
     def _told(self, name: str) -> int:
         """Do it for one file. What stands in the way is one line."""
         from assay.clients.dialects import ConfigError, NoServersError
         from assay.clients.files import FileError
 
+        self.report.begin(name)
         try:
             return self._one(name)
         except NoServersError as error:
-            self.say(f"{name}: {error}")
+            self.report.file(name, str(error))
             # To look into every client's file is no mistake, and most have no servers in all of them.
             return 0 if self.args.all else 2
         except (ConfigError, FileError) as error:
-            self.say(f"{name}: {error}")
+            self.failed += 1
+            self.report.file(name, f"{error}{self._remedy(name)}")
             return 2
 
+    def _remedy(self, name: str) -> str:
+        """Return what may have been meant by a file that does not exist."""
+        from assay.clients.places import meant_clients
+
+        meant = meant_clients(name) if self.args.file is not None and not os.path.lexists(name) else []
+        return f"; did you mean {' or '.join(f'--client {each}' for each in meant)}?" if meant else ""
+
     def _one(self, name: str) -> int:
+        from assay.cli.wrap_report import Outcome
         from assay.clients.dialects import dialect_of
         from assay.clients.files import backup_of, find
 
@@ -171,15 +213,21 @@ class _Task:
         if names is None:
             return 0
         plan = self.plan(text, backup, names, dialect)
-        self._tell_left(plan)
-        if not plan.changes:
-            self.finished(name, found)
-            return 0
         self._show(name, plan, dialect)
-        if self.args.dry_run:
-            self.say(f"{name}: {_count(plan)} would change")
-            return 1
-        return self.carry_out(name, found, plan, backup, dialect)
+        status = self._done(name, found, plan, backup, dialect) if plan.changes else 0
+        outcome = Outcome(name, plan, dialect, written=status == 0)
+        self.outcomes.append(outcome)
+        if not plan.changes:
+            self.finished(name, found, outcome)
+        return status
+
+    def _done(self, name: str, found: Found, plan: Plan, backup: str | None, dialect: Dialect) -> int:
+        from assay.cli.wrap_report import counted
+
+        if not self.args.dry_run:
+            return self.carry_out(name, found, plan, backup, dialect)
+        self.report.file(name, f"{counted(len(plan.changes))} would change")
+        return 1
 
     def _chosen(self, text: str, dialect: Dialect) -> list[str] | None:
         """Return the servers that are asked for; None if this file of many has none of them."""
@@ -196,12 +244,12 @@ class _Task:
 
         missing = [name for name in self.args.server if name not in self.names] if self.args.all else []
         for name in missing:
-            self.say(f"no server is called {name}{suggestion(name, self.names)}")
+            self.report.say(f"no server is called {name}{suggestion(name, self.names)}")
         return 2 if missing else 0
 
     def _files(self) -> list[str]:
         from assay.clients.files import FileError
-        from assay.clients.places import all_places, existing, places
+        from assay.clients.places import all_places, existing, places, short
 
         given, client = self.args.file, self.args.client
         if [given is not None, client is not None, self.args.all].count(True) != 1:
@@ -215,28 +263,37 @@ class _Task:
             return found
         there = existing(places(client))
         if not there:
-            raise FileError(f"no configuration of {client} at {' or '.join(places(client))}")
+            raise FileError(f"no configuration of {client} at {' or '.join(map(short, places(client)))}")
         for other in there[1:]:
-            self.say(f"{other}: not looked at, since {there[0]} is there; give it as FILE, or use --all")
+            self.report.file(other, f"skipped, because {short(there[0])} is used; give it as FILE, or use --all")
         return there[:1]
 
-    def _tell_left(self, plan: Plan) -> None:
-        """Report which servers stay as they are, but for those that `unwrap` has nothing to do with."""
-        for each in plan.left:
-            if not each.fine or self.args.server or self.command == "wrap":
-                self.say(f"{each.server.label}: left alone: {each.why}")
-
     def _show(self, name: str, plan: Plan, dialect: Dialect) -> None:
-        from assay.clients.masks import difference
-        from assay.console.style import Style
-
-        style = Style(sys.stdout)
-        for line in difference(plan.before, plan.after, _shown(name), dialect):
-            print(style.paint(line, *_colours(line)))
-        sys.stdout.flush()
+        """Print the changes, and below them what there is to know about the servers."""
+        if plan.changes:
+            self._show_changes(name, plan, dialect)
+        self.tell_left(plan)
+        advised: dict[str, list[str]] = {}
         for change in plan.changes:
             if change.advice is not None:
-                self.say(f"{change.server.label}: {change.advice}")
+                advised.setdefault(change.advice, []).append(change.server.label)
+        for advice, labels in advised.items():
+            self.report.server(", ".join(labels), advice)
+
+    def _show_changes(self, name: str, plan: Plan, dialect: Dialect) -> None:
+        from itertools import islice
+
+        from assay.cli.wrap_report import shown
+        from assay.clients.masks import difference
+        from assay.clients.places import short
+        from assay.console.style import Style
+
+        self.report.head()
+        style = Style(sys.stdout)
+        lines = difference(plan.before, plan.after, shown(short(name)), dialect)
+        for line in islice(lines, 2 if self.report.has_headings else 0, None):
+            print(style.paint(line, *_colours(line)))
+        self.report.below_changes()
 
 
 class _Wrapping(_Task):
@@ -246,7 +303,6 @@ class _Wrapping(_Task):
         from assay.clients.programs import check_lasting, own_program
 
         args = self.args
-        self.written = False
         self.program = args.program or own_program()
         check_lasting(self.program)
         self.options = {
@@ -256,12 +312,38 @@ class _Wrapping(_Task):
         }
 
     def leave(self) -> None:
-        journal = self.options.get("--journal", "")
-        if self.written and journal != "off":
-            from shlex import quote
+        from assay.cli.wrap_report import shared_names
 
-            where = f" {quote(journal)}" if os.path.isabs(journal) else ""
-            self.say(f"to see what the guard finds: assay journal list{where}, assay journal show --server NAME{where}")
+        written = any(each.written and each.plan.changes for each in self.outcomes)
+        journal = self.options.get("--journal", "")
+        changing = written or (self.args.dry_run and any(each.plan.changes for each in self.outcomes))
+        shared = shared_names(self.outcomes, dry_run=self.args.dry_run) if changing and journal != "off" else None
+        if shared is not None:
+            self.report.say(shared)
+        if written and self.args.all:
+            self.report.say(f"beside each file, FILE.assay-backup has the original servers; {_KEEP}")
+        if written and journal != "off":
+            self._tell_journal(journal)
+
+    def _tell_journal(self, journal: str) -> None:
+        from shlex import quote
+
+        from assay.clients.places import short
+
+        where = f" {quote(journal)}" if os.path.isabs(journal) else ""
+        line = f"to see what the guard finds: assay journal list{where}, assay journal show --server NAME{where}"
+        self.report.say(line)
+        unseen = _unseen_journals() if not journal else None
+        if unseen is not None:
+            self.report.say(
+                "XDG_STATE_HOME is set in this shell, but a client may not pass it on to the guard; "
+                f"if runs are missing: assay journal list {short(unseen) if quote(unseen) == unseen else quote(unseen)}"
+            )
+
+    def total(self) -> str:
+        from assay.cli.wrap_report import wrap_total
+
+        return wrap_total(self.outcomes, self.failed, self.args)
 
     def plan(self, text: str, backup: str | None, names: list[str], dialect: Dialect) -> Plan:
         from assay.clients.plan import Wish, wrap
@@ -270,66 +352,123 @@ class _Wrapping(_Task):
         wish = Wish(self.program, self.options, move=self.args.program is not None, is_ours=is_ours)
         return wrap(text, backup, names, wish, dialect)
 
+    def tell_left(self, plan: Plan) -> None:
+        from assay.clients.plan import ALREADY
+
+        for each in plan.left:
+            # With --all they are counted: there may be dozens.
+            if each.why != ALREADY or not self.args.all:
+                self.report.server(each.server.label, f"left alone: {each.why}")
+
+    def finished(self, name: str, found: Found, outcome: Outcome) -> None:  # noqa: ARG002 - unwrap looks for the backup
+        from assay.cli.wrap_report import counted
+
+        if outcome.left and not outcome.already:
+            self.report.file(name, "nothing was wrapped")
+        elif self.args.all and outcome.already:
+            self.report.file(name, f"nothing to do: {counted(outcome.already)} behind the guard already")
+        else:
+            self.report.file(name, "nothing to do")
+
     def carry_out(self, name: str, found: Found, plan: Plan, backup: str | None, dialect: Dialect) -> int:
         from assay.cli.asking import agreed, has_terminal
+        from assay.cli.wrap_report import counted, shown
         from assay.clients.files import FileError, exchange
+        from assay.clients.places import short
         from assay.clients.plan import unwrap
 
-        if not self.args.yes:
-            if not has_terminal():
-                raise FileError("nothing was written: there is no terminal to ask on; --yes writes without asking")
-            if not agreed(f"Write this to {_shown(name)}?"):
-                self.say(f"{name}: nothing was written")
-                return 1
+        if not self.args.yes and not has_terminal():
+            raise FileError("nothing was written: there is no terminal to ask on; --yes writes without asking")
+        self.warn_of_client(name)
+        if not self.args.yes and not agreed(f"Write this to {shown(short(name))}?"):
+            self.report.file(name, "nothing was written")
+            return 1
         # What all servers were before the guard, so that it holds for those that were put behind it earlier, too.
         exchange(found, plan.after, backup=unwrap(plan.before, backup, dialect=dialect).after)
-        self.written = True
-        self.say(f"{name}: {_count(plan)} changed; restart the client to use it")
-        self.say(
-            f"{name}: the servers as they were are in {found.backup}; assay unwrap uses and removes it; "
-            "keep it out of version control, it may hold secrets"
-        )
+        self.report.file(name, f"{counted(len(plan.changes))} changed; restart {_client(name)} to use it")
+        if not self.args.all:
+            self.report.file(name, f"the original servers are saved in {short(str(found.backup))}; {_KEEP}")
         return 0
 
 
 class _Unwrapping(_Task):
     """Out again."""
 
+    def total(self) -> str:
+        from assay.cli.wrap_report import unwrap_total
+
+        return unwrap_total(self.outcomes, self.failed, self.args)
+
     def plan(self, text: str, backup: str | None, names: list[str], dialect: Dialect) -> Plan:
         from assay.clients.plan import unwrap
 
         return unwrap(text, backup, names, dialect)
 
-    def finished(self, name: str, found: Found) -> None:
-        super().finished(name, found)
+    def tell_left(self, plan: Plan) -> None:
+        """Report it, but for servers that were never behind the guard."""
+        for each in plan.left:
+            if not each.fine or self.args.server:
+                self.report.server(each.server.label, f"left alone: {each.why}")
+
+    def finished(self, name: str, found: Found, outcome: Outcome) -> None:  # noqa: ARG002 - wrap looks at it
+        from assay.clients.places import short
+
+        self.report.file(name, "nothing to do")
         if found.backup.exists() and not self.args.server:
-            self.say(f"{name}: {found.backup} is still there; delete it if you do not need it: it may hold secrets")
+            backup = short(str(found.backup))
+            self.report.file(name, f"{backup} is still there; delete it if you do not need it: it may hold secrets")
 
     def carry_out(self, name: str, found: Found, plan: Plan, backup: str | None, dialect: Dialect) -> int:
-        from assay.clients.files import exchange, forget_backup
-        from assay.clients.plan import are_guarded
+        from assay.cli.wrap_report import counted
+        from assay.clients.files import exchange
 
+        self.warn_of_client(name)
         exchange(found, plan.after)
         rebuilt = [change.server.label for change in plan.changes if change.outcome == "rebuilt"]
         for label in rebuilt:
-            self.say(f"{label}: rebuilt from its args, since the backup does not have what was wrapped; check it")
-        self.say(f"{name}: {_count(plan)} changed; restart the client to use it")
-        if backup is None:
-            return 0
-        if rebuilt:
-            self.say(
-                f"{name}: {found.backup} is kept: it has the servers that were edited since as they were before; "
-                "delete it when you have checked them: it may hold secrets"
-            )
-        elif are_guarded(plan.after, dialect):
-            self.say(f"{name}: {found.backup} is kept for the servers that are still behind the guard")
-        else:
-            forget_backup(found)
+            self.report.server(label, "rebuilt from its args, because the backup has no entry that matches; check it")
+        self.report.file(name, f"{counted(len(plan.changes))} changed; restart {_client(name)} to use it")
+        if backup is not None:
+            self._tidy(name, found, plan, dialect, edited=bool(rebuilt))
         return 0
 
+    def _tidy(self, name: str, found: Found, plan: Plan, dialect: Dialect, *, edited: bool) -> None:
+        """Remove the backup, if nobody needs it."""
+        from assay.clients.files import forget_backup
+        from assay.clients.places import short
+        from assay.clients.plan import are_guarded
 
-def _count(plan: Plan) -> str:
-    return f"{len(plan.changes)} server{'' if len(plan.changes) == 1 else 's'}"
+        kept = f"{short(str(found.backup))} is kept"
+        if edited:
+            self.report.file(
+                name,
+                f"{kept}: it has the originals of the servers that were edited since; "
+                "delete it when you have checked them: it may hold secrets",
+            )
+        elif are_guarded(plan.after, dialect):
+            self.report.file(name, f"{kept} for the servers that are still behind the guard")
+        else:
+            forget_backup(found)
+
+
+_KEEP = "assay unwrap uses and removes it; keep it out of version control, it may hold secrets"
+"""What to do with a backup."""
+
+
+def _client(name: str) -> str:
+    """Return what people call the client that has the file called *name*."""
+    from assay.clients.places import NAMES, client_of
+
+    client = client_of(name)
+    return "the client" if client is None else NAMES[client]
+
+
+def _unseen_journals() -> str | None:
+    """Return where a guard writes its journal that does not get this shell's XDG_STATE_HOME; None if it is the same."""
+    from assay.guard.server_folders import servers_directory
+
+    without = servers_directory({name: value for name, value in os.environ.items() if name != "XDG_STATE_HOME"})
+    return None if without == servers_directory(os.environ) else without
 
 
 def _place(path: str | None) -> str | None:
@@ -344,7 +483,7 @@ def _lock(path: str | None) -> str | None:
 
     place = _place(path)
     if place is not None and os.path.isabs(place) and not os.path.isfile(place):
-        raise FileError(f"--lock {path}: there is no such file; write it with assay lock")
+        raise FileError(f"--lock {path}: No such file or directory; assay lock writes one")
     return place
 
 
@@ -362,8 +501,3 @@ def _colours(line: str) -> tuple[str, ...]:
     if line.startswith(("---", "+++")):
         return ("bold",)
     return {"-": ("red",), "+": ("green",), "@": ("cyan",)}.get(line[:1], ())
-
-
-def _shown(text: str) -> str:
-    """*text* with nothing in it that a terminal would act upon."""
-    return text if text.isprintable() else ascii(text)[1:-1]

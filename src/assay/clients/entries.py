@@ -34,8 +34,16 @@ def objection(text: str, dialect: Dialect = JSON) -> str | None:
     entry = dialect.value(text)
     if not isinstance(entry, dict):
         return "it is not an object"
-    layout = dialect.trouble(text)
-    return layout or next((why for applies, why in _OBJECTIONS if applies(entry)), None)
+    why = dialect.trouble(text) or next((why for applies, why in _OBJECTIONS if applies(entry)), None)
+    return f"{why}{_slip(entry)}" if why == _NEITHER else why
+
+
+def _slip(entry: Mapping[str, Any]) -> str:
+    """Return what a mistyped member of *entry* was meant to be, as the end of a message."""
+    from assay.spec.schema import closest  # noqa: PLC0415 - only the mistaken pay for it
+
+    meant = ((name, closest(name[:100], ("command", "url"))) for name in entry)
+    return next((f"; did you mean {close[0]} by {name}?" for name, close in meant if close), "")
 
 
 def hesitation(text: str, dialect: Dialect = JSON) -> str | None:
@@ -107,10 +115,12 @@ def _is_header(name: str, value: Any) -> bool:
     return not re.search(r"[\x00-\x1f\x7f]", value) and not FROM_ENVIRONMENT.fullmatch(value.strip())
 
 
+_NEITHER: Final = "it has neither a command nor a url"
+
 _OBJECTIONS: Final[tuple[tuple[Callable[[Mapping[str, Any]], bool], str], ...]] = (
     (_is_legacy, "it has the HTTP+SSE transport of 2024-11-05, which the guard does not support"),
     (lambda entry: "command" in entry and "url" in entry, "it has both a command and a url"),
-    (lambda entry: "command" not in entry and "url" not in entry, "it has neither a command nor a url"),
+    (lambda entry: "command" not in entry and "url" not in entry, _NEITHER),
     (
         lambda entry: _type_of(entry) not in (_STDIO if "command" in entry else _HTTP),
         "its type is not that of a server with a command, or of one with a url",
@@ -144,9 +154,10 @@ def advice(text: str, dialect: Dialect = JSON) -> str | None:
     env = entry.get("env")
     steering = [name for name in env if name.upper().startswith(_STEERING)] if isinstance(env, dict) else []
     if steering:
-        return f"its env sets {', '.join(steering[:_NAMED])}, which the guard obeys too; check that you want this"
+        return f"env sets {', '.join(steering[:_NAMED])}, which the guard obeys too; check that you want this"
     if plain(dialect.entry(text)).get(dialect.headers):
-        return "its headers become arguments, which others on this machine may see in the list of processes"
-    if str(entry.get("url", "")).startswith("https:"):
+        return "headers become arguments, which others on this machine may see in the list of processes"
+    # With a token of its own, from a variable for example, it does not sign in.
+    if str(entry.get("url", "")).startswith("https:") and not entry.get("headers"):
         return "if the client signs in to it (OAuth), that does not work through the guard; assay unwrap undoes it"
     return None

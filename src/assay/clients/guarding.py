@@ -36,6 +36,15 @@ class Guard:
         """Whether *option* is given."""
         return any(word == option or word.startswith(f"{option}=") for word in self.options)
 
+    def value(self, option: str) -> str | None:
+        """Return the value of *option*; None if it is not given."""
+        for at, word in enumerate(self.options):
+            if word == option:
+                return self.options[at + 1] if at + 1 < len(self.options) else None
+            if word.startswith(f"{option}="):
+                return word.partition("=")[2]
+        return None
+
     def with_options(self, wanted: Mapping[str, str]) -> "Guard":
         """Return the same guard with other values for the options in *wanted*."""
         guard = self

@@ -4,6 +4,7 @@ A configuration as it can be shown: without the values of variables and headers,
 Only for people to look at: what is hidden is still JSON, line by line where it was, but no longer what it says.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from difflib import unified_diff
 from functools import partial
@@ -12,10 +13,19 @@ from typing import Final
 from assay.clients.dialect import JSON, Dialect
 from assay.clients.jsonc import Array, Edit, Node, Object, Scalar, edited, lines, plain
 from assay.journal.redaction import MASK
-from assay.masking import masked_argument, masked_secret, masked_text, redactor
+from assay.masking import looks_random, masked_argument, masked_secret, masked_text, redactor
 
 _HIDDEN: Final = frozenset({"env", "headers", "http_headers"})
 """Members of an entry whose values are nobody's business."""
+
+_VARIABLES: Final = frozenset({"bearer_token_env_var", "env_http_headers"})
+"""Members of an entry of Codex whose values are names of variables, in which the secrets are."""
+
+_VARIABLE: Final = re.compile(r"[A-Z_][A-Z0-9_]*")
+"""The name of a variable as people write it. A token that was put in its place by mistake has other letters."""
+
+_HEADER: Final = re.compile(r"([^:]+: )(?:(?:Bearer|Basic|Token) +)?env:(.*)", re.IGNORECASE | re.DOTALL)
+"""A header of the guard with its value in a variable."""
 
 Mask = Callable[[str], str]
 
@@ -58,7 +68,9 @@ class _Masking:
 
     def _entry(self, entry: Node) -> Iterator[Edit]:
         for key, value in entry.members if isinstance(entry, Object) else ():
-            if key.value in _HIDDEN:
+            if key.value in _VARIABLES:
+                yield from self._variables(value)
+            elif key.value in _HIDDEN:
                 self._hidden.append(value)
                 yield from self._any(value, secret=True)
             elif key.value == "args" and isinstance(value, Array):
@@ -66,11 +78,18 @@ class _Masking:
             else:
                 yield from self._any(value, secret=self._redactor.is_secret(key.value))
 
+    def _variables(self, value: Node) -> Iterator[Edit]:
+        for node in (each.value for each in value.members) if isinstance(value, Object) else (value,):
+            if isinstance(node, Scalar) and isinstance(node.value, str):
+                yield from self._string(node, _masked_name)
+            else:
+                yield from self._any(node, secret=True)
+
     def _args(self, args: Array) -> Iterator[Edit]:
         before = ""
         for item in args.items:
             if isinstance(item, Scalar) and isinstance(item.value, str):
-                yield from self._string(item, partial(masked_argument, before))
+                yield from self._string(item, partial(_masked_argument, before))
                 before = item.value
 
     def _any(self, node: Node, *, secret: bool) -> Iterator[Edit]:
@@ -106,6 +125,20 @@ class _Masking:
             shown = self._redactor.text(text)
         if shown != text:
             yield Edit(start, end, shown)
+
+
+def _is_name(word: str) -> bool:
+    return bool(_VARIABLE.fullmatch(word)) and not looks_random(word) and masked_text(word) == word
+
+
+def _masked_name(word: str) -> str:
+    """*word*, hidden unless it is the name of a variable."""
+    return word if _is_name(word) else masked_secret(word)
+
+
+def _masked_argument(before: str, word: str) -> str:
+    header = _HEADER.fullmatch(word) if before == "--header" else None
+    return word if header and _is_name(header[2]) else masked_argument(before, word)
 
 
 def _printable(line: str) -> str:

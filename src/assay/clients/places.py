@@ -1,6 +1,7 @@
 """Where MCP clients have their configuration, by platform. Looks which of the files exist, and opens none."""
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -27,6 +28,21 @@ _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
 
 CLIENTS: Final = tuple(_PLACES)
 
+NAMES: Final[Mapping[str, str]] = {
+    "claude-desktop": "Claude Desktop",
+    "claude-code": "Claude Code",
+    "cursor": "Cursor",
+    "vscode": "VS Code",
+    "windsurf": "Windsurf",
+    "gemini": "Gemini CLI",
+    "zed": "Zed",
+    "codex": "Codex",
+}
+"""What people call the clients."""
+
+_OVERWRITTEN: Final = {"claude_desktop_config.json": "claude-desktop", ".claude.json": "claude-code"}
+"""Files that their client writes anew from its memory while it runs, with the servers that it has read at its start."""
+
 _VARIABLES: Final = {"claude": "CLAUDE_CONFIG_DIR", "gemini": "GEMINI_CLI_HOME", "codex": "CODEX_HOME"}
 """Variables by which people move what a client has in their home."""
 
@@ -46,6 +62,34 @@ def places(
 def all_places() -> list[str]:
     """Return the configurations of all clients that are there, each file once."""
     return existing([each for client in CLIENTS for each in places(client)])
+
+
+def client_of(name: str) -> str | None:
+    """Return the client that has the file called *name*; None if it is at none of the known places."""
+    path = os.path.realpath(name)
+    return next((client for client in CLIENTS for each in places(client) if os.path.realpath(each) == path), None)
+
+
+def overwriting_client(name: str) -> str | None:
+    """Return the client that may overwrite the file called *name* while it runs, as people call it."""
+    client = _OVERWRITTEN.get(os.path.basename(os.path.realpath(name)))
+    return None if client is None else NAMES[client]
+
+
+def short(name: str) -> str:
+    """Return the path *name* as people write it: with ``~`` for their home."""
+    home = os.path.expanduser("~")
+    return f"~{name[len(home) :]}" if home != os.sep and name.startswith(home + os.sep) else name
+
+
+def meant_clients(name: str) -> list[str]:
+    """Return the clients that *name*, given as a file, may stand for: ``claude-desktop``, ``VS Code``, ``claude``."""
+    from assay.spec.schema import closest  # noqa: PLC0415 - only the mistaken pay for it
+
+    if os.path.basename(name) != name:
+        return []
+    folded = re.sub(r"[ _]+", "-", name.strip().casefold())
+    return [each for each in CLIENTS if folded and each.startswith(folded)] or closest(folded, CLIENTS, 0.75)
 
 
 def existing(names: Iterable[str]) -> list[str]:

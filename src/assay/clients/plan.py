@@ -98,6 +98,13 @@ def are_guarded(text: str, dialect: Dialect = JSON) -> bool:
     return any(guarded_in(server.text, dialect) for server in dialect.servers(text) if not server.trouble)
 
 
+def guard_names(text: str, dialect: Dialect = JSON) -> list[str]:
+    """Return the names that the guards in a configuration have, in the order of its text. Raises `ConfigError`."""
+    found = (guarded_in(server.text, dialect) for server in dialect.servers(text) if not server.trouble)
+    names = (present.guard.value(NAME) for present in found if present is not None)
+    return [name for name in names if name is not None]
+
+
 def _planned(text: str, names: Collection[str], dialect: Dialect, fate: Callable[[Server], Change | Left]) -> Plan:
     found = dialect.servers(text)
     fates = [_untouched(server) or fate(server) for server in _chosen(found, names)]

@@ -49,13 +49,15 @@ class Table:
         return self._style.paint(cell, "green" if outcome.good else "red")
 
 
-def finding_lines(finding: Finding, details: Sequence[str], style: Style) -> Iterator[str]:
-    """What the guard found about one tool: the fault, the rule, and what to do."""
+def finding_lines(finding: Finding, details: Sequence[str], program: str, style: Style) -> Iterator[str]:
+    """What the guard found about one tool: the fault, the rule, and what to do. *program* is what people type."""
     yield f"  {style.paint(plain(finding.tool), 'bold')}: {finding.done}"
     place = finding.place or "the message"
     what = f"{place}: expected {finding.expected}, found {finding.found}"
     yield from style.wrapped(plain(what), 4)
-    yield from (style.paint(line, "dim") for line in style.wrapped(f"{finding.rule}; assay explain {finding.rule}", 4))
+    yield from (
+        style.paint(line, "dim") for line in style.wrapped(f"{finding.rule}; {program} explain {finding.rule}", 4)
+    )
     yield from style.wrapped(plain(f"→ {finding.hint}"), 4, 2)
     shown = list(details)[-_MOST_DETAILS:]
     if shown:

@@ -12,20 +12,22 @@ from textwrap import wrap
 from typing import Any, Final, NamedTuple
 
 from assay.console.clock import Clock, whole, zone
-from assay.console.names import MOST_NAMES
+from assay.console.names import listed
+from assay.console.outcomes import OUTCOMES, WIDEST, Outcome, outcome
 from assay.console.payloads import payload_lines
 from assay.console.plain import plain
 from assay.console.style import Style
-from assay.journal.reading import Record, quarantined, server_of, violations
-from assay.journal.record import STATUSES
+from assay.console.titles import nameless
+from assay.journal.reading import Record, is_audited, quarantined, server_of, violations
 from assay.verdict import UNNAMED
 
-_COLOURS: Final = {"ok": "green", "reported": "yellow", "refused": "red", "failed": "red"}
-
 _WITH_BYTES: Final = 96
+_WITH_WORDS: Final = 72
 _WITH_TIMES: Final = 56
 _WITH_FRACTIONS: Final = 110
-"""Columns of a terminal from which on there is room for the bytes, the duration, the fractions of a second."""
+"""Columns of a terminal for the bytes, for a status in several words, for the duration, for fractions of a second."""
+
+_SHORT_STATUS: Final = 8
 
 _SERVER: Final = 16
 _SHORT_SERVER: Final = 12
@@ -54,6 +56,8 @@ class View(NamedTuple):
     """Whether nothing is cut or wrapped."""
     utc: bool = False
     """Whether times are in UTC, and not in the local time zone."""
+    unfolded: int = 0
+    """How many records show all of their findings on a terminal, before one shows the first only."""
 
 
 class Table:
@@ -65,6 +69,7 @@ class Table:
         self._limit = None if view.wide else style.limit
         self._clock = Clock(utc=view.utc)
         self._day = ""
+        self._shown = 0
         self._measure(self._limit)
 
     def head(self) -> str:
@@ -78,24 +83,25 @@ class Table:
         if self._limit is not None and moment is not None:
             yield from self._date_line(moment)
         yield self._row(record, moment)
+        self._shown += 1
         yield from (self._style.paint(line, "dim") for line in self._wrong(record))
         if self._view.payloads:
             yield from self._payload(record)
 
     def _row(self, record: Record, moment: datetime | None) -> str:
-        status = record["status"]
+        found = outcome(record)
         cells = self._cells(
             self._time(moment) or record["ts"],
             server_of(record) or "-",
             str(record["metadata"].get("party", "?")),
             title(record),
-            status,
+            found.word if self._status_width > _SHORT_STATUS else found.short,
             f"{record['durationMs']:.2f}",
             str(record["inputBytes"]),
             str(record["outputBytes"]),
         )
         number = 4 if self._server_width else 3
-        cells[number] = self._style.paint(cells[number], _COLOURS.get(status, "bold"))
+        cells[number] = self._style.paint(cells[number], found.colour)
         return "  ".join(cells).rstrip()
 
     def _time(self, moment: datetime | None) -> str:
@@ -112,15 +118,22 @@ class Table:
             yield self._style.paint(f"{day} ({zone(moment)})", "bold")
 
     def _wrong(self, record: Record) -> Iterator[str]:
-        """What is wrong: on a terminal the first of it in some lines, elsewhere all of it, a line each."""
-        if self._limit is None:
-            yield from (plain(_INDENT + each) for each in every_wrong(record))
-            names = quarantined(record)
-            if names:
-                yield plain(f"{_INDENT}quarantined: {', '.join(names)}")
-        else:
-            wrong = first_wrong(record)
-            yield from self._wrapped(wrong) if wrong else ()
+        """
+        What is quarantined, and what is wrong.
+
+        On a terminal that may be the first finding only, and each takes some lines at most; elsewhere all of it, a line
+        each.
+        """
+        names = quarantined(record)
+        if names:
+            word = "would be quarantined" if is_audited(record) else "quarantined"
+            yield from self._indented(f"{word}: {', '.join(names) if self._limit is None else listed(names)}")
+        is_whole = self._limit is None or self._shown <= self._view.unfolded
+        for each in every_wrong(record) if is_whole else filter(None, [first_wrong(record)]):
+            yield from self._indented(each)
+
+    def _indented(self, text: str) -> list[str]:
+        return [plain(_INDENT + text)] if self._limit is None else self._wrapped(text)
 
     def _wrapped(self, text: str) -> list[str]:
         limit = self._limit or len(text)
@@ -140,7 +153,7 @@ class Table:
         cells = [self._fit(time, self._clock_width)]
         if self._server_width:
             cells.append(self._fit(server, self._server_width))
-        cells += [self._fit(who, 6), self._fit(what, self._message_width), self._fit(status, 8)]
+        cells += [self._fit(who, 6), self._fit(what, self._message_width), self._fit(status, self._status_width)]
         if self._room >= _WITH_TIMES:
             cells.append(duration.rjust(8))
         if self._room >= _WITH_BYTES:
@@ -152,13 +165,14 @@ class Table:
         server = 0 if not self._view.servers else _SERVER if limit is None or limit >= _WITH_BYTES else _SHORT_SERVER
         if limit is None:
             self._room, self._clock_width = _WITH_FRACTIONS, 24 if self._view.utc else 29
-            self._server_width, self._message_width = server, _MESSAGE
+            self._server_width, self._message_width, self._status_width = server, _MESSAGE, WIDEST
             return
         room = limit - (server + 2 if server else 0)
         self._server_width = server if room >= _NARROWEST else 0
         self._room = room if self._server_width else limit
         self._clock_width = 12 if self._room >= _WITH_FRACTIONS else 8
-        rest = self._clock_width + 2 + 6 + 2 + 2 + 8
+        self._status_width = WIDEST if self._room >= _WITH_WORDS else _SHORT_STATUS
+        rest = self._clock_width + 2 + 6 + 2 + 2 + self._status_width
         rest += 10 if self._room >= _WITH_TIMES else 0
         rest += 18 if self._room >= _WITH_BYTES else 0
         self._message_width = self._room - rest
@@ -172,11 +186,12 @@ class Table:
 def title(record: Record) -> str:
     """What a message was, in a few words."""
     metadata = record["metadata"]
-    kind = metadata.get("kind")
-    words = {"unreadable": "(no message)", "blank": "(blank line)", "batch": "a batch"}
-    if kind in words:
+    # A journal may be made up, and have anything here.
+    kind = str(metadata.get("kind"))
+    found = nameless(kind, [rule for rule, _ in violations(record)])
+    if found is not None:
         times = metadata.get("repeated")
-        return f"{words[kind]} × {times:,}" if type(times) is int else words[kind]
+        return f"{found} × {times:,}" if type(times) is int else found
     named = " ".join(str(each) for each in (record["method"], metadata.get("tool")) if each and each != UNNAMED)
     ident = metadata.get("id")
     if not named:
@@ -199,7 +214,7 @@ def first_wrong(record: Record) -> str:
         return ": ".join(each for each in (named, str(error.get("message") or "")) if each) or "a failure was reported"
     rest = f" (and {more} more)" if (more := _more(record, 1)) else ""
     first = next(each for each in error["violations"] if isinstance(each, dict))
-    return _worded(first, _about(error, first)) + rest
+    return _worded(first) + rest
 
 
 def every_wrong(record: Record) -> Iterator[str]:
@@ -209,7 +224,7 @@ def every_wrong(record: Record) -> Iterator[str]:
         return
     for each in record["error"]["violations"]:
         if isinstance(each, dict):
-            yield _worded(each, _entries([each.get("entry")]))
+            yield _worded(each)
     if more := _more(record, len(violations(record))):
         yield f"and {more} more, which the journal does not list"
 
@@ -220,46 +235,43 @@ def _more(record: Record, shown: int) -> int:
     return len(violations(record)) - shown + (more if isinstance(more, int) else 0)
 
 
-def _worded(violation: dict[str, Any], about: str) -> str:
+def _worded(violation: dict[str, Any]) -> str:
+    entry = violation.get("entry")
     # Before the place, which may be so long that a terminal shows nothing behind it.
+    about = f" ({entry.get('kind')} {entry.get('name')})" if isinstance(entry, dict) else ""
     found = f"expected {violation.get('expected')}, found {violation.get('found')}"
     return f"{violation.get('rule')}{about} at {violation.get('at') or 'the message'}: {found}"
 
 
-def _about(error: dict[str, Any], first: dict[str, Any]) -> str:
-    """The entries of a list that are quarantined, else the one that the first violation is about."""
-    listed = error.get("quarantined")
-    return _entries(listed if isinstance(listed, list) else [first.get("entry")])
-
-
-def _entries(entries: list[Any]) -> str:
-    named = [each for each in entries if isinstance(each, dict)]
-    names = ", ".join(str(each.get("name")) for each in named[:MOST_NAMES])
-    return f" ({named[0].get('kind')}{'' if len(named) == 1 else 's'} {names})" if named else ""
-
-
 class Totals:
-    """How many of what, and the rules that were broken."""
+    """How many of what, the rules that were broken, and whether all was forwarded."""
 
     def __init__(self) -> None:
-        self._statuses: Counter[str] = Counter()
+        self._outcomes: Counter[Outcome] = Counter()
         self._rules: Counter[str] = Counter()
-        self._passed_over = 0
+        self._passed_over = self._audited = self._stopped = 0
 
     def add(self, record: Record) -> None:
         """Counts what is shown."""
-        self._statuses[record["status"]] += 1
+        self._outcomes[outcome(record)] += 1
         self._rules.update(rule for rule, _ in violations(record))
+        self._audit(record)
 
-    def pass_over(self) -> None:
+    def pass_over(self, record: Record) -> None:
         """Counts what is not."""
         self._passed_over += 1
+        self._audit(record)
+
+    def _audit(self, record: Record) -> None:
+        if is_audited(record):
+            self._audited += 1
+            self._stopped += record["status"] == "refused" and not record["metadata"].get("passed")
 
     def lines(self, style: Style, broken: int) -> Iterator[str]:
         """The counts, for people; *broken* lines were not records."""
-        shown = self._statuses.total()
+        shown = self._outcomes.total()
         total = shown + self._passed_over
-        counts = [f"{self._statuses[each]} {each}" for each in STATUSES if self._statuses[each]]
+        counts = [f"{self._outcomes[each]} {each.counted}" for each in OUTCOMES if self._outcomes[each]]
         records = f"{shown} of {_counted(total, 'record')}" if self._passed_over else _counted(total, "record")
         others = ""
         if broken:
@@ -268,6 +280,16 @@ class Totals:
         yield from (style.paint(line, "bold") for line in style.wrapped(text, 0))
         for rule, count in sorted(self._rules.items(), key=lambda item: (-item[1], item[0])):
             yield f"  {count:>5} × {plain(rule)}"
+        if self._audited:
+            yield from style.wrapped(f"({self._forwarded(total)})", 0, 1)
+
+    def _forwarded(self, total: int) -> str:
+        """What audit mode means for these records."""
+        # What cannot be forwarded at all, such as a message that is too long to be read.
+        but = f", except {_counted(self._stopped, 'refused message')}" if self._stopped else ""
+        if self._audited < total:
+            return f"{self._audited:,} of {total:,} records are of audit mode: everything in them was forwarded{but}"
+        return f"audit: everything was forwarded{but}"
 
 
 def _counted(number: int, noun: str) -> str:

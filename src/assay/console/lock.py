@@ -1,10 +1,11 @@
 """What differs from a lock, for people and for programs."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from assay.console.style import Style
-from assay.lock.changes import Change, Weight
+from assay.lock.changes import WEIGHTS, Change, Weight
 from assay.lock.locked import Difference
 from assay.lock.shifts import ABSENT
 from assay.lock.words import told, visible
@@ -17,8 +18,11 @@ _COLOURS: Final[dict[Weight, str]] = {
     "wording": "yellow",
     "compatible": "dim",
 }
+_NAMES: Final[dict[Weight, str]] = {"undecided": "undecided (counts as breaking)"}
+"""How the summary calls a weight, where its name alone does not say enough."""
+
 _TEXT: Final = 2000
-"""Characters of a text that are shown: who reviews a description wants to see it."""
+"""Characters of a text that are shown: a reviewer has to see the whole description."""
 
 _SHORT: Final = 100
 _MOST: Final = 50
@@ -26,18 +30,29 @@ _MOST: Final = 50
 
 
 def lines(name: str, found: Iterable[Difference], style: Style) -> Iterator[str]:
-    """The differences of one server."""
+    """Yield the lines about the differences of one server."""
     found = list(found)
     if found:
         yield style.paint(visible(name, _SHORT), "bold")
     for each in found:
-        mark, colour = _MARKS[each.what]
-        breaking = " (breaking)" if each.what == "removed" else ""
-        yield style.paint(f"  {mark} {each.noun} {visible(each.name, _SHORT)}: {each.what}{breaking}", colour)
-        for change in each.changes[:_MOST]:
-            yield from _change(change, style)
-        if len(each.changes) > _MOST:
-            yield f"      {len(each.changes) - _MOST:,} changes more"
+        yield from _block(each, style) if each.counts else _notes(each, style)
+
+
+def _block(each: Difference, style: Style) -> Iterator[str]:
+    mark, colour = _MARKS[each.what]
+    weight = f" ({each.weight})" if each.weight else ""
+    yield style.paint(f"  {mark} {each.noun} {visible(each.name, _SHORT)}: {each.what}{weight}", colour)
+    for change in each.changes[:_MOST]:
+        yield from _change(change, style)
+    if len(each.changes) > _MOST:
+        yield f"      {len(each.changes) - _MOST:,} changes more"
+
+
+def _notes(each: Difference, style: Style) -> Iterator[str]:
+    """Yield a line for each change that is reported and not counted, so that it does not look like a difference."""
+    for change in each.changes:
+        what = f"{each.noun} {visible(each.name, _SHORT)}: {visible(change.at, _SHORT)}: {told(change, _SHORT)}"
+        yield style.paint(f"  note: {what}", "dim")
 
 
 def _change(change: Change, style: Style) -> Iterator[str]:
@@ -55,13 +70,16 @@ def _change(change: Change, style: Style) -> Iterator[str]:
 
 
 def summary(found: Iterable[Difference], path: str) -> str:
-    """How much differs."""
+    """Return how many differences there are of each weight, the worst first; each counts once, by its worst change."""
+    found = list(found)
     counting = [each for each in found if each.counts]
     if not counting:
-        return f"nothing differs from {path}"
-    breaking = sum(each.breaking for each in counting)
+        return f"nothing {'else ' if found else ''}differs from {path}"
+    counts = Counter(each.weight for each in counting)
+    parts = [f"{counts[weight]:,} {_NAMES.get(weight, weight)}" for weight in WEIGHTS if counts[weight]]
+    parts += [f"{counts[None]:,} added"] if counts[None] else []
     noun = "difference" if len(counting) == 1 else "differences"
-    return f"{len(counting):,} {noun} from {path}, {breaking:,} of them breaking"
+    return f"{len(counting):,} {noun} from {path}: {', '.join(parts)}"
 
 
 def record(name: str, found: Iterable[Difference]) -> dict[str, Any]:

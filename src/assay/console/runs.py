@@ -13,14 +13,20 @@ from assay.console.style import Style
 from assay.journal.runs import Run
 from assay.journal.tally import Tally
 
-_LONGEST_NAME: Final = 30
-_SHORTEST_NAME: Final = 8
+_COLUMNS: Final = ("server", "start", "mode", "messages", "findings", "refused", "run", "")
+"""The last one has whether a run is written."""
 
-_REST: Final = 16 + 8 + 8 + 7 + 8 + 7 + 6 * 2
-"""Columns of a row beside the server: start, messages, findings, refused, run, whether it is written."""
+_LEFT_OUT: Final = ("refused", "findings", "mode", "messages")
+"""Columns that a narrow terminal does without, in this order, so that names fit."""
 
-_NARROW_REST: Final = 11 + 8 + 8 + 8 + 7 + 5 * 2
-"""The same in a narrow terminal: without the year, and without refused messages."""
+_USUAL_NAME: Final = 30
+"""Characters of a name that columns are left out for. A longer one takes what is free, or has a line of its own."""
+
+_NUMBERS: Final = frozenset({"messages", "findings", "refused"})
+
+_YEAR: Final = len("2026-")
+
+_GAP: Final = "  "
 
 _FLIGHTS_SHOWN: Final = 10
 """Flights that are listed, unless all are wanted: of a server that keeps failing there are many."""
@@ -33,6 +39,8 @@ class RunRow(NamedTuple):
     servers: tuple[str, ...]
     tally: Tally
     is_written: bool
+    mode: str = ""
+    """That of the guard; "" for a server, or if it is not known."""
 
 
 class FlightRow(NamedTuple):
@@ -51,7 +59,6 @@ class RunTable:
         self._style = style
         self._limit = None if wide else style.limit
         self._clock = Clock(utc=utc)
-        self._is_narrow = self._limit is not None and self._limit < _REST + _SHORTEST_NAME
 
     def lines(self, rows: Sequence[RunRow], flights: Sequence[FlightRow]) -> Iterator[str]:
         """The tables."""
@@ -62,15 +69,55 @@ class RunTable:
             yield from self._flights(flights)
 
     def _runs(self, rows: Sequence[RunRow]) -> Iterator[str]:
-        width = self._name_width([_names(row.servers) for row in rows])
-        head = self._row("server".ljust(width), "start", "messages", "findings", "refused", "run", "")
-        yield self._style.paint(head, "dim")
-        for row in rows:
-            name = self._cut(_names(row.servers), width).ljust(width)
-            messages, findings, refused = self._counts(row.tally)
-            start = self._time(row.run.began)
-            yield self._row(name, start, messages, findings, refused, row.run.id, self._state(row))
+        table = self._fitted([dict(zip(_COLUMNS, _COLUMNS, strict=True)), *map(self._cells, rows)])
+        for number, line in enumerate(table):
+            yield line if number else self._style.paint(line, "dim")
         yield self._style.paint(self._total(rows), "bold")
+
+    def _cells(self, row: RunRow) -> dict[str, str]:
+        start = self._clock.at(row.run.began).strftime("%Y-%m-%d %H:%M")
+        state = "writing" if row.is_written else ""
+        cells = (_names(row.servers), start, row.mode or "-", *self._counts(row.tally), row.run.id, state)
+        return dict(zip(_COLUMNS, cells, strict=True))
+
+    def _fitted(self, table: list[dict[str, str]]) -> Iterator[str]:
+        """The rows of *table* in as many columns as they take; on a terminal in as many as there are."""
+        widths = {name: max(len(row[name]) for row in table) for name in _COLUMNS}
+        self._narrow(table, widths)
+        for row in table:
+            yield from self._aligned(row, widths)
+
+    def _narrow(self, table: list[dict[str, str]], widths: dict[str, int]) -> None:
+        """Leave out what a narrow terminal has no room for: the year, and then whole columns."""
+        longest, widths["server"] = widths["server"], min(widths["server"], _USUAL_NAME)
+        if self._excess(widths) > 0:
+            widths["start"] -= _YEAR
+            for row in table[1:]:
+                row["start"] = row["start"][_YEAR:]
+        for name in _LEFT_OUT:
+            if self._excess(widths) > 0:
+                del widths[name]
+        free = longest if self._limit is None else widths["server"] - self._excess(widths)
+        widths["server"] = max(len("server"), min(longest, free))
+
+    def _excess(self, widths: dict[str, int]) -> int:
+        """How many columns there are too many."""
+        if self._limit is None:
+            return 0
+        used = [width for width in widths.values() if width]
+        return sum(used) + len(_GAP) * (len(used) - 1) - self._limit
+
+    def _aligned(self, row: dict[str, str], widths: dict[str, int]) -> Iterator[str]:
+        """One row; before it the name of the server, where that is too long for its column."""
+        name, width = row["server"], widths["server"]
+        if len(name) > width:
+            # Cut it could not be given to --server.
+            yield from self._style.wrapped(name, 0)
+            row = row | {"server": ""}
+        cells = [row[key].rjust(size) if key in _NUMBERS else row[key].ljust(size) for key, size in widths.items()]
+        if row[""]:
+            cells[-1] = self._style.paint(row[""], "green")
+        yield _GAP.join(cells).rstrip()
 
     def _total(self, rows: Sequence[RunRow]) -> str:
         servers = {name for row in rows for name in row.servers}
@@ -82,9 +129,6 @@ class RunTable:
         mark = "" if tally.exact else "~"
         return f"{mark}{tally.messages:,}", f"{mark}{tally.findings:,}", f"{mark}{tally.refused:,}"
 
-    def _state(self, row: RunRow) -> str:
-        return self._style.paint("writing", "green") if row.is_written else ""
-
     def _flights(self, flights: Sequence[FlightRow]) -> Iterator[str]:
         """Their paths, which have the server and the time, and are never cut: they are to be copied."""
         yield self._style.paint("flights: the last messages of broken sessions, for assay check FILE", "dim")
@@ -93,23 +137,6 @@ class RunTable:
         yield from (quote(plain(row.path)) for row in shown)
         if len(shown) < len(flights):
             yield f"and {len(flights) - len(shown):,} more; --wide shows them"
-
-    def _name_width(self, names: Sequence[str]) -> int:
-        longest = max(len("server"), *map(len, names))
-        if self._limit is None:
-            return longest
-        rest = _NARROW_REST if self._is_narrow else _REST
-        return max(_SHORTEST_NAME, min(longest, _LONGEST_NAME, self._limit - rest))
-
-    def _cut(self, text: str, width: int) -> str:
-        return text if self._limit is None else self._style.cut(text, width)
-
-    def _time(self, seconds: float) -> str:
-        return self._clock.at(seconds).strftime("%m-%d %H:%M" if self._is_narrow else "%Y-%m-%d %H:%M")
-
-    def _row(self, name: str, start: str, messages: str, findings: str, refused: str, run: str, state: str) -> str:
-        counts = [messages.rjust(8), findings.rjust(8), *([] if self._is_narrow else [refused.rjust(7)])]
-        return "  ".join((name, start.ljust(11 if self._is_narrow else 16), *counts, run.ljust(8), state)).rstrip()
 
 
 def _names(servers: Sequence[str]) -> str:
@@ -135,6 +162,7 @@ def _run(row: RunRow) -> dict[str, Any]:
         "run": row.run.id,
         "servers": list(row.servers),
         "start": _instant(row.run.began),
+        "mode": row.mode or None,
         "messages": row.tally.messages,
         "findings": row.tally.findings,
         "refused": row.tally.refused,

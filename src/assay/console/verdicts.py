@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from assay.console.names import Quarantined, counted
 from assay.console.plain import plain
 from assay.console.style import Style
+from assay.console.titles import nameless
 from assay.render import shown_id
 from assay.transcript import Judged
 from assay.verdict import UNNAMED, Verdict, Violation
@@ -60,8 +61,8 @@ def title(verdict: Verdict) -> str:
 def _title(verdict: Verdict) -> str:
     if verdict.kind == "missing":
         return f"never answered: {_asked(verdict)}"
-    if verdict.kind in {"blank", "unreadable", "batch"}:
-        return {"blank": "(blank line)", "unreadable": "(no message)", "batch": "a batch"}[verdict.kind]
+    if (found := nameless(verdict.kind, [each.rule for each in verdict.violations])) is not None:
+        return found
     # A peer's own words: a long one would take seconds to look through, and hide all that stands behind it.
     method = "" if verdict.method in {None, UNNAMED} else str(verdict.method)[:100]
     about = f" {verdict.tool[:40]}" if verdict.tool else _asked_for(verdict)

@@ -46,7 +46,7 @@ class RuleException:
 class GuardSettings:
     """How one guard behaves."""
 
-    mode: str = "audit"
+    mode: str = field(default="audit", metadata={"words": lambda: MODES})
     """``audit`` lets everything pass and reports; ``enforce`` stops what breaks the contract."""
 
     timeout: float = 600.0
@@ -58,7 +58,7 @@ class GuardSettings:
     frame_bytes: int | None = None
     """Bytes of one message, either way; if there is none, ``limits.frame_bytes``."""
 
-    restart: str = "never"
+    restart: str = field(default="never", metadata={"words": lambda: POLICIES})
     """
     Whether a server that ends is started again, under ``enforce``: ``on-failure``, unless it has ended with status 0;
     ``always``. What it knew of its client is gone with it, so whoever sets this must know that it can do without.

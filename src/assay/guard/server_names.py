@@ -93,9 +93,12 @@ def name_of_command(command: Sequence[str]) -> str:
 
     The program alone says nothing where it is a launcher such as npx, uvx, python, node or docker.
     """
+    words = _words(command)
+    if basename(words[0]) == "assay" and words[1:2] == ["guard"] and "--" in words:
+        return _guarded(words)
     found = started(command)
     if found is None:
-        return _from_path(_words(command)[0])
+        return _from_path(words[0])
     return cut_name(found.word) if found.is_module else _from_path(found.word)
 
 
@@ -153,6 +156,14 @@ def cut_name(name: str) -> str:
     """Return *name* printable and at most 64 characters long."""
     shown = name if name.isprintable() else "".join(each for each in name if each.isprintable())
     return shown.strip()[:_LONGEST] or _UNNAMED
+
+
+def _guarded(words: Sequence[str]) -> str:
+    """Return the name of the server behind another guard."""
+    options = words[: words.index("--")]
+    if "--name" in options[:-1]:
+        return cut_name(options[options.index("--name") + 1])
+    return name_of_command(words[len(options) + 1 :])
 
 
 def _started_by(program: str, arguments: Sequence[str]) -> Started | None:

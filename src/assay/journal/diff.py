@@ -63,6 +63,8 @@ class _Comparable:
         for name, value in record.items():
             if name not in self._ignored:
                 _flatten(name, value, found)
+        # That is said of the run in every record of it. What the mode has changed is `passed`, and the bytes sent.
+        found.pop("metadata.mode", None)
         session = found.pop("metadata.session", None)
         if session is not None and not self._across:
             # Sessions are called by chance: the first one of one run is that of the other.

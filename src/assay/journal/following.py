@@ -122,7 +122,7 @@ class Following:
                     self._seen[directory] = changed if time_ns() - changed > _SETTLED else 0
                     found += [run for run in runs.runs_in(directory) if run.name not in self._known]
         self._known.update(run.name for run in found)
-        return sorted(found)
+        return sorted(found, key=runs.by_age)
 
     def _add(self, run: Run, *, is_new: bool = False, whole: bool = False) -> None:
         if len(self._sources) >= _MOST_FOLLOWED:

@@ -75,6 +75,11 @@ def quarantined(record: Record) -> list[str]:
     return [f"{each.get('kind')} {each.get('name')}" for each in listed if isinstance(each, dict)]
 
 
+def is_audited(record: Record) -> bool:
+    """Whether a guard in audit mode wrote *record*; False also for one that does not have the mode."""
+    return bool(record["metadata"].get("mode") == "audit")
+
+
 def server_of(record: Record) -> str:
     """The name of the server; "" for a record that has none."""
     name = record["metadata"].get("server")

@@ -68,7 +68,7 @@ class Run:
         mode: str = "",
         frame_bytes: int = 0,
     ) -> None:
-        """*mode* and *frame_bytes* are what a replay has to know, where they are not what they always are."""
+        """*mode* is that of a guard, "" for a server; *frame_bytes* is what a replay has to know if it is not usual."""
         self.mode = mode
         self.frame_bytes = frame_bytes
         self.deterministic = deterministic
@@ -184,9 +184,9 @@ def _metadata(verdict: Verdict, moment: Moment, told: Told, run: Run) -> dict[st
         found["passed"] = True
     if told.repeated:
         found["repeated"] = told.repeated
+    if run.mode:
+        found["mode"] = run.mode
     if run.payloads:
-        if run.mode:
-            found["mode"] = run.mode
         if run.frame_bytes:
             found["frameBytes"] = run.frame_bytes
         found |= payload(verdict, run.redactor)

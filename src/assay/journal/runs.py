@@ -17,7 +17,7 @@ from assay.journal import files
 
 
 class Run(NamedTuple):
-    """One run: its files, and what their names and sizes say. Runs are in order of time if these are."""
+    """One run: its files, and what their names and sizes say."""
 
     name: str
     """When it began and its id: ``20261115T223904Z-1f0c9a3e``."""
@@ -43,6 +43,11 @@ class Run(NamedTuple):
             return 0
 
     @property
+    def age(self) -> tuple[str, int]:
+        """What runs are ordered by: the second in their name, and then when they were last written to."""
+        return self.name.partition("-")[0], self.written
+
+    @property
     def path(self) -> str:
         """The first of its files, which stands for all of them."""
         return self.paths[0]
@@ -62,7 +67,7 @@ def runs_in(directory: str) -> list[Run]:
             status = os.lstat(part.path)
             if stat.S_ISREG(status.st_mode):
                 found.setdefault(part.run, []).append((part, status))
-    return sorted(_run(name, sorted(parts)) for name, parts in found.items())
+    return sorted((_run(name, sorted(parts)) for name, parts in found.items()), key=by_age)
 
 
 def _run(name: str, parts: list[tuple[files.Part, os.stat_result]]) -> Run:
@@ -108,13 +113,13 @@ def newest(directories: Iterable[str]) -> str | None:
                 return copy
             every += runs_in(directory)
     filled = [run for run in every if run.size]
-    chosen = max(filled or every, default=None, key=_age)
+    chosen = max(filled or every, default=None, key=by_age)
     return None if chosen is None else chosen.path
 
 
-def _age(run: Run) -> tuple[str, int]:
-    """What runs are ordered by: the second in their name, and then when they were last written to."""
-    return run.name.partition("-")[0], run.written
+def by_age(run: Run) -> tuple[str, int]:
+    """Sort runs by this, oldest first."""
+    return run.age
 
 
 def find(directories: Iterable[str], name: str) -> str | None:

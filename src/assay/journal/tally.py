@@ -1,5 +1,5 @@
 """
-Counts what a run has without parsing it: messages, findings, refusals, the names of its servers.
+Counts what a run has without parsing it: messages, findings, refusals, the names of its servers, the mode.
 
 A journal is one JSON object on each line, written by us. Within a string every quote is escaped, so that bytes such as
 ``"status":"refused"`` are always a member. A megabyte of good messages takes some 1.2 ms,
@@ -31,6 +31,8 @@ _RULE: Final = b'{"rule":"'
 _MORE: Final = re.compile(rb'"more":([0-9]{1,9})[,}]')
 _REPEATED: Final = re.compile(rb'"repeated":([0-9]{1,9})[,}]')
 _SERVER: Final = re.compile(rb'"server":("(?:[^"\\]|\\.)*")')
+_MODE: Final = re.compile(rb'"mode":"(audit|enforce)"')
+_PASSED: Final = b'"passed":true'
 _BEGINNING: Final = b'{"ts":"'
 
 
@@ -93,6 +95,20 @@ def servers_in(paths: Sequence[str]) -> list[str]:
     parts = [part for path in dict.fromkeys((paths[0], paths[-1])) for part in _sample(path)]
     names = dict.fromkeys(name for part in parts for name in _SERVER.findall(part))
     return [str(orjson.loads(name)) for name in names if _is_text(name)][:_MOST_NAMES]
+
+
+def mode_in(path: str) -> str:
+    """
+    Return the mode of the guard that wrote the file at *path*: ``audit``, ``enforce``, or "" where it is not known.
+
+    Records of older versions have no mode; where a refused message was forwarded, it was audit. Raises `OSError`.
+    """
+    with open(path, "rb") as file:
+        beginning = file.read(_SAMPLE)
+    found = _MODE.search(beginning)
+    if found is not None:
+        return found[1].decode()
+    return "audit" if _PASSED in beginning else ""
 
 
 def _is_text(token: bytes) -> bool:

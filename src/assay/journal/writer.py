@@ -121,8 +121,8 @@ class Journal:
         A journal in a new file below *directory*; None, and a line to *log*, if there cannot be one.
 
         Of all runs there, *keep* are left. With *payloads* the frames are written too, without what looks like a secret
-        or is matched by *redact*. *server* is the name of the server, *mode* and *frame_bytes* are how a guard judges,
-        where a replay has to know it. After *file_bytes* it goes on in a further file, and the oldest
+        or is matched by *redact*. *server* is the name of the server. *mode* is that of a guard, and *frame_bytes* its
+        longest message, where a replay has to know it. After *file_bytes* it goes on in a further file, and the oldest
         files there are removed so that all take *total_bytes* at most.
 
         Raises `ValueError` for a pattern that is none.
@@ -494,7 +494,8 @@ class Journal:
 
     def _ending(self) -> str:
         restarts = f',"restarts":{self._run.restarts}' if self._run.restarts else ""
-        return f"{restarts}}}}}\n"
+        mode = f',"mode":{_json(self._run.mode)}' if self._run.mode else ""
+        return f"{restarts}{mode}}}}}\n"
 
     def _ended(self, ident: Any, session: str) -> bytes:
         """The end of a line, from the id on."""

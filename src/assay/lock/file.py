@@ -75,13 +75,13 @@ def parsed(content: bytes) -> Lock:
     document = syntax.read(content.strip(), _DEPTH)
     if isinstance(document, Violation):
         place, what = document.at or "the file", f"expected {document.expected}, found {document.found}"
-        raise LockError(f"no lock: {place}: {what} [{document.rule}]")
+        raise LockError(f"not a lock: {place}: {what} [{document.rule}]")
     top = _object(document, "")
     number = top.get("format")
     if type(number) is int and number > FORMAT:
         raise LockError(f"made by a newer Assay, in format {number}; this one reads format {FORMAT}")
     if number != FORMAT or type(number) is not int:
-        raise LockError(f'no lock: expected "format": {FORMAT}')
+        raise LockError(f'not a lock: expected "format": {FORMAT}')
     servers = _object(top.get("servers"), "/servers")
     return {name: _server(value, f"/servers/{name}") for name, value in servers.items()}
 
@@ -160,7 +160,7 @@ def _way(value: Any, at: str) -> Way:
 
 def _object(value: Any, at: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise LockError(f"no lock: {at or 'the file'}: expected an object")
+        raise LockError(f"not a lock: {at or 'the file'}: expected an object")
     return value
 
 

@@ -130,8 +130,16 @@ class Difference(NamedTuple):
 
     @property
     def counts(self) -> bool:
-        """Whether somebody has to review it."""
-        return self.what != "changed" or any((each.at, each.weight) not in TOLD for each in self.changes)
+        """Whether an operator has to review it."""
+        return self.what != "changed" or self.weight is not None
+
+    @property
+    def weight(self) -> Weight | None:
+        """The worst weight of the changes to review; None if there are none, as for something that was added."""
+        if self.what == "removed":
+            return "breaking"
+        weights = (each.weight for each in self.changes if (each.at, each.weight) not in TOLD)
+        return min(weights, key=WEIGHTS.index, default=None)
 
 
 def differences(old: Locked, new: Locked, *, named: bool = False) -> list[Difference]:

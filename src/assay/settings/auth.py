@@ -36,7 +36,7 @@ class ApiKey:
         if not re.fullmatch(_HASH, self.hash):
             raise ValueError(
                 'expected "sha256:" and 64 hexadecimal digits; '
-                "a key has no place here, only its hash, which `assay keys hash` prints"
+                "give the hash of a key, which `assay keys hash` prints, not the key itself"
             )
 
 
@@ -76,17 +76,17 @@ class Jwt:
 
     def __post_init__(self) -> None:
         if not 0 <= self.leeway <= 300:
-            raise ValueError("leeway is at least 0 and at most 300 seconds")
+            raise ValueError("leeway must be 0 to 300 seconds")
         if not self.algorithms:
-            raise ValueError("algorithms needs at least one")
+            raise ValueError("algorithms must name at least one")
         if not all(re.fullmatch(_SCOPE, scope) for scope in self.required_scopes):
-            raise ValueError("a scope has no spaces, quotation marks, backslashes, and nothing beyond ASCII")
+            raise ValueError("a scope must be ASCII without spaces, quotation marks and backslashes")
         if "://" in self.jwks:
             _check_address(self.jwks)
         if not self.jwks:
-            raise ValueError("jwt needs jwks, the file or URL with the keys that tokens are signed with")
+            raise ValueError("jwt needs jwks: the file or URL with the public keys that verify tokens")
         if self.audience is None:
-            raise ValueError("jwt needs audience, whom tokens are meant for, such as the URL of this server")
+            raise ValueError("jwt needs audience: the aud that tokens must have, such as the URL of this server")
 
 
 def _check_address(url: str) -> None:
@@ -97,13 +97,13 @@ def _check_address(url: str) -> None:
         parts = urlsplit(url)
         host, _ = parts.hostname or "", parts.port
     except ValueError:
-        raise ValueError("jwks is no URL") from None
+        raise ValueError("jwks is not a valid URL") from None
     if parts.scheme not in ("https", "http") or not host or parts.fragment:
-        raise ValueError("jwks is a file or an https URL")
+        raise ValueError("jwks must be a file or an https URL")
     if "@" in parts.netloc:
-        raise ValueError("jwks is a URL without name and password")
+        raise ValueError("jwks must not have a user name or password")
     if parts.scheme == "http" and not (host in ("localhost", "::1") or re.fullmatch(r"127(\.\d{1,3}){3}", host)):
-        raise ValueError("jwks is an https URL: over http, anybody on the way could put in keys of their own")
+        raise ValueError("jwks must be an https URL: over http the keys could be replaced on the way")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +120,9 @@ class Auth:
         holders: dict[str, str] = {}
         for name, key in self.keys.items():
             if not (0 < len(name) <= 64 and name.isprintable()):
-                raise ValueError("the name of a key has 1 to 64 characters, all of them printable")
+                raise ValueError("the name of a key must be 1 to 64 printable characters")
             if holders.setdefault(key.hash.lower(), name) != name:
                 raise ValueError(f"the keys {holders[key.hash.lower()]} and {name} have the same hash")
         # Who removes the last key does not mean to open the door.
         if not self.keys and self.jwt is None:
-            raise ValueError("there is no key and no jwt, so nobody could come in; without [auth], everyone can")
+            raise ValueError("there are neither keys nor jwt, so no client could connect; remove [auth] to let all in")

@@ -99,4 +99,4 @@ def remedy(rows: Rows, path: Path) -> str:
     beside = sorted({each[level] for each in rows if len(each) > level and fits(each, path[:level])} - FREE)
     elsewhere = [dotted(each) for each in rows if each[-1] == path[-1]]
     near = meant(path[-1], beside) or (f"; did you mean {elsewhere[0]}?" if elsewhere else "")
-    return near or (f"; there are {', '.join(beside)}" if beside else "")
+    return near or (f"; known keys: {', '.join(beside)}" if beside else "")

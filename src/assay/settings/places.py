@@ -63,11 +63,11 @@ def found_file(
     is_told = project is not None and b"tool.assay" in project
     if own is not None:
         if is_told:
-            log(f"{SHARED_FILE}: [tool.assay] is not used, since there is {FILE}")
+            log(f"{SHARED_FILE}: [tool.assay] is ignored, because {FILE} exists")
         return _parsed(cwd, FILE, own)
     if not shared:
         if is_told:
-            log(f"{SHARED_FILE}: [tool.assay] is not used by this command; {FILE} or --config is")
+            log(f"{SHARED_FILE}: [tool.assay] is ignored by this command; use {FILE} or --config")
         return None
     # Somebody else's file, most of the time: without our name in it there is nothing to read and nothing to object to.
     return _parsed(cwd, SHARED_FILE, project) if project is not None and b"assay" in project else None
@@ -107,7 +107,7 @@ def _check_size(name: str, content: bytes) -> None:
     if len(content) > LONGEST:
         raise SettingsError(f"{name}: longer than {LONGEST:,} bytes; --config reads a file of any length")
     if re.search(_LONG_KEY, content):
-        raise SettingsError(f"{name}: a key of more than {_PARTS} parts")
+        raise SettingsError(f"{name}: a key has more than {_PARTS} parts")
 
 
 def _toml(name: str, content: bytes) -> dict[str, Any]:
@@ -119,9 +119,9 @@ def _toml(name: str, content: bytes) -> dict[str, Any]:
         raise SettingsError(f"{name}: expected UTF-8") from None
     except ValueError as error:
         # Mostly a TOMLDecodeError; a number of thousands of digits is the plain one.
-        raise SettingsError(f"{name}: no TOML: {error}") from None
+        raise SettingsError(f"{name}: not valid TOML: {error}") from None
     except RecursionError:
-        raise SettingsError(f"{name}: no TOML: nested too deeply") from None
+        raise SettingsError(f"{name}: not valid TOML: nested too deeply") from None
 
 
 def own_variables(environ: Mapping[str, str]) -> dict[str, str]:

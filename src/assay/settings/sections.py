@@ -63,14 +63,13 @@ class JournalSettings:
 
     def __post_init__(self) -> None:
         if not self.directory:
-            raise ValueError("a journal needs a directory; off is for none")
+            raise ValueError("directory is empty; off is for no journal")
         if self.keep < 1:
-            raise ValueError(f"at least 1 run is kept, found {self.keep}")
+            raise ValueError(f"keep must be at least 1, found {self.keep}")
         if self.bytes < 4096:
-            raise ValueError(f"a file of a journal has at least 4096 bytes, found {self.bytes}")
+            raise ValueError(f"bytes must be at least 4096, found {self.bytes}")
         if self.total_bytes < self.bytes:
-            found = f"found {self.total_bytes} where bytes is {self.bytes}"
-            raise ValueError(f"total_bytes is at least as many as bytes, which one file may have; {found}")
+            raise ValueError(f"total_bytes must be at least bytes, which is {self.bytes}; found {self.total_bytes}")
         if self.redact:
             from assay.journal.redaction import Redactor  # noqa: PLC0415 - most have no patterns of their own
 
@@ -99,10 +98,10 @@ class TelemetrySettings:
     def __post_init__(self) -> None:
         # Neither says what was found: it may be a secret.
         if self.endpoint and not re.fullmatch(_COLLECTOR, self.endpoint):
-            raise ValueError("endpoint is an http or https URL, without name and password, query and fragment")
+            raise ValueError("endpoint must be an http or https URL without user name, password, query and fragment")
         for name, value in self.headers.items():
             if not re.fullmatch(_HEADER_NAME, name) or not re.fullmatch(_HEADER_VALUE, value):
-                raise ValueError("a header has a name without spaces, and printable ASCII as its value")
+                raise ValueError("a header needs a name without spaces and a value of printable ASCII")
 
 
 @dataclass(frozen=True, slots=True)

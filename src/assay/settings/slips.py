@@ -10,7 +10,7 @@ class SettingsError(Exception):
 
 def object_to(place: str, expected: str, value: Any, near: str = "", *, quiet: bool = False) -> NoReturn:
     """Raises `SettingsError` for *value*, which it does not repeat if it is to be *quiet*; *near* ends the message."""
-    found = ("a string" if isinstance(value, str) else "something else") if quiet else _shown(value)
+    found = ("a string" if isinstance(value, str) else "a value of another type") if quiet else _shown(value)
     raise SettingsError(f"{place}: expected {expected}, found {found}{near}")
 
 

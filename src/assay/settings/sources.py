@@ -73,7 +73,7 @@ def in_variables(rows: Rows, variables: Mapping[str, str], log: Log) -> Iterator
         unknown = f"{name}: unknown setting{meant(name, names)}"
         free = next((each for each in rows if fixed_part(each) != each and _begins(name, fixed_part(each))), None)
         if free is not None:
-            raise SettingsError(f"{name}: {dotted(free)} has no variable; it goes into a file")
+            raise SettingsError(f"{name}: no variable can set {dotted(free)}; use a file of settings")
         if name.startswith(sections):
             raise SettingsError(unknown)
         log(f"{unknown} (ignored)")

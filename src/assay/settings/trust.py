@@ -100,7 +100,7 @@ def _write(environ: Mapping[str, str], files: Hashes) -> None:
 
     directory = state_directory(environ)
     if directory is None:
-        raise SettingsError("there is no place to remember it: HOME is not set, or not an absolute path")
+        raise SettingsError("cannot store the trust: HOME is not set, or is not an absolute path")
     text = json.dumps({"format": _FORMAT, "files": files}, indent=2, sort_keys=True)
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -38,11 +38,11 @@ class Place(NamedTuple):
 
     @classmethod
     def open(cls, option: str, address: str, http: Http, *, gated: bool) -> "Place":
-        """Listens at *address*, as *option* says; *gated* if somebody sees who comes in. Raises `SettingsError`."""
+        """Listen at *address*, the value of *option*; *gated* if clients must sign in. Raises `SettingsError`."""
         host, port = parsed(option, address)
         if not gated and not http.open and not is_loopback(host):
             raise SettingsError(
-                f"{option} {address}: others can reach this address, and [auth] says nothing of who may come in; "
+                f"{option} {address}: {host} is reachable from other machines and [auth] is not configured; "
                 "configure it, or set http.open = true"
             )
         _allow_many_connections()

@@ -93,15 +93,15 @@ def shared(headers: Mapping[bytes, bytes]) -> list[tuple[bytes, bytes]]:
     ]
 
 
-async def not_allowed(send: Send, allowed: str, headers: Pairs = ()) -> None:
-    """Another HTTP method than those that are *allowed*."""
+async def not_allowed(send: Send, allowed: str, headers: Pairs = (), remedy: str = "") -> None:
+    """Another HTTP method than those that are *allowed*; *remedy* says what to do instead."""
     told = [(b"allow", allowed.encode()), *headers]
-    await refuse(send, "INVALID_ENVELOPE", f"only {allowed} here", told, status=405)
+    await refuse(send, "INVALID_ENVELOPE", f"only {allowed} here{remedy}", told, status=405)
 
 
-async def reads(scope: Mapping[str, Any], send: Send, headers: Pairs = ()) -> bool:
-    """Whether a request only reads; one that does not has been told so."""
+async def reads(scope: Mapping[str, Any], send: Send, headers: Pairs = (), remedy: str = "") -> bool:
+    """Whether a request only reads; one that does not has been told so, with the *remedy*."""
     if scope["method"] in {"GET", "HEAD"}:
         return True
-    await not_allowed(send, "GET, HEAD", headers)
+    await not_allowed(send, "GET, HEAD", headers, remedy)
     return False

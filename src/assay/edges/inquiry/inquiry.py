@@ -255,8 +255,16 @@ class Inquiry:
 
 def _error(answer: dict[str, Any]) -> str:
     error = answer["error"]
-    text = "".join(each if each.isprintable() else " " for each in str(error.get("message"))[:200])
+    text = "".join(each if each.isprintable() else " " for each in error_text(error)[:400])
     return f"{error.get('code')} {text}"
+
+
+def error_text(error: Mapping[str, Any]) -> str:
+    """Return the message of a JSON-RPC error, and the detail that guards and some servers give with it."""
+    data = error.get("data")
+    detail = data.get("detail") if isinstance(data, dict) else data
+    message = str(error.get("message"))
+    return f"{message}: {detail}" if isinstance(detail, str) and detail and detail not in message else message
 
 
 def server_of(opening: Mapping[str, Any]) -> dict[str, str]:

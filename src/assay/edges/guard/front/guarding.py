@@ -209,7 +209,7 @@ def run(
     errors: Callable[[bytes], None],
     say: Log,
     log: Log,
-    ready: Log = lambda _: None,
+    ready: Log | None = None,
     recording: Recording | None = None,
     name: str = "",
     journal: str | None = None,
@@ -220,8 +220,9 @@ def run(
 
     *keep* returns where the records of each server go; *journal* is one of its files, whose directory is named at the
     start. Findings go to *log*, what servers write to stderr to *errors*, all else to *say*. None of them may wait.
-    *ready* gets the scheme, host and port once clients are served there. Messages are written to *recording*, if there
-    is one. *name* is that of the server, if there is one only. *status* makes the exit status of what was seen.
+    *ready* gets the scheme, host and port once clients are served there, and introduces us in our place. Messages are
+    written to *recording*, if there is one. *name* is that of the server, if there is one only. *status* makes the exit
+    status of what was seen.
     """
     gate = Gate.read(settings.auth, cwd=".", tier=settings.tiers.tier, log=say)
     metrics = Metrics()
@@ -256,10 +257,12 @@ def run(
     endpoint = ENDPOINT if ENDPOINT in backends else "/"
 
     def begun() -> None:
+        if ready is not None:
+            ready(place.url)
+            return
         say(hello(servers.what, terms.mode, journal, f"{place.url}{endpoint}"))
         for line in place.notes(endpoint):
             say(f"assay: {line}")
-        ready(place.url)
 
     serve(front, place.sock, settings.http, begun)
     for line in watch.summary():

@@ -19,9 +19,6 @@ from assay.edges.http.replies import Receive, Route, Send, reads, reply, shared,
 Row = Mapping[str, str]
 """What is shown of a server: name, path, server, state, why."""
 
-_WORDS: Final = {"idle": "not started", "running": "running", "failed": "failed"}
-"""The states for people. A server is started when it is first asked."""
-
 _PAGE: Final = """\
 <!doctype html>
 <meta charset="utf-8">
@@ -68,7 +65,10 @@ def index(rows: Callable[[], Sequence[Row]], door: Door) -> Route:
 
     async def listing(scope: dict[str, Any], _: Receive, send: Send) -> None:
         headers = headers_of(scope)
-        if not await reads(scope, send) or await door.admitted(scope, headers, send) is None:
+        there = ", ".join(each["path"] for each in rows()[:10])
+        if not await reads(scope, send, remedy=f"; MCP is at {there}"):
+            return
+        if await door.admitted(scope, headers, send) is None:
             return
         wanted = headers.get(b"accept", b"").lower()
         if b"application/json" in wanted:
@@ -82,10 +82,10 @@ def index(rows: Callable[[], Sequence[Row]], door: Door) -> Route:
 
 
 def _line(each: Row) -> str:
-    cells = (f"{_WORDS[each['state']]:<11}", each["path"], plain(each["why"]))
+    cells = (f"{each['state']:<7}", each["path"], plain(each["why"]))
     return "  ".join(filter(None, cells)) + "\n"
 
 
 def _page(rows: Sequence[Row]) -> str:
-    cells = ((each["name"], _WORDS[each["state"]], each["path"], each["why"]) for each in rows)
+    cells = ((each["name"], each["state"], each["path"], each["why"]) for each in rows)
     return _PAGE.format("".join(f"<tr>{''.join(f'<td>{escape(plain(one))}' for one in each)}\n" for each in cells))

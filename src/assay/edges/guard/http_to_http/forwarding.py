@@ -195,7 +195,7 @@ def _trouble(pairs: Pairs, headers: Headers) -> str:
         twice = next(name for name in names if names.count(name) > 1)
         return f"its answer has the header {shown_name(twice)} twice"
     if headers.get(b"content-encoding", b"identity").strip(b" \t").lower() != b"identity":
-        return "its answer is compressed, which was not asked for"
+        return "its answer is compressed, although that was not requested"
     if not is_utf8(headers.get(b"content-type", b"")):
         return "its answer is in another charset than UTF-8"
     if SESSION in headers and not visible(headers[SESSION].strip(b" \t")):

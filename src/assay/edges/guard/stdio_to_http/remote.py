@@ -169,6 +169,8 @@ class Remote:
     async def serve(self) -> int:
         """Serves until it is over; the exit status."""
         loop = asyncio.get_running_loop()
+        # What was said before there was a loop.
+        self._push_errors()
         for each in _STOPPING:
             # Whoever started us may want some of them to be ignored, as nohup does.
             if signal.getsignal(each) is not signal.SIG_IGN and not (each == signal.SIGHUP and is_heeded()):

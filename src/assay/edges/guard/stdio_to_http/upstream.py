@@ -81,7 +81,7 @@ class Reply:
         """The body as it comes. Raises `Lost` where it breaks off."""
         if self._response.headers.get("content-encoding", "identity").lower() != "identity":
             # A few bytes can unpack to gigabytes; and we have asked for none of it.
-            raise Lost("its answer is compressed, which was not asked for", "UPSTREAM_INVALID")
+            raise Lost("its answer is compressed, although that was not requested", "UPSTREAM_INVALID")
         with _worded():
             async for chunk in self._response.aiter_raw():
                 yield chunk

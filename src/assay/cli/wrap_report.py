@@ -1,0 +1,219 @@
+"""What ``assay wrap`` and ``assay unwrap`` print for people: one block for each file, and a total for ``--all``."""
+
+# ruff: noqa: PLC0415  each command imports only what it needs: `assay --help` needs none of it
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from shlex import quote
+from typing import TYPE_CHECKING
+
+from assay.console.style import Style
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable
+
+    from assay.clients.dialects import Dialect
+    from assay.clients.plan import Plan
+
+_HANGING = 4
+"""Columns by which the second line of a message is indented on a terminal."""
+
+_COMMAND = re.compile(
+    r"assay (?:un)?wrap --all|assay journal \w+(?: --server [A-Z]+| [~/]\S+)?|--(?:server|client) \S+"
+)
+"""What a person may copy: it is not broken between two lines."""
+
+_GLUE = "\u00a0"
+"""A space at which no line ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What has become of one file."""
+
+    name: str
+    plan: Plan
+    dialect: Dialect
+    written: bool
+    """Whether it is as planned; False if the answer was no, or with ``--dry-run``."""
+
+    @property
+    def already(self) -> int:
+        """How many servers ran behind the guard before."""
+        from assay.clients.plan import ALREADY
+
+        return sum(each.why == ALREADY for each in self.plan.left)
+
+    @property
+    def left(self) -> int:
+        """How many servers are left alone for a reason that a person should know."""
+        from assay.clients.plan import ALREADY, NOT_BEHIND
+
+        return sum(each.why not in (ALREADY, NOT_BEHIND) for each in self.plan.left)
+
+
+class Report:
+    """
+    Prints lines about files and their servers to stderr.
+
+    With one file each line names it. With several, each file has a heading, and its lines are indented below it.
+    """
+
+    def __init__(self, command: str, *, several: bool) -> None:
+        self._command = command
+        self._several = several
+        self._style = Style(sys.stderr)
+        self._pending: str | None = None
+        self._begun = 0
+
+    @property
+    def has_headings(self) -> bool:
+        """Whether the heading of a file is seen above its diff, which then needs none of its own."""
+        return self._several and sys.stdout.isatty() and sys.stderr.isatty()
+
+    def begin(self, name: str) -> None:
+        """Go on with the file called *name*. Its heading is printed with its first line, so that it is never alone."""
+        self._pending = name
+
+    def head(self) -> None:
+        """Print the heading of the file, unless it was printed already."""
+        name, self._pending = self._pending, None
+        if name is None or not self._several:
+            return
+        from assay.clients.places import NAMES, client_of, short
+
+        client = client_of(name)
+        heading = f"{NAMES[client]}  {short(name)}" if client is not None else short(name)
+        self._print(("\n" if self._begun else "") + self._style.paint(shown(heading), "bold"))
+        self._begun += 1
+
+    def below_changes(self) -> None:
+        """Separate what follows from the changes, whose lines are indented as well."""
+        if self.has_headings:
+            self._print("")
+
+    def file(self, name: str, line: str) -> None:
+        """Print a line about the file called *name*."""
+        from assay.clients.places import short
+
+        self._line(line if self._several else f"{short(name)}: {line}")
+
+    def server(self, label: str, line: str) -> None:
+        """Print a line about the server that people call *label*."""
+        self._line(f"{label}: {line}")
+
+    def plain(self, line: str) -> None:
+        """Print a line that goes with the question about a file."""
+        self.head()
+        self._wrapped(line, 2 if self._several else 0, 0)
+
+    def say(self, line: str) -> None:
+        """Print a line about everything."""
+        self._wrapped(f"assay {self._command}: {line}", 0, _HANGING)
+
+    def end(self) -> None:
+        """Separate what follows from the files."""
+        if self._begun:
+            self._print("")
+
+    def _line(self, line: str) -> None:
+        self.head()
+        if self._several:
+            self._wrapped(line, 2, _HANGING)
+        else:
+            self.say(line)
+
+    def _wrapped(self, line: str, indent: int, hanging: int) -> None:
+        text = shown(line)
+        if self._style.limit is None:
+            # In a file or a pipe a line is easier to find if it is whole.
+            self._print(" " * indent + text)
+            return
+        glued = _COMMAND.sub(lambda found: found[0].replace(" ", _GLUE), text)
+        self._print("\n".join(self._style.wrapped(glued, indent, hanging)).replace(_GLUE, " "))
+
+    def _print(self, text: str) -> None:
+        """Print *text* below all that was printed before."""
+        sys.stdout.flush()
+        print(text, file=sys.stderr)
+
+
+def shown(text: str) -> str:
+    """Return *text* with nothing in it that a terminal would act upon."""
+    return text if text.isprintable() else ascii(text)[1:-1]
+
+
+def counted(number: int, noun: str = "server") -> str:
+    """Return *number* with *noun* in the singular or the plural."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+# ── totals ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def wrap_total(outcomes: list[Outcome], failed: int, args: argparse.Namespace) -> str:
+    """Return the last line of ``assay wrap --all``."""
+    already, left = (sum(getattr(each, name) for each in outcomes) for name in ("already", "left"))
+    changes = [(change.outcome, each.written) for each in outcomes for change in each.plan.changes]
+    unchanged = sum(not written for _, written in changes)
+    if args.dry_run:
+        parts = [f"{counted(unchanged)} would change", *_some(already, "behind the guard already")]
+        return _total(outcomes, [*parts, *_some(left, "left alone")], failed, "Nothing was written.")
+    # One that was to get another option is behind the guard also if the answer was no.
+    behind = already + sum(written or outcome == "updated" for outcome, written in changes)
+    parts = [f"{counted(behind)} behind the guard", *_some(left, "left alone")]
+    undo = f"Undo: assay unwrap --all{''.join(f' --server {quote(each)}' for each in args.server)}"
+    return _total(outcomes, [*parts, *_some(unchanged, "not changed")], failed, undo if behind else "")
+
+
+def unwrap_total(outcomes: list[Outcome], failed: int, args: argparse.Namespace) -> str:
+    """Return the last line of ``assay unwrap --all``."""
+    changes = [change.outcome for each in outcomes for change in each.plan.changes]
+    rebuilt = changes.count("rebuilt")
+    left = _some(sum(each.left for each in outcomes), "left alone")
+    if args.dry_run:
+        return _total(outcomes, [f"{counted(len(changes))} would change", *left], failed, "Nothing was written.")
+    done = f"{counted(len(changes) - rebuilt)} restored" if changes else "no server behind the guard"
+    return _total(outcomes, [done, *_some(rebuilt, "rebuilt"), *left], failed, "")
+
+
+def _some(number: int, what: str) -> list[str]:
+    return [f"{number} {what}"] if number else []
+
+
+def _total(outcomes: list[Outcome], parts: list[str], failed: int, last: str) -> str:
+    failures = [f"{counted(failed, 'file')} failed"] if failed else []
+    line = ", ".join([counted(len(outcomes), "file"), *parts, *failures])
+    return f"{line}. {last}" if last else line
+
+
+# ── names ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def shared_names(outcomes: Iterable[Outcome], *, dry_run: bool) -> str | None:
+    """Return a line about names that several guards have, and that the journal therefore does not tell apart."""
+    from assay.clients.places import NAMES, client_of, short
+    from assay.clients.plan import guard_names
+
+    clients: dict[str, Counter[str]] = {}
+    for each in outcomes:
+        client = client_of(each.name)
+        text = each.plan.after if each.written or dry_run else each.plan.before
+        for name in guard_names(text, each.dialect):
+            clients.setdefault(name, Counter())[NAMES[client] if client else short(each.name)] += 1
+    shared = [f"{name} ({_listed(found)})" for name, found in clients.items() if found.total() > 1]
+    if not shared:
+        return None
+    return (
+        f"several servers have the same name: {', '.join(shared)}; their runs are mixed in the journal, unless you "
+        "change --name in the args of one"
+    )
+
+
+def _listed(clients: Counter[str]) -> str:
+    return ", ".join(f"{number} in {client}" if number > 1 else client for client, number in clients.items())
