@@ -13,7 +13,10 @@ RUNNERS: Final = frozenset({"npx", "bunx", "uvx", "pipx"})
 VERBS: Final = frozenset({"run", "exec", "x", "dlx", "tool"})
 """Words between a package manager and the package it runs: ``uv run``, ``npm exec``, ``pnpm dlx``, ``uv tool run``."""
 
-MANAGERS: Final = frozenset({"npm", "pnpm", "yarn", "bun", "uv", "deno", "docker", "podman", "pipx", "poetry", "go"})
+MANAGERS: Final = frozenset(
+    {"npm", "pnpm", "yarn", "bun", "uv", "deno", "docker", "podman", "nerdctl", "pipx", "poetry",
+     "go"}
+)  # fmt: skip
 
 CONTAINERS: Final = frozenset({"docker", "podman", "nerdctl"})
 
@@ -23,8 +26,8 @@ _NODE: Final = frozenset({"node", "nodejs", "tsx", "ts-node"})
 _JAVA: Final = frozenset({"java", "javaw"})
 
 _WITH_VALUE: Final = frozenset(
-    {"-p", "--package", "--from", "--with", "--python", "--directory", "--project", "--env-file", "-W", "-X", "-r",
-     "--require", "--import", "--loader", "-C", "--prefix", "--index-url", "--extra", "--group", "--registry",
+    {"-p", "-c", "--package", "--from", "--with", "--python", "--directory", "--project", "--env-file", "-W", "-X",
+     "-r", "--require", "--import", "--loader", "-C", "--prefix", "--index-url", "--extra", "--group", "--registry",
      "--workspace", "-w", "--cache", "--userconfig", "--loglevel", "--call", "--filter", "--cwd", "--config",
      "--index", "--default-index", "--extra-index-url", "--find-links", "--with-editable", "--with-requirements",
      "--constraints", "--overrides", "--resolution", "--prerelease", "--exclude-newer", "--cache-dir",
