@@ -95,7 +95,8 @@ class _Wanted(NamedTuple):
         """Return the command line that asks the same server with other *words*: TOOL and ARGUMENTS."""
         from shlex import join
 
-        from assay.masking import masked_command, masked_url
+        from assay.masked_commands import masked_command
+        from assay.masking import masked_url
 
         if self.url:
             return f"{program()} call {join((masked_url(self.url), *words))}"
