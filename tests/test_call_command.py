@@ -162,3 +162,20 @@ def test_an_error_of_a_guard_is_shown_with_its_reasons(tmp_path: Path, capsys: p
     status, out, err = called(capsys, "work", "--", *guard, sys.executable, str(server))
     assert status == 1
     assert "/result/content/0: expected the property `text`" in out + err
+
+
+def test_a_result_cannot_command_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nor behind a pipe: ``| head`` and ``| tee`` end in a terminal."""
+    text = "a\tb\nc \\u001b[2J\\u009b\\u202ed é 👨‍👩‍👧"
+    server = tmp_path / "server.py"
+    server.write_text(
+        LONG_WORK.replace('"text": "done"', f'"text": "{text}"'.replace("\t", "\\t").replace("\n", "\\n"))
+    )
+    status, out, _ = called(capsys, "work", "--", sys.executable, str(server))
+    assert (status, out) == (0, "a\tb\nc ·[2J··d é 👨‍👩‍👧\n")
+
+
+def test_a_command_that_is_shown_has_no_secret(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, err = called(capsys, "--", *DEMO, "--token", "hunter2-secret")
+    assert "hunter2" not in out + err
+    assert "Call one: " in out

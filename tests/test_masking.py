@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.masking import is_masked, masked_command, masked_url
+from assay.masked_commands import masked_command
+from assay.masking import is_masked, masked_url
 
 PIECES = st.sampled_from(
     (
@@ -25,6 +26,7 @@ PIECES = st.sampled_from(
             " ",
             "s3cr3tV4lue",
         ),
+        *("--auth", "--pass=", "-u", "-p", "-k", "u:p@h", "Bearer ", "docker", "npx", "'", '"', "-b", "me:"),
         *("AbCdEf123456GhIjKl789", "-HA: b", "-eA=b", "https://h/s/AbCdEf123456GhIjKl789/mcp", "a:b"),
     )
 )
@@ -104,8 +106,47 @@ X = "s3cr3tV4lue"
         (["-c", f"TOKEN={X} npx s"], ["-c", "TOKEN=[redacted] npx s"]),
         (["https://h/s/AbCdEf123456GhIjKl789/mcp"], ["https://h/s/[redacted]/mcp"]),
         (["--url=https://h/mcp?api_key=" + X], ["--url=https://h/mcp?api_key=[redacted]"]),
+        (["--auth", "hunter2"], ["--auth", "[redacted]"]),
+        (["--auth=hunter2"], ["--auth=[redacted]"]),
+        (["--basic-auth", "hunter2"], ["--basic-auth", "[redacted]"]),
+        (["--password=correct horse battery"], ["--password=[redacted]"]),
+        (["--pass=correct horse battery"], ["--pass=[redacted]"]),
+        (["PASSWORD=correct horse battery"], ["PASSWORD=[redacted]"]),
+        (
+            ["-c", "s --pass 'correct horse' --pw=\"battery staple\" x"],
+            ["-c", 's --pass [redacted] --pw="[redacted]" x'],
+        ),
+        (["--user=me:hunter2"], ["--user=me:[redacted]"]),
+        (["-user=me:hunter2"], ["-user=me:[redacted]"]),
+        (["-u", "me:123456"], ["-u", "me:[redacted]"]),
+        (["-ume:hunter2"], ["-ume:[redacted]"]),
+        (["--pass", "99887766"], ["--pass", "[redacted]"]),
+        (["--pass", "/slash"], ["--pass", "[redacted]"]),
+        (["--pw=~tilde"], ["--pw=[redacted]"]),
+        (["--dbPass", "hunter2"], ["--dbPass", "[redacted]"]),
+        (["--key", "123456"], ["--key", "[redacted]"]),
+        (["--pin", "123456"], ["--pin", "[redacted]"]),
+        (["-phunter2"], ["-p[redacted]"]),
+        (["-psecret"], ["-p[redacted]"]),
+        (["-p", "hunter2"], ["-p", "[redacted]"]),
+        (["-p", "99887766"], ["-p", "[redacted]"]),
+        (["-k", "hunter2"], ["-k", "[redacted]"]),
+        (["--build-arg", "FOO=hunter2"], ["--build-arg", "FOO=[redacted]"]),
+        (["--build-arg=FOO=hunter2"], ["--build-arg=FOO=[redacted]"]),
+        (["-b", "sid=hunter2"], ["-b", "sid=[redacted]"]),
+        (["-bsid=hunter2"], ["-bsid=[redacted]"]),
+        (["--dsn", "u:hunter2@tcp(h)/db"], ["--dsn", "[redacted]@tcp(h)/db"]),
+        (["--dsn=u:hunter2@tcp(h)/db"], ["--dsn=[redacted]@tcp(h)/db"]),
+        (["--session", "hunter2"], ["--session", "[redacted]"]),
+        (["Bearer hunter2"], ["Bearer [redacted]"]),
+        (["Bearer", "hunter2"], ["Bearer", "[redacted]"]),
+        (["--value=Bearer hunter2"], ["--value=Bearer [redacted]"]),
+        (["--env=TOKEN=abc", "image"], ["--env=TOKEN=[redacted]", "image"]),
+        (["--token=abc", "image"], ["--token=[redacted]", "image"]),
+        (["--header=X-Key: abc", "image:1"], ["--header=X-Key: [redacted]", "image:1"]),
+        (["--no-auth", "image"], ["--no-auth", "image"]),
     ],
-    ids=lambda words: str(words[0])[:30],
+    ids=lambda words: str(words)[:60],
 )
 def test_secrets_are_hidden_however_they_are_given(words: list[str], masked: list[str]) -> None:
     assert list(masked_command(["s", *words])) == ["s", *masked]
@@ -124,6 +165,12 @@ def test_secrets_are_hidden_however_they_are_given(words: list[str], masked: lis
         ["modelContextProtocolServer2", "--log-level=debug", "LOG_LEVEL=debug", "--revision", "2026-07-28"],
         ["node", "dist/index.js", "https://mcp.example.com/v1/sse", "--keyboard", "qwertz"],
         ["uvx", "--from", "git+https://github.com/org/repo@v1.2.3", "mcp-server-git"],
+        ["docker", "run", "--memory", "512m", "-u", "node:node", "-p127.0.0.1:80:80/tcp", "-p", "53:53/udp", "i:1"],
+        ["docker", "run", "-i", f"mcp/github:1.2@sha256:{HEX}", "--auth", "oauth", "--auth=bearer"],
+        ["npx", "-p", "typescript", "npm:server@1.2.3", "-port", "8080", "-path=/a", "-p", "8080", "-kube"],
+        ["uv", "run", "-p", "3.12", "server.py", "--key=/etc/key.pem", "--key", "./key.pem", "-k", "~/.ssh/key"],
+        ["python", "-u", "C:\\server.py", "-u", "jane", "--login", "jane", "--user=jane", "-url", "http://h:80/"],
+        ["server", "-bind=0.0.0.0:80", "-e", "TOKEN", "-b", "main", "--skip-auth", "x", "a:b"],
     ],
     ids=lambda words: str(words[0])[:20],
 )

@@ -68,6 +68,15 @@ def test_a_mistyped_choice_gets_a_suggestion_and_one_line_of_usage(given: str, m
     assert line.endswith(f": error: argument {message}" if message.startswith("--") else f": error: {message}")
 
 
+def test_an_error_shows_the_usage_that_a_command_words_itself(capsys: Captured) -> None:
+    with pytest.raises(SystemExit):
+        main(["call", "--format", "jsn", "http://127.0.0.1:1/mcp"])
+    first, second, line = capsys.readouterr().err.splitlines()
+    assert first == "usage: assay call [options] URL [TOOL] [ARGUMENTS]"
+    assert second.endswith("-- COMMAND")
+    assert line == "assay call: error: argument --format: invalid choice 'jsn'; did you mean json?"
+
+
 @pytest.mark.parametrize("suffix", ["", "/", "/*"])
 def test_a_rung_is_explained_by_its_rules(suffix: str, capsys: Captured) -> None:
     assert main(["explain", f"contract{suffix}"]) == 0
@@ -162,7 +171,7 @@ def test_a_validator_names_the_definition_that_the_fault_is_in() -> None:
     with pytest.raises(ValidationError) as raised:
         SchemaValidator().validate("ListToolsResult", '{"tools": [{"name": 5}]}')
     hints = {each.hint for each in raised.value.violations}
-    assert hints == {"`assay schemas show 2025-11-25 Tool` prints what is wanted."}
+    assert hints == {"`assay schemas show 2025-11-25 Tool` shows the expected shape."}
 
 
 def test_a_reference_that_leads_nowhere_is_told_what_to_define() -> None:

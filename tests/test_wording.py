@@ -59,7 +59,7 @@ def test_progress_that_does_not_rise_is_to_rise() -> None:
     talk.server(notification("notifications/progress", {"progressToken": "p", "progress": 2}))
     assert told(talk.server(notification("notifications/progress", {"progressToken": "p", "progress": 2}))) == (
         "/params/progress: expected more than 2, found 2 [protocol/progress]",
-        "Let progress rise with each notification, whether or not the total is known.",
+        "Increase progress with each notification, even if the total is unknown.",
     )
 
 
@@ -76,7 +76,7 @@ def test_an_unknown_revision_is_answered_with_those_there_are() -> None:
     meta = {**META, "io.modelcontextprotocol/protocolVersion": "2030-01-01"}
     assert told(Talk().client(request(1, "server/discover", {"_meta": meta}))) == (
         f'{REVISION_AT}: expected one of {", ".join(REVISIONS)}, found "2030-01-01" [{UNSUPPORTED}]',
-        "Ask for one of the revisions in the error's data.",
+        "Use one of the revisions listed in the error's data.",
     )
 
 
@@ -90,13 +90,13 @@ def test_an_unknown_revision_is_answered_with_those_there_are() -> None:
 def test_a_notification_with_an_id_is_to_leave_it_out(ident: Any, text: str) -> None:
     found, hint = told(Talk().opened().client(request(ident, "notifications/initialized")))
     assert found == text
-    assert hint.startswith("Leave the id out: ")
+    assert hint.startswith("Remove the id: ")
 
 
 def test_a_request_with_a_bad_id_is_to_be_numbered() -> None:
     assert told(Talk().opened().client(request(None, "ping"))) == (
         "/id: expected a string or an integer, found null [envelope/id]",
-        "Number the requests, or use a UUID as text.",
+        "Use a counter or a UUID string as the id.",
     )
 
 
@@ -114,13 +114,13 @@ def test_a_request_with_a_bad_id_is_to_be_numbered() -> None:
 def test_an_answer_with_a_bad_id_is_to_echo_that_of_the_request(answer: dict[str, Any], text: str) -> None:
     talk = Talk().opened()
     good(talk.client(request(1, "ping")))
-    assert told(talk.server(answer)) == (text, "Echo the request's id as it came.")
+    assert told(talk.server(answer)) == (text, "Echo the id of the request unchanged.")
 
 
 @pytest.mark.parametrize("message", [result(None, {}), {"jsonrpc": "2.0", "result": {}}], ids=["null", "missing"])
 @pytest.mark.parametrize("mode", ["enforce", "audit"])
 def test_the_answer_to_a_notification_is_named_as_such(message: dict[str, Any], mode: str) -> None:
-    hint = "Echo the request's id as it came. Do not answer notifications (messages without an id)."
+    hint = "Echo the id of the request unchanged. Do not answer notifications (messages without an id)."
     assert told(Talk(mode=mode).opened().server(message))[1] == hint
 
 
@@ -170,9 +170,9 @@ def test_a_missing_capability_without_a_handshake_is_declared_elsewhere() -> Non
 @pytest.mark.parametrize(
     ("asked", "answered", "hint"),
     [
-        (7, "7", 'Echo the request\'s id as it came: 7, not "7".'),
-        ("7", 7, 'Echo the request\'s id as it came: "7", not 7.'),
-        (7, 8, 'Echo the request\'s id as it came, with its type: 1 and "1" are two ids.'),
+        (7, "7", 'Echo the id of the request unchanged: 7, not "7".'),
+        ("7", 7, 'Echo the id of the request unchanged: "7", not 7.'),
+        (7, 8, 'Echo the id of the request unchanged, with its type: 1 and "1" are two ids.'),
     ],
 )
 def test_an_answer_with_another_id_is_told_which_one_it_may_have_meant(asked: Any, answered: Any, hint: str) -> None:
@@ -286,7 +286,7 @@ def test_a_hint_names_the_definition_that_the_fault_is_in(method: str, answer: A
     talk = Talk().opened()
     talk.client(request(1, method))
     hint = told(talk.server(result(1, answer)))[1]
-    assert hint == f"`assay schemas show 2025-11-25 {definition}` prints what is wanted."
+    assert hint == f"`assay schemas show 2025-11-25 {definition}` shows the expected shape."
 
 
 def test_what_is_cancelled_or_told_of_in_vain_is_shown() -> None:

@@ -1,5 +1,5 @@
 """
-Command lines and URLs without what looks like a secret. No I/O.
+Texts and URLs without what looks like a secret. No I/O.
 
 What is hidden stays hidden if it is hidden once more, so that a masked text can be compared with any other.
 """
@@ -12,15 +12,6 @@ from typing import Final
 
 from assay.journal.redaction import MASK, Redactor
 
-_SIGNS: Final = {"-e": "=", "--env": "=", "-H": ":", "--header": ":", "--headers": ":"}
-"""Options for variables and headers, as docker, mcp-remote and the guard have them, and what is before the value."""
-
-_ATTACHED: Final = re.compile(r"(-e|-H)(?=[A-Za-z_])(.+)", re.DOTALL)
-"""The same options with the value in one word: ``-eNAME=value``."""
-
-_ACCOUNTS: Final = frozenset({"-u", "--user", "--auth", "--basic-auth", "--login"})
-"""Options for a name and a password, with a colon between them."""
-
 # The name of a variable or of a question that the client asks is no secret, and one likes to see that it is still
 # there. A default (`${NAME:-value}`) may be one.
 _REFERENCE: Final = re.compile(
@@ -30,19 +21,39 @@ _QUERY: Final = re.compile(r"([?&][^=&#\s]*=)[^&#\s]+")
 _URL_PATH: Final = re.compile(r"(?<=://)([^\s/?#]*)(/[^\s?#\"']*)")
 
 # Names that only on a command line are those of secrets: elsewhere a key may be anything.
-_SHORT_NAMES: Final = r"(?:keys?|pass|pat|auth|creds?|sig|signature|pw)"
+_SHORT_NAMES: Final = r"(?:keys?|pass|pat|auth|creds?|sig|signature|pw|pin|otp|session|sess|sid)"
 _SHORT_NAME: Final = re.compile(rf"(?:^|.*[\W_]){_SHORT_NAMES}", re.IGNORECASE)
 _ASSIGNED: Final = re.compile(
-    rf"""((?<![^\W_]){_SHORT_NAMES}["']?\s{{0,4}}+[:=]\s{{0,4}}+["']?)([^\s"'&,;]++)""", re.IGNORECASE
+    rf"""(?P<name>(?<![^\W_]){_SHORT_NAMES})(?P<sign>["']?\s{{0,4}}+[:=]\s{{0,4}}+)(?P<quote>["'])?"""
+    r"""(?P<value>(?(quote)[^"']++|[^\s"'&,;]++))""",
+    re.IGNORECASE,
 )
-_OPTION_WITHIN: Final = re.compile(r"((?<!\S)--?[A-Za-z][\w-]*+[ \t]{1,4}+)([^\s-][^\s]*+)")
+_HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+"""Between the words of ``dbPass``."""
+
+# The redactor wants eight characters, since it reads prose as well.
+_BEARER: Final = re.compile(r"""\b(bearer[ \t]{1,4}+)([^\s"',;]++)""", re.IGNORECASE)
+
+_ACCOUNT: Final = re.compile(r"""(?<![\w./:@%+\]-])([\w.%+][\w.%+-]*+):(?![/\\])[^\s@"']++@(?!sha\d+:)(?=[\w(\[])""")
+"""A name and a password before a host, without the scheme of a URL: ``me:password@tcp(host)/db``."""
+_SCHEMES: Final = frozenset(
+    {"npm", "jsr", "file", "link", "workspace", "git", "github", "gitlab", "bitbucket", "docker"}
+)
+"""What has a version or a branch behind the ``@``: ``npm:server@1.2``."""
+
+_SWITCHES: Final = frozenset({"true", "false", "none", "null", "yes", "no", "on", "off"})
+_SIGN_INS: Final = frozenset({"basic", "bearer", "digest", "oauth", "oauth2", "oidc", "jwt", "mtls", "token", "apikey",
+                              "api-key", "api_key", "auto"})  # fmt: skip
+"""Values of ``--auth`` that say how, and not with which secret."""
+
+_PATH: Final = re.compile(
+    r"\.{0,2}/.*|~\w*/.*|\.[\w-]+/.*|[A-Za-z]:[\\/].*"
+    r"|.*\.(?:pem|key|crt|cer|der|p12|p8|pfx|pub|ppk|jks|asc|gpg|json|toml|ya?ml|txt|ini|conf|m?[jt]s|py|sh)",
+    re.IGNORECASE | re.DOTALL,
+)
 
 _FEWEST: Final = 16
-_FEWEST_OF_OPTION: Final = 8
-"""Characters from which on a text can look random; shorter ones are names. Less is enough after ``-p`` or ``-k``."""
-
-_LETTER: Final = re.compile(r"(-[A-Za-z])(.*)", re.DOTALL)
-"""An option of one letter, and a value in the same word."""
+"""Characters from which on a text can look random; shorter ones are names."""
 
 _ENTROPIC: Final = 0.3
 """
@@ -81,8 +92,14 @@ def looks_random(text: str, fewest: int = _FEWEST) -> bool:
 def masked_text(text: str) -> str:
     """*text* without the values of queries, and without what looks like a secret."""
     shown = redactor().text(_QUERY.sub(rf"\1{MASK}", text))
-    shown = _ASSIGNED.sub(lambda found: found[1] + _unless_path(found[2]), shown)
+    shown = _BEARER.sub(lambda found: found[1] + masked_secret(found[2]), shown)
+    shown = _ASSIGNED.sub(_masked_assignment, shown)
+    shown = _ACCOUNT.sub(lambda found: found[0] if found[1].lower() in _SCHEMES else f"{MASK}@", shown)
     return _URL_PATH.sub(lambda found: found[1] + masked_path(found[2]), shown)
+
+
+def _masked_assignment(found: re.Match[str]) -> str:
+    return found["name"] + found["sign"] + (found["quote"] or "") + masked_named(found["name"], found["value"])
 
 
 def masked_path(path: str) -> str:
@@ -90,75 +107,42 @@ def masked_path(path: str) -> str:
     before, shown = "", []
     for segment in path.split("/"):
         # A short segment after /keys/ is one of the API's own words.
-        named = len(segment) >= 8 and (redactor().is_secret(before) or _SHORT_NAME.fullmatch(before))
+        named = len(segment) >= 8 and (is_secret_name(before))
         shown.append(masked_secret(segment) if named or looks_random(segment) else segment)
         before = segment
     return "/".join(shown)
 
 
-def _unless_path(value: str) -> str:
-    """*value*, hidden unless it is a file, a number or a switch: `--key server.pem` is no secret."""
-    plain = value.isdigit() or value.lower() in {"true", "false", "none", "null", "yes", "no"}
-    return value if plain or re.match(r"[./~]|[A-Za-z]:\\|.*\.\w{2,4}$", value) else masked_secret(value)
+def is_secret_name(name: str) -> bool:
+    """Return whether an option, a variable or a segment of a path called *name* has a secret as its value."""
+    return redactor().is_secret(name) or _SHORT_NAME.fullmatch(_HUMP.sub("-", name)) is not None
 
 
-def masked_argument(before: str, word: str) -> str:
-    """*word*, an argument after *before*, without its secrets."""
-    attached = _ATTACHED.fullmatch(word)
-    if attached and _SIGNS[attached[1]] in attached[2]:
-        return attached[1] + masked_argument(attached[1], attached[2])
-    option, equals, value = word.partition("=")
-    if equals and option in _SIGNS:
-        return f"{option}={masked_argument(option, value)}"
-    if before in _SIGNS:
-        name, sign, value = word.partition(_SIGNS[before])
-        return f"{name}{sign}{' ' * value.startswith(' ')}{masked_secret(value.lstrip())}"
-    if before.startswith("-") and not _is_option(word):
-        if redactor().is_secret(before):
-            return masked_secret(word)
-        if _SHORT_NAME.fullmatch(before.lstrip("-")) and before.startswith("--"):
-            return _masked_account(word) if before in _ACCOUNTS else _unless_path(word)
-    if before in _ACCOUNTS:
-        return _masked_account(word)
-    letter, joined = _LETTER.fullmatch(before), _LETTER.fullmatch(word)
-    if letter and not letter[2] and looks_random(word, _FEWEST_OF_OPTION):
-        return MASK
-    if joined and looks_random(joined[2], _FEWEST_OF_OPTION):
-        return joined[1] + MASK
-    return _masked_word(word)
+def masked_named(name: str, value: str) -> str:
+    """*value*, hidden as a whole, which stands under *name*, that of a secret. A file with a key in it is none."""
+    last = re.split(r"[\W_]", _HUMP.sub("-", name).lower())[-1]
+    if last == "auth":
+        return _masked_sign_in(value)
+    if redactor().is_secret(name):
+        return masked_secret(value)
+    if value.lower() in _SWITCHES or (last in {"key", "keys"} and is_path(value)):
+        return value
+    return masked_secret(value)
 
 
-def _is_option(word: str) -> bool:
-    """Whether *word* is an option rather than a value: a secret may begin with a hyphen as well."""
-    return word.startswith("--") or (word.startswith("-") and len(word) <= 2)
+def _masked_sign_in(value: str) -> str:
+    """Return the value of ``--auth``: ``name:password``, a secret, or a word that says how to sign in."""
+    if value.lower() in _SWITCHES | _SIGN_INS:
+        return value
+    if "://" in value:
+        return masked_text(value)
+    name, colon, password = value.partition(":")
+    return f"{name}:{masked_secret(password)}" if colon else masked_secret(value)
 
 
-def _masked_account(word: str) -> str:
-    """``name:password`` without the password; Docker has numbers there."""
-    name, colon, password = word.partition(":")
-    return f"{name}:{masked_secret(password)}" if colon and not password.isdigit() else _masked_word(word)
-
-
-def _masked_word(word: str) -> str:
-    """An argument that stands for itself, or ``--option=value``."""
-    name, equals, value = word.partition("=")
-    if equals and looks_random(value):
-        return f"{name}={masked_secret(value)}"
-    if not word.startswith(("/", "-")) and looks_random(word):
-        return MASK
-    if any(each in word for each in " \t"):
-        word = _OPTION_WITHIN.sub(lambda found: found[1] + masked_argument(found[1].strip(), found[2]), word)
-    return masked_text(word)
-
-
-def masked_command(words: Iterable[str]) -> tuple[str, ...]:
-    """A command and its arguments, without their secrets."""
-    masked: list[str] = []
-    before = ""
-    for word in words:
-        masked.append(masked_argument(before, word))
-        before = word
-    return tuple(masked)
+def is_path(value: str) -> bool:
+    """Return whether *value* looks like the path of a file rather than like a secret."""
+    return _PATH.fullmatch(value) is not None and not looks_random(value)
 
 
 def masked_url(url: str) -> str:

@@ -32,7 +32,7 @@ _TAKEN_OVER: Final = ("tasks/", "notifications/tasks")
 _ABOUT_IDS: Final = frozenset({"envelope/id", "envelope/null-id"})
 _UNANSWERED: Final = "Do not answer notifications (messages without an id)."
 
-_LATE: Final = "Answer sooner, or tell progress: the request was given up, and its error delivered, before this came."
+_LATE: Final = "Answer sooner, or send progress: the request had timed out, and the client got an error."
 
 
 def no_such_method(judge: Judge, party: Party, kind: Kind, message: dict[str, Any], beyond: str | None) -> Violation:
@@ -157,7 +157,7 @@ def _other_type(ident: Any, asker: Side) -> str | None:
         other = int(ident)
     if other not in asker.open:
         return None
-    return f"Echo the request's id as it came: {shown_id(other)}, not {shown_id(ident)}."
+    return f"Echo the id of the request unchanged: {shown_id(other)}, not {shown_id(ident)}."
 
 
 def cancels_other(exchange: Exchange, revision: str) -> Violation:
@@ -197,7 +197,7 @@ def cancels_task(revision: str) -> Violation:
         expected="tasks/cancel for a request that runs as a task",
         found="notifications/cancelled",
         revision=revision,
-        hint="Send tasks/cancel with the taskId: it is answered with the final state of the task.",
+        hint="Send tasks/cancel with the taskId; its result is the final state of the task.",
     )
 
 
@@ -226,7 +226,7 @@ def no_rise(last: float, progress: float, revision: str) -> Violation:
         expected=f"more than {last:g}",
         found=f"{progress:g}",
         revision=revision,
-        hint="Let progress rise with each notification, whether or not the total is known.",
+        hint="Increase progress with each notification, even if the total is unknown.",
     )
 
 
@@ -305,7 +305,7 @@ def failure(why: str, revision: str | None) -> Violation:
 UNSTARTED: Final = "cannot start "
 """How the reason for an answer that never came begins, where there was no server to give one."""
 
-_STARTING: Final = "See that the server's command can be run where the guard runs: its name, its path, its permissions."
+_STARTING: Final = "Check that the guard can run the server's command: its name, path and permissions."
 
 
 def _none(why: str) -> str:

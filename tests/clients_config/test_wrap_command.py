@@ -316,7 +316,7 @@ def test_what_was_edited_in_between_stays(tmp_path: Path) -> None:
     assert "playwright: rebuilt from its args" in done.stderr
     assert "github: " not in done.stderr
     assert backup(path).exists()
-    assert "is kept: it has the servers that were edited since as they were before; delete it when" in done.stderr
+    assert "is kept: it has the originals of the servers that were edited since; delete it when" in done.stderr
     again = assay("unwrap", str(path))
     assert f"{backup(path)} is still there; delete it if you do not need it: it may hold secrets" in again.stderr
 

@@ -20,7 +20,7 @@ SECONDS = 60
 FIXED = ("--program", PROGRAM)
 CLAUDE_CODE = "Close Claude Code first: it may overwrite ~/.claude.json while it runs."
 DESKTOP = "claude_desktop_config.json"
-BACKUP = "beside each file, FILE.assay-backup has the servers as they were"
+BACKUP = "beside each file, FILE.assay-backup has the original servers"
 
 
 @pytest.fixture

@@ -112,6 +112,25 @@ def test_a_signal_ends_all_of_it(sign: signal.Signals, tmp_path: Path) -> None:
         assert demo.ended() == 0
 
 
+@pytest.mark.parametrize("at", ["call report", "weather again", "What the guard found"])
+def test_a_signal_during_the_comparison_ends_it(at: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        [*DEMO, "127.0.0.1:0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+    ) as process:
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                if at.encode() in line:
+                    break
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(SECONDS) in {0, 130}
+            assert b"Try it in another window" not in process.stdout.read()
+        finally:
+            process.kill()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_commands_that_it_prints_work(tmp_path: Path) -> None:
     with demonstrated(tmp_path) as demo:
         assert "weather(city: string)" in call(demo, "demo").stdout

@@ -84,8 +84,9 @@ def test_what_is_wrong_with_every_message_is_told_once_and_counted(tmp_path: Pat
     assert received.count(b"notifications/message") == 42
     assert sum("[protocol/capability]" in line for line in log) == 1
     assert sum("[contract/input]" in line for line in log) == 1
-    assert "assay:     42 × protocol/capability in notifications/message: shown once, and 41 more like it" in log
-    assert "assay:      2 × contract/input in search: shown once, and 1 more like it" in log
+    again = "reported once per conversation, 41 more like it"
+    assert f"assay:     42 × protocol/capability in notifications/message: {again}" in log
+    assert "assay:      2 × contract/input in search: reported once per conversation, 1 more like it" in log
     (journal,) = [each for each in (tmp_path / "records").iterdir() if not each.is_symlink()]
     assert journal.read_text(encoding="utf-8").count('"protocol/capability"') == 42
 
@@ -101,5 +102,5 @@ def test_it_is_told_again_of_another_conversation_and_not_of_another_request_of_
     counts = list(watch.summary())
     assert len(lines) == 2
     assert lines[1].startswith("assay: 3 × again: ")
-    count = "assay:     10 × envelope/jsonrpc in notifications/message: shown once, and 6 more like it"
+    count = "assay:     10 × envelope/jsonrpc in notifications/message: reported once per conversation, 6 more like it"
     assert count in counts

@@ -224,7 +224,7 @@ def test_findings_are_told_as_they_come_and_counted_at_the_end(tmp_path: Path) -
     [counts] = [line for line in log if line.startswith("assay: [lying_server] 12 messages from the client, ")]
     assert " stopped" in counts
     # The third call is repaired, and answered like the second.
-    assert "assay:      2 × contract/output in bad: shown once, and 1 more like it" in log
+    assert "assay:      2 × contract/output in bad: reported once per conversation, 1 more like it" in log
     assert "assay: the server sent: a banner" in log
     assert "assay: 1 line of the server's output went to stderr" in log
     assert "assay: the server ended first: it exited with status 1" in log
@@ -273,7 +273,7 @@ def test_a_flood_of_findings_is_counted_and_not_shown(tmp_path: Path) -> None:
         one.ended()
         log = one.log.rest()
     assert len(log) < 150
-    assert b"assay: further findings are counted, and not shown" in log
+    assert b"assay: further findings are counted, not shown" in log
     assert any(b"3,000 findings" in line for line in log)
 
 

@@ -1,8 +1,18 @@
 """What a guarded server is called, by its command or its URL."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from assay.guard.server_names import folder_of, name_of_command, name_of_url
+from assay.masked_commands import masked_command
+
+SECRETS = ("hunter2", "Ab3dEf6hIj9kLm2nOp", "9f86d081884c7d659a2feaa0c55ad015")
+WORDS = (
+    *("npx", "-y", "node", "docker", "run", "python", "-m", "java", "-jar", "-cp", "uv", "env", "assay", "guard", "--"),
+    *("--name", "--token", "--token={}", "--env=T={}", "-e", "T={}", "-p", "-p{}", "-u", "me:{}", "--auth", "--flag"),
+    *("{}", "{}", "{}", "https://u:{}@h/mcp", "x", "./{}/server.js", "--name={}", "--header", "X: {}"),
+)
 
 
 @pytest.mark.parametrize(
@@ -35,11 +45,39 @@ from assay.guard.server_names import folder_of, name_of_command, name_of_url
         ("assay guard --mode enforce -- uvx mcp-server-time", "mcp-server-time"),
         (".venv/bin/assay guard --name clock -- uvx mcp-server-time", "clock"),
         ("assay guard --target http://127.0.0.1:1/mcp", "assay"),
+        ("docker run --memory 512m imgA", "imgA"),
+        ("docker run -m 512m --cpus 2 --cap-add ALL --add-host a:b --gpus all -h box imgA arg", "imgA"),
+        ("docker run --unheard-of value imgA", "imgA"),
+        ("docker run --rm --init --read-only imgA arg", "imgA"),
+        ("java -cp a:b com.x.Main", "com.x.Main"),
+        ("java -Xmx1g -classpath a:b -jar /opt/weather.jar --port 1", "weather"),
+        ("java -p mods -m com.x/com.x.Main", "com.x/com.x.Main"),
+        ("node --max-old-space-size 512 a.js", "a"),
+        ("node --no-warnings --enable-source-maps a.js /tmp", "a"),
+        ("node --unheard-of a.js", "a"),
+        ("npx --yes server-files /tmp", "server-files"),
+        ("node --api-key hunter2 server.js", "server"),
+        ("node --api-key=hunter2 a.js", "a"),
+        ("npx -y --token hunter2", "npx"),
+        ("npx -y --token hunter2 server-files", "server-files"),
+        ("npx 9f86d081884c7d659a2feaa0c55ad015 server-files", "server-files"),
+        ("9f86d081884c7d659a2feaa0c55ad015", "server"),
+        ("assay guard --name=clock -- uvx mcp-server-time", "clock"),
+        ("uv run -m weather", "weather"),
         ("", "server"),
     ],
 )
 def test_a_command_gives_the_name_of_its_server(command: str, name: str) -> None:
     assert name_of_command(command.split()) == name
+
+
+@given(st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(SECRETS)), max_size=8))
+def test_a_name_has_nothing_that_masking_hides(parts: list[tuple[str, str]]) -> None:
+    command = [word.format(secret) for word, secret in parts]
+    name, shown = name_of_command(command), " ".join(masked_command(command))
+    assert "redacted" not in name
+    for secret in SECRETS:
+        assert secret in shown or secret not in name
 
 
 @pytest.mark.parametrize(

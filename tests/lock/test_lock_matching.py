@@ -36,6 +36,9 @@ def locked(*command: str, **members: Any) -> Locked:
         ("docker run -i --rm mcp/github", "docker run -i -v /a:/b mcp/github:latest"),
         ("npx mcp-remote https://a.example/mcp --port 1", "npx -y mcp-remote https://a.example/mcp --port 2"),
         ("assay serve --schemas a", "/venv/bin/assay serve"),
+        ("docker run --memory 512m imgA", "docker run --cpus 2 imgA x"),
+        ("java -cp a:b com.x.Main", "/usr/bin/java -Xmx1g -cp c com.x.Main x"),
+        ("node --api-key [redacted] a.js", "node a.js /tmp"),
     ],
 )
 def test_commands_with_other_arguments_start_the_same_server(one: str, other: str) -> None:
@@ -60,6 +63,13 @@ def test_commands_with_other_arguments_start_the_same_server(one: str, other: st
         ("uv run --directory /a server.py", "uv run --directory /b server.py"),
         ("assay serve", "assay demo"),
         ("npx", "npx"),
+        ("docker run --memory 512m imgA", "docker run --memory 512m imgB"),
+        ("docker run -m 512m imgA", "docker run -m 512m imgB"),
+        ("java -cp a:b com.x.Main", "java -cp a:b com.y.Main"),
+        ("java -jar a.jar", "java -jar b.jar"),
+        ("node --max-old-space-size 512 a.js", "node --max-old-space-size 512 b.js"),
+        ("npx --unheard-of server-a /tmp", "npx --unheard-of server-b /tmp"),
+        ("npx [redacted] /tmp", "npx [redacted] /tmp"),
     ],
 )
 def test_these_commands_may_start_different_servers(one: str, other: str) -> None:

@@ -95,11 +95,12 @@ class _Wanted(NamedTuple):
         """Return the command line that asks the same server with other *words*: TOOL and ARGUMENTS."""
         from shlex import join
 
+        from assay.masked_commands import masked_command
         from assay.masking import masked_url
 
         if self.url:
             return f"{program()} call {join((masked_url(self.url), *words))}"
-        return f"{program()} call {join((*words, '--', *self.command))}"
+        return f"{program()} call {join((*words, '--', *masked_command(self.command)))}"
 
 
 class UsageError(Exception):
@@ -432,7 +433,7 @@ class _Report:
     def _show_result(self, result: dict[str, Any]) -> None:
         from assay.console.results import result_lines
 
-        for line in result_lines(result, safely=sys.stdout.isatty()):
+        for line in result_lines(result):
             print(line)
         if result.get("isError") is True:
             sys.stdout.flush()

@@ -7,7 +7,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from assay.cli.program import program
@@ -25,7 +27,8 @@ The demonstration server has three tools, with three faults of real servers: a s
 a tool that prints to standard output, and a tool that crashes. A strict client calls it directly, and through
 `assay guard`. Then the guard serves it at ADDRESS, with the asset server beside it, until Ctrl-C.
 
-Exit status: 0 a signal came or standard output was closed, 2 the demonstration could not run, 130 interrupted.
+Exit status: 0 a signal came or standard output was closed, 2 the demonstration could not run, 130
+interrupted during the comparison.
 """
 
 
@@ -52,9 +55,34 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Show the comparison, then serve; the exit status."""
     from assay.cli.serve import _open_standard_streams
-    from assay.edges.inquiry.inquiry import InquiryError, InterruptedInquiryError
 
     _open_standard_streams()
+    with _ending_cleanly():
+        return _run(args)
+
+
+@contextmanager
+def _ending_cleanly() -> Iterator[None]:
+    """
+    Meanwhile a signal that ends this process lets it remove its temporary files.
+
+    The comparison and the server have handlers of their own; this is for the time between them.
+    """
+    from assay.edges.hangup import end_with_terminal
+
+    before = [(each, signal.getsignal(each)) for each in (signal.SIGTERM, signal.SIGHUP)]
+    end_with_terminal()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    try:
+        yield
+    finally:
+        for each, handler in before:
+            signal.signal(each, handler)
+
+
+def _run(args: argparse.Namespace) -> int:
+    from assay.edges.inquiry.inquiry import InquiryError, InterruptedInquiryError
+
     if not args.once:
         _check(args.address)
     try:
@@ -141,9 +169,8 @@ def _serve(address: str) -> int:
 
     from assay.cli.guard import add_parser as add_guard
     from assay.cli.listen import serve
-    from assay.edges.hangup import end_with_reader, end_with_terminal
+    from assay.edges.hangup import end_with_reader
 
-    end_with_terminal()
     end_with_reader(1)
     with TemporaryDirectory(prefix="assay-demo-") as folder:
         config = os.path.join(folder, "demo.json")

@@ -67,7 +67,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--timeout",
         metavar="SECONDS",
         type=_seconds,
-        help="time for an answer of the server, under enforce; default: 600; 0 for no limit",
+        help="time limit for a response of the server, under enforce; default: 600; 0 for no limit",
     )
     parser.add_argument("--journal", metavar="DIR", help="directory of the journal, or off; wins over ASSAY_JOURNAL")
     parser.add_argument(
@@ -106,7 +106,7 @@ def add_reach(parser: argparse.ArgumentParser) -> None:
         metavar="'NAME: VALUE'",
         action="append",
         default=[],
-        help="a header for the server at URL; the value env:NAME is that of a variable; can be repeated",
+        help="a header for the server at URL; env:NAME as VALUE reads the variable NAME; can be repeated",
     )
     add_settings(parser, "; a .json or .jsonc file is a client's configuration, whose servers are all guarded")
 

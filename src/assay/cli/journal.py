@@ -120,15 +120,25 @@ def _add_show(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def _add_filters(show: argparse.ArgumentParser) -> None:
-    show.add_argument("--status", choices=_STATUSES, action="append", default=[], help="only these; can be repeated")
-    show.add_argument("--method", metavar="METHOD", action="append", default=[], help="only these; can be repeated")
-    show.add_argument("--tool", metavar="TOOL", action="append", default=[], help="only these; can be repeated")
+    show.add_argument(
+        "--status",
+        choices=_STATUSES,
+        action="append",
+        default=[],
+        help="only records with this status; can be repeated",
+    )
+    show.add_argument(
+        "--method", metavar="METHOD", action="append", default=[], help="only records of this method; can be repeated"
+    )
+    show.add_argument(
+        "--tool", metavar="TOOL", action="append", default=[], help="only records of this tool; can be repeated"
+    )
     show.add_argument(
         "--rule",
         metavar="RULE",
         action="append",
         default=[],
-        help="only what breaks these, or any rule of a rung such as contract; can be repeated",
+        help="only records that break this rule, or a rule of this rung, such as contract; can be repeated",
     )
     show.add_argument("--quarantined", action="store_true", help="only lists with quarantined entries, such as tools")
 
@@ -136,15 +146,17 @@ def _add_filters(show: argparse.ArgumentParser) -> None:
 def _add_diff(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     diff = commands.add_parser(
         "diff",
-        help="say where two runs differ",
-        description="Say where two runs differ: which line, which field, both values.",
+        help="show where two runs differ",
+        description="Show where two runs differ: the line, the field, both values.",
         epilog=_DIFF,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     diff.add_argument("one", metavar="A", help="a journal, the id of a run, or a directory")
     diff.add_argument("other", metavar="B", help="another one")
     diff.add_argument(
-        "--across-transports", action="store_true", help="nor compare transport, route and sessions: STDIO with HTTP"
+        "--across-transports",
+        action="store_true",
+        help="ignore transport, route and sessions, to compare STDIO with HTTP",
     )
     diff.set_defaults(run=run_diff)
 

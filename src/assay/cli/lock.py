@@ -41,7 +41,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register ``lock``."""
     parser = subparsers.add_parser(
         "lock",
-        help="write down what a server offers, and see what has changed since",
+        help="record what a server offers, and show what has changed since",
         description="Write the tools, resource templates and prompts of a server into a lock, or report what differs.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -56,7 +56,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default=[],
         help="take the entry NAME out of the lock; can be repeated",
     )
-    parser.add_argument("--lock", metavar="FILE", default="assay.lock", help="default: %(default)s")
+    parser.add_argument("--lock", metavar="FILE", default="assay.lock", help="the lock; default: %(default)s")
     parser.add_argument(
         "--name", metavar="NAME", help="the name of the server's entry; default: the name that the server gives itself"
     )
@@ -66,22 +66,24 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="'NAME: VALUE'",
         action="append",
         default=[],
-        help="a header for the server at URL; the value env:NAME is that of a variable; can be repeated",
+        help="a header for the server at URL; env:NAME as VALUE reads the variable NAME; can be repeated",
     )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="of --check; default: %(default)s")
+    parser.add_argument(
+        "--format", choices=("text", "json"), default="text", help="the format of --check; default: %(default)s"
+    )
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",
         type=seconds,
         default=60.0,
-        help="for all questions of each of the two clients; default: %(default)g",
+        help="time limit for each of the two clients; default: %(default)g",
     )
     parser.add_argument(
         "--as",
         dest="client",
         metavar="NAME/VERSION",
         type=_client,
-        help="the client that the server is told it talks to; default: mcp-client/1.0.0",
+        help="the client name and version that the server gets; default: mcp-client/1.0.0",
     )
     parser.add_argument(
         "--yes", action="store_true", help="start the commands of the lock without asking; needed without a terminal"

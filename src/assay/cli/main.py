@@ -94,7 +94,7 @@ class _Parser(argparse.ArgumentParser):
         """Exit with status 2 after the usage, without the list of all options, and *message*."""
         formatter = self._get_formatter()
         formatter._prog = f"{self.prog} [OPTIONS]"
-        formatter.add_usage(None, self._get_positional_actions(), [])
+        formatter.add_usage(self.usage, self._get_positional_actions(), [])
         self.exit(2, f"{formatter.format_help()}{self.prog}: error: {message}\n")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

@@ -23,7 +23,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     rules = subparsers.add_parser(
         "rules",
         help="list every rule that is enforced",
-        description="List every rule: its identifier, what a violation does by default, and what it asks.",
+        description="List every rule: its identifier, the default action for a violation, and what it requires.",
     )
     rules.add_argument(
         "--rung",
@@ -35,8 +35,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     rules.set_defaults(run=run_rules)
     explain = subparsers.add_parser(
         "explain",
-        help="say what a rule means, where it comes from, and how to fix a violation",
-        description="Explain one rule: what it asks, why, from which page, with an example, and what to do.",
+        help="show what a rule means, where it comes from, and how to fix a violation",
+        description="Explain one rule: what it requires, why, its source, an example, and how to fix a violation.",
     )
     explain.add_argument(
         "rule",

@@ -78,8 +78,8 @@ def _add_export(commands: Subparsers[argparse.ArgumentParser]) -> None:
 def _add_diff(commands: Subparsers[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "diff",
-        help="say what changed between two revisions",
-        description="Say what changed from one revision to another, definition by definition and field by field.",
+        help="show what changed between two revisions",
+        description="Show what changed from one revision to another, definition by definition and field by field.",
         epilog="A change is breaking if a receiver that judges by OLD refuses something that NEW allows there.",
     )
     parser.add_argument("old", metavar="OLD", type=_revision, help="the revision to start from")

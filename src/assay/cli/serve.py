@@ -62,10 +62,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def add_settings(parser: argparse.ArgumentParser, others: str = "") -> None:
     """Give *parser* the options that every command with settings has; *others* says what other files it takes."""
     if others:
-        about = "settings from FILE, which count as a whole, not from assay.toml"
+        about = "read all settings from FILE, not from assay.toml"
         parser.add_argument("--config", metavar="FILE", action="append", default=[], help=about + others)
     else:
-        about = "settings from FILE, not from assay.toml or pyproject.toml"
+        about = "read settings from FILE, not from assay.toml or pyproject.toml"
         parser.add_argument("--config", metavar="FILE", help=about)
     parser.add_argument(
         "--set",

@@ -52,8 +52,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     wrap.add_argument(
         "--mode", choices=("audit", "enforce"), help="start the guard in this mode (default: as it is configured)"
     )
-    wrap.add_argument("--journal", metavar="DIR", help="where the guard writes its journal, or off (default: its own)")
-    wrap.add_argument("--lock", metavar="FILE", help="the lock that the guard applies, or off (default: its own)")
+    wrap.add_argument(
+        "--journal", metavar="DIR", help="directory of the guard's journal, or off (default: as it is configured)"
+    )
+    wrap.add_argument(
+        "--lock", metavar="FILE", help="the lock that the guard applies, or off (default: as it is configured)"
+    )
     wrap.add_argument(
         "--program",
         metavar="PATH",
@@ -317,7 +321,7 @@ class _Wrapping(_Task):
         if shared is not None:
             self.report.say(shared)
         if written and self.args.all:
-            self.report.say(f"beside each file, FILE.assay-backup has the servers as they were; {_KEEP}")
+            self.report.say(f"beside each file, FILE.assay-backup has the original servers; {_KEEP}")
         if written and journal != "off":
             self._tell_journal(journal)
 
@@ -383,7 +387,7 @@ class _Wrapping(_Task):
         exchange(found, plan.after, backup=unwrap(plan.before, backup, dialect=dialect).after)
         self.report.file(name, f"{counted(len(plan.changes))} changed; restart {_client(name)} to use it")
         if not self.args.all:
-            self.report.file(name, f"the servers as they were are in {short(str(found.backup))}; {_KEEP}")
+            self.report.file(name, f"the original servers are saved in {short(str(found.backup))}; {_KEEP}")
         return 0
 
 
@@ -438,7 +442,7 @@ class _Unwrapping(_Task):
         if edited:
             self.report.file(
                 name,
-                f"{kept}: it has the servers that were edited since as they were before; "
+                f"{kept}: it has the originals of the servers that were edited since; "
                 "delete it when you have checked them: it may hold secrets",
             )
         elif are_guarded(plan.after, dialect):

@@ -13,7 +13,8 @@ from typing import Final
 from assay.clients.dialect import JSON, Dialect
 from assay.clients.jsonc import Array, Edit, Node, Object, Scalar, edited, lines, plain
 from assay.journal.redaction import MASK
-from assay.masking import looks_random, masked_argument, masked_secret, masked_text, redactor
+from assay.masked_commands import Masking
+from assay.masking import looks_random, masked_secret, masked_text, redactor
 
 _HIDDEN: Final = frozenset({"env", "headers", "http_headers"})
 """Members of an entry whose values are nobody's business."""
@@ -74,7 +75,7 @@ class _Masking:
                 self._hidden.append(value)
                 yield from self._any(value, secret=True)
             elif key.value == "args" and isinstance(value, Array):
-                yield from self._args(value)
+                yield from self._args(value, entry)
             else:
                 yield from self._any(value, secret=self._redactor.is_secret(key.value))
 
@@ -85,11 +86,11 @@ class _Masking:
             else:
                 yield from self._any(node, secret=True)
 
-    def _args(self, args: Array) -> Iterator[Edit]:
-        before = ""
+    def _args(self, args: Array, entry: Node) -> Iterator[Edit]:
+        masking, before = Masking(_program(entry)), ""
         for item in args.items:
             if isinstance(item, Scalar) and isinstance(item.value, str):
-                yield from self._string(item, partial(_masked_argument, before))
+                yield from self._string(item, partial(_masked_argument, masking, before))
                 before = item.value
 
     def _any(self, node: Node, *, secret: bool) -> Iterator[Edit]:
@@ -136,9 +137,16 @@ def _masked_name(word: str) -> str:
     return word if _is_name(word) else masked_secret(word)
 
 
-def _masked_argument(before: str, word: str) -> str:
-    header = _HEADER.fullmatch(word) if before == "--header" else None
-    return word if header and _is_name(header[2]) else masked_argument(before, word)
+def _masked_argument(masking: Masking, before: str, word: str) -> str:
+    header, shown = _HEADER.fullmatch(word) if before == "--header" else None, masking.masked(word)
+    return word if header and _is_name(header[2]) else shown
+
+
+def _program(entry: Node) -> str:
+    """Return the program of an entry; empty if it has none."""
+    found = entry.get("command") if isinstance(entry, Object) else None
+    program = None if found is None else plain(found.value)
+    return program if isinstance(program, str) else ""
 
 
 def _printable(line: str) -> str:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from assay.console.plain import plain
+from assay.console.plain import harmless, plain
 from assay.console.style import Style
 
 _MOST_PARAMETERS: Final = 8
@@ -44,9 +44,9 @@ def example(tool: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _sample(properties.get(name)) for name in required if isinstance(name, str)}
 
 
-def result_lines(result: Mapping[str, Any], *, safely: bool) -> Iterator[str]:
+def result_lines(result: Mapping[str, Any]) -> Iterator[str]:
     """
-    The content of a tool's result, a block after another; *safely* for a terminal, which would act upon some text.
+    The content of a tool's result, a block after another, without what a terminal would act upon.
 
     Structured content is shown as JSON, and text that only repeats it is left out.
     """
@@ -54,16 +54,9 @@ def result_lines(result: Mapping[str, Any], *, safely: bool) -> Iterator[str]:
     content = result.get("content")
     for block in content if isinstance(content, list) else ():
         if structured is None or not _repeats(block, structured):
-            yield from _lines(_block(block), safely=safely)
+            yield harmless(_block(block))
     if structured is not None:
-        yield from _lines(json.dumps(structured, indent=2, ensure_ascii=False), safely=safely)
-
-
-def _lines(text: str, *, safely: bool) -> Iterator[str]:
-    if not safely:
-        yield text
-        return
-    yield from (plain(line.replace("\t", "    ")) for line in text.splitlines() or [""])
+        yield harmless(json.dumps(structured, indent=2, ensure_ascii=False))
 
 
 def _type(schema: Any) -> str:

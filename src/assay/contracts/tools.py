@@ -308,11 +308,11 @@ class Tools:
         self._bytes -= known.size if known is not None else 0
 
     def _one_too_many(self, name: str, at: str, revision: str) -> Violation:
-        hint = "List fewer tools, or have more of them remembered: limits.tools."
+        hint = "List fewer tools, or increase limits.tools."
         return _unkept(f"at most {self._limit:,} tools", name, at, revision, hint)
 
     def _too_much(self, name: str, at: str, revision: str) -> Violation:
-        hint = "Shorten the schemas, or have more of them remembered: limits.contract_bytes."
+        hint = "Shorten the schemas, or increase limits.contract_bytes."
         return _unkept(f"at most {self._most_bytes:,} bytes of schemas", name, at, revision, hint)
 
     def adopt(self, contracts: dict[str, Contract], declared: Mapping[str, Any]) -> None:
@@ -372,7 +372,7 @@ def _too_many(at: str, revision: str, *, useless: bool) -> Violation:
         expected=f"at most {MOST_ASIDE} entries with something wrong",
         found="more",
         revision=revision,
-        hint="Correct the named entries, and list again.",
+        hint="Correct the named entries.",
     )
     return replace(wrong, action="refuse") if useless else wrong
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from assay.demo.strict_client import Outcome, StrictClient
+from assay.edges.inquiry.inquiry import InterruptedInquiryError
 from assay.edges.pipes import Signals
 from assay.journal.pages import Pages
 from assay.journal.reading import entries
@@ -45,14 +46,18 @@ class Comparison:
     def __init__(self) -> None:
         self._stack = ExitStack()
         self._stack.__enter__()
-        self._journal = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-demo-"))
+        # First of all: a signal must not leave the directory behind.
         self._signals = self._stack.enter_context(Signals())
+        self._journal = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-demo-"))
 
     def __enter__(self) -> "Comparison":
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Raises `InterruptedInquiryError` for a signal that came after the last answer."""
         self._stack.close()
+        if kind is None and self._signals.stopping:
+            raise InterruptedInquiryError("interrupted")
 
     def rows(self) -> Iterator[Row]:
         """Make each request both ways; give a row as soon as it is known. Raises `InquiryError`."""

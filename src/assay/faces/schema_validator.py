@@ -178,7 +178,7 @@ class SchemaValidator:
     def _hint(self, definition: str) -> str:
         if self._override is not None:
             return f"Correct the named field; see {definition} in the schema in force."
-        return f"`assay schemas show {self.revision} {definition}` prints what is wanted."
+        return f"`assay schemas show {self.revision} {definition}` shows the expected shape."
 
     def _definitions(self, message_type: str) -> tuple[str, ...]:
         """The definitions that a *message_type* has to meet, all of them."""

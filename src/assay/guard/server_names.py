@@ -2,28 +2,21 @@
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from os.path import basename, isabs, normpath
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
+
+from assay.journal.redaction import MASK
+from assay.launchers import CONTAINERS, INTERPRETERS, MANAGERS, RUNNERS, VERBS, takes_value
+from assay.masked_commands import masked_command
 
 _LONGEST: Final = 64
 """Characters of a name: it becomes the name of a folder, and is in every record."""
 
 _UNNAMED: Final = "server"
 
-_RUNNERS: Final = frozenset({"npx", "bunx", "uvx", "pipx"})
-"""Programs whose first plain argument names the package to run."""
-
-_VERBS: Final = frozenset({"run", "exec", "x", "dlx", "tool"})
-"""Words between a package manager and the package it runs: ``uv run``, ``npm exec``, ``pnpm dlx``, ``uv tool run``."""
-
-_MANAGERS: Final = frozenset({"npm", "pnpm", "yarn", "bun", "uv", "deno", "docker", "podman", "pipx", "poetry", "go"})
-
-_INTERPRETERS: Final = re.compile(r"(python|pypy|node|nodejs|ruby|perl|php|java|tsx|ts-node|deno|bun)[0-9.]*")
-
-_CONTAINERS: Final = frozenset({"docker", "podman"})
-
-_PROJECTS: Final = _MANAGERS - _CONTAINERS - _RUNNERS
+_PROJECTS: Final = MANAGERS - CONTAINERS - RUNNERS
 """Managers whose word may be a script of a project, of which every project has one of that name."""
 
 _SHELLS: Final = frozenset(
@@ -31,16 +24,6 @@ _SHELLS: Final = frozenset(
      "xargs", "make", "just"}
 )  # fmt: skip
 """Programs that run whatever their arguments say."""
-
-_WITH_VALUE: Final = frozenset(
-    {"-p", "--package", "--from", "--with", "--python", "--directory", "--project", "--env-file", "-W", "-X", "-r",
-     "--require", "--import", "--loader", "-C", "--prefix", "--index-url", "--extra", "--group"}
-)  # fmt: skip
-_CONTAINER_WITH_VALUE: Final = frozenset(
-    {"-e", "--env", "--env-file", "-v", "--volume", "--mount", "--name", "--network", "-u", "--user", "-w",
-     "--workdir", "-p", "--publish", "--platform", "--entrypoint", "-l", "--label"}
-)  # fmt: skip
-"""Options whose value is the next argument, so that the value is not taken for the server."""
 
 _CODE: Final = frozenset({"-c", "-e", "--eval", "-p", "--print"})
 """Options of an interpreter that are followed by the program itself."""
@@ -64,15 +47,17 @@ class Started(NamedTuple):
     word: str
     """The package, image, script or module that the launcher starts, as it was given; else the program."""
     is_module: bool = False
+    certain: bool = True
+    """Whether no other word can be it: False if an option before it is unknown, and may or may not take a value."""
 
 
 def started(command: Sequence[str]) -> Started | None:
     """Return what *command* starts; None if it has a launcher whose arguments do not say."""
     words = _words(command)
     program = _program(words[0])
-    if program in _RUNNERS | _MANAGERS or _INTERPRETERS.fullmatch(program):
+    if program in RUNNERS | MANAGERS or INTERPRETERS.fullmatch(program):
         return _started_by(program, words[1:])
-    return Started("", words[0])
+    return None if MASK in words[0] else Started("", words[0])
 
 
 def _words(command: Sequence[str]) -> list[str]:
@@ -91,14 +76,15 @@ def name_of_command(command: Sequence[str]) -> str:
     """
     Return the name of the server that *command* starts: ``server-filesystem`` for ``npx -y @scope/server-filesystem``.
 
-    The program alone says nothing where it is a launcher such as npx, uvx, python, node or docker.
+    The program alone says nothing where it is a launcher such as npx, uvx, python, node or docker. Nothing that masking
+    hides is in the name: it is on stderr, in the journal and in the names of folders.
     """
-    words = _words(command)
+    words = _words(masked_command(command))
     if basename(words[0]) == "assay" and words[1:2] == ["guard"] and "--" in words:
         return _guarded(words)
-    found = started(command)
+    found = started(words)
     if found is None:
-        return _from_path(words[0])
+        return _UNNAMED if MASK in words[0] else _from_path(words[0])
     return cut_name(found.word) if found.is_module else _from_path(found.word)
 
 
@@ -109,13 +95,15 @@ def same_server(one: Sequence[str], other: Sequence[str]) -> bool:
     A shell may run anything, and a bridge such as mcp-remote leads to the server at its URL: such arguments count.
     """
     first, second = started(one), started(other)
-    if first is None or second is None or first.launcher != second.launcher or first.is_module != second.is_module:
+    if first is None or second is None or not (first.certain and second.certain):
+        return False
+    if (first.launcher, first.is_module) != (second.launcher, second.is_module):
         return False
     if _addresses(one) != _addresses(other):
         return False
     if first.launcher == "":
         return _same_program(_words(one), _words(other))
-    if _INTERPRETERS.fullmatch(first.launcher) and not first.is_module:
+    if INTERPRETERS.fullmatch(first.launcher) and not first.is_module:
         return _same_path(first.word, second.word)
     return first.launcher not in _PROJECTS and _without_version(first.word) == _without_version(second.word)
 
@@ -161,31 +149,50 @@ def cut_name(name: str) -> str:
 def _guarded(words: Sequence[str]) -> str:
     """Return the name of the server behind another guard."""
     options = words[: words.index("--")]
-    if "--name" in options[:-1]:
-        return cut_name(options[options.index("--name") + 1])
+    given = [after for before, after in pairwise(options) if before == "--name"]
+    given += [each.partition("=")[2] for each in options if each.startswith("--name=")]
+    if given and MASK not in given[-1]:
+        return cut_name(given[-1])
     return name_of_command(words[len(options) + 1 :])
 
 
 def _started_by(program: str, arguments: Sequence[str]) -> Started | None:
     """Return the server that a launcher starts; None if its arguments do not say."""
-    words = iter(arguments)
-    with_value = _CONTAINER_WITH_VALUE if program in _CONTAINERS else _WITH_VALUE
-    interpreter = _INTERPRETERS.fullmatch(program)
+    interpreter = INTERPRETERS.fullmatch(program)
     launcher = interpreter[1] if interpreter else program
+    is_java = launcher.startswith("java")
+    # A word after an unknown option is its value if a plain word follows, else the server. A hidden one may be either.
+    doubtful: list[str] = []
+    hidden, before = False, ""
+    words = iter(arguments)
     for word in words:
-        if word in _CODE and interpreter:
+        unknown, before = takes_value(launcher, before) is None, word
+        if interpreter and not is_java and word in _CODE:
             return None
-        if word == "-m":
-            return Started(launcher, next(words, program), is_module=True)
-        if word in with_value:
+        if word == "-jar" and is_java:
+            return _if_certain(Started(launcher, next(words, "")), doubtful, hidden)
+        if word == "-m" and (interpreter or program == "uv"):
+            return _if_certain(Started(launcher, next(words, ""), is_module=True), doubtful, hidden)
+        if takes_value(launcher, word):
             next(words, None)
-        elif word.startswith("-") or _ASSIGNMENT.match(word) or (program in _MANAGERS and word in _VERBS):
+        elif word.startswith("-") or _ASSIGNMENT.match(word) or (program in MANAGERS and word in VERBS):
             continue
-        elif _INTERPRETERS.fullmatch(basename(word)):
-            return _started_by(basename(word), list(words))
+        elif MASK in word:
+            hidden = hidden or not unknown
+        elif unknown:
+            doubtful.append(word)
+        elif INTERPRETERS.fullmatch(basename(word)):
+            return _if_certain(_started_by(basename(word), list(words)), doubtful, hidden)
         else:
-            return Started(launcher, word)
-    return None
+            return _if_certain(Started(launcher, word), doubtful, hidden)
+    return _if_certain(Started(launcher, doubtful[0]), doubtful[1:], hidden) if doubtful else None
+
+
+def _if_certain(found: Started | None, others: Sequence[str], hidden: bool) -> Started | None:
+    """Return *found*, certain only if no other word can be the server; None if it is hidden or missing."""
+    if found is None or not found.word or MASK in found.word:
+        return None
+    return found._replace(certain=found.certain and not others and not hidden)
 
 
 def _from_path(word: str) -> str:

@@ -211,7 +211,7 @@ class Watch:
         return self._tally.refused + sum(each.count(level) for each in self._servers)
 
     def passed(self, verdict: Verdict, now: float) -> None:
-        """Nothing is to be said of a message, which came *now*, in seconds by some clock."""
+        """Record a message without findings, which came *now*, in seconds by some clock."""
         party, frame, kind, exchange = verdict.party, verdict.frame, verdict.kind, verdict.exchange
         if party is _CLIENT:
             self._tally.client += 1
@@ -242,7 +242,7 @@ class Watch:
             exchange.asked_at = inf
 
     def heard(self, verdict: Verdict, now: float) -> None:
-        """Something is."""
+        """Record a message that has findings, which came *now*."""
         if verdict.kind != "missing":
             self.passed(verdict, now)
         tally = self._tally
@@ -277,7 +277,7 @@ class Watch:
             for line in _further(verdict, redactor, enforcing=self._enforcing):
                 tally.log.say(line)
         elif tally.shown == MOST_SHOWN + 1:
-            tally.log.say("assay: further findings are counted, and not shown")
+            tally.log.say("assay: further findings are counted, not shown")
 
     def aside(self, data: bytes) -> None:
         """What a server printed where only messages belong goes where such things belong, as one line."""
@@ -316,7 +316,7 @@ class Watch:
         most = sorted(tally.rules.items(), key=lambda item: (-item[1], item[0]))
         for (rule, where), count in most[:MOST_RULES]:
             times = tally.repeated[rule, where]
-            more = f": shown once, and {times:,} more like it" if times else ""
+            more = f": reported once per conversation, {times:,} more like it" if times else ""
             place = f" in {tally.secrets.hidden(where)[:100]}" if where else ""
             yield plain(f"{count:>6,} × {rule}{place}{more}")
         if len(most) > MOST_RULES:

@@ -160,7 +160,7 @@ def check_answer(
             "envelope/members",
             expected="a method, a result or an error",
             found=found_words(value),
-            hint="Add the one that is missing; logs belong on stderr, not among the messages.",
+            hint="Add the missing member; write logs to stderr, not among the messages.",
         )
     if "error" in value:
         yield from _check_error(value["error"])
@@ -213,9 +213,9 @@ def _check_id(value: dict[str, Any], profile: Profile, id_limit: int) -> Iterato
         yield _member(value, "id", profile.id_words)
 
 
-_NUMBERED = "Number the requests, or use a UUID as text."
-_NO_ID = "Leave the id out: a notification has none, and is never answered."
-_ECHOED = "Echo the request's id as it came."
+_NUMBERED = "Use a counter or a UUID string as the id."
+_NO_ID = "Remove the id: a notification has no id and is never answered."
+_ECHOED = "Echo the id of the request unchanged."
 
 
 def _about_id(faults: Iterable[Violation], hint: str) -> Iterator[Violation]:

@@ -285,7 +285,7 @@ def _repeated(name: str, at: str, times: int, revision: str) -> Violation:
         expected=f"the header {name[:60]} once",
         found=f"{times} of them",
         revision=revision,
-        hint="Send it once: of several, one reader takes the first and another one the last.",
+        hint="Send the header once: some software reads the first of several, some the last.",
     )
 
 
@@ -296,7 +296,7 @@ def _unwanted(name: str, at: str, sent: bytes | tuple[bytes, ...], revision: str
         expected=f"no header {name[:60]}, since the body has no such string, integer or boolean",
         found=f"{len(sent)} of them" if isinstance(sent, tuple) else shown(_readable(sent)),
         revision=revision,
-        hint="Leave the header out where the argument is null or absent.",
+        hint="Omit the header if the argument is null or absent.",
     )
 
 
@@ -318,7 +318,7 @@ def _beyond(name: str, at: str, value: int, revision: str) -> Violation:
         expected=f"an integer that the header {name[:60]} can carry: at most 2^53-1, either sign",
         found=shown(value),
         revision=revision,
-        hint="Send larger numbers as strings; the tool's schema has to say so.",
+        hint="Send larger numbers as strings, and declare them as strings in the tool's schema.",
     )
 
 

@@ -116,7 +116,7 @@ class Definition:
                 continue
             validator = schema.validator(self.name, self._part)
             if budget.affords(validator, instance) and validator.is_valid(instance):
-                return f"{newer} has it so, but {revision} is what was agreed: send what that one has."
+                return f"This is valid in {newer}, but the conversation uses {revision}: send what {revision} defines."
         return None
 
     def _violations(self, rule: str, faults: Faults, revision: str, hint: str | None) -> Iterator[Violation]:
@@ -129,7 +129,7 @@ class Definition:
 
 
 def _look_up(revision: str, name: str) -> str:
-    return f"`assay schemas show {revision} {name}` prints what is wanted."
+    return f"`assay schemas show {revision} {name}` shows the expected shape."
 
 
 def definition_of(schema_at: str) -> str | None:
@@ -277,7 +277,9 @@ class Judge:
                 expected=f"{known.name} as a {known.kind}",
                 found=f"a {kind}",
                 revision=self.revision,
-                hint="Give it an id: it is answered." if asks else "Leave the id out: it is never answered.",
+                hint="Add an id: it is a request."
+                if asks
+                else "Remove the id: it is a notification, which is never answered.",
             )
         return violation(
             "protocol/direction",

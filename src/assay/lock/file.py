@@ -20,7 +20,8 @@ from assay.limits import DEFAULT
 from assay.lock.canonical import canonical
 from assay.lock.changes import KINDS, Kind
 from assay.lock.locked import WAYS, Locked, Way
-from assay.masking import masked_command, masked_url
+from assay.masked_commands import masked_command
+from assay.masking import masked_url
 from assay.verdict import Violation
 
 FILE: Final = "assay.lock"

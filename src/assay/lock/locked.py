@@ -10,7 +10,8 @@ import orjson
 from assay.guard.server_names import same_server
 from assay.lock.changes import KINDS, WEIGHTS, Change, Kind, Weight, changes
 from assay.lock.shifts import ABSENT, was_is
-from assay.masking import masked_command, masked_url
+from assay.masked_commands import masked_command
+from assay.masking import masked_url
 
 Definitions = Mapping[str, dict[str, Any]]
 """Definitions of one kind, by what they are known by."""

@@ -13,7 +13,8 @@ from typing import Final, Literal, NamedTuple
 from assay.guard.server_names import same_server
 from assay.lock.file import FILE, Lock, LockError, read
 from assay.lock.locked import Locked
-from assay.masking import masked_command, masked_url
+from assay.masked_commands import masked_command
+from assay.masking import masked_url
 
 _MOST_NAMES: Final = 10
 """Names of entries that are listed in a message."""
