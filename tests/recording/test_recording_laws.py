@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -20,6 +21,9 @@ from assay.transcript import Judged
 from assay.verdict import Party, Verdict
 
 SEED = os.environ.get("ASSAY_SEED", "recording")
+SECRETS = ("^text$", "^message$", "^content$", "^limit$", "^query$", "^title$", "^structuredContent$", "^arguments$")
+"""Names of members whose values are masked in some of the tests."""
+
 MOST = 200
 """Frames that are said of each transcript."""
 
@@ -126,6 +130,33 @@ def test_a_recording_gets_the_verdicts_that_were_given(shared: Path, tmp_path: P
         assert [told(each.verdict) for each in again] == said, path.name
         assert not judging.unjudged
         assert {each.server for each in again} == {"a server"}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("mode", ["audit", "enforce"])
+def test_masked_messages_have_the_findings_that_were_found(
+    shared: Path, tmp_path: Path, mode: str, policy: str
+) -> None:
+    """Also where a mask breaks a rule that the secret does not break, or the other way round."""
+    random = Random(f"{SEED} masked {mode} {policy}")  # noqa: S311 - no secret
+    paths = sorted((shared / "transcripts").glob("*.jsonl"))
+    masked: Counter[str] = Counter()
+    for path in random.sample(paths, 12):
+        file = tmp_path / "session.jsonl"
+        made = recording(file, Redactor(random.sample(SECRETS, 4)))
+        conversation = made.judge("a server")(mode=mode, limits=DEFAULT, policy=POLICIES[policy], lines=True)
+        said = [outcome(each) for each in converse(conversation, path, random)]
+        made.close()
+        again, judging = judged(file)
+        assert [outcome(each.verdict) for each in again] == said, path.name
+        assert not judging.unjudged
+        masked += judging.recorded
+    assert masked["secrets were redacted"] > 0
+
+
+def outcome(verdict: Verdict) -> Any:
+    """What has to be the same of two verdicts if the message was masked for one of them."""
+    return verdict.party, sorted((each.rule, each.action) for each in verdict.violations)
 
 
 def test_conversations_of_one_file_are_told_apart_and_share_their_tools(shared: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from assay.contracts.tools import Tools
 from assay.conversation import Conversation
+from assay.ladder import syntax
 from assay.limits import DEFAULT, Limits
 from assay.policy import Policy
 from assay.recording.effect import Effect
@@ -19,7 +20,7 @@ from assay.recording.rows import read_facts
 from assay.spec.revisions import REVISIONS
 from assay.spoken import preferred
 from assay.transcript import Judged, Row, frame_of, party_of, read
-from assay.verdict import Exchange, Party, Verdict, verdict
+from assay.verdict import Exchange, Party, Verdict, Violation, verdict
 
 _MOST: Final = 10_000
 """Conversations that are remembered. A guard has some thousand sessions at most; the ones idle longest are dropped."""
@@ -29,6 +30,12 @@ _UNKNOWN: Final = 0
 
 _LEFT_OUT: Final = {"omitted": "too large to record", "cut": "too large to record in full"}
 """Members that say that a message is not there to be judged, and why."""
+
+_UNREADABLE: Final = b"(masked)"
+"""Stands for a message that cannot be read, where the masked one can."""
+
+_DEPTH: Final = 200
+"""Levels of a masked message that are looked at."""
 
 Ident = str | int
 
@@ -137,6 +144,8 @@ class Judging:
         if "failed" in members:
             talk.conversation.unjudged(party, frame, str(members["failed"]))
             return None, "internal error of the guard"
+        if redacted and _is_mended(frame, members):
+            frame = _UNREADABLE
         heard = talk.conversation.hear(party, frame, read_facts(members))
         if talk.unheard and _answers(talk, party, heard):
             return with_findings(heard, members, self._policy), "the request is not in the recording"
@@ -297,6 +306,13 @@ def _let_go(talk: _Talk, party: Party, ident: Ident) -> Exchange | None:
     talk.unheard.discard((party.other, ident))
     missing = talk.conversation.give_up(party.other, ident)
     return None if missing is None else missing.exchange
+
+
+def _is_mended(frame: bytes, members: dict[str, Any]) -> bool:
+    """Whether a masked *frame* can be read although the original could not: masking writes the JSON anew."""
+    rules = [str(each.get("rule")) for each in findings_of(members)]
+    unreadable = any(each.startswith(("framing/", "syntax/")) for each in rules)
+    return unreadable and not isinstance(syntax.read(frame, _DEPTH), Violation)
 
 
 def _settle(talk: _Talk, heard: Verdict, found: Verdict) -> None:
