@@ -150,6 +150,9 @@ class Side:
 
 def undeclared(party: Party, revision: str, declared: Mapping[Party, Mapping[str, Any] | None]) -> frozenset[str]:
     """The methods that *party* may not send by what was declared; none while that is unknown."""
+    if all(each is None for each in declared.values()):
+        # So it is whenever a conversation begins, and without sessions each request begins one.
+        return frozenset()
     return frozenset(
         name for name in methods(revision) if missing_capability(name, party, revision, declared) is not None
     )

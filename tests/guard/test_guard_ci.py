@@ -94,10 +94,12 @@ def test_a_recording_that_cannot_be_written_stops_the_guard_before_the_server_st
 BAD_LIST = [{"name": "search", "inputSchema": {"type": "object"}}, {"name": "bad", "inputSchema": {"type": 7}}]
 PROGRESS = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": "x", "progress": 1}}
 REPORTED = {"on": {"tools/call:search": [["say", PROGRESS], ["good"]]}}
+MASKED = {"content": [{"type": "text", "text": "password=swordfish"}], "isError": "yes"}
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, int]]] = {
     "good": ({}, call(1), {"report": 0, "refuse": 0, "never": 0}),
     "reported": (REPORTED, call(1), {"report": 4, "refuse": 0, "never": 0}),
     "refused": ({}, call(1, limit="five"), {"report": 4, "refuse": 4, "never": 0}),
+    "masked": ({"on": {"tools/call:search": [["result", MASKED]]}}, call(1), {"report": 4, "refuse": 4, "never": 0}),
     "quarantined": ({"tools": BAD_LIST}, call(1), {"report": 4, "refuse": 4, "never": 0}),
 }
 

@@ -319,6 +319,21 @@ def test_the_last_messages_of_a_broken_session_can_be_checked(tmp_path: Path) ->
     assert "contract/unknown-tool" in checked.stdout
 
 
+def test_findings_in_masked_messages_of_a_flight_count(tmp_path: Path) -> None:
+    broken = {"content": [{"type": "text", "text": "password=swordfish"}], "isError": "yes"}
+    crashed(tmp_path, call(1), call(2, words="x" * 2 * KEPT_BYTES), **{"tools/call:search": [["result", broken]]})
+    [flight] = flights(tmp_path)
+    assert "swordfish" not in flight.read_text()
+    checked = assay("check", "--format", "json", str(flight))
+    found = [json.loads(line) for line in checked.stdout.splitlines()]
+    rules = [(each["violations"][0]["rule"], each.get("lacks")) for each in found]
+    assert rules[:2] == [
+        ("protocol/result", "secrets were redacted"),
+        ("protocol/result", "the request is not in the recording"),
+    ]
+    assert "not judged" not in checked.stderr
+
+
 def test_a_long_session_is_cut_where_it_can_still_be_judged(tmp_path: Path) -> None:
     """With the handshake, however long ago it was, and without answers whose requests are gone."""
     crashed(tmp_path, *(call(number) for number in range(2 * KEPT)))

@@ -13,10 +13,11 @@ from typing import Any
 import orjson
 import pytest
 
+from assay.cli.main import main
 from assay.conversation import Conversation
 from assay.edges.recorder import Recorder, Records
 from assay.journal import Journal, files, repeats
-from assay.journal.pages import Pages
+from assay.journal.pages import LONGEST_LINE, Pages
 from assay.journal.reading import entries
 from assay.journal.record import payload
 from assay.journal.redaction import Redactor
@@ -447,3 +448,48 @@ def test_a_payload_that_would_take_long_to_look_through_is_left_out(frame: bytes
     verdict = Conversation(revision="2025-11-25", limits=Limits(frame_bytes=16 << 20)).hear(Party.CLIENT, frame)
     written = payload(verdict, Redactor())
     assert ("omitted" in written, "frame" in written) == (omitted, not omitted)
+
+
+# ── long lines ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_line_that_is_too_long_is_passed_over(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(b"a\n" + b"b" * 99 + b"\n" + b"c" * 100 + b"\n" + b"d\n" + b"e" * 200)
+    expected = [
+        b"a\n",
+        b"b" * 99 + b"\n",
+        b"(a line of 101 bytes; at most 100 are read)\n",
+        b"d\n",
+        b"(a line of 200 bytes; at most 100 are read)\n",
+    ]
+    with Pages(str(file), longest=100) as pages:
+        assert list(pages) == expected
+        assert pages.too_long == 2
+    with Pages(str(file), longest=100) as pages:
+        assert list(pages.arrived()) == expected[:-1]
+        with file.open("ab") as more:
+            more.write(b"\n")
+        assert list(pages.arrived()) == [b"(a line of 201 bytes; at most 100 are read)\n"]
+
+
+def test_a_line_that_is_written_bit_by_bit_is_whole_at_the_end(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.touch()
+    with Pages(str(file)) as pages, file.open("ab", buffering=0) as more:
+        for _ in range(100):
+            more.write(b"x" * 50_000)
+            assert list(pages.arrived()) == []
+        more.write(b"\ny\nz")
+        assert list(pages.arrived()) == [b"x" * 5_000_000 + b"\n", b"y\n"]
+
+
+def test_commands_report_a_line_that_is_too_long(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(b'{"ts":')
+    # Nothing of this is on the disk.
+    os.truncate(file, LONGEST_LINE + 10)
+    assert main(["check", str(file)]) == 2
+    assert "a line is longer than what is read" in capsys.readouterr().err
+    assert main(["journal", "show", str(file)]) == 2
+    assert "1 line longer than 134,217,728 bytes, and not read" in capsys.readouterr().err

@@ -412,3 +412,14 @@ def test_a_recording_without_messages_is_no_pass(
         file.write_bytes(b"")
     assert main(["check", str(file)]) == 2
     assert "nothing to judge; assay guard --record FILE writes a recording" in capsys.readouterr().err
+
+
+def test_a_line_that_is_too_long_is_not_read(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from assay.journal.pages import LONGEST_LINE
+
+    file.write_bytes(b'{"dir":"c2s","msg":"x"}\n{')
+    # Nothing of this is on the disk.
+    os.truncate(file, LONGEST_LINE + 100)
+    assert main(["check", str(file)]) == 2
+    found = 'line 2: expected one JSON value, found the text "(a line of 134217804 bytes; at most 134217728 are read)'
+    assert found in capsys.readouterr().err

@@ -156,6 +156,19 @@ def test_conversations_of_one_file_are_told_apart_and_share_their_tools(shared: 
     assert {path.stem for path in paths} <= {each.server for each in again}
 
 
+def test_joined_recordings_do_not_share_the_bound_on_conversations() -> None:
+    """Each numbers its conversations from 1."""
+    one = [b'{"event":"recording","version":1}\n']
+    one += [b'{"event":"open","conversation":%d}\n' % number for number in range(1, 10_002)]
+    message = b'{"dir":"c2s","conversation":1,"msg":"{\\"jsonrpc\\":\\"2.0\\",\\"method\\":\\"x\\"}"}\n'
+    end = b'{"event":"close"}\n'
+    judging = Judging(lambda _: shared)
+    shared = Conversation()
+    again = list(judging.judge([*one, end, one[0], one[1], message, end]))
+    assert len(again) == 1
+    assert not judging.unjudged
+
+
 def test_what_http_says_of_a_message_is_carried(tmp_path: Path) -> None:
     made = recording(tmp_path / "session.jsonl")
     conversation = made.judge("")(mode="audit", limits=DEFAULT, revision="2026-07-28")

@@ -71,10 +71,12 @@ class Evidence(Protocol):
 @contextmanager
 def opened(args: argparse.Namespace, piece: Piece, limits: Limits, policy: Policy | None) -> Iterator[Evidence]:
     """Open a file, or the run of an id; raises `OSError`."""
-    from assay.journal.pages import Pages
+    from assay.journal.pages import LONGEST_LINE, Pages
 
     path, is_run = piece if piece.is_run else _chosen(args, piece.name)
-    with Pages(path, whole=is_run) as pages:
+    # A byte of a message may take six in a recording, as a NUL does, and a row has more than the message.
+    longest = max(LONGEST_LINE, 8 * limits.frame_bytes)
+    with Pages(path, whole=is_run, longest=longest) as pages:
         is_journal = _JOURNAL.match(pages.peek()) is not None
         yield (_Journal if is_journal else _Recording)(args, pages, limits, policy)
 
@@ -179,6 +181,8 @@ class _Journal:
         return recorded_verdict(record, self._policy)
 
     def remarks(self) -> Iterator[str]:
+        if self._pages.too_long:
+            yield "not a journal record: a line is longer than what is read; limits.frame_bytes raises the limit"
         yield from _counted(self._unjudged)
         yield from _counted(self._recorded, _AS_RECORDED)
 

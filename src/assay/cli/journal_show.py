@@ -193,14 +193,17 @@ def _print(args: argparse.Namespace, shown: _Shown, report: _Report) -> int:
 
 
 def _print_one(one: Chosen, wanted: Filter, report: _Report, *, follow: bool) -> None:
+    from assay.console.names import counted
     from assay.console.streams import stop_without_reader
-    from assay.journal.pages import Pages
+    from assay.journal.pages import LONGEST_LINE, Pages
     from assay.journal.reading import entries
 
     with Pages(one.name, whole=one.is_run) as pages:
         for entry in entries(pages.followed(_pause) if follow else pages):
             report.add(entry, wanted=entry.record is None or wanted.wants(entry.record))
             stop_without_reader()
+    if pages.too_long:
+        say(f"{one.name}: {counted(pages.too_long, 'line')} longer than {LONGEST_LINE:,} bytes, and not read")
 
 
 def _follow(shown: _Shown, wanted: Filter, report: _Report) -> None:

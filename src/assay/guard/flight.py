@@ -15,7 +15,7 @@ from weakref import WeakSet
 
 import orjson
 
-from assay.verdict import Kind, Party
+from assay.verdict import Kind, Party, Verdict
 
 KEPT: Final = 50
 KEPT_BYTES: Final = 64 << 10
@@ -43,9 +43,10 @@ _ANSWERS: Final = frozenset({"result", "error"})
 _OPENING: Final = frozenset({"initialize", "notifications/initialized"})
 """Without these nobody could judge what follows; so they are kept, however long ago they were."""
 
-_Kept = tuple[Party, bytes, Kind, str | int | None, str | None, float]
+_Kept = tuple[Party, bytes, Kind, str | int | None, str | None, float, bytes]
 """
-Who spoke, what, of which kind; the id and the method of the request that it is part of, if it is; and when.
+Who spoke, what, of which kind; the id and the method of the request that it is part of, if it is; when; and the
+findings as JSON, empty for a good message.
 
 Not the exchange itself, which has the contract of a tool with its schemas.
 """
@@ -110,13 +111,24 @@ class Flight:
     @property
     def size(self) -> int:
         """Bytes of what is kept, roughly."""
-        return sum(len(each[1]) + ENTRY_BYTES for each in (*self.kept, *self._opening))
+        return sum(len(each[1]) + len(each[6]) + ENTRY_BYTES for each in (*self.kept, *self._opening))
 
     def forget(self) -> None:
         """Keeps nothing of what was said so far."""
         self.kept.clear()
         self._opened = True
         self._opening = []
+
+    def add_findings(self, verdict: Verdict) -> int:
+        """Keep what is wrong with the last message, which may be masked or cut later; return the bytes that takes."""
+        from assay.recording.outcome import spelt_findings  # noqa: PLC0415 - for messages with findings only
+
+        if not self.kept:
+            # All was forgotten to make room.
+            return 0
+        findings = orjson.dumps(spelt_findings(verdict, str))
+        self.kept[-1] = (*self.kept[-1][:6], findings)
+        return len(findings)
 
     def fill(self) -> None:
         """From now on the oldest are dropped: how the conversation was opened stays."""
@@ -153,17 +165,20 @@ class Flight:
 
         redactor = Redactor(redact)
         kept = [*(each for each in self._opening if each not in self.kept), *self.kept]
-        asked = {(party, ident) for party, _, kind, ident, _, _ in kept if kind == "request"}
+        asked = {(party, ident) for party, _, kind, ident, *_ in kept if kind == "request"}
         # Without its request, which is no longer here, an answer would seem to answer nothing.
         kept = [
             each for each in kept if each[2] not in _ANSWERS or each[3] is None or (each[0].other, each[3]) in asked
         ]
         longest = _longest([len(frame) for _, frame, *_ in kept])
-        for party, frame, kind, ident, *_ in kept:
+        cut = {(party, ident) for party, frame, kind, ident, *_ in kept if kind == "request" and len(frame) > longest}
+        for party, frame, kind, ident, _, _, findings in kept:
             payload = _payload(frame[: longest + 1], redactor)
             row: dict[str, Any] = {"dir": "c2s" if party is Party.CLIENT else "s2c", **payload}
             # Who reads it cannot judge half a message, but what belongs to that.
             row |= {"cut": True, "kind": kind, "id": ident} if len(frame) > longest else {}
+            if "cut" in row or "redacted" in row or (kind in _ANSWERS and (party.other, ident) in cut):
+                row |= _shown(findings, redactor)
             yield orjson.dumps(row) + b"\n"
         if end.why:
             said = [redactor.text(each) for each in end.last_words]
@@ -200,11 +215,20 @@ def _payload(frame: bytes, redactor: Any) -> dict[str, Any]:
         from base64 import b64encode  # noqa: PLC0415 - for bytes that are no text
 
         # Every byte is a character in Latin-1, and that is all that the patterns need.
-        return {"base64": b64encode(redactor.unreadable(frame.decode("latin-1")).encode("latin-1")).decode()}
+        text = frame.decode("latin-1")
+        shown = redactor.unreadable(text)
+        encoded = b64encode(shown.encode("latin-1")).decode()
+        return {"base64": encoded} if shown is text else {"base64": encoded, "redacted": True}
+
+
+def _shown(findings: bytes, redactor: Any) -> dict[str, Any]:
+    """The findings of a message as its row has them. The names in a place are the peer's."""
+    found: dict[str, Any] = orjson.loads(findings) if findings else {"findings": []}
+    return {**found, "findings": [{**each, "at": redactor.text(each["at"])} for each in found["findings"]]}
 
 
 def _method(kept: _Kept) -> str | None:
-    _, frame, kind, _, method, _ = kept
+    _, frame, kind, _, method, *_ = kept
     if method is not None:
         return method
     return "notifications/initialized" if kind == "notification" and b'"notifications/initialized"' in frame else None

@@ -225,9 +225,9 @@ class Watch:
             if size > KEPT_BYTES:
                 frame = frame[: KEPT_BYTES + 1]
             if exchange is None:
-                kept.append((party, frame, kind, None, None, now))
+                kept.append((party, frame, kind, None, None, now, b""))
             else:
-                kept.append((party, frame, kind, exchange.id, exchange.entry.name, now))
+                kept.append((party, frame, kind, exchange.id, exchange.entry.name, now, b""))
             shelf.room -= size + ENTRY_BYTES
             if shelf.room < 0:
                 shelf.weigh()
@@ -252,6 +252,8 @@ class Watch:
             tally.server -= verdict.party is Party.SERVER
         if not verdict.violations:
             return
+        if self._keeping and verdict.kind != "missing":
+            self._shelf.room -= self._flight.add_findings(verdict)
         # Cut, since it is kept; at twice what is shown, so that a secret is still known by its looks.
         where = (verdict.tool or verdict.method or "")[:200]
         for each in verdict.violations:

@@ -3,9 +3,15 @@
 import os
 from collections.abc import Callable, Iterator
 from io import BufferedReader, BytesIO, RawIOBase
-from typing import Self, cast
+from typing import Final, Self, cast
 
 from assay.journal import files
+
+LONGEST_LINE: Final = 128 << 20
+"""Bytes of a line that are read. Every line is held in memory, and takes several times its size when it is parsed."""
+
+_CHUNK: Final = 1 << 20
+"""Bytes of a longer line that are passed over at a time."""
 
 
 class Pages:
@@ -16,15 +22,20 @@ class Pages:
     file is read alone.
     """
 
-    def __init__(self, name: str, *, whole: bool = False) -> None:
+    def __init__(self, name: str, *, whole: bool = False, longest: int = LONGEST_LINE) -> None:
         """
         Opens the journal called *name*, ``-`` for standard input; raises `OSError`.
 
-        *whole* says that *name* is the first file that is left of a run, of which all are read.
+        *whole* says that *name* is the first file that is left of a run, of which all are read. In place of a line of
+        more than *longest* bytes there is one that says so, which is neither JSON nor a record.
         """
         self._path = ""
         self._goes_on = False
-        self._held = b""
+        self._longest = longest
+        self._held: list[bytes] = []
+        self._size = 0
+        self.too_long = 0
+        """Lines that were passed over because of their length."""
         self._over = False
         if name == "-":
             self._file: BufferedReader = open(0, "rb", closefd=False)  # noqa: SIM115 - `with` closes it
@@ -50,9 +61,27 @@ class Pages:
     def __iter__(self) -> Iterator[bytes]:
         """Every line that is there."""
         while True:
-            yield from self._file
+            yield from self._lines()
             if not self._turn():
                 return
+
+    def _lines(self) -> Iterator[bytes]:
+        """Every line of one file."""
+        while line := self._file.readline(self._longest):
+            if len(line) < self._longest or line.endswith(b"\n"):
+                yield line
+                continue
+            size = len(line)
+            while rest := self._file.readline(_CHUNK):
+                size += len(rest)
+                if rest.endswith(b"\n"):
+                    break
+            yield self._instead(size)
+
+    def _instead(self, size: int) -> bytes:
+        """Return the line in place of one of *size* bytes."""
+        self.too_long += 1
+        return b"(a line of %d bytes; at most %d are read)\n" % (size, self._longest)
 
     def followed(self, pause: Callable[[], None]) -> Iterator[bytes]:
         """Whole lines as they are written, without end; *pause* is called while there are none."""
@@ -63,23 +92,33 @@ class Pages:
     def arrived(self) -> Iterator[bytes]:
         """Whole lines that were written since this was last called. Half a line is kept until it is whole."""
         while True:
-            line = self._file.readline()
-            self._held += line
-            if self._held.endswith(b"\n"):
+            line = self._file.readline(_CHUNK)
+            self._hold(line)
+            if line.endswith(b"\n"):
                 yield self._take()
-            elif not self._over:
+            elif len(line) < _CHUNK and not self._over:
                 # What was written to the file before it was over is read first.
                 self._over = not line and self._is_over()
                 if not self._over:
                     return
             elif not line:
-                if self._held:
+                if self._size:
                     yield self._take()
                 self._over = not self._turn() and not self._begin_anew()
 
+    def _hold(self, part: bytes) -> None:
+        """Keep a part of a line, unless the line is too long by now."""
+        self._size += len(part)
+        if self._size > self._longest:
+            self._held.clear()
+        elif part:
+            # Joined once: a line that grows by a byte at a time would be copied as often.
+            self._held.append(part)
+
     def _take(self) -> bytes:
-        held, self._held = self._held, b""
-        return held
+        held, size = self._held, self._size
+        self._held, self._size = [], 0
+        return b"".join(held) if size <= self._longest else self._instead(size)
 
     def skip(self) -> None:
         """Passes over everything that was written so far."""

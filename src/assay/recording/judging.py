@@ -172,6 +172,7 @@ class Judging:
             yield from self._finish()
             self._talks.clear()
             self._tools.clear()
+            self._dropped.clear()
             self._state = "open"
         elif event == "open":
             self._open(number, members)
