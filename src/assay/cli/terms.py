@@ -134,7 +134,7 @@ def locked_of(
     is a mistake of the operator, for which nothing is started: raises `SettingsError`.
     """
     wish = args.lock or settings.guard.lock
-    if wish == "off" or (wish == "auto" and not os.path.exists("assay.lock")):
+    if wish == "off" or (wish == "auto" and not os.path.lexists("assay.lock")):
         return None
     from assay.console.plain import plain
     from assay.lock.file import LockError
@@ -142,11 +142,14 @@ def locked_of(
     from assay.settings import SettingsError
 
     name = args.name if args.name is not None else name
+    enforcing = (args.mode or settings.guard.mode) == "enforce"
     try:
-        found = chosen(wish, name=name, command=tuple(command), url=url)
+        found = chosen(wish, name=name, command=tuple(command), url=url, enforcing=enforcing)
     except LockError as error:
         raise SettingsError(plain(f"{error}; use --lock off to run without a lock")) from None
-    for line in () if args.quiet else told(found, name=name, command=command, url=url):
+    # Under enforce an operator relies on the lock, so that it is not applied is said in any case.
+    quiet = args.quiet and (found is not None or not enforcing)
+    for line in () if quiet else told(found, name=name, command=command, url=url):
         say(plain(f"assay: {line}"))
     return None if found is None else found.locked
 

@@ -108,6 +108,29 @@ def same_server(one: Sequence[str], other: Sequence[str]) -> bool:
     return first.launcher not in _PROJECTS and _without_version(first.word) == _without_version(second.word)
 
 
+def may_be_same_server(one: Sequence[str], other: Sequence[str]) -> bool:
+    """
+    Return whether two commands of launchers have servers of one name, although `same_server` cannot tell.
+
+    The scripts of two folders may be one, and a word after an unknown option may be the server or not.
+    """
+    first, second = started(one), started(other)
+    if first is None or second is None or "" in {first.launcher, second.launcher}:
+        return False
+    return name_of_command(one) == name_of_command(other) and _addresses(one) == _addresses(other)
+
+
+def same_address(one: str, other: str) -> bool:
+    """Return whether two URLs are of one server, whatever their queries, the case of the host, and a last slash."""
+    try:
+        first, second = (urlsplit(each) for each in (one, other))
+        ports = [each.port or {"http": 80, "https": 443}.get(each.scheme) for each in (first, second)]
+    except ValueError:
+        return False
+    same = (first.scheme, first.hostname, ports[0]) == (second.scheme, second.hostname, ports[1])
+    return same and bool(first.hostname) and first.path.rstrip("/") == second.path.rstrip("/")
+
+
 def _same_program(one: Sequence[str], other: Sequence[str]) -> bool:
     """Return whether two commands have the same program, and the same subcommand if they have one."""
     program, verb = _program(one[0]), [each[1] if len(each) > 1 else "" for each in (one, other)]
