@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from hashlib import sha256
 from itertools import pairwise
 from os.path import basename, isabs, normpath
 from typing import Final, NamedTuple
@@ -13,6 +14,9 @@ from assay.masked_commands import masked_command
 
 _LONGEST: Final = 64
 """Characters of a name: it becomes the name of a folder, and is in every record."""
+
+_DIGEST: Final = 8
+"""Hexadecimal digits behind the name of a folder that is not quite the name of its server."""
 
 _UNNAMED: Final = "server"
 
@@ -159,8 +163,17 @@ def name_of_url(url: str) -> str:
 
 
 def folder_of(name: str) -> str:
-    """Return *name* as the name of a folder: letters, digits, dots, dashes and underscores, never hidden."""
-    return _UNSAFE.sub("-", name).strip("-.")[:_LONGEST].rstrip(".") or _UNNAMED
+    """
+    Return *name* as the name of a folder: letters, digits, dots, dashes and underscores, never hidden.
+
+    One that had to be altered gets a digest, so that no two names share a folder. So does one with a capital: many
+    disks do not tell ``Files`` from ``files``.
+    """
+    plain = _UNSAFE.sub("-", name).strip("-.")[:_LONGEST].rstrip(".") or _UNNAMED
+    if plain == name == name.lower():
+        return plain
+    digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST]
+    return f"{plain[: _LONGEST - _DIGEST - 1].rstrip('.')}-{digest}"
 
 
 def cut_name(name: str) -> str:
