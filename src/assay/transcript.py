@@ -44,6 +44,8 @@ class Judged(NamedTuple):
     """The number of the conversation, where a recording tells several apart; else 0."""
     server: str = ""
     """The name of the guarded server, where the recording has it."""
+    lacks: str = ""
+    """Why the verdict is the one that the guard recorded, and not a new one; "" for a message that was judged."""
 
 
 def read(lines: Iterable[bytes]) -> Iterator[Row]:

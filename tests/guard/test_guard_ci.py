@@ -66,7 +66,8 @@ def test_a_guard_that_is_killed_leaves_a_recording_that_can_be_read(
         os.kill(guard.process.pid, signal.SIGKILL)
         guard.ended()
     assert [json.loads(row["msg"]).get("id") for row in recorded(tmp_path)][-2:] == [1, 1]
-    assert checked(tmp_path, capsys)[0] == 0
+    assert main(["check", str(tmp_path / "session.jsonl")]) == 2
+    assert "the recording has no end: later messages are missing" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

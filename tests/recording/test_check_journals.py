@@ -1,6 +1,7 @@
 """`assay check` on journals: the findings are those of the run, and what a journal lacks is said."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ def test_a_journal_is_judged_and_what_was_redacted_is_counted(capsys: pytest.Cap
     out, errors = capsys.readouterr()
     listed = [json.loads(line)["error"] or {} for line in GOLDEN.read_bytes().splitlines()]
     assert rules(out) == [each["rule"] for error in listed for each in error.get("violations", ())]
-    assert errors == f"assay check: {GOLDEN}: 2 messages not judged: secrets were redacted\n"
+    assert errors == f"assay check: {GOLDEN}: 2 messages with the guard's own verdict: secrets were redacted\n"
 
 
 @pytest.mark.parametrize("mode", ["audit", "enforce"])
@@ -61,12 +62,60 @@ def test_the_policy_that_was_in_force_is_followed(
     assert "4 messages of MCP 2025-11-25: 3 good, 1 with reports" in capsys.readouterr().out
 
 
-def test_a_directory_stands_for_all_files_of_its_newest_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_stands_for_all_files_of_its_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     journalled(tmp_path, LISTING[:1])
     journalled(tmp_path, LISTING * 2, file_bytes=1000)
     assert len(list(tmp_path.glob("*.jsonl"))) > 4
     assert main(["check", str(tmp_path)]) == 1
-    assert "8 messages of MCP 2025-11-25" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "1 message of MCP 2025-11-25" in out
+    assert "8 messages of MCP 2025-11-25" in out
+
+
+def test_the_rest_of_a_run_is_judged_after_its_first_file_was_removed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    journal = journalled(tmp_path, LISTING * 2, file_bytes=1000)
+    first, *rest = sorted(tmp_path.glob("*.jsonl"), key=lambda each: len(each.name))
+    assert (str(first) in journal.path, len(rest) > 2) == (False, True)
+    first.unlink()
+    main(["check", str(tmp_path)])
+    assert capsys.readouterr().out.count("messages of MCP") == 1
+
+
+def test_a_directory_is_searched_for_recordings_and_journals_below_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = json.dumps({"dir": "c2s", "msg": {"jsonrpc": "2.0", "id": 1, "method": "ping"}}).encode() + b"\n"
+    good = row + row.replace(b"c2s", b"s2c").replace(b'"method": "ping"', b'"result": {}')
+    (tmp_path / "session.jsonl").write_bytes(good)
+    options = ["check", "--revision", "2025-11-25", str(tmp_path)]
+    assert main(options) == 0
+    journalled(tmp_path, LISTING)
+    assert main(options) == 1
+    assert "contract/input" in capsys.readouterr().out
+    for run in tmp_path.glob("2*.jsonl"):
+        run.unlink()
+    below = tmp_path / "job" / "1"
+    below.mkdir(parents=True)
+    (below / "session.jsonl").write_bytes(b'{"dir":"s2c","msg":"broken"}\n')
+    assert main(options) == 1
+    assert str(below / "session.jsonl") in capsys.readouterr().out
+
+
+def test_what_is_passed_over_in_a_directory_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place, elsewhere = tmp_path / "recordings", tmp_path / "elsewhere"
+    journalled(place, LISTING[:2])
+    elsewhere.mkdir()
+    (place / "link").symlink_to(elsewhere)
+    os.mkfifo(place / "pipe.jsonl")
+    deep = place.joinpath(*["a"] * 17)
+    deep.mkdir(parents=True)
+    assert main(["check", str(place)]) == 2
+    errors = capsys.readouterr().err
+    assert f"assay check: {place / 'link'}: a symbolic link to a directory is not followed\n" in errors
+    assert f"assay check: {place / 'pipe.jsonl'}: not a regular file\n" in errors
+    assert f"assay check: {deep}: more than 16 levels of directories\n" in errors
 
 
 def test_a_journal_without_payloads_says_how_to_get_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,8 +144,8 @@ def test_a_request_that_was_left_out_does_not_make_its_answer_wrong(
     journal = journalled(tmp_path, said)
     assert main(["check", journal.path]) == 0
     out, errors = capsys.readouterr()
-    assert "3 messages of MCP 2025-11-25: 3 good" in out
-    assert "2 messages not judged: no payload in the journal" in errors
+    assert "6 messages of MCP 2025-11-25: 6 good" in out
+    assert "2 messages with the guard's own verdict: too large to record" in errors
     assert main(["replay", journal.path]) == 0
     assert "6 records: 3 the same; not replayable: 2 without payloads, 1 not judged" in capsys.readouterr().out
 
@@ -160,3 +209,37 @@ def test_a_journal_has_the_revision_of_its_handshake(tmp_path: Path, capsys: pyt
     journalled(tmp_path, said, terms={"revision": None})
     main(["check", str(tmp_path)])
     assert "2 messages of MCP 2025-06-18" in capsys.readouterr().out
+
+
+BROKEN = result(2, {"content": [{"type": "text", "text": "password=abc"}], "isError": "yes"})
+
+
+def test_findings_in_redacted_messages_of_a_journal_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    journal = journalled(
+        tmp_path, [*LISTING[:2], (Party.CLIENT, call(2, "search", {"words": 1})), (Party.SERVER, BROKEN)]
+    )
+    assert main(["check", "--fail-on", "refuse", journal.path]) == 1
+    out, errors = capsys.readouterr()
+    assert "result of tools/call search #2  (as the guard judged it: secrets were redacted)" in out
+    assert "/result/isError: expected" in out
+    assert 'found the string "yes"' in out
+    assert "1 message with the guard's own verdict: secrets were redacted" in errors
+
+
+def test_todays_policy_decides_about_recorded_findings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    journal = journalled(
+        tmp_path, [*LISTING[:2], (Party.CLIENT, call(2, "search", {"words": 1})), (Party.SERVER, BROKEN)]
+    )
+    config = tmp_path / "assay.toml"
+    config.write_text('[guard.policy]\n"protocol/result" = "pass"\n')
+    assert main(["check", "--policy", "--config", str(config), "--fail-on", "refuse", journal.path]) == 0
+    assert "1 with reports" in capsys.readouterr().out
+
+
+def test_a_message_that_was_not_judged_is_no_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    journal = journalled(tmp_path, LISTING[:2])
+    with open(journal.path, "ab") as file:
+        file.write(b'{"ts": broken}\n')
+    assert main(["check", journal.path]) == 2
+    assert "1 message not judged: not a journal record" in capsys.readouterr().err
+    assert main(["check", "--fail-on", "refuse", journal.path]) == 0

@@ -109,8 +109,9 @@ def test_a_recording_is_bounded_and_the_traffic_goes_on(
     recording.close()
     assert file.stat().st_size <= 1 << 16
     assert said == [f"assay: recording stopped: {file}: it has reached 65,536 bytes; guard.record_bytes sets the limit"]
-    assert main(["check", str(file)]) in {0, 1}
+    assert main(["check", str(file)]) == 2
     assert "the recording stops at line" in capsys.readouterr().err
+    assert main(["check", "--fail-on", "refuse", str(file)]) == 0
 
 
 @pytest.fixture
@@ -125,15 +126,42 @@ def small_files() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("small_files")
-def test_a_full_disk_is_reported_once_and_leaves_whole_rows(file: Path, said: list[str]) -> None:
+def test_a_full_disk_is_reported_once_and_leaves_whole_rows(
+    file: Path, said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     recording = begun(file, said)
     conversation = opened(recording)
-    pinged(conversation, range(1, 200))
+    pinged(conversation, range(1, 40))
+    conversation.hear(Party.CLIENT, PING[:-1] % 99 + b',"params":{"_meta":{"a":"%b"}}}' % (b"x" * 8192))
     assert conversation.hear(Party.CLIENT, PING % 200).accepted
     recording.close()
     assert said == [f"assay: recording stopped: {file}: File too large"]
     assert len(rows(file)) > 10
-    assert file.read_bytes().endswith(b"}\n")
+    assert rows(file)[-1] == {"event": "stopped", "why": "File too large"}
+    assert main(["check", str(file)]) == 2
+    out, errors = capsys.readouterr()
+    assert "78 messages of MCP 2025-11-25: 78 good\n" in out
+    assert "File too large; later messages are missing" in errors
+
+
+@pytest.mark.usefixtures("small_files")
+def test_without_room_for_the_last_row_the_missing_end_is_reported(
+    file: Path, said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    recording = begun(file, said)
+    conversation = opened(recording)
+    conversation.hear(Party.CLIENT, PING % 1)
+    # Less than the last row needs is left.
+    left = (1 << 13) - file.stat().st_size - 10
+    empty = len(json.dumps({"dir": "c2s", "conversation": 1, "msg": ""}, separators=(",", ":"))) + 1
+    conversation.hear(Party.CLIENT, b"x" * (left - empty))
+    conversation.hear(Party.SERVER, PONG % 1)
+    assert said == [f"assay: recording stopped: {file}: File too large"]
+    assert file.stat().st_size == (1 << 13) - 10
+    main(["check", "--fail-on", "never", str(file)])
+    out, errors = capsys.readouterr()
+    assert "the recording has no end: later messages are missing" in errors
+    assert "never answered" not in out
 
 
 def test_in_a_directory_each_recording_has_a_file_of_its_own(
@@ -180,7 +208,7 @@ def secret_call(number: int) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": arguments}).encode()
 
 
-def test_secrets_are_masked_and_such_messages_are_not_judged(
+def test_secrets_are_masked_and_such_messages_keep_their_verdicts(
     file: Path, said: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     recording = begun(file, said)
@@ -194,7 +222,7 @@ def test_secrets_are_masked_and_such_messages_are_not_judged(
     recording.close()
     assert b"hunter2" not in file.read_bytes()
     main(["check", str(file)])
-    assert "2 messages not judged: secrets were redacted" in capsys.readouterr().err
+    assert "2 messages with the guard's own verdict: secrets were redacted" in capsys.readouterr().err
 
 
 def test_secrets_can_be_kept(file: Path, said: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -221,9 +249,86 @@ def test_messages_that_are_too_large_are_counted_with_what_belongs_to_them(
     assert file.stat().st_size < 10_000
     status = main(["check", str(file)])
     out, errors = capsys.readouterr()
-    assert (status, "3 messages of MCP 2025-11-25: 3 good" in out) == (0, True)
-    assert "2 messages not judged: too large to record" in errors
-    assert "1 message not judged: the request is not in the recording" in errors
+    assert (status, "6 messages of MCP 2025-11-25: 6 good" in out) == (0, True)
+    assert "2 messages with the guard's own verdict: too large to record" in errors
+    assert "1 message with the guard's own verdict: the request is not in the recording" in errors
+
+
+LOGIN = {
+    "name": "login",
+    "inputSchema": {
+        "type": "object",
+        "properties": {"password": {"pattern": "^.redacted"}, "token": {"pattern": "^hunter"}},
+    },
+}
+
+
+def login(number: int, **secrets: str) -> bytes:
+    """A call with secrets, which a recording masks."""
+    params = {"name": "login", "arguments": secrets}
+    return json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}).encode()
+
+
+def answer(number: int, result: object) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": number, "result": result}).encode()
+
+
+@pytest.mark.parametrize("mode", ["audit", "enforce"])
+def test_findings_in_masked_messages_count(
+    file: Path, said: list[str], capsys: pytest.CaptureFixture[str], mode: str
+) -> None:
+    recording = begun(file, said)
+    conversation = recording.judge("a server")(mode=mode, limits=DEFAULT, revision="2025-11-25")
+    conversation.hear(Party.CLIENT, b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
+    conversation.hear(Party.SERVER, answer(1, {"tools": [LOGIN]}))
+    # The password breaks its pattern, the mask does not.
+    conversation.hear(Party.CLIENT, login(2, password="hunter2-hunter2"))  # noqa: S106 - no secret
+    if mode == "audit":
+        conversation.hear(Party.SERVER, answer(2, {"content": []}))
+    # The mask breaks the pattern, the token does not.
+    conversation.hear(Party.CLIENT, login(3, token="hunter2-hunter2"))  # noqa: S106 - no secret
+    content = [{"type": "text", "text": "password=hunter2"}]
+    conversation.hear(Party.SERVER, answer(3, {"content": content, "isError": "yes"}))
+    conversation.end(Party.SERVER)
+    recording.close()
+    assert b"hunter2" not in file.read_bytes()
+    assert main(["check", "--format", "json", "--fail-on", "refuse", str(file)]) == 1
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(each["violations"][0]["rule"], each["violations"][0]["at"], each["lacks"]) for each in found] == [
+        ("contract/input", "/params/arguments/password", "secrets were redacted"),
+        ("protocol/result", "/result/isError", "secrets were redacted"),
+    ]
+    assert [each["violations"][0]["found"] for each in found] == ["something else in the original", 'the string "yes"']
+
+
+def test_findings_in_messages_that_are_left_out_count(
+    file: Path, said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    recording = begun(file, said)
+    conversation = opened(recording)
+    conversation.hear(Party.CLIENT, PING % 1)
+    conversation.hear(Party.SERVER, answer(1, "x" * PAYLOAD_BYTES))
+    recording.close()
+    assert main(["check", "--fail-on", "refuse", str(file)]) == 1
+    out = capsys.readouterr().out
+    assert "result of ping #1  (a server, conversation 1)  (as the guard judged it: too large to record)" in out
+    assert "1 × envelope/result" in out
+
+
+@pytest.mark.parametrize("findings", [None, "none", [{"rule": "of/later", "at": "", "action": "refuse"}]])
+def test_a_masked_message_without_a_known_verdict_is_no_pass(
+    file: Path, capsys: pytest.CaptureFixture[str], findings: object
+) -> None:
+    """Recordings of earlier versions have none, and those of later versions may have rules that are unknown here."""
+    known = {"findings": findings} if findings is not None else {}
+    plain = {"dir": "c2s", "msg": (PING % 1).decode()}
+    masked = {"dir": "c2s", "msg": (PING % 2).decode(), "redacted": True, **known}
+    answers = [{"dir": "s2c", "msg": (PONG % number).decode()} for number in (1, 2)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in (plain, masked, *answers)))
+    options = ["check", "--revision", "2025-11-25", str(file)]
+    for level, status in {"report": 2, "refuse": 0, "never": 0}.items():
+        assert main([*options, "--fail-on", level]) == status
+        assert "1 message not judged: secrets were redacted" in capsys.readouterr().err
 
 
 # ── what is left of it ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -236,10 +341,45 @@ def test_a_last_line_that_is_cut_off_is_reported_and_the_rest_is_judged(
     pinged(opened(recording), range(1, 3))
     # As it is after SIGKILL in the middle of a write, or a copy that was cut.
     file.write_bytes(file.read_bytes()[:-20])
-    assert main(["check", str(file)]) == 1
+    assert main(["check", str(file)]) == 2
     out, errors = capsys.readouterr()
     assert "line 6 is cut off and not judged" in errors
-    assert "never answered: ping #2" in out
+    assert "the recording has no end: later messages are missing" in errors
+    # The answer may have come after the end of the recording.
+    assert "never answered" not in out
+
+
+def test_a_finding_counts_more_than_a_missing_end(
+    file: Path, said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    conversation = opened(begun(file, said))
+    conversation.hear(Party.SERVER, b"not JSON")
+    assert main(["check", str(file)]) == 1
+    assert "the recording has no end: later messages are missing" in capsys.readouterr().err
+
+
+def test_each_of_joined_recordings_has_an_end(
+    tmp_path: Path, said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a", "b"):
+        recording = begun(tmp_path / name, said)
+        opened(recording).hear(Party.CLIENT, PING % 1)
+        if name == "b":
+            recording.close()
+    (tmp_path / "both").write_bytes((tmp_path / "a").read_bytes() + (tmp_path / "b").read_bytes())
+    assert main(["check", str(tmp_path / "both")]) == 2
+    out, errors = capsys.readouterr()
+    assert errors.count("the recording has no end") == 1
+    assert "never answered" not in out
+
+
+def test_a_recording_of_another_program_needs_no_end(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    row = {"dir": "c2s", "msg": (PING % 1).decode()}
+    file.write_text(json.dumps(row) + "\n")
+    assert main(["check", "--revision", "2025-11-25", str(file)]) == 1
+    out, errors = capsys.readouterr()
+    assert "never answered: ping #1" in out
+    assert errors == ""
 
 
 def test_a_line_that_is_wrong_before_the_end_is_refused(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ from assay.cli.ci import LEVELS
 from assay.cli.serve import add_settings
 
 if TYPE_CHECKING:
+    from assay.cli.evidence_below import Piece
     from assay.limits import Limits
     from assay.policy import Policy
     from assay.settings import Settings
@@ -23,7 +24,8 @@ _EPILOG = """\
 A recording has one JSON object a line: {"dir": "c2s" or "s2c", "msg": "the line as it was seen"}.
 `assay guard --record FILE` writes one. A journal must have payloads: --set journal.payloads=true.
 
-Exit status: 0 no finding counts by --fail-on, 1 a finding does, 2 a file could not be read or has nothing to judge.
+Exit status: 0 no finding counts by --fail-on, 1 a finding does, 2 a file could not be read or has nothing to judge,
+or with --fail-on report nothing was found, and messages were not judged or are missing at the end.
 """
 
 
@@ -79,22 +81,27 @@ def run(args: argparse.Namespace) -> int:
         return 2
     settings = _settings(args)
     policy = _policy(settings) if args.policy else None
-    worst = 0
-    args.files = [each for name in args.files for each in _recordings(name)]
-    for index, name in enumerate(args.files):
-        _progress(index, len(args.files), name)
-        worst = max(worst, _check(args, name, settings.guard_limits, policy))
+    pieces, worst = _pieces(args.files)
+    for index, piece in enumerate(pieces):
+        _progress(index, len(pieces), piece.name)
+        report = (_JsonReport if args.format == "json" else _TextReport)(args, piece.name, is_first=not index)
+        worst = max(worst, _check(args, piece, report, settings.guard_limits, policy))
     return worst
 
 
-def _recordings(name: str) -> list[str]:
-    """Return the recordings in the directory *name*; *name* itself for anything else, such as the runs of a journal."""
-    if not os.path.isdir(name):
-        return [name]
-    from assay.journal.files import is_run
+def _pieces(names: list[str]) -> tuple[list[Piece], int]:
+    """Return all that there is to judge, and the exit status for what there is not."""
+    from assay.cli.evidence_below import found
 
-    found = sorted(each for each in os.listdir(name) if each.endswith(".jsonl") and not is_run(each))
-    return [os.path.join(name, each) for each in found] or [name]
+    pieces, status = [], 0
+    for name in names:
+        each = found(name)
+        pieces += each.pieces
+        for line in each.passed_over:
+            status = _refuse("", line)
+        if not each.pieces and not each.passed_over:
+            status = _refuse("", f"no recordings (*.jsonl) in {name}")
+    return pieces, status
 
 
 def _no_revision(name: str) -> str | None:
@@ -128,23 +135,22 @@ def _say(line: str) -> None:
     print(plain(line), file=sys.stderr)
 
 
-def _check(args: argparse.Namespace, name: str, limits: Limits, policy: Policy | None) -> int:
+def _check(
+    args: argparse.Namespace, piece: Piece, report: _TextReport | _JsonReport, limits: Limits, policy: Policy | None
+) -> int:
     """One file: its findings as they come, so that a long recording takes no memory. The exit status."""
     from assay.cli.evidence import opened
     from assay.transcript import TranscriptError
 
-    report = _JsonReport(args, name) if args.format == "json" else _TextReport(args, name)
-    failed = judged = False
+    name, failed, judged = piece.name, False, False
     try:
-        with opened(args, name, limits, policy) as evidence:
+        with opened(args, piece, limits, policy) as evidence:
             for each in evidence.judged():
                 judged = True
                 report.add(each)
                 failed = failed or _fails(args.fail_on, each.verdict)
     except (OSError, TranscriptError) as error:
         report.stop()
-        if isinstance(error, FileNotFoundError) and os.path.isdir(name):
-            return _refuse("", f"no recordings (*.jsonl) in {name}")
         return _refuse(name, error.strerror if isinstance(error, OSError) else error.args[0])
     for line in evidence.remarks():
         _say(f"assay check: {name}: {line}")
@@ -152,7 +158,8 @@ def _check(args: argparse.Namespace, name: str, limits: Limits, policy: Policy |
         # A build whose recorder failed must not pass.
         return _refuse(name, f"nothing to judge{evidence.remedy()}")
     report.end(evidence.revision)
-    return 1 if failed else 0
+    # At the other levels a finding in what was not judged might not count either.
+    return 1 if failed else 2 if evidence.is_partial and args.fail_on == "report" else 0
 
 
 def _refuse(name: str, reason: str | None) -> int:
@@ -187,7 +194,7 @@ def _plain(name: str) -> str:
 class _TextReport:
     """Findings for people."""
 
-    def __init__(self, args: argparse.Namespace, name: str) -> None:
+    def __init__(self, args: argparse.Namespace, name: str, *, is_first: bool) -> None:
         from assay.console.groups import Groups
         from assay.console.style import Style
         from assay.console.verdicts import Summary
@@ -195,7 +202,7 @@ class _TextReport:
         self._messages = args.messages
         self._all = args.all or args.messages
         self._name = name
-        self._first = name == args.files[0]
+        self._first = is_first
         self._style = Style(sys.stdout)
         self._summary = Summary()
         self._groups = Groups(self._style)
@@ -225,7 +232,8 @@ class _TextReport:
 class _JsonReport:
     """Findings for programs: an object a line."""
 
-    def __init__(self, args: argparse.Namespace, name: str) -> None:
+    def __init__(self, args: argparse.Namespace, name: str, *, is_first: bool) -> None:
+        del is_first
         self._all = args.messages
         self._name = name
 
@@ -253,6 +261,8 @@ class _JsonReport:
         }
         if judged.server:
             record["server"] = judged.server
+        if judged.lacks:
+            record["lacks"] = judged.lacks
         if judged.conversation:
             record["conversation"] = judged.conversation
         if verdict.quarantined:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
+    from assay.cli.evidence_below import Piece
     from assay.contracts.tools import Tools
     from assay.conversation import Conversation
     from assay.journal import replay
@@ -23,11 +24,17 @@ if TYPE_CHECKING:
     from assay.policy import Policy
     from assay.recording.judging import Opening
     from assay.transcript import Judged
+    from assay.verdict import Verdict
 
 _JOURNAL = re.compile(rb'\s*\{\s*"ts":')
 """How every record of a journal begins."""
 
 _NO_PAYLOAD = "no payload in the journal"
+_TOO_LARGE = "too large to record"
+_NO_REQUEST = "its request is not in the journal, or the guard could not judge it"
+
+_AS_RECORDED = "with the guard's own verdict"
+"""Of messages that are not there in full, while the verdict of the guard is."""
 
 _UNJUDGED = {
     "no payload": _NO_PAYLOAD,
@@ -50,6 +57,10 @@ class Evidence(Protocol):
     def judged(self) -> Iterator[Judged]:
         """Return every verdict; raises `OSError` and `TranscriptError`."""
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether messages are missing, or were not judged, once all verdicts are there."""
+
     def remarks(self) -> Iterator[str]:
         """Return what is to be said of the file beside its verdicts, once these are all there."""
 
@@ -58,11 +69,11 @@ class Evidence(Protocol):
 
 
 @contextmanager
-def opened(args: argparse.Namespace, name: str, limits: Limits, policy: Policy | None) -> Iterator[Evidence]:
-    """Open the file called *name*, or the newest run in that directory, or the run of that id; raises `OSError`."""
+def opened(args: argparse.Namespace, piece: Piece, limits: Limits, policy: Policy | None) -> Iterator[Evidence]:
+    """Open a file, or the run of an id; raises `OSError`."""
     from assay.journal.pages import Pages
 
-    path, is_run = _chosen(args, name)
+    path, is_run = piece if piece.is_run else _chosen(args, piece.name)
     with Pages(path, whole=is_run) as pages:
         is_journal = _JOURNAL.match(pages.peek()) is not None
         yield (_Journal if is_journal else _Recording)(args, pages, limits, policy)
@@ -85,11 +96,15 @@ class _Recording:
         from assay.recording.judging import Judging
 
         self._args, self._pages, self._limits, self._policy = args, pages, limits, policy
-        self._judging = Judging(self._begin)
+        self._judging = Judging(self._begin, policy)
 
     @property
     def revision(self) -> str | None:
         return self._judging.revision
+
+    @property
+    def is_partial(self) -> bool:
+        return self._judging.is_incomplete or bool(self._judging.unjudged)
 
     def judged(self) -> Iterator[Judged]:
         return self._judging.judge(self._pages)
@@ -97,6 +112,7 @@ class _Recording:
     def remarks(self) -> Iterator[str]:
         yield from self._judging.notes
         yield from _counted(self._judging.unjudged)
+        yield from _counted(self._judging.recorded, _AS_RECORDED)
 
     def remedy(self) -> str:
         return "; assay guard --record FILE writes a recording"
@@ -121,8 +137,13 @@ class _Journal:
     def __init__(self, args: argparse.Namespace, pages: Pages, limits: Limits, policy: Policy | None) -> None:
         self._args, self._pages, self._limits, self._policy = args, pages, limits, policy
         self._unjudged: Counter[str] = Counter()
+        self._recorded: Counter[str] = Counter()
         self._tools: dict[str, Tools] = {}
         self.revision: str | None = None
+
+    @property
+    def is_partial(self) -> bool:
+        return bool(self._unjudged)
 
     def judged(self) -> Iterator[Judged]:
         from assay.journal.reading import entries
@@ -135,14 +156,31 @@ class _Journal:
         seen = survey(entries(self._pages))
         self._pages.rewind()
         for each in replay(entries(self._pages), seen, limits=self._limits, judge=self._judge):
-            if each.verdict is None:
-                self._unjudged[_UNJUDGED[each.outcome]] += 1
-            else:
-                self.revision = preferred(self.revision, spoken(each.verdict))
-                yield Judged(each.entry.number, each.verdict, 0, _server(each.entry))
+            verdict, lacks = each.verdict, ""
+            if verdict is None or each.outcome == "by a lock":
+                lacks = _lack(each)
+                verdict = self._as_recorded(each)
+            if verdict is None:
+                self._unjudged[lacks] += 1
+                continue
+            if lacks:
+                self._recorded[lacks] += 1
+            self.revision = preferred(self.revision, spoken(verdict))
+            yield Judged(each.entry.number, verdict, 0, _server(each.entry), lacks)
+
+    def _as_recorded(self, replayed: replay.Replayed) -> Verdict | None:
+        """Return the verdict of the guard on a message that cannot be judged again; None if it is not known."""
+        from assay.journal.recorded import recorded_verdict
+
+        record = replayed.entry.record
+        if record is None or (replayed.outcome == "no payload" and not record["metadata"].get("omitted")):
+            # Without payloads a journal is no evidence, but a list of what somebody has found in it.
+            return None
+        return recorded_verdict(record, self._policy)
 
     def remarks(self) -> Iterator[str]:
-        return _counted(self._unjudged)
+        yield from _counted(self._unjudged)
+        yield from _counted(self._recorded, _AS_RECORDED)
 
     def remedy(self) -> str:
         if not self._unjudged[_NO_PAYLOAD]:
@@ -177,6 +215,16 @@ def _server(entry: Entry) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _counted(unjudged: Counter[str]) -> Iterator[str]:
-    for why, count in unjudged.items():
-        yield f"{count:,} message{'' if count == 1 else 's'} not judged: {why}"
+def _lack(replayed: replay.Replayed) -> str:
+    """Return why a line of a journal is not judged."""
+    metadata = replayed.entry.record["metadata"] if replayed.entry.record is not None else {}
+    if replayed.outcome == "no payload" and metadata.get("omitted"):
+        return _TOO_LARGE
+    if replayed.outcome == "not judged" and metadata.get("kind") in {"result", "error"}:
+        return _NO_REQUEST
+    return _UNJUDGED[replayed.outcome]
+
+
+def _counted(messages: Counter[str], what: str = "not judged") -> Iterator[str]:
+    for why, count in messages.items():
+        yield f"{count:,} message{'' if count == 1 else 's'} {what}: {why}"

@@ -39,7 +39,8 @@ def header(judged: Judged, style: Style) -> str:
     """One message, on one line."""
     number = f"{judged.line:>5}" if judged.line else "  end"
     where = f"  ({plain(judged.server)}, conversation {judged.conversation})" if judged.conversation else ""
-    return f"{style.paint(number, 'dim')}  {_headline(judged.verdict, style)}{style.paint(where, 'dim')}"
+    told = f"  (as the guard judged it: {judged.lacks})" if judged.lacks else ""
+    return f"{style.paint(number, 'dim')}  {_headline(judged.verdict, style)}{style.paint(where + told, 'dim')}"
 
 
 def _headline(verdict: Verdict, style: Style) -> str:

@@ -14,15 +14,16 @@ from functools import partial
 from itertools import count
 from time import gmtime, strftime
 from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import orjson
 
 from assay.contracts.tools import Tools
 from assay.conversation import Conversation
+from assay.recording.outcome import spelt_findings
 from assay.recording.recorded import RecordedConversation
 from assay.recording.rows import DIRECTIONS, VERSION
-from assay.verdict import Verdict
+from assay.verdict import Exchange, Verdict
 
 if TYPE_CHECKING:
     from assay.journal.redaction import Redactor
@@ -54,6 +55,7 @@ class Recording:
     __slots__ = (
         "_alone",
         "_descriptor",
+        "_left_out",
         "_log",
         "_most",
         "_numbers",
@@ -82,6 +84,8 @@ class Recording:
         self._size = 0
         self._numbers = count(1)
         self._tools: WeakKeyDictionary[Tools, int] = WeakKeyDictionary()
+        self._left_out: WeakSet[Exchange] = WeakSet()
+        """Open requests that are left out. Without the request `assay check` cannot judge its answer."""
         self.path, self._descriptor = _created(path) if is_directory(path) else (path, _opened(path))
         """The path of the file; *path* itself, or a new file in that directory."""
         from assay import __version__  # noqa: PLC0415 - as the name is used here only
@@ -122,8 +126,19 @@ class Recording:
         }
         if "omitted" in row:
             row |= {"kind": verdict.kind, **_ident(verdict)}
+        if self._redactor is not None and self._is_lost(verdict, row):
+            row |= spelt_findings(verdict, self._redactor.text)
         if self._append(row):
             self.messages += 1
+
+    def _is_lost(self, verdict: Verdict, row: dict[str, Any]) -> bool:
+        """Whether *row* is not enough to judge the message again."""
+        exchange = verdict.exchange
+        if "omitted" in row:
+            if verdict.kind == "request" and exchange is not None:
+                self._left_out.add(exchange)
+            return True
+        return "redacted" in row or (exchange is not None and exchange in self._left_out)
 
     def event(self, number: int, row: dict[str, Any]) -> None:
         """Write down something else that happened in a conversation."""
@@ -181,14 +196,21 @@ class Recording:
             while taken < len(line):
                 taken += os.write(self._descriptor, line[taken:])
         except OSError as error:
-            with suppress(OSError):
-                # Half a row would end the judging of what comes before it.
-                os.ftruncate(self._descriptor, self._size)
-            self._log(f"assay: recording stopped: {self.path}: {error.strerror}")
-            self._let_go()
+            self._stop_for(error.strerror or "it cannot be written")
             return False
         self._size += taken
         return True
+
+    def _stop_for(self, why: str) -> None:
+        """End the recording after a failed write, with a last row if half of the failed one leaves the room for it."""
+        line = orjson.dumps({"event": "stopped", "why": why}, option=orjson.OPT_APPEND_NEWLINE)
+        with suppress(OSError):
+            # Half a row would end the judging of what comes before it.
+            os.ftruncate(self._descriptor, self._size)
+            if os.write(self._descriptor, line) < len(line):
+                os.ftruncate(self._descriptor, self._size)
+        self._log(f"assay: recording stopped: {self.path}: {why}")
+        self._let_go()
 
     def _let_go(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1

@@ -12,12 +12,14 @@ from typing import Any, Final, Literal, NamedTuple
 from assay.contracts.tools import Tools
 from assay.conversation import Conversation
 from assay.limits import DEFAULT, Limits
+from assay.policy import Policy
 from assay.recording.effect import Effect
+from assay.recording.outcome import findings_of, kind_of, with_findings
 from assay.recording.rows import read_facts
 from assay.spec.revisions import REVISIONS
 from assay.spoken import preferred
 from assay.transcript import Judged, Row, frame_of, party_of, read
-from assay.verdict import Party, Verdict
+from assay.verdict import Exchange, Party, Verdict, verdict
 
 _MOST: Final = 10_000
 """Conversations that are remembered. A guard has some thousand sessions at most; the ones idle longest are dropped."""
@@ -29,6 +31,9 @@ _LEFT_OUT: Final = {"omitted": "too large to record", "cut": "too large to recor
 """Members that say that a message is not there to be judged, and why."""
 
 Ident = str | int
+
+State = Literal["foreign", "open", "closed", "stopped"]
+"""Of a recording: not of a guard, so that it has no last row; of a guard, without its last row so far; or with it."""
 
 
 class Opening(NamedTuple):
@@ -68,15 +73,20 @@ class _Talk:
 class Judging:
     """The verdicts on one recording, and what is to be said of it beside them."""
 
-    def __init__(self, begin: Callable[[Opening], Conversation]) -> None:
-        """*begin* makes the conversations."""
+    def __init__(self, begin: Callable[[Opening], Conversation], policy: Policy | None = None) -> None:
+        """*begin* makes the conversations; *policy* is theirs, None for the recorded decisions."""
+        self._policy = policy
         self._begin = begin
         self._talks: OrderedDict[int, _Talk] = OrderedDict()
         self._tools: OrderedDict[int, Tools] = OrderedDict()
         self._dropped: set[int] = set()
-        self._complete = False
+        self._state: State = "foreign"
+        self.is_incomplete = False
+        """Whether the recording lacks messages at its end."""
         self.unjudged: Counter[str] = Counter()
         """Messages that were not judged, by the reason."""
+        self.recorded: Counter[str] = Counter()
+        """Messages that have the verdict of the guard that recorded them, by the reason."""
         self.notes: list[str] = []
         """What else is to be said of the recording."""
         self.revision: str | None = None
@@ -86,13 +96,13 @@ class Judging:
         """Return a verdict on each message, then on each request that was still open; raises `TranscriptError`."""
         for row in read(lines):
             if not row.members:
+                self.is_incomplete = True
                 self.notes.append(f"line {row.line} is cut off and not judged; the recorder was killed")
             elif "event" in row.members:
                 yield from self._event(row)
             else:
                 yield from self._message(row)
-        if not self._complete:
-            yield from self._left()
+        yield from self._finish()
 
     # ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -104,43 +114,53 @@ class Judging:
             return
         talk = self._talk(number)
         left_out = next((why for name, why in _LEFT_OUT.items() if row.members.get(name) is True), "")
-        if left_out:
-            self.unjudged[left_out] += 1
-            self._skip(talk, party, row.members)
-            return
-        verdict = self._hear(talk, party, row)
+        judged, lacks = self._skip(talk, party, row, left_out) if left_out else self._hear(talk, party, row)
         self.revision = preferred(self.revision, talk.conversation.revision)
-        if verdict is not None:
-            yield Judged(row.line, verdict, number, talk.opening.server)
-
-    def _hear(self, talk: _Talk, party: Party, row: Row) -> Verdict | None:
-        """Return the verdict on a message; None if it cannot be judged by what the recording has of it."""
-        members, frame = row.members, frame_of(row)
-        if talk.opening.effect is not None:
-            talk.opening.effect.recall(members.get("actions"))
-        if "failed" in members:
-            self.unjudged["internal error of the guard"] += 1
-            talk.conversation.unjudged(party, frame, str(members["failed"]))
-            return None
-        verdict = talk.conversation.hear(party, frame, read_facts(members))
-        if talk.unheard and _answers(talk, party, verdict):
-            self.unjudged["the request is not in the recording"] += 1
-            return None
-        if members.get("redacted") is True:
-            # It is heard, because what follows depends on it. What a schema says of a secret does not hold for a mask.
-            self.unjudged["secrets were redacted"] += 1
-            return None
-        return verdict
-
-    def _skip(self, talk: _Talk, party: Party, members: dict[str, Any]) -> None:
-        """Leave out a message that is not in the recording, or not whole, and what belongs to it."""
-        ident = members.get("id")
-        if not isinstance(ident, str | int):
+        if judged is None:
+            self.unjudged[lacks] += 1
             return
-        if members.get("kind") == "request":
-            talk.unheard.add((party, ident))
-        elif members.get("kind") in {"result", "error"}:
-            talk.conversation.give_up(party.other, ident)
+        if lacks:
+            self.recorded[lacks] += 1
+        yield Judged(row.line, judged, number, talk.opening.server, lacks)
+
+    def _hear(self, talk: _Talk, party: Party, row: Row) -> tuple[Verdict | None, str]:
+        """
+        Return the verdict on a message, and what the recording lacks of it.
+
+        Without the message the verdict is the recorded one, None if there is none.
+        """
+        members, frame = row.members, frame_of(row)
+        redacted = members.get("redacted") is True
+        if talk.opening.effect is not None:
+            done = members.get("actions") or list(findings_of(members))
+            talk.opening.effect.recall(done, whole=redacted and "findings" in members)
+        if "failed" in members:
+            talk.conversation.unjudged(party, frame, str(members["failed"]))
+            return None, "internal error of the guard"
+        heard = talk.conversation.hear(party, frame, read_facts(members))
+        if talk.unheard and _answers(talk, party, heard):
+            return with_findings(heard, members, self._policy), "the request is not in the recording"
+        if not redacted:
+            return heard, ""
+        # It is heard, because what follows depends on it. What a schema says of a secret does not hold for a mask.
+        found = with_findings(heard, members, self._policy)
+        if found is not None:
+            _settle(talk, heard, found)
+        return found, "secrets were redacted"
+
+    def _skip(self, talk: _Talk, party: Party, row: Row, lacks: str) -> tuple[Verdict | None, str]:
+        """Leave out a message that is not in the recording, or not whole, and what belongs to it; as `_hear`."""
+        members, ident = row.members, row.members.get("id")
+        kind, exchange = kind_of(members), None
+        value: dict[str, Any] = {}
+        if isinstance(ident, str | int):
+            value["id"] = ident
+            if kind == "request":
+                talk.unheard.add((party, ident))
+            elif kind in {"result", "error"}:
+                exchange = _let_go(talk, party, ident)
+        heard = verdict(party, b"", kind, value, exchange, talk.conversation.revision)
+        return with_findings(heard, members, self._policy), lacks
 
     # ── everything else ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -149,17 +169,19 @@ class Judging:
         number = _number(members)
         if event == "recording":
             # Several recordings in one file: each begins anew.
-            yield from self._left() if not self._complete else ()
+            yield from self._finish()
             self._talks.clear()
             self._tools.clear()
-            self._complete = False
+            self._state = "open"
         elif event == "open":
             self._open(number, members)
         elif event == "tools":
             self._hand_down(number, members)
         elif event == "close":
-            self._complete = True
+            self._state = "closed"
         elif event == "stopped":
+            self._state = "stopped"
+            self.is_incomplete = True
             self.notes.append(
                 f"the recording stops at line {row.line}: {members.get('why')}; later messages are missing"
             )
@@ -182,6 +204,14 @@ class Judging:
             talk.conversation.forget_settled()
         elif event == "release":
             talk.conversation.release()
+
+    def _finish(self) -> Iterator[Judged]:
+        """Return a verdict on each request that is still open, unless its answer may be among what is missing."""
+        if self._state == "open":
+            self.is_incomplete = True
+            self.notes.append("the recording has no end: later messages are missing")
+        if self._state == "foreign":
+            yield from self._left()
 
     def _left(self) -> Iterator[Judged]:
         """Return a verdict on each request that is still open."""
@@ -259,3 +289,17 @@ def _answers(talk: _Talk, party: Party, verdict: Verdict) -> bool:
         return False
     talk.unheard.discard(known)
     return True
+
+
+def _let_go(talk: _Talk, party: Party, ident: Ident) -> Exchange | None:
+    """Settle the request that an answer of *party* is for, which is left out; return it."""
+    talk.unheard.discard((party.other, ident))
+    missing = talk.conversation.give_up(party.other, ident)
+    return None if missing is None else missing.exchange
+
+
+def _settle(talk: _Talk, heard: Verdict, found: Verdict) -> None:
+    """Forget a request that the guard refused, if it is accepted with a mask in place of a secret."""
+    enforced = talk.opening.mode == "enforce" and heard.kind == "request"
+    if enforced and heard.accepted and not found.accepted and heard.exchange is not None:
+        talk.conversation.give_up(heard.party, heard.exchange.id)

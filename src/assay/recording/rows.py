@@ -15,6 +15,8 @@ A message is `{"dir": "c2s", "msg": "…"}` as `assay.transcript` describes it. 
 | `release` | the conversation is over |
 | `stopped` | nothing more was recorded, for what `why` says |
 | `close` | the guard ended, and the recording is complete |
+
+A message that is masked or left out has its `findings`: see `assay.recording.outcome`.
 """
 
 from collections.abc import Mapping, Sequence
