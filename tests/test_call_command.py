@@ -27,7 +27,7 @@ def test_the_list_has_the_tools_that_a_client_can_use(capsys: pytest.CaptureFixt
     assert "weather(city: string)\n    Return the weather in a city.\n" in out
     assert "search" not in out
     assert """weather '{"city": "…"}' -- """ in out
-    assert "(tool search): expected an object" in err
+    assert "(tool search): expected an object" in " ".join(err.split())
     assert "assay call: no client can use search; the guard would quarantine it" in err
 
 
@@ -36,7 +36,7 @@ def test_a_call_prints_the_result_and_what_is_wrong(last: bool, capsys: pytest.C
     words = ["weather", '{"city": "Oslo"}']
     status, out, err = called(capsys, *(("--", *DEMO, *words) if last else (*words, "--", *DEMO)))
     assert (status, out) == (0, "Sunny in Oslo, 21 °C.\n")
-    assert 'found the text "weather: cache is warm"' in err
+    assert 'found the text "weather: cache is warm"' in " ".join(err.split())
     assert "3 findings about other tools: " in err
     assert "(tool search)" not in err
 

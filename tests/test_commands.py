@@ -1,13 +1,17 @@
 """The command line, as people use it."""
 
+import argparse
 import json
 import os
 import pty
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from assay.cli.main import main, parser
 
 ROOT = Path(__file__).parents[1]
 SAMPLE = ROOT / "examples" / "conversation.jsonl"
@@ -266,3 +270,23 @@ def test_what_cannot_be_read_or_written_is_said_without_a_traceback(command: str
     assert done.returncode == 2
     assert b"Traceback" not in done.stderr
     assert done.stderr.startswith(b"assay")
+
+
+def options_with_value(of: argparse.ArgumentParser, *words: str) -> Iterator[tuple[str, ...]]:
+    """Yield each option that takes a value, after the command that it belongs to."""
+    for action in of._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, command in action.choices.items():
+                yield from options_with_value(command, *words, name)
+        elif action.option_strings and action.nargs != 0:
+            yield *words, action.option_strings[-1]
+
+
+def test_two_hyphens_are_no_value_of_any_option(capsys: pytest.CaptureFixture[str]) -> None:
+    every = list(options_with_value(parser()))
+    assert ("guard", "--name") in every
+    for *command, option in every:
+        with pytest.raises(SystemExit) as left:
+            main([*command, f"{option}=--"])
+        assert left.value.code == 2
+        assert f"{option}: expected a value, found --" in capsys.readouterr().err

@@ -144,6 +144,7 @@ X = "s3cr3tV4lue"
         (["--env=TOKEN=abc", "image"], ["--env=TOKEN=[redacted]", "image"]),
         (["--token=abc", "image"], ["--token=[redacted]", "image"]),
         (["--header=X-Key: abc", "image:1"], ["--header=X-Key: [redacted]", "image:1"]),
+        (["--config", '{"pass": "it\'s me"}'], ["--config", '{"pass": "[redacted]"}']),
         (["--no-auth", "image"], ["--no-auth", "image"]),
     ],
     ids=lambda words: str(words)[:60],
@@ -203,3 +204,14 @@ def test_to_mask_twice_is_to_mask_once(words: list[str]) -> None:
     assert masked_command(once) == once
     for word in words:
         assert masked_url(masked_url(word)) == masked_url(word)
+
+
+SWITCHES = ("true", "false", "none", "null", "yes", "no", "on", "off")
+
+
+@pytest.mark.parametrize("name", ["password", "api-key", "pass", "pin", "session", "dbPass", "token"])
+@given(st.text(min_size=1).filter(lambda text: not text.startswith(("-", "$")) and text.lower() not in SWITCHES))
+def test_a_secret_is_hidden_as_a_whole(name: str, secret: str) -> None:
+    """Whatever is in it: spaces, quotes, digits only, or a slash at its beginning."""
+    assert masked_command(["s", f"--{name}", secret]) == ("s", f"--{name}", "[redacted]")
+    assert masked_command(["s", f"--{name}={secret}"]) == ("s", f"--{name}=[redacted]")

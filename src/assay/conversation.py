@@ -806,11 +806,9 @@ class Conversation:
         return found if self._policy is None or not found else self._policy.decided(found, tool)
 
     def _listed(self, found: Sequence[Violation], more: int) -> tuple[tuple[Violation, ...], int]:
-        """Return the violations to list, those that stop the message first, and how many more there are."""
+        """Return the violations to list, the first that stops the message before all, and how many more there are."""
         most = self.limits.violations
-        # The first one is what people see as the reason. Sorting is stable: the others keep their order.
-        first = sorted(found, key=_passes) if len(found) > 1 else found
-        return tuple(first[:most]), more + max(0, len(found) - most)
+        return tuple(_reason_first(found)[:most]), more + max(0, len(found) - most)
 
 
 def _repeated(known: Contract | None) -> ParamHeaders:
@@ -867,6 +865,11 @@ def _refused(found: Sequence[Violation]) -> bool:
     return any(each.stops for each in found)
 
 
-def _passes(violation: Violation) -> bool:
-    """Whether the message goes on in spite of *violation*."""
-    return not violation.stops
+def _reason_first(found: Sequence[Violation]) -> Sequence[Violation]:
+    """
+    Return *found* with the first violation that stops the message before all others, which keep their order.
+
+    Only that one: it is what people see as the reason. If all that stop came first, they could push out every report.
+    """
+    reason = next((number for number, each in enumerate(found) if each.stops), 0)
+    return [found[reason], *found[:reason], *found[reason + 1 :]] if reason else found

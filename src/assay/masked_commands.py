@@ -42,7 +42,7 @@ _LONG_WORDS: Final = frozenset(
      "kubeconfig", "kind", "keyfile", "keystore", "kafka", "bind", "base", "branch", "backend", "batch", "buffer",
      "build", "browser", "bool", "bucket", "password", "passwd", "pass", "passphrase", "key", "keys", "pin", "pat",
      "pw", "pwd", "basic", "bearer", "env", "environment", "endpoint", "enable", "engine", "exec", "expose",
-     "encoding", "extra"}
+     "encoding", "extra", "url", "urls", "uri", "user", "unix", "update", "upgrade", "use"}
 )  # fmt: skip
 """Beginnings of options that some programs write with one hyphen: ``-port``. They are not ``-p`` with ``ort``."""
 
@@ -137,7 +137,7 @@ def _masked_option(word: str, launcher: str) -> str:
     given = _OPTION.fullmatch(word)
     if given:
         return f"{given[1]}={_masked_given(given[1], given[2], launcher)}"
-    if letter == "-u" and "://" not in word:
+    if letter == "-u" and not _is_long(word):
         return letter + _masked_account(word[2:], launcher)
     joined = _LETTER.fullmatch(word)
     return letter + MASK if joined and looks_random(joined[2], _FEWEST) else _masked_word(word)
@@ -173,16 +173,19 @@ def _masked_account(word: str, launcher: str) -> str:
     """``name:password`` without the password; the user and group of a container, and a path of Windows, are none."""
     name, colon, password = word.partition(":")
     numbers = name.isdigit() and password.isdigit()
-    if not colon or "://" in word or numbers or launcher in CONTAINERS or re.match(r"[A-Za-z]:[\\/]", word):
+    if not colon or numbers or launcher in CONTAINERS or re.match(r"[A-Za-z]:[\\/]", word):
         return _masked_word(word)
-    return f"{name}:{masked_secret(password)}"
+    shown = _masked_word(word)
+    return shown if "://" in shown else f"{name}:{masked_secret(password)}"
 
 
 def _masked_password(option: str, value: str, launcher: str) -> str:
     """The value of ``-p`` or ``-k``, hidden unless it is a port, a path, a URL, or the launcher has another use."""
     other = option == "-p" and launcher in _PACKAGES
-    plain = other or (option == "-p" and _PORTS.fullmatch(value)) or is_path(value) or "://" in value
-    return _masked_word(value) if plain else masked_secret(value)
+    if other or (option == "-p" and _PORTS.fullmatch(value)) or is_path(value):
+        return _masked_word(value)
+    shown = _masked_word(value)
+    return shown if "://" in shown else masked_secret(value)
 
 
 def _masked_word(word: str) -> str:

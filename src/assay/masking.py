@@ -25,8 +25,8 @@ _SHORT_NAMES: Final = r"(?:keys?|pass|pat|auth|creds?|sig|signature|pw|pin|otp|s
 _SHORT_NAME: Final = re.compile(rf"(?:^|.*[\W_]){_SHORT_NAMES}", re.IGNORECASE)
 _ASSIGNED: Final = re.compile(
     rf"""(?P<name>(?<![^\W_]){_SHORT_NAMES})(?P<sign>["']?\s{{0,4}}+[:=]\s{{0,4}}+)(?P<quote>["'])?"""
-    r"""(?P<value>(?(quote)[^"']++|[^\s"'&,;]++))""",
-    re.IGNORECASE,
+    r"""(?P<value>(?(quote)(?:(?!(?P=quote)).)++|[^\s"'&,;]++))""",
+    re.IGNORECASE | re.DOTALL,
 )
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 """Between the words of ``dbPass``."""
@@ -142,7 +142,8 @@ def _masked_sign_in(value: str) -> str:
 
 def is_path(value: str) -> bool:
     """Return whether *value* looks like the path of a file rather than like a secret."""
-    return _PATH.fullmatch(value) is not None and not looks_random(value)
+    given = any(each in value for each in "=?") or (":" in value and "@" in value)
+    return _PATH.fullmatch(value) is not None and not given and not looks_random(value)
 
 
 def masked_url(url: str) -> str:

@@ -40,6 +40,10 @@ def entry(text: str) -> str:
             '{"args": ["--api-key", "***", "--password", "--x", "--token=***"]}',
         ),
         (f'{{"args": ["{KEY}", "plain", 1, []]}}', '{"args": ["***", "plain", 1, []]}'),
+        (
+            '{"command": "npx", "args": ["-p", "typescript", "server", "-p", "hunter2", "--user=me:b"]}',
+            '{"command": "npx", "args": ["-p", "typescript", "server", "-p", "***", "--user=me:***"]}',
+        ),
         ('{"args": ["postgres://jane:pw@host/db"]}', '{"args": ["postgres://***@host/db"]}'),
         ('{"url": "https://a/mcp?key=b&x=c#d"}', '{"url": "https://a/mcp?key=***&x=***#d"}'),
         ('{"oauth": {"clientSecret": "b", "clientId": "c"}}', '{"oauth": {"clientSecret": "***", "clientId": "c"}}'),

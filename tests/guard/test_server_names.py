@@ -95,10 +95,25 @@ def test_a_url_gives_its_host_and_no_secret(url: str, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "folder"),
-    [("time", "time"), ("127.0.0.1:8765", "127.0.0.1-8765"), ("../../etc", "etc"), ("..", "server"), (".x", "x")],
+    [
+        ("time", "time"),
+        ("a-b", "a-b"),
+        ("mcp.example.com", "mcp.example.com"),
+        ("127.0.0.1:8765", "127.0.0.1-8765-8ef0c5f2"),
+        ("../../etc", "etc-74ccf3c5"),
+        ("..", "server-5ec1f7e7"),
+        (".x", "x-bb42e4c6"),
+    ],
 )
 def test_a_name_becomes_a_folder_that_stays_where_it_belongs(name: str, folder: str) -> None:
     assert folder_of(name) == folder
+
+
+def test_no_two_names_share_a_folder() -> None:
+    """Also on a disk that does not tell capitals from small letters."""
+    names = ["a/b", "a b", "a-b", "..", "日本", "server", "", "Files", "files", "FILES", "x" * 64, "x" * 65, "x" * 66]
+    assert len({folder_of(name).lower() for name in names}) == len(names)
+    assert all(len(folder_of(name)) <= 64 for name in names)
 
 
 def test_a_long_name_is_cut() -> None:

@@ -14,6 +14,7 @@ from lying_http import REVISION, good, guarding, listening, lying
 
 from assay.cli.main import main
 from assay.guard.server_folders import make_folder, server_folder, servers_directory
+from assay.guard.server_names import folder_of
 
 UNSET = {"ASSAY_JOURNAL": ""}
 """For processes that have no journal otherwise."""
@@ -44,7 +45,7 @@ def test_a_guard_writes_to_the_folder_of_its_server(tmp_path: Path, servers: Pat
         one.say(b"garbage", call(1, "last"))
         one.out.all()
         assert one.ended() == 3
-    folder = servers / "My-server"
+    folder = servers / folder_of("My server!")
     assert names(folder) == {"My server!"}
     [flight] = (folder / "flights").iterdir()
     [run] = folder.glob("2*.jsonl")
@@ -103,8 +104,8 @@ def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
 def test_a_folder_is_named_after_its_server() -> None:
     environ = {"XDG_STATE_HOME": "/s"}
     assert servers_directory(environ) == "/s/assay/servers"
-    assert server_folder(environ, "../../etc") == "/s/assay/servers/etc"
-    assert server_folder(environ, ".") == "/s/assay/servers/server"
+    assert server_folder(environ, "../../etc") == f"/s/assay/servers/{folder_of('../../etc')}"
+    assert server_folder(environ, "time") == "/s/assay/servers/time"
     assert server_folder({}, "x") is None
 
 
@@ -140,8 +141,8 @@ def test_every_server_of_a_host_has_a_journal_of_its_own(tmp_path: Path, servers
         with listening(tmp_path, "--config", str(file), "--mode", "enforce", env=UNSET) as guard:
             for path in ("/a%20b/mcp", "/other/mcp"):
                 assert guard.ask("POST", path, initialize(REVISION), BOTH).status == 200
-    assert sorted(each.name for each in servers.iterdir()) == ["a-b", "other"]
-    assert names(servers / "a-b") == {"a b"}
+    assert sorted(each.name for each in servers.iterdir()) == [folder_of("a b"), "other"]
+    assert names(servers / folder_of("a b")) == {"a b"}
     assert names(servers / "other") == {"other"}
     assert {each["metadata"]["mode"] for each in records(servers / "other")} == {"enforce"}
 

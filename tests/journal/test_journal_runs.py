@@ -20,6 +20,7 @@ from assay.console.runs import RunRow, RunTable
 from assay.console.style import Style
 from assay.conversation import Conversation
 from assay.guard.server_folders import server_folder
+from assay.guard.server_names import folder_of
 from assay.journal import Journal
 from assay.journal.following import Following
 from assay.journal.runs import Run, runs_in
@@ -380,8 +381,16 @@ def test_a_run_is_found_by_its_id(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_server_is_found_by_its_folder_too(capsys: pytest.CaptureFixture[str]) -> None:
     run(1, "my server!", None)
-    assert "2 records" in shown(capsys, "--server", "my-server")[0]
+    run(2, "my-server", None, None)
+    assert "2 records" in shown(capsys, "--server", folder_of("my server!"))[0]
     assert "2 records" in shown(capsys, "--server", "my server!")[0]
+    assert "4 records" in shown(capsys, "--server", "my-server")[0]
+
+
+def test_a_server_without_records_is_found_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    begun("my server!")
+    [row] = listed(capsys, "--server", "my server!")["runs"]
+    assert row["servers"] == [folder_of("my server!")]
 
 
 def test_all_files_of_a_run_are_shown_where_the_first_is_gone(

@@ -82,6 +82,7 @@ def test_these_commands_may_start_different_servers(one: str, other: str) -> Non
 ONE = {"a": locked("run", "a")}
 TWO = {**ONE, "b": locked(url="http://127.0.0.1:1/mcp")}
 FILES = {"fs": locked("files", "/home/jane"), "git": locked("git-server", "/home/jane")}
+UV = {"w": locked("uv", "run", "--directory", "/a", "s.py")}
 SECRET = {"s": locked("serve", "--token", "[redacted]", "--port", "1")}
 
 
@@ -114,12 +115,19 @@ SECRET = {"s": locked("serve", "--token", "[redacted]", "--port", "1")}
             "x",
             id="several-that-allow-the-same",
         ),
+        pytest.param(TWO, "auto", {"url": "HTTP://127.0.0.1:1/mcp/?x=1"}, "b", id="the-same-url-in-other-words"),
         pytest.param(
-            {"x": locked("files", "/a"), "y": locked("files", "/b", listed=OTHER)},
-            "auto",
-            {"command": ("files", "/c")},
-            None,
-            id="several-that-do-not",
+            UV, "auto", {"command": ("uv", "run", "--directory", "/b", "s.py")}, None, id="only-under-enforce"
+        ),
+        pytest.param(
+            UV,
+            FILE,
+            {"command": ("uv", "run", "--directory", "/b", "s.py"), "enforcing": True},
+            "w",
+            id="enforced-in-a-file-that-was-asked-for",
+        ),
+        pytest.param(
+            UV, "auto", {"command": ("npx", "other"), "enforcing": True}, None, id="another-package-under-enforce"
         ),
         pytest.param({**ONE, "c": ONE["a"]}, "auto", {"command": ("run", "a")}, "a", id="two-that-are-the-same"),
     ],
@@ -154,6 +162,27 @@ def test_a_lock_is_that_of_the_server(
             id="ambiguous",
         ),
         pytest.param(ONE, "other.lock", {"command": ("run", "a")}, "other.lock: no such file", id="no-file"),
+        pytest.param(
+            {"x": locked("files", "/a"), "y": locked("files", "/b", listed=OTHER)},
+            "auto",
+            {"command": ("files", "/c")},
+            r"assay\.lock: x and y are both entries for this server; choose one with --name",
+            id="ambiguous-with-other-arguments",
+        ),
+        pytest.param(
+            UV,
+            "auto",
+            {"command": ("uv", "run", "--directory", "/b", "s.py"), "enforcing": True},
+            r"assay\.lock: w may be the entry for this server, but the commands differ; choose it with --name NAME",
+            id="one-that-may-be-meant-under-enforce",
+        ),
+        pytest.param(
+            {"x": locked("npx", "--unheard-of", "files", "/a")},
+            "auto",
+            {"command": ("npx", "--unheard-of", "files", "/a", "/b"), "enforcing": True},
+            "x may be the entry for this server",
+            id="an-unknown-option-under-enforce",
+        ),
     ],
 )
 def test_a_lock_that_was_asked_for_and_is_not_there_is_an_error(
@@ -247,3 +276,25 @@ def test_a_guard_without_an_entry_says_what_to_do(tmp_path: Path) -> None:
     named = assay(tmp_path, "guard", "--lock", "assay.lock", "--name", "other", "--", "cat")
     assert (named.returncode, named.stdout) == (2, "")
     assert "no entry for other" in named.stderr
+
+
+def test_a_guard_with_two_loose_entries_does_not_start(tmp_path: Path) -> None:
+    lock(tmp_path, "--name", "books", tools=[FIND])
+    lock(tmp_path, "--name", "more", tools=[{"name": "burn_book", "inputSchema": {"type": "object"}}])
+    command = [*offer(tmp_path)[:-1], "mine.json"]
+    done = assay(tmp_path, "guard", "--mode", "enforce", "--", *command, said=SAID)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "books and more are both entries for this server; choose one with --name NAME" in done.stderr
+
+
+def test_a_quiet_guard_says_under_enforce_that_the_lock_is_not_applied(tmp_path: Path) -> None:
+    lock(tmp_path, "--name", "books")
+    done = assay(tmp_path, "guard", "--mode", "enforce", "--quiet", "--", "cat")
+    assert "assay.lock has no entry for this command; the lock is not applied" in done.stderr
+
+
+def test_a_lock_that_is_a_link_to_nothing_stops_the_guard(tmp_path: Path) -> None:
+    (tmp_path / "assay.lock").symlink_to(tmp_path / "gone")
+    done = assay(tmp_path, "guard", "--", "cat")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "assay.lock: it is a link to a file that does not exist" in done.stderr

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from assay.cli.ci import add_options, exit_status, recording_of
 from assay.cli.serve import add_settings
-from assay.cli.terms import guard_settings, introduce, locked_of, records_of, server_name, terms_of
+from assay.cli.terms import in_place, introduce, loaded_settings, locked_of, records_of, server_name, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -150,17 +150,18 @@ def _run(args: argparse.Namespace) -> int:
 
     heed()
     _open_standard_streams()
-    settings = guard_settings(args, _log)
+    settings = loaded_settings(args, _log)
     errors = Outlet(2, shared=True, most=_MOST_LOGGED)
     try:
         with recording_of(args, settings, lambda line: _say(errors, line)) as recording:
             if args.target is not None:
                 from assay.cli.remote import run as remote
 
-                return remote(args, settings, errors, recording)
+                return remote(args, in_place(args, settings, _log), errors, recording)
             locked = locked_of(args, settings, _log, command=args.command)
-            # The server starts while we import what judges it.
+            # The server starts while we import what judges and names it.
             with Signals() as signals, Child(args.command) as child:
+                settings = in_place(args, settings, _log)
                 return _guard(args, settings, child, signals, errors, locked, recording)
     except StartError as error:
         _say(errors, f"assay: {error}")

@@ -185,10 +185,14 @@ def _by_folder(run: Run, servers: str | None) -> tuple[str, ...]:
 
 def runs_of(server: str, directories: Directories) -> list[Named]:
     """Return the runs of *server*, oldest first. Raises `UnknownServerError` if there are none."""
+    from assay.guard.server_names import folder_of
+
     every = list(named_runs(directories.every(), directories.servers))
     found = [each for each in every if server in each.servers]
-    # The folder has the name as far as it can be that of a folder, and is what people see.
-    found = found or [each for each in every if server == runs.folder_name(each.run) and len(each.servers) == 1]
+    # The folder has the name as far as it can be that of a folder, and is what people see. A run without records has
+    # no other name.
+    folders = {server, folder_of(server)}
+    found = found or [each for each in every if runs.folder_name(each.run) in folders and len(each.servers) == 1]
     if not found:
         raise UnknownServerError(server, {name for each in every for name in each.servers})
     return sorted(found, key=lambda each: each.run.age)

@@ -314,15 +314,19 @@ def _update(args: argparse.Namespace) -> str:
 
 def _name(lock: Lock, found: Locked) -> str:
     """Return the name of a server: that of its entry, if it has one, else the one it gives itself."""
-    from assay.lock.matching import entry_for
+    from assay.lock.matching import alike, loose_entries, only_entry
+    from assay.masked_commands import masked_command
     from assay.masking import masked_url
 
     itself = found.server.get("name")
-    entry = entry_for(lock, command=found.command, url=found.url)
+    exact = [name for name, locked in lock.items() if locked.is_reached_by(found.command, found.url)]
     # With other arguments the same program may be another server: it says so.
-    if entry is not None and (entry.by == "command" or entry.locked.server.get("name") == itself):
-        return entry.name
-    return itself or masked_url(found.url) or os.path.basename(found.command[0])
+    loose = [each for each in loose_entries(lock, found.command, found.url) if lock[each].server.get("name") == itself]
+    if exact:
+        return only_entry(lock, exact)
+    if loose and alike([lock[each] for each in loose]):
+        return loose[0]
+    return itself or masked_url(found.url) or os.path.basename(masked_command(found.command)[0])
 
 
 def _say(line: str) -> None:

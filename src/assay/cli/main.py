@@ -97,6 +97,12 @@ class _Parser(argparse.ArgumentParser):
         formatter.add_usage(self.usage, self._get_positional_actions(), [])
         self.exit(2, f"{formatter.format_help()}{self.prog}: error: {message}\n")
 
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """Return the value of an argument. argparse would take the ``--`` of ``--name=--`` for an empty list."""
+        if action.option_strings and "--" in arg_strings:
+            raise argparse.ArgumentError(action, "expected a value, found --")
+        return super()._get_values(action, arg_strings)
+
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         from assay.spec.schema import suggestion
 

@@ -48,6 +48,11 @@ def named_servers(args: argparse.Namespace) -> list[str]:
 
 
 def guard_settings(args: argparse.Namespace, log: Callable[[str], None]) -> Settings:
+    """The settings of a guard, with the directories that it writes to. Raises `SettingsError`."""
+    return in_place(args, loaded_settings(args, log), log)
+
+
+def loaded_settings(args: argparse.Namespace, log: Callable[[str], None]) -> Settings:
     """
     The settings of a guard, which clients start in any directory. Raises `SettingsError`.
 
@@ -61,13 +66,18 @@ def guard_settings(args: argparse.Namespace, log: Callable[[str], None]) -> Sett
     # To leave it out would open the door that it is meant to close.
     if args.listen is not None and any(each.path == ("auth",) for each in cautious.ignored):
         raise SettingsError("assay.toml: [auth] counts only with --config assay.toml, or after assay trust assay.toml")
-    settings = cautious.settings
+    return cautious.settings
+
+
+def in_place(args: argparse.Namespace, settings: Settings, log: Callable[[str], None]) -> Settings:
+    """Return *settings* with the directories of the one server that is guarded."""
     if any(is_client_file(name) for name in args.config):
         # Each server of a host has places of its own.
         return settings
     from assay.cli.places import with_places
+    from assay.console.plain import plain
 
-    return with_places(args, settings, server_name(args), say)
+    return with_places(args, settings, server_name(args), signed(lambda line: log(plain(line))))
 
 
 def server_name(args: argparse.Namespace) -> str:
@@ -134,7 +144,7 @@ def locked_of(
     is a mistake of the operator, for which nothing is started: raises `SettingsError`.
     """
     wish = args.lock or settings.guard.lock
-    if wish == "off" or (wish == "auto" and not os.path.exists("assay.lock")):
+    if wish == "off" or (wish == "auto" and not os.path.lexists("assay.lock")):
         return None
     from assay.console.plain import plain
     from assay.lock.file import LockError
@@ -142,11 +152,14 @@ def locked_of(
     from assay.settings import SettingsError
 
     name = args.name if args.name is not None else name
+    enforcing = (args.mode or settings.guard.mode) == "enforce"
     try:
-        found = chosen(wish, name=name, command=tuple(command), url=url)
+        found = chosen(wish, name=name, command=tuple(command), url=url, enforcing=enforcing)
     except LockError as error:
         raise SettingsError(plain(f"{error}; use --lock off to run without a lock")) from None
-    for line in () if args.quiet else told(found, name=name, command=command, url=url):
+    # Under enforce an operator relies on the lock, so that it is not applied is said in any case.
+    quiet = args.quiet and (found is not None or not enforcing)
+    for line in () if quiet else told(found, name=name, command=command, url=url):
         say(plain(f"assay: {line}"))
     return None if found is None else found.locked
 

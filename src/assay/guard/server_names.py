@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from hashlib import sha256
 from itertools import pairwise
 from os.path import basename, isabs, normpath
 from typing import Final, NamedTuple
@@ -13,6 +14,9 @@ from assay.masked_commands import masked_command
 
 _LONGEST: Final = 64
 """Characters of a name: it becomes the name of a folder, and is in every record."""
+
+_DIGEST: Final = 8
+"""Hexadecimal digits behind the name of a folder that is not quite the name of its server."""
 
 _UNNAMED: Final = "server"
 
@@ -108,6 +112,29 @@ def same_server(one: Sequence[str], other: Sequence[str]) -> bool:
     return first.launcher not in _PROJECTS and _without_version(first.word) == _without_version(second.word)
 
 
+def may_be_same_server(one: Sequence[str], other: Sequence[str]) -> bool:
+    """
+    Return whether two commands of launchers have servers of one name, although `same_server` cannot tell.
+
+    The scripts of two folders may be one, and a word after an unknown option may be the server or not.
+    """
+    first, second = started(one), started(other)
+    if first is None or second is None or "" in {first.launcher, second.launcher}:
+        return False
+    return name_of_command(one) == name_of_command(other) and _addresses(one) == _addresses(other)
+
+
+def same_address(one: str, other: str) -> bool:
+    """Return whether two URLs are of one server, whatever their queries, the case of the host, and a last slash."""
+    try:
+        first, second = (urlsplit(each) for each in (one, other))
+        ports = [each.port or {"http": 80, "https": 443}.get(each.scheme) for each in (first, second)]
+    except ValueError:
+        return False
+    same = (first.scheme, first.hostname, ports[0]) == (second.scheme, second.hostname, ports[1])
+    return same and bool(first.hostname) and first.path.rstrip("/") == second.path.rstrip("/")
+
+
 def _same_program(one: Sequence[str], other: Sequence[str]) -> bool:
     """Return whether two commands have the same program, and the same subcommand if they have one."""
     program, verb = _program(one[0]), [each[1] if len(each) > 1 else "" for each in (one, other)]
@@ -136,8 +163,17 @@ def name_of_url(url: str) -> str:
 
 
 def folder_of(name: str) -> str:
-    """Return *name* as the name of a folder: letters, digits, dots, dashes and underscores, never hidden."""
-    return _UNSAFE.sub("-", name).strip("-.")[:_LONGEST].rstrip(".") or _UNNAMED
+    """
+    Return *name* as the name of a folder: letters, digits, dots, dashes and underscores, never hidden.
+
+    One that had to be altered gets a digest, so that no two names share a folder. So does one with a capital: many
+    disks do not tell ``Files`` from ``files``.
+    """
+    plain = _UNSAFE.sub("-", name).strip("-.")[:_LONGEST].rstrip(".") or _UNNAMED
+    if plain == name == name.lower():
+        return plain
+    digest = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST]
+    return f"{plain[: _LONGEST - _DIGEST - 1].rstrip('.')}-{digest}"
 
 
 def cut_name(name: str) -> str:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
-from assay.guard.server_names import same_server
+from assay.guard.server_names import may_be_same_server, same_address, same_server
 from assay.lock.file import FILE, Lock, LockError, read
 from assay.lock.locked import Locked
 from assay.masked_commands import masked_command
@@ -26,7 +26,11 @@ class Match(NamedTuple):
     name: str
     locked: Locked
     by: Literal["name", "command", "program", "file"]
-    """*program* is the command with other arguments; *file* says that it is the only entry of a file that was named."""
+    """
+    *program* is the command with other arguments, or the URL in other words.
+
+    *file* says that it is the only entry of a file that was named.
+    """
 
 
 def entry_for(lock: Lock, *, name: str | None = None, command: Sequence[str] = (), url: str = "") -> Match | None:
@@ -40,46 +44,79 @@ def entry_for(lock: Lock, *, name: str | None = None, command: Sequence[str] = (
         return Match(name, lock[name], "name")
     exact = [each for each, locked in lock.items() if locked.is_reached_by(tuple(command), url)]
     if exact:
-        if not _alike([lock[each] for each in exact]):
-            remedy = "choose one with --name NAME, or keep each in a file of its own (--lock FILE)"
-            raise LockError(f"{' and '.join(exact)} are both entries for this server; {remedy}")
-        return Match(exact[0], lock[exact[0]], "command")
-    masked = masked_command(command)
-    loose = [each for each, locked in lock.items() if locked.command and same_server(locked.command, masked)]
-    return Match(loose[0], lock[loose[0]], "program") if loose and _alike([lock[each] for each in loose]) else None
+        return Match(only_entry(lock, exact), lock[exact[0]], "command")
+    loose = loose_entries(lock, command, url)
+    return Match(only_entry(lock, loose), lock[loose[0]], "program") if loose else None
 
 
-def _alike(entries: Sequence[Locked]) -> bool:
+def loose_entries(lock: Lock, command: Sequence[str], url: str = "") -> list[str]:
+    """Return the names of the entries for the same server with other arguments, or at the same address."""
+    masked, address = masked_command(command), masked_url(url)
+    return [
+        name
+        for name, locked in lock.items()
+        if (locked.command and command and same_server(locked.command, masked))
+        or (locked.url and url and same_address(locked.url, address))
+    ]
+
+
+def only_entry(lock: Lock, names: Sequence[str]) -> str:
+    """Return the first of the entries with these *names*. Raises `LockError` unless all of them allow the same."""
+    if not alike([lock[each] for each in names]):
+        shown = f"{', '.join(names[:-1][:_MOST_NAMES])} and {names[-1]}"
+        both = "both" if len(names) == 2 else "all"
+        remedy = "choose one with --name NAME, or keep each in a file of its own (--lock FILE)"
+        raise LockError(f"{shown} are {both} entries for this server; {remedy}")
+    return names[0]
+
+
+def alike(entries: Sequence[Locked]) -> bool:
     """Whether all entries allow the same."""
     allowed = [(each.texts, each.server, each.instructions, each.other_instructions) for each in entries]
     return all(each == allowed[0] for each in allowed)
 
 
-def chosen(wish: str, *, name: str | None = None, command: tuple[str, ...] = (), url: str = "") -> Match | None:
+def chosen(
+    wish: str, *, name: str | None = None, command: tuple[str, ...] = (), url: str = "", enforcing: bool = False
+) -> Match | None:
     """
     Return the entry that a guarded server is held to; None if it is held to nothing.
 
     *wish* is ``off`` for nothing, ``auto`` for `assay.lock` in the working directory, if that is there and has this
     server, or the path of a file that must have it; a file with one entry is taken to be of this server, unless that
-    has another *name*. Raises `LockError`.
+    has another *name*. Raises `LockError`; if *enforcing*, also if an entry may be meant that cannot be told for sure:
+    nothing that was not reviewed should reach a client because of a folder.
     """
-    if wish == "off" or (wish == "auto" and not os.path.exists(FILE)):
+    if wish == "off" or (wish == "auto" and not os.path.lexists(FILE)):
         return None
     path = FILE if wish == "auto" else wish
     try:
         lock = read(path)
     except FileNotFoundError:
-        raise LockError(f"{path}: no such file; assay lock makes one") from None
+        link = "it is a link to a file that does not exist" if os.path.islink(path) else "no such file"
+        raise LockError(f"{path}: {link}; assay lock makes one") from None
     try:
         found = entry_for(lock, name=name, command=command, url=url)
     except LockError as error:
         raise LockError(f"{path}: {error}") from None
+    if found is None and wish == "auto" and enforcing:
+        _check_meant(lock, command)
     if found is not None or wish == "auto":
         return found
     if len(lock) == 1 and name is None:
         [(only, locked)] = lock.items()
         return Match(only, locked, "file")
     raise LockError(f"{path}: no entry for {name or 'this server'}; {remedy(lock, path, url)}")
+
+
+def _check_meant(lock: Lock, command: Sequence[str]) -> None:
+    """Raise `LockError` if an entry of *lock*, which is `assay.lock`, may be meant for *command*."""
+    masked = masked_command(command)
+    meant = [name for name, locked in lock.items() if locked.command and may_be_same_server(locked.command, masked)]
+    if meant:
+        shown = " or ".join(meant[:_MOST_NAMES])
+        remedy = "choose it with --name NAME, or add an entry with assay lock -- COMMAND"
+        raise LockError(f"{FILE}: {shown} may be the entry for this server, but the commands differ; {remedy}")
 
 
 def told(found: Match | None, *, name: str | None, command: Sequence[str], url: str) -> Iterator[str]:
@@ -90,7 +127,9 @@ def told(found: Match | None, *, name: str | None, command: Sequence[str], url: 
         return
     entry = found.locked
     shown = " ".join(masked_command(entry.command)) or masked_url(entry.url)
-    if found.by == "program":
+    if found.by == "program" and url:
+        yield f"lock entry {found.name} applies; it was locked for {shown}"
+    elif found.by == "program":
         yield f"lock entry {found.name} applies; it was locked with other arguments: {shown}"
     elif found.by == "name" and not _is_same(entry, command, url):
         yield f"lock entry {found.name} applies by its name; it was locked for {shown}"
