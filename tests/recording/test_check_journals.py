@@ -242,4 +242,4 @@ def test_a_message_that_was_not_judged_is_no_pass(tmp_path: Path, capsys: pytest
         file.write(b'{"ts": broken}\n')
     assert main(["check", journal.path]) == 2
     assert "1 message not judged: not a journal record" in capsys.readouterr().err
-    assert main(["check", "--fail-on", "refuse", journal.path]) == 0
+    assert main(["check", "--fail-on", "refuse", journal.path]) == 2

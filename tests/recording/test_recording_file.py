@@ -111,7 +111,7 @@ def test_a_recording_is_bounded_and_the_traffic_goes_on(
     assert said == [f"assay: recording stopped: {file}: it has reached 65,536 bytes; guard.record_bytes sets the limit"]
     assert main(["check", str(file)]) == 2
     assert "the recording stops at line" in capsys.readouterr().err
-    assert main(["check", "--fail-on", "refuse", str(file)]) == 0
+    assert main(["check", "--fail-on", "refuse", str(file)]) == 2
 
 
 @pytest.fixture
@@ -326,7 +326,7 @@ def test_a_masked_message_without_a_known_verdict_is_no_pass(
     answers = [{"dir": "s2c", "msg": (PONG % number).decode()} for number in (1, 2)]
     file.write_text("".join(json.dumps(row) + "\n" for row in (plain, masked, *answers)))
     options = ["check", "--revision", "2025-11-25", str(file)]
-    for level, status in {"report": 2, "refuse": 0, "never": 0}.items():
+    for level, status in {"report": 2, "refuse": 2, "never": 0}.items():
         assert main([*options, "--fail-on", level]) == status
         assert "1 message not judged: secrets were redacted" in capsys.readouterr().err
 

@@ -25,7 +25,7 @@ A recording has one JSON object a line: {"dir": "c2s" or "s2c", "msg": "the line
 `assay guard --record FILE` writes one. A journal must have payloads: --set journal.payloads=true.
 
 Exit status: 0 no finding counts by --fail-on, 1 a finding does, 2 a file could not be read or has nothing to judge,
-or with --fail-on report nothing was found, and messages were not judged or are missing at the end.
+or nothing was found, and messages were not judged or are missing at the end.
 """
 
 
@@ -158,8 +158,8 @@ def _check(
         # A build whose recorder failed must not pass.
         return _refuse(name, f"nothing to judge{evidence.remedy()}")
     report.end(evidence.revision)
-    # At the other levels a finding in what was not judged might not count either.
-    return 1 if failed else 2 if evidence.is_partial and args.fail_on == "report" else 0
+    # What is missing, or was not judged, may be what would have failed the build.
+    return 1 if failed else 2 if evidence.is_partial and args.fail_on != "never" else 0
 
 
 def _refuse(name: str, reason: str | None) -> int:
