@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from os.path import basename
 from typing import Final
 
-from assay.journal.redaction import MASK
 from assay.launchers import CONTAINERS, RUNNERS, VERBS, takes_value
+from assay.mask import MASK
 from assay.masking import is_path, is_secret_name, looks_random, masked_named, masked_secret, masked_text
 
 _SIGNS: Final = {"-e": "=", "--env": "=", "-b": "=", "--build-arg": "=", "-H": ":", "--header": ":", "--headers": ":"}

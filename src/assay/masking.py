@@ -10,7 +10,8 @@ from functools import cache
 from itertools import pairwise
 from typing import Final
 
-from assay.journal.redaction import MASK, Redactor
+from assay.journal.redaction import Redactor
+from assay.mask import MASK
 
 # The name of a variable or of a question that the client asks is no secret, and one likes to see that it is still
 # there. A default (`${NAME:-value}`) may be one.

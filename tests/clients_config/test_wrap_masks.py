@@ -6,7 +6,7 @@ from client_files import PROGRAM
 from assay.clients.dialects import CODEX
 from assay.clients.masks import difference, masked
 from assay.clients.plan import Wish, wrap
-from assay.journal.redaction import MASK
+from assay.mask import MASK
 
 KEY = "sk-0123456789abcdefXYZ"
 

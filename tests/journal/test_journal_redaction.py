@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.journal.redaction import MASK, Redactor
+from assay.journal.redaction import Redactor
+from assay.mask import MASK
 
 REDACTOR = Redactor()
 SECONDS = 60

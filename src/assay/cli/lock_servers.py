@@ -142,7 +142,7 @@ def _of_client(file: str, args: argparse.Namespace, settings: Settings) -> list[
 
 
 def _mask() -> str:
-    from assay.journal.redaction import MASK
+    from assay.mask import MASK
 
     return MASK
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from assay.clients.dialect import JSON, Dialect
 from assay.clients.jsonc import Array, Edit, Node, Object, Scalar, edited, lines, plain
-from assay.journal.redaction import MASK
+from assay.mask import MASK
 from assay.masked_commands import Masking
 from assay.masking import looks_random, masked_secret, masked_text, redactor
 

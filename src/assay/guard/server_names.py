@@ -8,9 +8,8 @@ from os.path import basename, isabs, normpath
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from assay.journal.redaction import MASK
 from assay.launchers import CONTAINERS, INTERPRETERS, MANAGERS, RUNNERS, VERBS, takes_value
-from assay.masked_commands import masked_command
+from assay.mask import MASK
 
 _LONGEST: Final = 64
 """Characters of a name: it becomes the name of a folder, and is in every record."""
@@ -83,13 +82,32 @@ def name_of_command(command: Sequence[str]) -> str:
     The program alone says nothing where it is a launcher such as npx, uvx, python, node or docker. Nothing that masking
     hides is in the name: it is on stderr, in the journal and in the names of folders.
     """
-    words = _words(masked_command(command))
+    words = _words(command)
+    if not _is_harmless(words):
+        from assay.masked_commands import masked_command  # noqa: PLC0415 - 30 ms at every start of a guard
+
+        words = _words(masked_command(command))
     if basename(words[0]) == "assay" and words[1:2] == ["guard"] and "--" in words:
         return _guarded(words)
     found = started(words)
     if found is None:
         return _UNNAMED if MASK in words[0] else _from_path(words[0])
     return cut_name(found.word) if found.is_module else _from_path(found.word)
+
+
+_HARMLESS: Final = re.compile(r"-(?:[yumiBEIS]|IS|-yes|-rm|-no-install|-)|[@A-Za-z0-9_./\\][@A-Za-z0-9_./\\+-]{0,100}")
+"""Switches without a value, programs, packages and paths."""
+
+_MOST_DIGITS: Final = 2
+"""Digits of a word that cannot be random: ``python3.11`` has three, and is looked at in full."""
+
+
+def _is_harmless(words: Sequence[str]) -> bool:
+    """Return whether no word up to the server's own can be a secret: none follows an option that may have a value."""
+    found = started(words)
+    last = words[0] if found is None else found.word
+    upto = words.index(last) + 1 if last in words else len(words)
+    return all(_HARMLESS.fullmatch(word) and sum(map(str.isdigit, word)) <= _MOST_DIGITS for word in words[:upto])
 
 
 def same_server(one: Sequence[str], other: Sequence[str]) -> bool:

@@ -16,10 +16,9 @@ from operator import is_
 from typing import Any, Final, NamedTuple
 
 from assay.ladder import syntax
+from assay.mask import MASK
 from assay.render import as_json
 from assay.verdict import ListEntry, Violation
-
-MASK: Final = "[redacted]"
 
 # ── names ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
