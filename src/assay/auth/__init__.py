@@ -1,4 +1,4 @@
-"""Who may come in over HTTP: API keys and signed tokens, and what is said to those who may not."""
+"""Authentication over HTTP: API keys and signed tokens, and the responses to clients without valid ones."""
 
 from assay.auth.gate import Gate
 from assay.auth.refusals import Denied, Principal
