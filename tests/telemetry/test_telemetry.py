@@ -532,11 +532,11 @@ def test_where_nobody_wants_telemetry_there_is_none_and_nothing_is_said(lines: l
         ({"OTEL_SDK_DISABLED": "true"}, "telemetry: off, because OTEL_SDK_DISABLED is true"),
         (
             {"OTEL_TRACES_EXPORTER": "console", "OTEL_METRICS_EXPORTER": "none"},
-            "telemetry: no traces, since OTEL_TRACES_EXPORTER is not otlp",
+            "telemetry: no traces, because OTEL_TRACES_EXPORTER is not otlp",
         ),
         (
             {"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL": "grpc"},
-            "telemetry: metrics are sent as http/protobuf, since grpc is not there",
+            "telemetry: metrics are sent as http/protobuf; grpc is not supported",
         ),
     ],
     ids=["disabled", "console", "grpc"],
