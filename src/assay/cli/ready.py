@@ -8,7 +8,7 @@ import os
 import stat
 from typing import Final
 
-from assay.atomic import replace_file
+from assay.base.atomic_file import replace_file
 
 # Some flags do not exist on every platform. With O_NONBLOCK a pipe without a reader is an error, not a wait.
 _AS_IT_IS: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)

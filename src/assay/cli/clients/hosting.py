@@ -1,0 +1,117 @@
+"""
+The servers of a client's configuration, ready for us to start: without a guard, with variables replaced by their
+values. Text in, values out, no I/O.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from assay.cli.clients.dialect import JSON, Dialect, ServerEntry
+from assay.cli.clients.entries import is_disabled, objection
+from assay.cli.clients.plan import unwrap
+
+_REFERENCE: Final = re.compile(r"\$\{([^{}]*)\}")
+"""``${NAME}``, ``${env:NAME}``, ``${NAME:-default}``: Claude Code has the first and the last, VS Code the second."""
+
+_INPUT: Final = "input:"
+"""A value that VS Code prompts the user for."""
+
+
+DISABLED: Final = "it is disabled"
+"""The reason for skipping a server that the client does not use either."""
+
+
+class HostedEntry(NamedTuple):
+    """One server to start, or the reason why it cannot be started."""
+
+    name: str
+    command: tuple[str, ...] = ()
+    """The program and its arguments; empty for a server at a URL."""
+    url: str = ""
+    env: Mapping[str, str] = {}
+    """Variables in the entry, in addition to those that every server gets."""
+    cwd: str | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    trouble: str = ""
+    """Why the server cannot be started; empty if it can."""
+
+
+class _UnknownError(ValueError):
+    """A reference cannot be replaced by a value."""
+
+
+def entries(text: str, environ: Mapping[str, str], folder: str, dialect: Dialect = JSON) -> list[HostedEntry]:
+    """
+    Return the servers of a configuration by name, in the order of its *text*. Raises `ConfigError`.
+
+    References to variables are replaced from *environ* and the working directory *folder*. An error in one entry
+    affects only that entry.
+    """
+    found: dict[str, HostedEntry] = {}
+    bare = unwrap(text, None, dialect=dialect).after if dialect.servers(text) else text
+    for server in dialect.servers(bare):
+        # Claude Code keeps the servers of all projects in one file.
+        elsewhere = server.project is not None and server.project != folder
+        if server.name not in found and not elsewhere:
+            found[server.name] = _entry(server, environ, folder, dialect)
+    return list(found.values())
+
+
+def _entry(server: ServerEntry, environ: Mapping[str, str], folder: str, dialect: Dialect) -> HostedEntry:
+    why = server.trouble or objection(server.text, dialect)
+    if why:
+        return HostedEntry(server.name, trouble=why)
+    given = dialect.value(server.text)
+    if is_disabled(given):
+        return HostedEntry(server.name, trouble=DISABLED)
+    try:
+        known = _filled(given, {**environ, "workspaceFolder": folder, "userHome": environ.get("HOME", "")})
+    except _UnknownError as unknown:
+        return HostedEntry(server.name, trouble=str(unknown))
+    env, cwd = known.get("env") or {}, known.get("cwd")
+    if isinstance(env, dict):
+        env = {**_passed_on(known, environ), **env}
+    if not _are_texts(env):
+        return HostedEntry(server.name, trouble="its env must be an object of strings")
+    if not isinstance(cwd, str | None):
+        return HostedEntry(server.name, trouble="its cwd must be a string")
+    if "command" in known:
+        return HostedEntry(server.name, (known["command"], *known.get("args", ())), env=_texts(env), cwd=cwd)
+    return HostedEntry(server.name, url=known["url"], headers=tuple(known.get("headers", {}).items()))
+
+
+def _passed_on(entry: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that an entry of Codex lists without a value."""
+    names = entry.get("env_vars")
+    return {name: environ[name] for name in names if name in environ} if isinstance(names, list) else {}
+
+
+def _are_texts(env: Any) -> bool:
+    return isinstance(env, dict) and all(isinstance(value, str | int | float) for value in env.values())
+
+
+def _texts(env: Mapping[str, Any]) -> dict[str, str]:
+    """Return the variables as strings: configurations may have numbers and booleans."""
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in env.items()}
+
+
+def _filled(value: Any, known: Mapping[str, str]) -> Any:
+    """Return *value* with every reference in its strings replaced. Raises `_UnknownError`."""
+    if isinstance(value, str):
+        return _REFERENCE.sub(lambda found: _named(found[1], known), value)
+    if isinstance(value, list):
+        return [_filled(each, known) for each in value]
+    if isinstance(value, dict):
+        return {name: _filled(each, known) for name, each in value.items()}
+    return value
+
+
+def _named(reference: str, known: Mapping[str, str]) -> str:
+    if reference.startswith(_INPUT):
+        raise _UnknownError("it needs an input that only its client can ask for")
+    name, default, otherwise = reference.removeprefix("env:").partition(":-")
+    found = known.get(name)
+    if found is None and not default:
+        raise _UnknownError(f"the variable {name[:100]} is not set")
+    return found if found is not None else otherwise

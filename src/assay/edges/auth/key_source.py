@@ -1,0 +1,224 @@
+"""
+Fetch the public keys, and refresh them. The only code in this package that waits.
+
+There is one request at a time, however many tokens wait for it; after a failure the previous keys stay. The request
+runs in its own task: if the client whose token started it disconnects, the others still get the keys.
+"""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from math import inf
+from typing import Final
+
+import httpx
+
+from assay.edges.auth.keyset import KeySet, read_set
+
+TIMEOUT: Final = 5.0
+"""Seconds for the whole request; a client is waiting meanwhile."""
+
+SET_BYTES: Final = 256 << 10
+"""Maximal bytes of a key set. Real ones have 1 to 20 kB."""
+
+HOUR: Final = 3600.0
+"""Seconds between refreshes: a withdrawn key stays trusted this long."""
+
+AGAIN: Final = 30.0
+"""
+Minimal seconds between two requests, so that tokens with forged key ids do not flood the issuer. A new key may stay
+unknown this long.
+"""
+
+SOON: Final = 5.0
+"""The same while there are no keys at all: an issuer that starts together with us is ready soon."""
+
+Fetch = Callable[[], Awaitable[bytes]]
+Log = Callable[[str], None]
+
+
+class KeysUnavailableError(Exception):
+    """Keys cannot be fetched; the message for the log has no secrets of the address."""
+
+
+class KeySource:
+    """The keys of an issuer, refreshed as needed. *withdrawn* is called when a key was removed."""
+
+    def __init__(
+        self, fetch: Fetch, place: str, *, clock: Callable[[], float], log: Log, withdrawn: Callable[[], None]
+    ) -> None:
+        self.keys: KeySet | None = None
+        """None until the first successful fetch."""
+        self._fetch = fetch
+        self._place = place
+        self._clock = clock
+        self._log = log
+        self._withdrawn = withdrawn
+        self._tried = -inf
+        self._succeeded = -inf
+        self._failure = ""
+        self._task: asyncio.Task[None] | None = None
+
+    def is_at_rest(self) -> bool:
+        """Whether `current` would return the present keys without waiting."""
+        return self.keys is not None and (self._is_fresh() or not (self._may_try() or self._is_awaited()))
+
+    async def current(self) -> KeySet | None:
+        """Return the keys, refreshed if they are older than an hour; None without keys."""
+        if not self._is_fresh():
+            if self._may_try():
+                self._begin()
+            if self._is_awaited():
+                await self._end()
+        return self.keys
+
+    async def newer(self) -> KeySet | None:
+        """Return the keys for a token with an unknown key: fetched again, unless that happened just now."""
+        if self._may_try():
+            self._begin()
+        await self._end()
+        return self.keys
+
+    def take(self, body: bytes) -> None:
+        """Use the keys in *body*. Raises `KeysUnavailableError` if it is not a key set."""
+        found, before = read_set(body), self.keys
+        if found is None:
+            raise KeysUnavailableError("not a JSON Web Key Set")
+        self._tried = self._succeeded = self._clock()
+        self.keys = found
+        if before != found or self._failure:
+            unusable = f" ({found.unusable} more are unusable)" if found.unusable else ""
+            self._log(f"auth: {len(found.keys)} keys from {self._place}{unusable}")
+        self._failure = ""
+        if before is not None and not found.has_all_of(before):
+            self._withdrawn()
+
+    def _is_fresh(self) -> bool:
+        return _is_within(HOUR, self._succeeded, self._clock())
+
+    def _may_try(self) -> bool:
+        pause = SOON if self.keys is None else AGAIN
+        return not self._is_under_way() and not _is_within(pause, self._tried, self._clock())
+
+    def _is_under_way(self) -> bool:
+        return self._task is not None and not self._task.done()
+
+    def _is_awaited(self) -> bool:
+        # While there are keys, requests do not wait again for an issuer that just failed.
+        return self._is_under_way() and (self.keys is None or not self._failure)
+
+    def _begin(self) -> None:
+        self._tried = self._clock()
+        self._task = asyncio.get_running_loop().create_task(self._look(), name="auth: keys")
+
+    async def _end(self) -> None:
+        if self._task is not None and not self._task.done():
+            await asyncio.shield(self._task)
+
+    async def _look(self) -> None:
+        try:
+            async with asyncio.timeout(TIMEOUT):
+                body = await self._fetch()
+            self.take(body)
+        except KeysUnavailableError as error:
+            self._fail(str(error))
+        except TimeoutError:
+            self._fail("no response in time")
+
+    def _fail(self, reason: str) -> None:
+        # Logged once, not every half minute.
+        if reason != self._failure:
+            kept = "the previous keys stay in use" if self.keys is not None else "no token can be verified"
+            self._log(f"auth: no keys from {self._place}: {reason}; {kept}")
+        self._failure = reason
+
+
+def _is_within(seconds: float, since: float, now: float) -> bool:
+    """Whether *seconds* have not passed yet. A time in the future, after the clock was set back, counts as long ago."""
+    return 0 <= now - since < seconds
+
+
+# ── from a file ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_file(path: str) -> bytes:
+    """Return the content of the file. Raises `KeysUnavailableError`."""
+    try:
+        with open(path, "rb") as file:
+            body = file.read(SET_BYTES + 1)
+    except OSError as error:
+        raise KeysUnavailableError(os.strerror(error.errno) if error.errno else "cannot be read") from None
+    _check_size(body)
+    return body
+
+
+def from_file(path: str) -> Fetch:
+    """Return a function that reads a file in a thread, so that the event loop does not wait."""
+
+    async def fetch() -> bytes:
+        return await asyncio.to_thread(read_file, path)
+
+    return fetch
+
+
+def _check_size(body: bytes | bytearray) -> None:
+    if len(body) > SET_BYTES:
+        raise KeysUnavailableError(f"more than {SET_BYTES >> 10} KiB")
+
+
+# ── from a URL ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_HEADERS: Final = {
+    "Accept": "application/jwk-set+json, application/json",
+    # A few compressed bytes can expand to gigabytes.
+    "Accept-Encoding": "identity",
+    "User-Agent": "assay",
+}
+
+
+def shown(place: str) -> str:
+    """Return a file or URL for the log: on one line, and without a query."""
+    plain = (place.partition("?")[0] if "://" in place else place)[:200]
+    return plain if plain.isprintable() else ascii(plain)[1:-1]
+
+
+def from_url(url: str) -> Fetch:
+    """
+    Return a function that fetches *url* without redirects. Raises `KeysUnavailableError` for an invalid URL. Proxies,
+    certificates and .netrc from the environment are ignored: with them other keys could be injected.
+    """
+    try:
+        httpx.URL(url)
+    except (httpx.InvalidURL, UnicodeError):
+        raise KeysUnavailableError("not a valid URL") from None
+    # This reads a file of certificates: at start, not while a client waits.
+    context = httpx.create_ssl_context(trust_env=False) if url.startswith("https:") else False
+
+    async def fetch() -> bytes:
+        client = httpx.AsyncClient(verify=context, timeout=TIMEOUT, trust_env=False, follow_redirects=False)
+        try:
+            async with client, client.stream("GET", url, headers=_HEADERS) as response:
+                return await _body(response)
+        except httpx.ConnectError as error:
+            raise KeysUnavailableError(f"no connection: {error}") from None
+        except httpx.TimeoutException:
+            raise KeysUnavailableError("no response in time") from None
+        except httpx.HTTPError:
+            raise KeysUnavailableError("no HTTP response, or an incomplete one") from None
+        except (OSError, ValueError) as error:
+            # Certificate errors and invalid host names: httpx does not wrap every exception.
+            raise KeysUnavailableError(f"no connection: {type(error).__name__}") from None
+
+    return fetch
+
+
+async def _body(response: httpx.Response) -> bytes:
+    if response.status_code != 200:
+        raise KeysUnavailableError(f"HTTP status {response.status_code}")
+    if response.headers.get("content-encoding", "identity").lower() != "identity":
+        raise KeysUnavailableError("compressed, although that was not requested")
+    body = bytearray()
+    async for part in response.aiter_raw():
+        body += part
+        _check_size(body)
+    return bytes(body)

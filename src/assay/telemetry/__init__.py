@@ -1,5 +1,0 @@
-"""Export traces and durations of requests to an OpenTelemetry collector. Needs the telemetry extra."""
-
-from assay.telemetry.background import Telemetry, wanted
-
-__all__ = ["Telemetry", "wanted"]
