@@ -1,14 +1,13 @@
 """
-The environment of the servers that a guard starts from a client's configuration: a short list and the entry's own.
+A server that a guard starts from a client's configuration, and its environment: a short list and the entry's own.
 
-The guard has the tokens of all servers and its own secrets; a server must get only its own. Values in, values out, no
-I/O.
+The guard has the tokens of all servers and its own secrets; a server must get only its own. No I/O.
 """
 
 import os
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Final
+from typing import Final, NamedTuple
 
 POSIX: Final = (
     # The variables that the official SDKs pass to a server.
@@ -27,6 +26,21 @@ WINDOWS: Final = (
 
 _OURS: Final = "ASSAY_*"
 """Prefix of our own settings, including keys. A server gets one only if its entry names it."""
+
+
+class HostedEntry(NamedTuple):
+    """One server to start, or the reason why it cannot be started."""
+
+    name: str
+    command: tuple[str, ...] = ()
+    """The program and its arguments; empty for a server at a URL."""
+    url: str = ""
+    env: Mapping[str, str] = {}
+    """Variables in the entry, in addition to those that every server gets."""
+    cwd: str | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    trouble: str = ""
+    """Why the server cannot be started; empty if it can."""
 
 
 def environment(
