@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from assay.message import Message
+    from assay.spec.revisions import Features
 
 
 class Party(StrEnum):
@@ -269,6 +270,11 @@ class Exchange:
     def revision(self) -> str:
         """The revision it was asked in."""
         return self.entry.revision  # type: ignore[no-any-return]  # as above
+
+    @property
+    def features(self) -> "Features":
+        """The features of that revision."""
+        return self.entry.features  # type: ignore[no-any-return]  # as above
 
     @property
     def tool(self) -> str | None:
