@@ -61,6 +61,8 @@ class Violation:
     """Where in the schema, as a URI fragment, if a schema refused it."""
     reason: str | None = None
     """Why it is treated otherwise than others, in the words of whoever has said so."""
+    wrong_type: bool = False
+    """A schema refused it, and no value of its JSON type would fit, whatever its content."""
     entry: ListEntry | None = None
     """The entry of a list that it is about, if it is about one."""
 
