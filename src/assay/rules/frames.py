@@ -29,8 +29,7 @@ ROWS: Final[tuple[Rule, ...]] = (
         id="syntax/utf8",
         asks="A frame is UTF-8.",
         why=(
-            "JSON between systems must be UTF-8. Some parsers replace or drop invalid bytes, which changes the "
-            "message."
+            "JSON between systems must be UTF-8. Some parsers replace or drop invalid bytes, which changes the message."
         ),
         source=f"{RFC8259}, 8.1",
         fix="Encode the message as UTF-8.",

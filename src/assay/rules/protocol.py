@@ -122,8 +122,7 @@ ROWS: Final[tuple[Rule, ...]] = (
     Rule(
         id="protocol/base64",
         asks=(
-            "The data of images and audio, and the blob of a resource, are Base64 with padding and without line "
-            "breaks."
+            "The data of images and audio, and the blob of a resource, are Base64 with padding and without line breaks."
         ),
         why="A client that cannot decode it shows nothing, and a model API rejects the whole conversation.",
         source=f"{SCHEMA}; RFC 4648, 4",
@@ -229,8 +228,7 @@ ROWS: Final[tuple[Rule, ...]] = (
     Rule(
         id="protocol/before-initialized",
         asks=(
-            "The client sends notifications/initialized after the initialize result; before that only ping may "
-            "be sent."
+            "The client sends notifications/initialized after the initialize result; before that only ping may be sent."
         ),
         why="The receiver may not be ready for other requests.",
         source=LIFECYCLE,
@@ -401,8 +399,7 @@ ROWS: Final[tuple[Rule, ...]] = (
         why="The client cannot match the change to a subscription, or did not request it.",
         source=SUBSCRIPTIONS,
         fix=(
-            "Send what subscriptions/listen requested, after the acknowledgement, with the id of that request in "
-            "_meta."
+            "Send what subscriptions/listen requested, after the acknowledgement, with the id of that request in _meta."
         ),
         action=REPORT,
         code="INVALID_PARAMS",
