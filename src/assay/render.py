@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from assay import no_answer
+from assay.collector import paused
 from assay.errors import CanonicalError
 from assay.rules import RULES
 from assay.spec.revisions import REVISIONS, features_of
@@ -77,10 +78,11 @@ def shown_id(ident: object) -> str:
 
 def entries(frame: bytes) -> list[bytes]:
     """The entries of an array, each as *frame* spells it."""
-    from assay.ladder.spots import items  # noqa: PLC0415 - only for batches, which one revision has
+    from assay.ladder.spots import elements  # noqa: PLC0415 - only for batches, which one revision has
 
     text = frame.decode()
-    return [text[start:end].encode() for start, end in items(text)]
+    with paused():
+        return [text[each.start : each.end].encode() for each in elements(text)]
 
 
 def array(frames: Sequence[bytes | None]) -> bytes | None:

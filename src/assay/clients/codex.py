@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from assay.clients import jsonc, toml
 from assay.clients.dialect import ConfigError, Dialect, NoServersError, Pairs, Server, gap, keys
-from assay.clients.jsonc import Edit, Member, Node, Object, plain
+from assay.clients.jsonc import Member, Node, Object, plain
+from assay.ladder.spots import Edit
 
 _SECTION: Final = "mcp_servers"
 _TOKEN: Final = "bearer_token_env_var"  # noqa: S105 - the name of a key

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from assay.clients import jsonc, toml
-from assay.clients.jsonc import Edit, Member, Node, Object, plain
+from assay.clients.jsonc import Member, Node, Object, plain
+from assay.ladder.spots import Edit
 
 SECTIONS: Final = ("mcpServers", "servers", "context_servers")
 """Keys that servers are below: VS Code has the second, Zed the third, all other clients with JSON the first."""

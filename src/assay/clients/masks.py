@@ -11,7 +11,8 @@ from functools import partial
 from typing import Final
 
 from assay.clients.dialect import JSON, Dialect
-from assay.clients.jsonc import Array, Edit, Node, Object, Scalar, edited, lines, plain
+from assay.clients.jsonc import Array, Node, Object, Scalar, lines, plain
+from assay.ladder.spots import Edit, edited
 from assay.mask import MASK
 from assay.masked_commands import Masking
 from assay.masking import looks_random, masked_secret, masked_text, redactor

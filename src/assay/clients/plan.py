@@ -14,8 +14,9 @@ from typing import Any, Final, Literal
 from assay.clients.dialect import JSON, ConfigError, Dialect, NoServersError, Server
 from assay.clients.entries import advice, hesitation, objection
 from assay.clients.guarding import NAME, Guard, Guarded, guarded, guarded_in, program_of, starts_guard
-from assay.clients.jsonc import Edit, edited, plain
+from assay.clients.jsonc import plain
 from assay.guard.server_names import cut_name
+from assay.ladder.spots import Edit, edited
 
 ALREADY: Final = "it runs behind the guard already"
 NOT_BEHIND: Final = "it does not run behind the guard"
