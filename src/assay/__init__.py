@@ -8,25 +8,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from assay.assets.sources import Catalogue
-    from assay.assets.tools import TOOLS as ASSET_TOOLS
-    from assay.auth import Denied, Gate, Principal
-    from assay.conversation import Conversation
-    from assay.engine.admission import admit
-    from assay.engine.limits import SchemaLimits
-    from assay.errors import CanonicalError
-    from assay.faces.exceptions import JsonRpcError, ValidationError
-    from assay.faces.jsonrpc import JsonRpc, JsonRpcClient, JsonRpcServer, JsonRpcValidator
-    from assay.faces.registry import SchemaRegistry
-    from assay.faces.schema_validator import SchemaValidator, ValidationMiddleware
-    from assay.journal import Journal
-    from assay.ladder.framing import Splitter
-    from assay.limits import Limits
-    from assay.lock.file import read as read_lock
-    from assay.lock.inspection import Inspection
-    from assay.lock.locked import Locked
-    from assay.metrics import Metrics
-    from assay.response import (
+    from assay.api.exceptions import JsonRpcError, ValidationError
+    from assay.api.jsonrpc import JsonRpc, JsonRpcClient, JsonRpcServer, JsonRpcValidator
+    from assay.api.registry import SchemaRegistry
+    from assay.api.schema_validator import SchemaValidator, ValidationMiddleware
+    from assay.assets.asset_sources import Catalogue
+    from assay.assets.asset_tools import TOOLS as ASSET_TOOLS
+    from assay.assets.response import (
         Enveloper,
         ResponseEnvelope,
         Tiers,
@@ -36,10 +24,22 @@ if TYPE_CHECKING:
         envelop_tool_function,
         enveloped,
     )
+    from assay.base.errors import CanonicalError
+    from assay.base.limits import Limits
+    from assay.base.verdict import Party, Verdict, Violation
+    from assay.core.conversation import Conversation
+    from assay.edges.auth import Denied, Gate, Principal
+    from assay.engine.admission import admit
+    from assay.engine.schema_limits import SchemaLimits
+    from assay.ladder.framing import Splitter
+    from assay.lock.inspection import Inspection
+    from assay.lock.lock_file import read as read_lock
+    from assay.lock.locked import Locked
+    from assay.records.journal import Journal
+    from assay.records.metrics import Metrics
+    from assay.records.telemetry import Telemetry
     from assay.settings import SettingsError, TelemetrySettings
     from assay.settings import load as load_settings
-    from assay.telemetry import Telemetry
-    from assay.verdict import Party, Verdict, Violation
 
 __version__ = "0.1.0"
 
@@ -87,46 +87,46 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ASSET_TOOLS": "assets.tools",
-    "CanonicalError": "errors",
-    "Catalogue": "assets.sources",
-    "Conversation": "conversation",
-    "Denied": "auth",
-    "Enveloper": "response",
-    "Gate": "auth",
+    "ASSET_TOOLS": "assets.asset_tools",
+    "CanonicalError": "base.errors",
+    "Catalogue": "assets.asset_sources",
+    "Conversation": "core.conversation",
+    "Denied": "edges.auth",
+    "Enveloper": "assets.response",
+    "Gate": "edges.auth",
     "Inspection": "lock.inspection",
-    "Journal": "journal",
-    "JsonRpc": "faces.jsonrpc",
-    "JsonRpcClient": "faces.jsonrpc",
-    "JsonRpcError": "faces.exceptions",
-    "JsonRpcServer": "faces.jsonrpc",
-    "JsonRpcValidator": "faces.jsonrpc",
-    "Limits": "limits",
+    "Journal": "records.journal",
+    "JsonRpc": "api.jsonrpc",
+    "JsonRpcClient": "api.jsonrpc",
+    "JsonRpcError": "api.exceptions",
+    "JsonRpcServer": "api.jsonrpc",
+    "JsonRpcValidator": "api.jsonrpc",
+    "Limits": "base.limits",
     "Locked": "lock.locked",
-    "Metrics": "metrics",
-    "Party": "verdict",
-    "Principal": "auth",
-    "ResponseEnvelope": "response",
-    "SchemaLimits": "engine.limits",
-    "SchemaRegistry": "faces.registry",
-    "SchemaValidator": "faces.schema_validator",
+    "Metrics": "records.metrics",
+    "Party": "base.verdict",
+    "Principal": "edges.auth",
+    "ResponseEnvelope": "assets.response",
+    "SchemaLimits": "engine.schema_limits",
+    "SchemaRegistry": "api.registry",
+    "SchemaValidator": "api.schema_validator",
     "SettingsError": "settings",
     "Splitter": "ladder.framing",
-    "Telemetry": "telemetry",
+    "Telemetry": "records.telemetry",
     "TelemetrySettings": "settings",
-    "Tiers": "response",
-    "ToolError": "response",
-    "UpgradeHint": "response",
-    "UpgradeRequiredError": "response",
-    "ValidationError": "faces.exceptions",
-    "ValidationMiddleware": "faces.schema_validator",
-    "Verdict": "verdict",
-    "Violation": "verdict",
+    "Tiers": "assets.response",
+    "ToolError": "assets.response",
+    "UpgradeHint": "assets.response",
+    "UpgradeRequiredError": "assets.response",
+    "ValidationError": "api.exceptions",
+    "ValidationMiddleware": "api.schema_validator",
+    "Verdict": "base.verdict",
+    "Violation": "base.verdict",
     "admit": "engine.admission",
-    "envelop_tool_function": "response",
-    "enveloped": "response",
+    "envelop_tool_function": "assets.response",
+    "enveloped": "assets.response",
     "load_settings": "settings",
-    "read_lock": "lock.file",
+    "read_lock": "lock.lock_file",
 }
 """The module of each name."""
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from assay.clients.jsonc import Array, JsoncError, Object, Scalar, plain, read
+from assay.cli.clients.jsonc import Array, JsoncError, Object, Scalar, plain, read
 from assay.ladder.spots import Edit, edited
 
 
