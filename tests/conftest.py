@@ -80,6 +80,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
 def pytest_unconfigure() -> None:
     """End what is still running, and remove the state directory of this run."""
     processes.kill(processes.started)
+    processes.end_warm_starts()
     rmtree(STATE, ignore_errors=True)
 
 

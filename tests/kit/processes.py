@@ -5,14 +5,19 @@ Processes that tests start: every one is known, and none survives a test that fa
 processes through it too, so no test can forget it.
 """
 
+import inspect
 import os
 import signal
 import subprocess
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+from kit.warm import WarmStart
 
 started: list["TrackedProcess"] = []
 """Every process started since the last `forget_ended`, in order."""
@@ -25,6 +30,17 @@ class TrackedProcess(subprocess.Popen[Any]):
         super().__init__(*args, **options)
         started.append(self)
 
+    def _execute_child(self, *given: Any) -> None:
+        """Fork from a process that has imported the program already, where that makes no difference to it."""
+        # A private method, but the only place between the pipes being made and the program being started.
+        bound = inspect.signature(super()._execute_child).bind(*given).arguments  # type: ignore[misc]
+        if _is_plain(bound) and (warm := _warm_start(bound)) is not None:
+            self.pid = warm()
+            self._child_created = True
+            self._close_pipe_fds(*(bound[name] for name in _PIPES))  # type: ignore[attr-defined]
+        else:
+            super()._execute_child(*given)  # type: ignore[misc]
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
@@ -32,6 +48,55 @@ class TrackedProcess(subprocess.Popen[Any]):
         if kind is not None:
             kill([self])
         super().__exit__(kind, error, trace)
+
+
+_PIPES = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
+_DEFAULTS: dict[str, Any] = {
+    **dict.fromkeys(("executable", "preexec_fn", "gid", "gids", "uid"), None),
+    **dict.fromkeys(("umask", "process_group"), -1),
+    "close_fds": True,
+    "shell": False,
+}
+"""Options that a process has to be started without, to be forked."""
+
+ROOT = Path(__file__).parents[2]
+_SDK_MODULES = (
+    *("mcp", "mcp_types", "mcp.client.stdio", "mcp.client.streamable_http", "mcp.server.lowlevel"),
+    *("mcp.server.stdio", "mcp.server.streamable_http", "uvicorn"),
+)
+WARM = (
+    WarmStart([sys.executable, "-m", "assay"], "assay.*"),
+    # The official SDK takes almost a second to import.
+    WarmStart([str(ROOT / ".venvs" / "sdk" / "bin" / "python")], *_SDK_MODULES),
+)
+
+
+def _is_plain(options: Mapping[str, Any]) -> bool:
+    """Whether a process is started without options that only the system call knows."""
+    return all(options.get(name, value) == value for name, value in _DEFAULTS.items())
+
+
+def _warm_start(options: Mapping[str, Any]) -> Callable[[], int] | None:
+    """Return what starts the process by a fork; None if it must be started as usual."""
+    if isinstance(options["args"], str | bytes):
+        return None
+    arguments = [os.fsdecode(each) for each in options["args"]]
+    environment = os.environ if options["env"] is None else options["env"]
+    directory = os.path.realpath(options["cwd"] or os.getcwd())
+    for warm in WARM:
+        if warm.fits(arguments, environment) and os.path.isdir(directory):
+            streams = [options["p2cread"], options["c2pwrite"], options["errwrite"]]
+            streams = [number if given == -1 else given for number, given in enumerate(streams)]
+            return partial(
+                warm.start,
+                arguments,
+                environment,
+                directory,
+                streams,
+                options["pass_fds"],
+                bool(options["start_new_session"]),
+            )
+    return None
 
 
 def install() -> None:
@@ -74,6 +139,12 @@ def kill(processes: Iterable["TrackedProcess"]) -> None:
     for ident in descendants(each.pid for each in running(processes)):
         with suppress(ProcessLookupError, PermissionError):
             os.kill(ident, signal.SIGKILL)
+
+
+def end_warm_starts() -> None:
+    """End the processes that fork."""
+    for each in WARM:
+        each.close()
 
 
 def descendants(roots: Iterable[int]) -> list[int]:
