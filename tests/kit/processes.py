@@ -64,7 +64,7 @@ _SDK_MODULES = (
     *("mcp", "mcp_types", "mcp.client.stdio", "mcp.client.streamable_http", "mcp.server.lowlevel"),
     *("mcp.server.stdio", "mcp.server.streamable_http", "uvicorn"),
 )
-WARM = (
+WARM: tuple[WarmStart, ...] = (
     WarmStart([sys.executable, "-m", "assay"], "assay.*"),
     # The official SDK takes almost a second to import.
     WarmStart([str(ROOT / ".venvs" / "sdk" / "bin" / "python")], *_SDK_MODULES),
