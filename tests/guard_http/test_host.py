@@ -14,13 +14,13 @@ from lying_http import REVISION, Peer, Received, good, listening, lying
 from test_proxy_headers import refused
 
 from assay.cli.clients.all_dialects import ConfigError, dialect_of
-from assay.cli.clients.hosting import HostedEntry, entries
+from assay.cli.clients.hosting import entries
 from assay.cli.guard_terms import is_client_file
 from assay.edges.guard.front.guarded import Backend, Request
 from assay.edges.guard.front.host import Hosted
 from assay.edges.http.heads import RequestHead, read_head
 from assay.edges.http.replies import Receive, Send, reply
-from assay.guard.hosted_server import environment
+from assay.guard.hosted_server import HostedEntry, environment
 from assay.spec.revisions import LATEST
 
 # ── what a file says ─────────────────────────────────────────────────────────────────────────────────────────────────

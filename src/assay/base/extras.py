@@ -104,5 +104,5 @@ def _consists_of(found: Distribution, extra: str) -> list[str]:
 
 def _checkout(extra: str) -> str:
     """The checkout that this module is in, for programs that only have it on their path."""
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     return quote(f"{root}[{extra}]" if (root / "pyproject.toml").is_file() else f"{NAME}[{extra}]")

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
 
-    from assay.cli.clients.hosting import HostedEntry
     from assay.edges.probe.server_probe import Log, ServerLine
+    from assay.guard.hosted_server import HostedEntry
     from assay.lock.lock_file import Lock
     from assay.lock.locked import Locked
     from assay.settings import Settings

@@ -1,14 +1,13 @@
 """
-The environment of the servers that a host starts: little of the host's own, and what each one's entry names.
+A server that a host starts, and its environment: little of the host's own, and what the server's entry names.
 
-The host has the tokens of all its servers, and its own secrets; a server needs none but its own. Values in, values out,
-no I/O.
+The host has the tokens of all its servers, and its own secrets; a server gets only its own. No I/O.
 """
 
 import os
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Final
+from typing import Final, NamedTuple
 
 POSIX: Final = (
     # What the clients of the official SDKs hand to a server.
@@ -27,6 +26,21 @@ WINDOWS: Final = (
 
 _OURS: Final = "ASSAY_*"
 """The host's own settings, keys among them. A server gets one only if its entry names it."""
+
+
+class HostedEntry(NamedTuple):
+    """One server, ready to be started, or why it is not."""
+
+    name: str
+    command: tuple[str, ...] = ()
+    """The program and its arguments; empty for a server at a URL."""
+    url: str = ""
+    env: Mapping[str, str] = {}
+    """Variables that the entry names, beside those that every server gets."""
+    cwd: str | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    trouble: str = ""
+    """Why it cannot be served; empty if it can."""
 
 
 def environment(

@@ -5,11 +5,12 @@ in. Text in, values out, no I/O.
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from assay.cli.clients.dialect import JSON, Dialect, ServerEntry
 from assay.cli.clients.entries import is_disabled, objection
 from assay.cli.clients.plan import unwrap
+from assay.guard.hosted_server import HostedEntry
 
 _REFERENCE: Final = re.compile(r"\$\{([^{}]*)\}")
 """``${NAME}``, ``${env:NAME}``, ``${NAME:-otherwise}``: Claude Code has the first and the last, VS Code the second."""
@@ -20,21 +21,6 @@ _INPUT: Final = "input:"
 
 DISABLED: Final = "it is disabled"
 """Why a server is not served that the client does not use either."""
-
-
-class HostedEntry(NamedTuple):
-    """One server, ready to be started, or why it is not."""
-
-    name: str
-    command: tuple[str, ...] = ()
-    """The program and its arguments; empty for a server at a URL."""
-    url: str = ""
-    env: Mapping[str, str] = {}
-    """Variables that the entry names, beside those that every server gets."""
-    cwd: str | None = None
-    headers: tuple[tuple[str, str], ...] = ()
-    trouble: str = ""
-    """Why it cannot be served; empty if it can."""
 
 
 class _UnknownError(ValueError):

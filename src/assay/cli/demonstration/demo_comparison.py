@@ -14,7 +14,7 @@ from assay.edges.probe.server_probe import InterruptedInquiryError
 from assay.records.journal.journal_lines import Pages
 from assay.records.journal.reading import entries
 
-SERVER: Final = (sys.executable, str(Path(__file__).with_name("server.py")))
+SERVER: Final = (sys.executable, str(Path(__file__).with_name("demo_server.py")))
 """The command of the demonstration server."""
 
 _CITY: Final = {"city": "Paris"}
