@@ -14,6 +14,7 @@ import atexit
 import ctypes
 import gc
 import importlib
+import importlib.util
 import io
 import json
 import os
@@ -29,6 +30,9 @@ from contextlib import suppress
 from typing import Any
 
 PR_SET_CHILD_SUBREAPER = 36
+MEASURED = "COVERAGE_PROCESS_CONFIG"
+"""The variable by which coverage measures the processes that a measured process starts."""
+
 MOST_BYTES = 1 << 20
 """Of a request: arguments and environment."""
 
@@ -88,9 +92,9 @@ class WarmStart:
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MOST_BYTES)
         # Not by Popen: this one outlives the tests, and ends when the link does.
         null = os.open(os.devnull, os.O_RDWR)
-        command = [self._command[0], __file__, *self._modules]
+        command = [self._command[0], __file__, os.environ.get(MEASURED, ""), *self._modules]
         streams = [(os.POSIX_SPAWN_DUP2, null, 0), (os.POSIX_SPAWN_DUP2, theirs.fileno(), 1)]
-        plain = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
+        plain = {name: value for name, value in os.environ.items() if name != MEASURED}
         os.posix_spawn(self._command[0], command, plain, file_actions=streams, setsigdef=[signal.SIGPIPE])
         os.close(null)
         theirs.close()
@@ -163,8 +167,6 @@ def become(request: Any, descriptors: list[int]) -> list[str]:
     time.tzset()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     _open_streams()
-    if "COVERAGE_PROCESS_CONFIG" in environment:
-        importlib.import_module("coverage").process_startup(slug="warm")
     return list(arguments)
 
 
@@ -236,9 +238,13 @@ def leave(status: int) -> None:
 
 def main() -> None:
     """Serve; in a child, run the program it was asked for."""
-    modules = sys.argv[1:]
+    measured, *modules = sys.argv[1:]
     link = socket.socket(fileno=os.dup(1))
     preload(modules)
+    if measured and importlib.util.find_spec("coverage"):
+        # Started once: each child goes on with it, and writes what it has reached to a file of its own.
+        os.environ[MEASURED] = measured
+        importlib.import_module("coverage").process_startup(slug="warm")
     arguments = become(*serve(link))
     try:
         run(arguments)
