@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from assay.cli.clients.jsonc import Array, Edit, JsoncError, Object, Scalar, edited, plain, read
+from assay.cli.clients.jsonc import Array, JsoncError, Object, Scalar, plain, read
+from assay.ladder.spots import Edit, edited
 
 
 @pytest.mark.parametrize(

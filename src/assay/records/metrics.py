@@ -43,6 +43,9 @@ _NAMES: Final = frozenset({_MESSAGES, _VIOLATIONS, _DURATION, _JOURNAL_FAILURES,
 class Metrics:
     """The counts of one process."""
 
+    content_type: Final = CONTENT_TYPE
+    """The media type of the page that `render` returns."""
+
     def __init__(self) -> None:
         self._messages: dict[tuple[str, str, str, Status], int] = {}
         # Every rule is listed from the start: a rate needs the zero before the first count.

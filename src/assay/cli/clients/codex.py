@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from assay.cli.clients import jsonc, toml
 from assay.cli.clients.dialect import ConfigError, Dialect, NoServersError, Pairs, ServerEntry, gap, keys
-from assay.cli.clients.jsonc import Edit, Member, Node, Object, plain
+from assay.cli.clients.jsonc import Member, Node, Object, plain
+from assay.ladder.spots import Edit
 
 _SECTION: Final = "mcp_servers"
 _TOKEN: Final = "bearer_token_env_var"  # noqa: S105 - the name of a key

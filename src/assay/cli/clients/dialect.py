@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from assay.cli.clients import jsonc, toml
-from assay.cli.clients.jsonc import Edit, Member, Node, Object, plain
+from assay.cli.clients.jsonc import Member, Node, Object, plain
+from assay.ladder.spots import Edit
 
 SECTIONS: Final = ("mcpServers", "servers", "context_servers")
 """Keys of the object with the servers: VS Code uses the second, Zed the third, all other JSON clients the first."""

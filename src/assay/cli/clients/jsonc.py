@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -84,14 +83,6 @@ class Document(NamedTuple):
     comments: tuple[tuple[int, int], ...]
 
 
-class Edit(NamedTuple):
-    """A replacement for the text between two positions."""
-
-    start: int
-    end: int
-    text: str
-
-
 def read(text: str) -> Document:
     """Parse *text* into a value with positions. Raises `JsoncError`."""
     reader = _JsoncReader(text)
@@ -101,16 +92,6 @@ def read(text: str) -> Document:
     if reader.at < len(text):
         raise reader.error("the end of the file")
     return Document(root, tuple(reader.comments))
-
-
-def edited(text: str, edits: Iterable[Edit]) -> str:
-    """Return *text* with *edits* applied. Edits must not overlap."""
-    parts: list[str] = []
-    at = 0
-    for edit in sorted(edits, key=lambda each: (each.start, each.end)):
-        parts += text[at : edit.start], edit.text
-        at = edit.end
-    return "".join([*parts, text[at:]])
 
 
 def plain(node: Node) -> Any:

@@ -12,9 +12,10 @@ from typing import Final
 
 from assay.base.mask import MASK
 from assay.cli.clients.dialect import JSON, Dialect
-from assay.cli.clients.jsonc import Array, Edit, Node, Object, Scalar, edited, lines, plain
+from assay.cli.clients.jsonc import Array, Node, Object, Scalar, lines, plain
 from assay.core.masked_commands import Masking
 from assay.core.masking import looks_random, masked_secret, masked_text, redactor
+from assay.ladder.spots import Edit, edited
 
 _HIDDEN: Final = frozenset({"env", "headers", "http_headers"})
 """Members of an entry whose values are hidden."""

@@ -14,8 +14,9 @@ from typing import Any, Final, Literal
 from assay.base.server_names import cut_name
 from assay.cli.clients.dialect import JSON, ConfigError, Dialect, NoServersError, ServerEntry
 from assay.cli.clients.entries import advice, hesitation, objection
-from assay.cli.clients.jsonc import Edit, edited, plain
+from assay.cli.clients.jsonc import plain
 from assay.cli.clients.wrapping import NAME, GuardCommand, Guarded, guarded, guarded_in, program_of, starts_guard
+from assay.ladder.spots import Edit, edited
 
 ALREADY: Final = "it already runs behind the guard"
 NOT_BEHIND: Final = "it does not run behind the guard"

@@ -12,7 +12,8 @@ from itertools import pairwise
 from typing import Any, Final
 
 from assay.cli.clients.dialect import JSON, Dialect, Pairs, gap, written
-from assay.cli.clients.jsonc import Array, Edit, Member, Object, edited, plain
+from assay.cli.clients.jsonc import Array, Member, Object, plain
+from assay.ladder.spots import Edit, edited
 
 __all__ = [
     "NAME",
