@@ -369,7 +369,7 @@ def test_a_url_that_is_none_is_an_operators_mistake(url: str) -> None:
     result = answer(bundled(SYN_BACKEND_URL=url), "populate_backend", asset=ASSET)
     assert (result["reason"], result["detail"]) == (
         "unsupported",
-        "SYN_BACKEND_URL is no http or https URL, or has a query or a fragment",
+        "SYN_BACKEND_URL must be an http or https URL without a query or a fragment",
     )
 
 
