@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from assay.console.verdicts import title
-from assay.engine.broken import is_broken
+from assay.engine.patterns import is_broken
 from assay.spec.revisions import REVISIONS
 from assay.verdict import Party, Verdict
 from talk import SEARCH, Talk, call, error, good, notification, request, result

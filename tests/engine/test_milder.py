@@ -9,8 +9,9 @@ import pytest
 from assay.engine.admission import compile_untrusted
 from assay.engine.compiled import Compiled
 from assay.engine.limits import Refusal
-from assay.engine.milder import strictly, without
+from assay.engine.milder import without
 from assay.engine.outline import Outline, outlined
+from assay.engine.patterns import strictly
 
 UNKNOWN = "a$"
 """A pattern that counts as one which nobody can judge by. The engine could, so that both schemas can be compared."""

@@ -143,7 +143,7 @@ ROWS: Final[tuple[Row, ...]] = (
     ),
     (
         "contract/schema-cost",
-        "Checking one path of a value against a tool's schema takes at most 50,000 steps.",
+        "One value is checked against at most 50,000 subschemas of a tool's schema.",
         "A kilobyte of nested anyOf can stall a JSON Schema engine for seconds, so such a schema is not checked.",
         OURS,
         "Merge alternatives that repeat each other; distinguish branches by a constant.",
