@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from assay.engine.limits import Refusal
-from assay.engine.outline import Outline, Place
 from assay.engine.patterns import pattern_steps
+from assay.engine.schema_index import SchemaIndex, SchemaPlace
+from assay.engine.schema_limits import SchemaRefusal
 
 Table = dict[str | int, dict[str, int]]
 """The places that judge what lies one step further down, and how many times each does. A step is the name of a
@@ -77,7 +77,7 @@ def tacit() -> dict[str, Closure]:
     return {_KEY: Closure(0, 1), _INSIDE: Closure(0, 0, unique=1)}
 
 
-def nodes_of(outline: Outline) -> "dict[str, Node] | Refusal":
+def nodes_of(outline: SchemaIndex) -> "dict[str, Node] | SchemaRefusal":
     """
     Return the work of each place, so ordered that all that a place applies at its own value come before it.
 
@@ -89,7 +89,7 @@ def nodes_of(outline: Outline) -> "dict[str, Node] | Refusal":
     return _innermost_first(nodes)
 
 
-def _node(outline: Outline, place: Place, goals: dict[str, list[str]]) -> Node:
+def _node(outline: SchemaIndex, place: SchemaPlace, goals: dict[str, list[str]]) -> Node:
     node = Node()
     if not isinstance(place.schema, dict):
         return node
@@ -120,7 +120,7 @@ def pointer_of(at: str) -> str:
     return at if at.startswith("/") else ""
 
 
-def _goals(outline: Outline) -> dict[str, list[str]]:
+def _goals(outline: SchemaIndex) -> dict[str, list[str]]:
     """Return the possible targets of dynamic references: the mark of a target, and every place that has the mark."""
     goals: dict[str, list[str]] = {}
     for place in outline.order:
@@ -133,7 +133,7 @@ def _goals(outline: Outline) -> dict[str, list[str]]:
     return goals
 
 
-def _referred(outline: Outline, place: Place, goals: dict[str, list[str]]) -> Iterator[tuple[str, str]]:
+def _referred(outline: SchemaIndex, place: SchemaPlace, goals: dict[str, list[str]]) -> Iterator[tuple[str, str]]:
     """Yield the targets of the references at *place*; a mark where the target depends on the path taken."""
     for keyword, reference in outline.references(place):
         target = outline.referred(place, reference)
@@ -143,7 +143,7 @@ def _referred(outline: Outline, place: Place, goals: dict[str, list[str]]) -> It
             yield keyword, mark if dynamic else target.at
 
 
-def _innermost_first(nodes: dict[str, Node]) -> dict[str, Node] | Refusal:
+def _innermost_first(nodes: dict[str, Node]) -> dict[str, Node] | SchemaRefusal:
     order: dict[str, Node] = {}
     done: dict[str, bool] = {}  # False while the place is being visited
     for start, node in nodes.items():
@@ -161,7 +161,7 @@ def _innermost_first(nodes: dict[str, Node]) -> dict[str, Node] | Refusal:
                 path.append((following, iter(nodes[following].here)))
             elif not done[following]:
                 expected = "references that come to an end at one value"
-                return Refusal("contract/schema-cycle", pointer_of(at), expected, f"a circle through `{keyword}`")
+                return SchemaRefusal("contract/schema-cycle", pointer_of(at), expected, f"a circle through `{keyword}`")
     return order
 
 

@@ -26,8 +26,8 @@ from assay.engine.closures import (
     pointer_of,
     tacit,
 )  # fmt: skip
-from assay.engine.limits import Refusal, SchemaLimits
-from assay.engine.outline import Outline
+from assay.engine.schema_index import SchemaIndex
+from assay.engine.schema_limits import SchemaLimits, SchemaRefusal
 
 DEPTH: Final = 128
 """Levels of an instance: the nesting limit of frames, so nothing deeper is ever judged."""
@@ -51,10 +51,10 @@ class Measure:
     """Table entries that were read to compute it."""
 
 
-def check_cost(outline: Outline, limits: SchemaLimits, length: int) -> Measure | Refusal:
+def check_cost(outline: SchemaIndex, limits: SchemaLimits, length: int) -> Measure | SchemaRefusal:
     """Return the cost of a schema of *length* bytes, or a refusal if judging by it could take too long or never end."""
     nodes = nodes_of(outline)
-    if isinstance(nodes, Refusal):
+    if isinstance(nodes, SchemaRefusal):
         return nodes
     most = WORK + WORK_PER_BYTE * length
     work = Work(most)
@@ -63,7 +63,7 @@ def check_cost(outline: Outline, limits: SchemaLimits, length: int) -> Measure |
         closure = closures[at] = closure_of(node, closures, work)
         if closure.chain > limits.chain:
             expected = f"at most {limits.chain} subschemas in a chain"
-            return Refusal("contract/schema-cost", pointer_of(at), expected, "more", most - work.left)
+            return SchemaRefusal("contract/schema-cost", pointer_of(at), expected, "more", most - work.left)
         if work.left < 0 or closure.size > limits.cost:
             return _too_costly(at, limits, most - work.left)
     growth = _Growth(closures, work)
@@ -73,9 +73,9 @@ def check_cost(outline: Outline, limits: SchemaLimits, length: int) -> Measure |
     return Measure(width, most - work.left) if work.left >= 0 else _too_costly("", limits, most - work.left)
 
 
-def _too_costly(at: str, limits: SchemaLimits, effort: int) -> Refusal:
+def _too_costly(at: str, limits: SchemaLimits, effort: int) -> SchemaRefusal:
     expected = f"at most {limits.cost:,} subschemas to judge one value by"
-    return Refusal("contract/schema-cost", pointer_of(at), expected, "more", effort)
+    return SchemaRefusal("contract/schema-cost", pointer_of(at), expected, "more", effort)
 
 
 _Alike = tuple[int, int, int, int]
