@@ -296,7 +296,7 @@ def test_only_what_is_needed_is_imported(tmp_path: Path) -> None:
         "from assay.cli.main import main\n"
         f"main(['validate', {str(EXAMPLES / 'tone.hum.json')!r}])\n"
         "unwanted = {'assay.conversation', 'assay.assets.server', 'assay.assets.methods', 'assay.response',\n"
-        "            'tomllib', 'difflib', 'httpx', 'asyncio', 'logging'}\n"
+        "            'tomllib', 'difflib', 'httpx', 'aiohttp', 'asyncio', 'logging'}\n"
         "sys.exit(', '.join(sorted(unwanted & set(sys.modules))))\n"
     )
     done = subprocess.run(

@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable
 from math import inf
 from typing import Final
 
-import httpx
-
 from assay.auth.keyset import KeySet, read_set
+from assay.edges.http_client import HttpAnswer, HttpClient, url_of
+from assay.edges.upstream_errors import BrokenError
 
 TIMEOUT: Final = 5.0
 """Seconds for all of a request. Whoever waits for it has a client waiting, too."""
@@ -168,12 +168,7 @@ def _check_size(body: bytes | bytearray) -> None:
 
 # ── from a URL ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_HEADERS: Final = {
-    "Accept": "application/jwk-set+json, application/json",
-    # A few compressed bytes can unpack to gigabytes.
-    "Accept-Encoding": "identity",
-    "User-Agent": "assay",
-}
+_HEADERS: Final = ((b"accept", b"application/jwk-set+json, application/json"), (b"user-agent", b"assay"))
 
 
 def shown(place: str) -> str:
@@ -188,37 +183,34 @@ def from_url(url: str) -> Fetch:
     certificates and a .netrc from the environment are left alone: whoever can set those could put in their own keys.
     """
     try:
-        httpx.URL(url)
-    except (httpx.InvalidURL, UnicodeError):
+        address = url_of(url)
+    except (ValueError, UnicodeError):
         raise UnavailableError("not a valid URL") from None
-    # Reads a file of certificates: better now than while somebody waits.
-    context = httpx.create_ssl_context(trust_env=False) if url.startswith("https:") else False
+    # Reads a file of certificates: better now than while a client waits.
+    client = HttpClient(url, environment=False, where="the issuer")
 
     async def fetch() -> bytes:
-        client = httpx.AsyncClient(verify=context, timeout=TIMEOUT, trust_env=False, follow_redirects=False)
         try:
-            async with client, client.stream("GET", url, headers=_HEADERS) as response:
-                return await _body(response)
-        except httpx.ConnectError as error:
-            raise UnavailableError(f"no connection: {error}") from None
-        except httpx.TimeoutException:
-            raise UnavailableError("no answer in time") from None
-        except httpx.HTTPError:
+            async with client.ask("GET", address, _HEADERS) as answer:
+                return await _body(answer)
+        except BrokenError as error:
+            if error.kind == "unreached":
+                raise UnavailableError(f"no connection: {error}") from None
             raise UnavailableError("no HTTP response, or an incomplete one") from None
-        except (OSError, ValueError) as error:
-            # Certificates, names that cannot be encoded: httpx does not dress up everything.
-            raise UnavailableError(f"no connection: {type(error).__name__}") from None
+        finally:
+            # An issuer is asked once an hour.
+            await client.close()
 
     return fetch
 
 
-async def _body(response: httpx.Response) -> bytes:
-    if response.status_code != 200:
-        raise UnavailableError(f"HTTP status {response.status_code}")
-    if response.headers.get("content-encoding", "identity").lower() != "identity":
+async def _body(answer: HttpAnswer) -> bytes:
+    if answer.status != 200:
+        raise UnavailableError(f"HTTP status {answer.status}")
+    if (answer.header(b"content-encoding") or b"identity").strip().lower() != b"identity":
         raise UnavailableError("compressed, although that was not requested")
     body = bytearray()
-    async for part in response.aiter_raw():
+    async for part in answer.chunks():
         body += part
         _check_size(body)
     return bytes(body)

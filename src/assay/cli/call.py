@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from assay.edges.inquiry.inquiry import Inquiry, Line
     from assay.edges.pipes import Signals
-    from assay.limits import Limits
+    from assay.settings import Settings
     from assay.verdict import Verdict
 
 _MOST_REASONS = 10
@@ -195,13 +195,14 @@ def _converse(args: argparse.Namespace, wanted: _Wanted) -> int:
     from assay.edges.pipes import Signals
     from assay.settings import load_cautiously
 
-    limits = load_cautiously(os.environ, os.curdir, file=args.config, flags=args.set, log=_log).settings.guard_limits
+    settings = load_cautiously(os.environ, os.curdir, file=args.config, flags=args.set, log=_log).settings
+    limits = settings.guard_limits
     found = _Findings(wanted.tool, quiet=args.quiet or args.format == "json")
     client = {"name": "assay-call", "version": __version__}
     with Signals() as signals:
 
         def opened() -> AbstractContextManager[Line]:
-            return _opened(args, wanted, limits, signals, client)
+            return _opened(args, wanted, settings, signals, client)
 
         try:
             with conversing(opened, _ignore, limits, args.timeout, client=client, heard=found.add) as (asking, opening):
@@ -217,7 +218,7 @@ def _ignore(_: str) -> None:
 
 
 def _opened(
-    args: argparse.Namespace, wanted: _Wanted, limits: Limits, signals: Signals, client: dict[str, str]
+    args: argparse.Namespace, wanted: _Wanted, settings: Settings, signals: Signals, client: dict[str, str]
 ) -> AbstractContextManager[Line]:
     from assay.edges.inquiry.inquiry import InquiryError
     from assay.edges.inquiry.lines import ChildLine
@@ -226,11 +227,12 @@ def _opened(
     if wanted.command:
         if args.header:
             raise UsageError("--header is for a server at a URL")
-        return ChildLine(wanted.command, signals, limits.frame_bytes)
+        return ChildLine(wanted.command, signals, settings.guard_limits.frame_bytes)
     try:
         from assay.edges.inquiry.http_line import HttpLine
 
-        return HttpLine(wanted.url, limits.frame_bytes, client, given_headers(args.header, os.environ))
+        headers = given_headers(args.header, os.environ)
+        return HttpLine(wanted.url, settings.guard_limits.frame_bytes, client, headers, settings.upstream)
     except ImportError as error:
         from assay.extras import missing
 

@@ -210,7 +210,7 @@ def _offered(wanted: Wanted, args: argparse.Namespace, settings: Settings, log: 
     limits, client = settings.guard_limits, args.client or CLIENT
     opened: Callable[[], AbstractContextManager[Line]]
     if not wanted.command:
-        opened = _http_line(wanted, limits.frame_bytes, client)
+        opened = _http_line(wanted, settings, client)
         return inquire_as_both(opened, log, limits, args.timeout, client=client, url=wanted.url)
     from assay.edges.inquiry.lines import ChildLine
     from assay.edges.pipes import Signals
@@ -220,7 +220,9 @@ def _offered(wanted: Wanted, args: argparse.Namespace, settings: Settings, log: 
         return inquire_as_both(opened, log, limits, args.timeout, client=client, command=wanted.command)
 
 
-def _http_line(wanted: Wanted, limit: int, client: Mapping[str, str]) -> Callable[[], AbstractContextManager[Line]]:
+def _http_line(
+    wanted: Wanted, settings: Settings, client: Mapping[str, str]
+) -> Callable[[], AbstractContextManager[Line]]:
     from functools import partial
 
     from assay.edges.inquiry.inquiry import InquiryError
@@ -231,4 +233,4 @@ def _http_line(wanted: Wanted, limit: int, client: Mapping[str, str]) -> Callabl
         from assay.extras import missing
 
         raise InquiryError(f"a server at a URL needs {missing(error, 'http')}") from None
-    return partial(HttpLine, wanted.url, limit, client, wanted.headers)
+    return partial(HttpLine, wanted.url, settings.guard_limits.frame_bytes, client, wanted.headers, settings.upstream)

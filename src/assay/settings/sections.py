@@ -10,6 +10,7 @@ from assay.guard.section import GuardSettings
 from assay.limits import Limits
 from assay.settings.auth import Auth
 from assay.settings.fields import table, word
+from assay.settings.upstream_section import UpstreamSettings
 from assay.tiers import TIERS
 
 AUTO: Final = "auto"
@@ -112,6 +113,7 @@ class Settings:
     tiers: TierSettings = field(default_factory=TierSettings)
     journal: JournalSettings = field(default_factory=JournalSettings)
     http: Http = field(default_factory=Http)
+    upstream: UpstreamSettings = field(default_factory=UpstreamSettings)
     guard: GuardSettings = field(default_factory=GuardSettings)
     auth: Auth | None = None
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)

@@ -12,7 +12,7 @@ from typing import Any, Final
 import orjson
 
 from assay import no_answer, render
-from assay.edges.guard.failing import first_line, plain
+from assay.edges.upstream_errors import first_line, plain
 from assay.ladder import syntax
 from assay.side import Id
 from assay.verdict import Exchange
