@@ -10,9 +10,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, Final
 
+from assay.base.server_names import name_of_url
 from assay.edges.http_client import DIRECTLY, ClientSetupError, HttpAnswer, HttpClient, Pairs, url_of
 from assay.edges.upstream_errors import BrokenError, first_line, plain, shown_url
-from assay.guard.server_names import name_of_url
 from assay.settings.upstream_section import UpstreamSettings
 
 _FAILURE: Final = 64 << 10

@@ -1,0 +1,215 @@
+"""
+What leads to a server over HTTP that is to be asked: one POST a message, its answer as JSON or as a stream.
+
+It blocks: each call runs the event loop of the line until the server has said enough, or too late.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final, Self, TypeVar
+
+from assay.contracts.header_arguments import ParamHeaders
+from assay.edges.guard.refusals import as_answer
+from assay.edges.http.events import Reader
+from assay.edges.http_client import DIRECTLY, ClientSetupError, HttpAnswer, HttpClient, objection_to, url_of
+from assay.edges.probe.server_probe import CLIENT, InquiryError, LineError, UnreachableError
+from assay.edges.upstream_errors import BrokenError
+from assay.guard.outbound import VERSION, stateless_headers
+from assay.ladder import syntax
+from assay.settings.upstream_section import UpstreamSettings
+from assay.spec.revisions import handshake
+
+_GOODBYE: Final = 2.0
+"""Seconds that the server has to forget our session."""
+
+_STRANGERS: Final = frozenset({401, 403})
+
+_LATE: Final = "no answer came in time"
+
+_Made = TypeVar("_Made")
+
+
+class HttpLine:
+    """
+    A server at a URL. `with` gives its session back.
+
+    A stream is read as far as somebody hears: within the answer to one request the server may send requests of its
+    own, and wait for their answers before it goes on.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        limit: int,
+        client: Mapping[str, str] = CLIENT,
+        headers: Sequence[tuple[str, str]] = (),
+        upstream: UpstreamSettings = DIRECTLY,
+    ) -> None:
+        """
+        *limit* is how many bytes a message may have, *client* who we say we are, *headers* go with every request.
+
+        *upstream* says how the server is reached. Raises `UnreachableError`.
+        """
+        if objection_to(url) is not None:
+            raise UnreachableError("expected a URL that begins with http:// or https://")
+        self._url = url_of(url)
+        self._limit = limit
+        own = {b"user-agent": f"{client['name']}/{client['version']}".encode()}
+        # What follows from the protocol wins over what is given.
+        self._own = {name.lower().encode("ascii"): value.encode() for name, value in headers} | own
+        try:
+            self._client = HttpClient(url, upstream)
+        except ClientSetupError as error:
+            raise UnreachableError(str(error)) from None
+        self._loop = asyncio.new_event_loop()
+        self._session: bytes | None = None
+        self._revision = ""
+        self._frames: deque[bytes] = deque()
+        self._streams: list[_Stream] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._loop.run_until_complete(self._end())
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        finally:
+            self._loop.close()
+
+    def say(
+        self, frame: bytes, message: dict[str, Any], revision: str, deadline: float, params: ParamHeaders = ()
+    ) -> None:
+        """Send a message. Its answer is then there to be heard, or the beginning of a stream that has it."""
+        self._revision = revision
+        self._run(self._post(frame, message, self._headers(message, revision, params)), deadline)
+
+    def hear(self, deadline: float) -> bytes:
+        """The next frame of the server, of those that came with answers."""
+        while not self._frames and self._streams:
+            self._run(self._read(self._streams[-1]), deadline)
+        if time.monotonic() >= deadline:
+            raise LineError(_LATE)
+        if not self._frames:
+            raise LineError("no answer came")
+        return self._frames.popleft()
+
+    def _run(self, work: Coroutine[Any, Any, _Made], deadline: float) -> _Made:
+        """Wait for *work* until *deadline*; errors of HTTP become those of a line."""
+
+        async def bounded() -> _Made:
+            async with asyncio.timeout(deadline - time.monotonic()):
+                return await work
+
+        try:
+            return self._loop.run_until_complete(bounded())
+        except TimeoutError:
+            raise LineError(_LATE) from None
+        except BrokenError as error:
+            raise (UnreachableError if error.kind == "unreached" else LineError)(str(error)) from None
+
+    async def _end(self) -> None:
+        """Give the session back, and close everything."""
+        while self._streams:
+            await self._streams.pop().close()
+        if self._session is not None:
+            with suppress(BrokenError, TimeoutError):
+                async with asyncio.timeout(_GOODBYE):
+                    pairs = list(self._headers({}, self._revision).items())
+                    (await self._client.answer("DELETE", self._url, pairs)).close()
+        await self._client.close()
+
+    async def _post(self, frame: bytes, message: dict[str, Any], headers: Mapping[bytes, bytes]) -> None:
+        answer = await self._client.answer("POST", self._url, list(headers.items()), frame)
+        try:
+            streaming = await self._take(answer, message.get("id"))
+        except BaseException:
+            answer.close()
+            raise
+        if not streaming:
+            answer.close()
+
+    async def _read(self, stream: "_Stream") -> None:
+        """Take the next event of *stream*, which is over with the answer that it is for."""
+        frame = await anext(stream.events, None)
+        if frame is not None:
+            self._frames.append(frame)
+        if frame is None or _answers(frame, stream.ident):
+            self._streams.remove(stream)
+            await stream.close()
+
+    def _headers(self, message: dict[str, Any], revision: str, params: ParamHeaders = ()) -> dict[bytes, bytes]:
+        headers = {
+            **self._own,
+            b"content-type": b"application/json",
+            b"accept": b"application/json, text/event-stream",
+        }
+        if message.get("method") != "initialize":
+            headers[VERSION] = revision.encode()
+        if "method" in message and not handshake(revision):
+            headers.update(stateless_headers(message, params))
+        if self._session is not None:
+            headers[b"mcp-session-id"] = self._session
+        return headers
+
+    async def _take(self, answer: HttpAnswer, ident: Any) -> bool:
+        """Take the answer, or what it says is wrong; whether a stream follows."""
+        kind = (answer.header(b"content-type") or b"").partition(b";")[0].strip().lower()
+        status = f"HTTP {answer.status}"
+        if answer.status in _STRANGERS:
+            raise UnreachableError(f"{status}: the server does not let us in")
+        if (answer.header(b"content-encoding") or b"identity").strip().lower() != b"identity":
+            raise LineError(f"{status}, in an encoding that was not asked for")
+        if answer.status < 400:
+            self._session = answer.header(b"mcp-session-id") or self._session
+        if kind == b"text/event-stream":
+            self._streams.append(_Stream(answer, ident, self._limit))
+            return True
+        if kind == b"application/json":
+            body = b"".join([chunk async for chunk in _bounded(answer, self._limit)])
+            refused = answer.status >= 400 and ident is not None
+            # What is refused by a status often comes without the id that would say what it answers.
+            self._frames.append(as_answer(body, ident, syntax.write(ident)) or body if refused else body)
+        elif answer.status >= 300:
+            raise LineError(status)
+        return False
+
+
+class _Stream:
+    """The events of one response."""
+
+    def __init__(self, answer: HttpAnswer, ident: Any, limit: int) -> None:
+        self._answer = answer
+        self.ident = ident
+        """The id of the request that it answers."""
+        self.events = self._events(limit)
+
+    async def _events(self, limit: int) -> AsyncIterator[bytes]:
+        """The data of each event."""
+        reader = Reader(limit)
+        async for chunk in _bounded(self._answer, limit):
+            for event in reader.feed(chunk):
+                if event.data:
+                    yield event.data
+
+    async def close(self) -> None:
+        """End the stream."""
+        self._answer.close()
+
+
+async def _bounded(answer: HttpAnswer, limit: int) -> AsyncIterator[bytes]:
+    """The body, until there is too much of it."""
+    size = 0
+    async for chunk in answer.chunks():
+        size += len(chunk)
+        if size > limit:
+            raise InquiryError(f"an answer of more than {limit:,} bytes")
+        yield chunk
+
+
+def _answers(frame: bytes, ident: Any) -> bool:
+    message = syntax.read(frame)
+    return isinstance(message, dict) and "method" not in message and message.get("id") == ident
