@@ -10,7 +10,7 @@ import pytest
 
 from assay.cli.main import main
 
-DEMO = [sys.executable, str(Path(__file__).parents[1] / "src" / "assay" / "demo" / "server.py")]
+DEMO = [sys.executable, str(Path(__file__).parents[1] / "src" / "assay" / "cli" / "demonstration" / "demo_server.py")]
 
 
 def called(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -51,7 +51,7 @@ def test_a_call_whose_arguments_break_the_contract_is_made_all_the_same(capsys: 
 def test_a_server_that_crashes_is_told_with_its_last_words(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = called(capsys, "report", "--", *DEMO)
     assert (status, out) == (2, "")
-    assert "assay call: demo: the server ended: it exited with status 1\n" in err
+    assert "assay call: demo_server: the server ended: it exited with status 1\n" in err
     assert err.endswith("    RuntimeError: database is gone\n")
 
 

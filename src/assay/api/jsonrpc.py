@@ -17,7 +17,7 @@ from assay.base.verdict import Violation
 from assay.contracts.store import wholly_compiled
 from assay.core import render
 from assay.engine.admission import SchemaRefusal
-from assay.ladder import envelope, syntax
+from assay.ladder import envelope
 from assay.rules import violation
 
 Transport = Callable[[str], str | bytes | None]
@@ -173,7 +173,7 @@ class JsonRpcServer:
         written = next(envelope.check_answer(answer, envelope.JSONRPC), None) or python_values.written(answer)
         if isinstance(written, Violation):
             self._log(f"what a handler answers cannot be sent: {written}")
-            written = syntax.write({"jsonrpc": "2.0", "id": None, "error": _canonical("INTERNAL_ERROR")})
+            written = render.error_frame(None, _canonical("INTERNAL_ERROR"), None, None)
         # The first null is that of the id, which is echoed as it was spelt: 1e2 stays 1e2.
         return written.replace(b"null", ident, 1)
 

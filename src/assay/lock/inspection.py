@@ -92,7 +92,7 @@ class Inspection:
         for change in found[:_MOST_CHANGES]:
             yield self._changed(change, f"{kind.noun} {key}", at + change.at)
         if len(found) > _MOST_CHANGES:
-            rest = f"{len(found) - _MOST_CHANGES:,} changes more"
+            rest = f"{len(found) - _MOST_CHANGES:,} more changes"
             yield self._violation("lock/changed", at, expected="what was locked", found=rest)
 
     def _removed(self, kind: ChangeKind, missing: set[str]) -> Iterator[Violation]:
