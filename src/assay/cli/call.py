@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from assay.base.limits import Limits
     from assay.base.verdict import Verdict
     from assay.edges.pipes import Signals
     from assay.edges.probe.server_probe import Inquiry, ServerLine
+    from assay.settings import Settings
 
 _MOST_REASONS = 10
 """Violations of an error that are shown."""
@@ -199,13 +199,14 @@ def _converse(args: argparse.Namespace, wanted: _Wanted) -> int:
     from assay.edges.probe.server_probe import conversing
     from assay.settings import load_cautiously
 
-    limits = load_cautiously(os.environ, os.curdir, file=args.config, flags=args.set, log=_log).settings.guard_limits
+    settings = load_cautiously(os.environ, os.curdir, file=args.config, flags=args.set, log=_log).settings
+    limits = settings.guard_limits
     found = _Findings(wanted.tool, quiet=args.quiet or args.format == "json")
     client = {"name": "assay-call", "version": __version__}
     with Signals() as signals:
 
         def opened() -> AbstractContextManager[ServerLine]:
-            return _opened(args, wanted, limits, signals, client)
+            return _opened(args, wanted, settings, signals, client)
 
         try:
             with conversing(opened, _ignore, limits, args.timeout, client=client, heard=found.add) as (asking, opening):
@@ -221,7 +222,7 @@ def _ignore(_: str) -> None:
 
 
 def _opened(
-    args: argparse.Namespace, wanted: _Wanted, limits: Limits, signals: Signals, client: dict[str, str]
+    args: argparse.Namespace, wanted: _Wanted, settings: Settings, signals: Signals, client: dict[str, str]
 ) -> AbstractContextManager[ServerLine]:
     from assay.cli.header_options import HeaderError, given_headers
     from assay.edges.probe.child_line import ChildLine
@@ -230,11 +231,12 @@ def _opened(
     if wanted.command:
         if args.header:
             raise CallUsageError("--header is for a server at a URL")
-        return ChildLine(wanted.command, signals, limits.frame_bytes)
+        return ChildLine(wanted.command, signals, settings.guard_limits.frame_bytes)
     try:
         from assay.edges.probe.http_line import HttpLine
 
-        return HttpLine(wanted.url, limits.frame_bytes, client, given_headers(args.header, os.environ))
+        headers = given_headers(args.header, os.environ)
+        return HttpLine(wanted.url, settings.guard_limits.frame_bytes, client, headers, settings.upstream)
     except ImportError as error:
         from assay.base.extras import missing
 
