@@ -214,8 +214,8 @@ class Exchange:
     """
     A request, with what is needed to judge its response.
 
-    It keeps no payload: a thousand open requests must not keep a thousand frames in memory. Rare attributes are defaults
-    of the class, because one object is made for every request.
+    It keeps no payload: a thousand open requests must not keep a thousand frames in memory. Rare attributes are
+    defaults of the class, because one object is made for every request.
     """
 
     entry: Any
