@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from guarded import SECONDS, Guarded, call, frame_of, guarded, initialize, liar, notification, request, result
 
-from assay.conversation import Conversation
+from assay.base.limits import Limits
+from assay.base.verdict import Party, Verdict
+from assay.core.conversation import Conversation
 from assay.edges.child import Child
 from assay.edges.pipes import Outlet, Signals
 from assay.edges.stdio_child import StdioChild
@@ -23,8 +25,6 @@ from assay.guard.session import GuardedSession
 from assay.guard.sinks import Sink, Sinks
 from assay.guard.terms import Terms
 from assay.guard.watch import FLIGHTS, KEPT, KEPT_BYTES, Watch
-from assay.limits import Limits
-from assay.verdict import Party, Verdict
 
 FLIGHT_DIRECTORY = Path("state/assay/servers/lying_server/flights")
 MODES = ["audit", "enforce"]

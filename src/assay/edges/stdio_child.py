@@ -9,6 +9,7 @@ from math import inf
 from time import perf_counter
 from typing import Final
 
+from assay.base.verdict import Party
 from assay.edges.child import CLOSED, Child
 from assay.edges.child_supervisor import ChildSupervisor, RestartPolicy
 from assay.edges.pipes import FULL, Inlet, Loop, Outlet, Signals
@@ -16,7 +17,6 @@ from assay.guard.deliveries import Delivery, Loss, Outcome, State
 from assay.guard.flight import End
 from assay.guard.line_feed import LineFeed
 from assay.guard.session import GuardedSession
-from assay.verdict import Party
 
 CLIENT_LEFT: Final = 0
 SERVER_ENDED: Final = 3
@@ -222,7 +222,7 @@ class StdioChild:
         lines = self._supervisor.last_lines()
         if not lines or not self.session.conversation.open_requests(Party.CLIENT):
             return ()
-        from assay.journal.redaction import without_secrets  # noqa: PLC0415 - for broken sessions only
+        from assay.core.redaction import without_secrets  # noqa: PLC0415 - for broken sessions only
 
         return tuple(without_secrets(lines, self._redact))
 
