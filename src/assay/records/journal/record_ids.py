@@ -1,4 +1,4 @@
-"""When a message came, and by which ids it is known: fresh ones, or ones that follow from what was said. No I/O."""
+"""The time and the ids of a message: random ids, or ids derived from the content. No I/O."""
 
 import os
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 
 class Moment(NamedTuple):
-    """What is known of a message beside its verdict. A request and its answer share one."""
+    """The time and ids of a message. A request and its response share them."""
 
     transport: str
     """``stdio`` or ``http``."""
@@ -17,49 +17,49 @@ class Moment(NamedTuple):
     request_id: str
     """A UUID."""
     trace_id: str
-    """32 hexadecimal digits: the trace that the caller named, or one of our own."""
+    """32 hexadecimal digits: the trace of the client, or a new one."""
     span_id: str
     """16 hexadecimal digits."""
     began: float
-    """When the message came, by the clock of the journal."""
+    """The time of the message, by the clock of the journal."""
     session: str = ""
-    """What tells this connection from others that are in the same journal."""
+    """The name of the connection, unique in the journal."""
     method: str | None = None
-    """The method that was asked for, for an answer that does not know it itself."""
+    """The method of the request, for a response that does not have it."""
 
 
 Ids = tuple[str, str, str]
-"""Of a request, of a trace, of a span."""
+"""The ids of a request, a trace and a span."""
 
 _LAST_DIGITS: Final = tuple(f"{number:02x}" for number in range(256))
 
 
 class Fresh:
     """
-    Ids that nobody else has.
+    Unique ids.
 
-    The first digits are drawn once in a process, the rest counts: a UUID takes ten times as long. No secret.
+    The first digits are random once for a process, the rest is a counter: a UUID takes ten times as long. Not a secret.
     """
 
     __slots__ = ("_blocks", "_heads", "left")
 
     left: Iterator[Ids]
-    """What is left of some hundred. No line of Python runs for one of them, so that threads may share it."""
+    """The rest of a block of ids. Taking one runs no Python code, so threads may share it."""
 
     def __init__(self) -> None:
         self.draw()
 
     def draw(self) -> None:
-        """Begin anew: what the process before a fork has used is not ours."""
+        """Start with new random digits: after a fork the ids must differ."""
         drawn = urandom(21).hex()
-        # Version 4, random, in the places where a UUID says so.
+        # The version digits of a random UUID (version 4).
         request = f"{drawn[:8]}-{drawn[8:12]}-4{drawn[12:15]}-8{drawn[15:18]}-"
         self._heads = request, drawn[18:34], drawn[34:42]
         self._blocks = count(1)
         self.left = iter(())
 
     def more(self) -> Ids:
-        """The first of the next few hundred."""
+        """Return the first id of a new block."""
         request, trace, span = self._heads
         block = next(self._blocks)
         heads = (
@@ -79,11 +79,11 @@ if hasattr(os, "register_at_fork"):
 
 
 _NAMESPACE: Final = bytes.fromhex("6f1c2a5e9d0b4f7c8a3e51d2c4b6e7f8")
-"""The namespace of our deterministic ids, drawn once and for all."""
+"""The namespace of our deterministic ids: a fixed random UUID."""
 
 
 def deterministic_ids(route: str, method: str | None, frame: bytes) -> Ids:
-    """The ids of *frame* where two runs of the same traffic must be the same: a UUIDv5 of what was said, and where."""
+    """Return ids of *frame* that are the same in every run of the same traffic: a UUIDv5 of content and route."""
     from hashlib import sha1  # noqa: PLC0415 - only where ids follow from the traffic
 
     name = b"\0".join((route.encode(errors="replace"), (method or "").encode(errors="replace"), frame))
@@ -98,7 +98,7 @@ _DIGITS: Final = frozenset("0123456789abcdef")
 
 def trace_of(traceparent: str) -> str | None:
     """
-    The trace that a `traceparent` names; None if it is invalid.
+    Return the trace id of a `traceparent`; None if it is invalid.
 
     W3C Trace Context, 3.2: four fields of lower-case digits; no zeros alone; a version past 00 may add fields.
     """
