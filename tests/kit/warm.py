@@ -54,6 +54,8 @@ class WarmStart:
         self._python = python
         self._programs = tuple(programs)
         self._modules = modules
+        # Not looked at later: a test may change the environment of its own process, for those that it starts.
+        self._settings = _settings(os.environ)
         self._link: socket.socket | None = None
         self._lock = threading.Lock()
         # Not what they are later: a test that sets PYTHONPATH means the interpreter that reads it.
