@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from assay.base.limits import DEFAULT
 from assay.edges.guard.http_to_child.childtalk import Talk
 from assay.edges.guard.http_to_child.outflow import Post, Stream
 from assay.edges.guard.overseer import Oversight
 from assay.edges.recorder import Recorder, Records
 from assay.guard.terms import Terms
 from assay.guard.watch import Watch
-from assay.limits import DEFAULT
 
 REVISION = "2025-03-26"
 COUNT = 1000

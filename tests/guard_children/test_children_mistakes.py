@@ -12,6 +12,8 @@ from guarded import liar
 from hosted import NEWEST, hosting
 from http_client import BOTH, SECONDS, call, frame_of, initialize, modern, request
 
+from assay.base.limits import DEFAULT
+from assay.base.verdict import Party, Verdict
 from assay.edges.guard.front.guarded import Request
 from assay.edges.guard.http_to_child.children import Children
 from assay.edges.guard.overseer import Oversight
@@ -21,9 +23,7 @@ from assay.guard import failure
 from assay.guard.guard import Mode
 from assay.guard.remap import Remap
 from assay.guard.terms import Terms
-from assay.limits import DEFAULT
 from assay.spec.revisions import LATEST
-from assay.verdict import Party, Verdict
 
 Told = tuple[int, bytes, dict[bytes, bytes]]
 

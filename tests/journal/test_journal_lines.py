@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from journal_traffic import heard
 
-from assay.conversation import Conversation
+from assay.base.errors import CanonicalError
+from assay.base.verdict import Party, Verdict, verdict
+from assay.core.conversation import Conversation
 from assay.edges.recorder import Recorder, Records
-from assay.errors import CanonicalError
-from assay.journal import Journal, Moment, lines, writer
-from assay.journal.moment import FRESH, trace_of
-from assay.verdict import Party, Verdict, verdict
+from assay.records.journal import Journal, Moment, line_templates, writer
+from assay.records.journal.record_ids import FRESH, trace_of
 from talk import HITS, SEARCH, Talk, call, error, notification, request, result
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -147,7 +147,7 @@ def test_a_request_and_its_answer_have_the_lines_of_their_records(
 
 def passed(journal: Journal, said: Verdict, began: float = 1.0, session: str = "", route: str = "/möp") -> bytes | None:
     """The line of a message that passes, which finds its moment itself; None if it is to be given one."""
-    made = journal.lines("http", route)
+    made = journal.templates("http", route)
     return None if made is None else made.line(said, None, began, session, len(said.frame))
 
 
@@ -456,7 +456,7 @@ def test_names_and_ids_of_strangers_are_cut_short(journal: Journal) -> None:
 def test_what_a_stranger_calls_its_methods_fills_no_memory(journal: Journal) -> None:
     for number in range(5000):
         told(journal, verdict(Party.CLIENT, b"{}", "notification", {"method": f"m{number}"}, None, None))
-    made = journal.lines("stdio", "stdio")
+    made = journal.templates("stdio", "stdio")
     assert made is not None
     assert len(made._kept) <= 1024
 
@@ -591,7 +591,7 @@ def test_time_goes_on_from_second_to_second(journal: Journal, monkeypatch: pytes
     said = opened().client(request(1, "ping"))
     found = []
     for now in (1_794_782_344_000_000_999, 1_794_782_344_999_998_500, 1_794_782_345_000_001_000):
-        for module in (lines, writer):
+        for module in (line_templates, writer):
             monkeypatch.setattr(module, "time_ns", lambda now=now: now)
             monkeypatch.setattr(module, "perf_counter", lambda now=now: (now - 1_794_782_000_000_000_000) / 1e9)
         found.append(told(journal, said)["ts"])

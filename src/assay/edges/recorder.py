@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter, time_ns
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from assay.journal.moment import FRESH, Moment
-from assay.journal.repeats import GARBAGE
-from assay.verdict import Verdict
+from assay.base.verdict import Verdict
+from assay.records.journal.record_ids import FRESH, Moment
+from assay.records.journal.repeats import GARBAGE
 
 if TYPE_CHECKING:
-    from assay.assets.server import Settled, Turn
-    from assay.journal import Journal
-    from assay.metrics import Metrics
-    from assay.telemetry import Telemetry
+    from assay.assets.asset_server import AssetTurn, Settled
+    from assay.records.journal import Journal
+    from assay.records.metrics import Metrics
+    from assay.records.telemetry import Telemetry
 
 _ANSWERS: Final = frozenset({"result", "error", "missing", "unreadable"})
 """What ends an exchange if it belongs to one: what is no message does so where it seems to be the answer."""
@@ -44,10 +44,10 @@ class Recorder:
         "_holding",
         "_journal",
         "_known",
-        "_lines",
         "_metrics",
         "_route",
         "_telemetry",
+        "_templates",
         "_transport",
         "clock",
     )
@@ -59,7 +59,7 @@ class Recorder:
         self._journal, self._metrics, self._telemetry = records
         self._holding = holding
         self._held: list[bytes] = []
-        self._lines = self._journal.lines(transport, route) if self._journal is not None else None
+        self._templates = self._journal.templates(transport, route) if self._journal is not None else None
         self._known: tuple[Verdict, bytes] | None = None
         self.clock: Callable[[], float] = self._journal.clock if self._journal is not None else perf_counter
 
@@ -125,8 +125,8 @@ class Recorder:
         journal = self._journal
         if journal is not None:
             line = None
-            if verdict.findings is None and not journal.rows and self._lines is not None:
-                line = self._lines.line(verdict, None, began, session, sent)
+            if verdict.findings is None and not journal.rows and self._templates is not None:
+                line = self._templates.line(verdict, None, began, session, sent)
             if line is not None:
                 self._held.append(line)
             else:
@@ -186,7 +186,7 @@ class Recorder:
 
     def exchange(
         self,
-        turn: "Turn",
+        turn: "AssetTurn",
         answers: "Sequence[Settled]",
         moment: Moment,
         headers: Mapping[bytes, bytes] | None = None,
@@ -227,8 +227,7 @@ class Recorder:
             if self._journal.rows:
                 self._repeats(self._journal, heard, moment.began, 0, moment.session)
             for each in (heard, answer):
-                line = self._lines.line(each, moment, 0.0, moment.session, len(each.frame)) if self._lines else None
-                self._held.append(line or self._journal.line(each, moment, len(each.frame)))
+                self._held.append(self._journal.line(each, moment, len(each.frame)))
             if not self._holding:
                 self.flush()
         if self._metrics is not None:
@@ -238,7 +237,7 @@ class Recorder:
     def _trace(
         self,
         telemetry: "Telemetry",
-        turn: "Turn",
+        turn: "AssetTurn",
         answers: "Sequence[Settled]",
         moment: Moment,
         headers: Mapping[bytes, bytes] | None,

@@ -6,8 +6,8 @@ What is told to peers is the kind of the fault, never more.
 
 from typing import Final
 
-from assay.conversation import Conversation
-from assay.verdict import Findings, Party, Verdict, verdict
+from assay.base.verdict import Findings, Party, Verdict, verdict
+from assay.core.conversation import Conversation
 
 _MOST_LOGGED: Final = 100
 _logged: set[tuple[str, int]] = set()

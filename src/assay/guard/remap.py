@@ -12,9 +12,9 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import orjson
 
+from assay.base.meta import SUBSCRIPTION_KEY
 from assay.guard.outline import outline
 from assay.ladder.spots import Tree, spots
-from assay.meta import SUBSCRIPTION_KEY
 
 _MOST_LATE: Final = 1000
 """Requests that are still known once nobody waits for them, so that a late answer is judged as what it is."""

@@ -6,8 +6,8 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from assay import no_answer
-from assay.errors import CanonicalError
+from assay.base import no_answer
+from assay.base.errors import CanonicalError
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -29,7 +29,7 @@ STREAM: Final[Pairs] = (
 )
 
 
-class Reply(NamedTuple):
+class HttpReply(NamedTuple):
     """A whole answer."""
 
     status: int

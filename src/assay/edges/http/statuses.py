@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from assay.errors import CanonicalError
+from assay.base.errors import CanonicalError
+from assay.base.verdict import Verdict
 from assay.spec.revisions import REVISIONS, handshake
-from assay.verdict import Verdict
 
 _BY_STATUS: Final = frozenset({"HEADER_MISMATCH", "UNSUPPORTED_REVISION"})
 """Errors of requests that only a client of a later era sends: there the specification sets the status."""

@@ -8,12 +8,13 @@ from typing import NamedTuple, Protocol
 
 import orjson
 
-from assay import no_answer, render
-from assay.edges.http.asking import Headers
+from assay.base import no_answer
+from assay.base.errors import CanonicalError
+from assay.core import render
 from assay.edges.http.heads import RequestHead
 from assay.edges.http.replies import Receive, Send
+from assay.edges.http.request_headers import Headers
 from assay.edges.http.statuses import is_patient
-from assay.errors import CanonicalError
 
 
 class Request(NamedTuple):

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import orjson
 
+from assay.base.message import params_of
 from assay.edges.child import Labelled, StartError
 from assay.edges.guard.front.guarded import Request
 from assay.edges.guard.http_to_child.backoff import Backoff
@@ -29,16 +30,15 @@ from assay.edges.guard.http_to_child.room import Room, Tenant
 from assay.edges.guard.http_to_child.share import Client, SessionShare, Share, SharedWire
 from assay.edges.guard.http_to_child.stateless import Asking, Stateless, status
 from assay.edges.guard.overseer import Overseer, Oversight
-from assay.edges.http.asking import UNNAMED, names_revision, peeked
 from assay.edges.http.heads import SESSION
 from assay.edges.http.idleness import Idleness
 from assay.edges.http.quotas import Full, Quota
 from assay.edges.http.replies import CLOSE, Pairs, Receive, Send, not_allowed, refuse, reply, shared
-from assay.edges.http.section import Http
-from assay.edges.http.sessions import Session, Sessions
+from assay.edges.http.request_headers import UNNAMED, names_revision, peeked
+from assay.edges.http.sessions import HttpSession, Sessions
 from assay.edges.http.statuses import is_patient
 from assay.guard.flight import End
-from assay.message import params_of
+from assay.settings.http_section import Http
 from assay.spec.revisions import REVISIONS, handshake
 
 EARLY: Final = 0.05
@@ -209,7 +209,9 @@ class Children:
             full = Full(429, "you have too many sessions at once") if own else _TOO_MANY_SESSIONS
         await full.refuse(send, [CLOSE, *shared(request.headers)])
 
-    async def _opened(self, talk: Talk, session: Session[Talk], request: Request, receive: Receive, send: Send) -> None:
+    async def _opened(
+        self, talk: Talk, session: HttpSession[Talk], request: Request, receive: Receive, send: Send
+    ) -> None:
         """What opens *session*, which is over if nothing comes of it."""
         talk.session = session
         talk.overseer.name(session.ident)
@@ -289,7 +291,7 @@ class Children:
         finally:
             talk.left(stream)
 
-    async def _listen(self, session: Session[Talk], request: Request, receive: Receive, send: Send) -> None:
+    async def _listen(self, session: HttpSession[Talk], request: Request, receive: Receive, send: Send) -> None:
         """GET: what the server says by itself, or the rest of a stream that broke off."""
         talk, headers = session.server, shared(request.headers)
         last = request.head.last_event
@@ -306,7 +308,7 @@ class Children:
             stream.end()
         await self._streamed(talk, stream, headers, receive, send, missed)
 
-    def _dropped(self, session: Session[Talk]) -> None:
+    def _dropped(self, session: HttpSession[Talk]) -> None:
         """A session is over, and its child with it, if that is its own."""
         with contained("a session could not be ended as it should"):
             session.server.drop("the session was ended")
@@ -432,7 +434,7 @@ class Children:
             idleness = max((each.server.idleness for each in _sessions_of(share)), default=Idleness.IDLE)
             yield Tenant(principal, idleness, partial(self._give_up_share, share))
 
-    async def _give_up(self, sessions: Sequence[Session[Talk]], pipe: Pipe) -> None:
+    async def _give_up(self, sessions: Sequence[HttpSession[Talk]], pipe: Pipe) -> None:
         """End *sessions*, and wait until nothing is left of their child, which ends with them."""
         for session in sessions:
             self._sessions.drop(session)
@@ -450,7 +452,7 @@ class Children:
         """Return what a client may read of the last lines that its own child wrote to stderr."""
         if not self._stderr_in_errors:
             return []
-        from assay.journal.redaction import without_secrets  # noqa: PLC0415 - for broken sessions only
+        from assay.core.redaction import without_secrets  # noqa: PLC0415 - for broken sessions only
 
         return without_secrets(last_words, self._redact)
 
@@ -477,7 +479,7 @@ class Children:
                 self._recorder.flush()
                 self.sweep()
 
-    def _look_after(self, session: Session[Talk]) -> None:
+    def _look_after(self, session: HttpSession[Talk]) -> None:
         try:
             session.server.tick()
         except Exception as error:  # a mistake of ours: nobody in it may wait for ever, and the others go on
@@ -535,11 +537,11 @@ async def _tell(request: Request, told: Whole, send: Send) -> None:
     await reply(send, told.status, told.content, [*headers, CLOSE] if told.status == 413 else headers)
 
 
-def _idleness(session: Session[Talk]) -> Idleness:
+def _idleness(session: HttpSession[Talk]) -> Idleness:
     return session.server.idleness
 
 
-def _sessions_of(share: SessionShare) -> list[Session[Talk]]:
+def _sessions_of(share: SessionShare) -> list[HttpSession[Talk]]:
     talks = [each for each in share.clients if isinstance(each, Talk)]
     return [each.session for each in talks if each.session is not None]
 

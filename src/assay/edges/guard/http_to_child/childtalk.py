@@ -10,21 +10,21 @@ from collections import OrderedDict, deque
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
-from assay import render
-from assay.conversation import Facts
+from assay.base.message import params_of
+from assay.base.verdict import Party, Verdict
+from assay.core import render
+from assay.core.conversation import Facts
+from assay.core.party_state import Id
 from assay.edges.guard.http_to_child.mistakes import FAILED, Subject, contained, lost, subjects, tell
 from assay.edges.guard.http_to_child.outflow import SLOW, SLOW_BYTES, Post, Stream
 from assay.edges.guard.overseer import Heard, Overseer
 from assay.edges.http.idleness import Idleness
 from assay.edges.http.replies import error_body
-from assay.edges.http.sessions import Session
+from assay.edges.http.sessions import HttpSession
 from assay.edges.http.statuses import is_ignored, status_of
 from assay.guard.guard import cancelled, may_be_cancelled
 from assay.guard.outline import outline
-from assay.message import params_of
 from assay.rules import RULES, violation
-from assay.side import Id
-from assay.verdict import Party, Verdict
 
 _IN_SESSION: Final = Facts("http")
 
@@ -66,7 +66,7 @@ class Talk:
 
     def __init__(self, overseer: Overseer, wire: Wire) -> None:
         self.overseer = overseer
-        self.session: Session[Talk] | None = None
+        self.session: HttpSession[Talk] | None = None
         self.ended = False
         self.wire = wire
         self._posts: dict[Id, deque[Post]] = {}

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final, Literal, NamedTuple
 
-from assay import no_answer, render
+from assay.base import no_answer
+from assay.base.message import answers
+from assay.core import render
 from assay.guard.outline import outline
 from assay.ladder import syntax
-from assay.message import answers
 
 FAILED: Final = "the guard failed; its log says why"
 

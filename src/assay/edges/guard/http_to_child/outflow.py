@@ -9,11 +9,11 @@ from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final
 
+from assay.core.render import array, entries
 from assay.edges.http.events import PING, event, primer
 from assay.edges.http.replies import STREAM, Pairs, Receive, Send
-from assay.edges.http.section import Http
-from assay.edges.http.sessions import Session
-from assay.render import array, entries
+from assay.edges.http.sessions import HttpSession
+from assay.settings.http_section import Http
 
 SLOW_BYTES: Final = 1 << 20
 """Bytes that may wait for a client to take them, until something is done about it."""
@@ -25,7 +25,7 @@ SLOW: Final = "the client did not take what it was sent"
 class Stream:
     """One response, as far as it is not taken yet."""
 
-    def __init__(self, session: Session[Any] | None = None, *, primed: bool = False) -> None:
+    def __init__(self, session: HttpSession[Any] | None = None, *, primed: bool = False) -> None:
         """Events of a *session* have ids, and are kept for those who ask again; *primed* begins with one."""
         self._session = session
         self._primed = primed
@@ -194,7 +194,7 @@ class Post(Stream):
 
     def __init__(
         self,
-        session: Session[Any] | None = None,
+        session: HttpSession[Any] | None = None,
         *,
         primed: bool = False,
         as_json: bool,

@@ -8,8 +8,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
-from assay import render
-from assay.collector import loaded
+from assay.base.collector import loaded
+from assay.base.message import answers
+from assay.base.verdict import Party
+from assay.core import render
 from assay.edges.child import StartError
 from assay.edges.guard.http_to_child.backoff import Backoff
 from assay.edges.guard.http_to_child.mistakes import FAILED, Subject, contained, lost, subjects, tell
@@ -20,8 +22,6 @@ from assay.guard.flight import End
 from assay.guard.guard import line
 from assay.guard.remap import Remap, Routed, answer_as, key_of
 from assay.ladder import syntax
-from assay.message import answers
-from assay.verdict import Party
 
 _CANCELLED: Final = (
     b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d,"reason":"the client has gone"}}'

@@ -10,19 +10,19 @@ from typing import Any, Final
 
 import orjson
 
-from assay.conversation import Facts
+from assay.base.errors import CanonicalError
+from assay.base.message import params_of, versions_of
+from assay.base.meta import LEVEL_KEY
+from assay.base.verdict import Party, Verdict
+from assay.core.conversation import Facts
 from assay.edges.guard.front.guarded import Request
 from assay.edges.guard.http_to_child.childtalk import Whole, is_answer, refusal, requests, unread
 from assay.edges.guard.http_to_child.mistakes import FAILED, Subject, contained, lost, subjects, tell
 from assay.edges.guard.http_to_child.outflow import SLOW, SLOW_BYTES, Post
 from assay.edges.guard.http_to_child.share import Share, UnavailableError
 from assay.edges.guard.overseer import Overseer, Oversight
-from assay.errors import CanonicalError
 from assay.guard.guard import Settled, cancelled
-from assay.message import params_of, versions_of
-from assay.meta import LEVEL_KEY
 from assay.spec.revisions import LATEST
-from assay.verdict import Party, Verdict
 
 LISTENS: Final = "subscriptions/listen"
 

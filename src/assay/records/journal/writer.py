@@ -1,0 +1,255 @@
+"""
+The journal of a run: one JSON line for each verdict.
+
+A line is made in about a microsecond and handed to the system before the answer is sent, so that no answered request is
+lost when the process is killed.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from time import perf_counter, time_ns
+from typing import Final
+
+import orjson
+
+from assay.base.verdict import Verdict
+from assay.records.journal.journal_output import FILE_BYTES, TOTAL_BYTES, JournalOutput, Log
+from assay.records.journal.line_templates import LineTemplates, shown
+from assay.records.journal.record import NAME_LENGTH, RecordContext, RunIdentity, cut, record
+from assay.records.journal.record_ids import FRESH, Moment, deterministic_ids, spelled_ids, trace_of
+from assay.records.journal.repeats import Place, RepeatRow, Repeats
+
+NO_TIME: Final = "1970-01-01T00:00:00.000000Z"
+"""What every clock shows in a deterministic run."""
+
+# A third of the time that the constructor of a named tuple takes.
+_new_tuple: Final = tuple.__new__
+
+
+def _stands_still() -> float:
+    return 0.0
+
+
+class Journal:
+    """
+    The record of one run; `open` makes it.
+
+    Any thread may make moments and lines; one writes them.
+    """
+
+    __slots__ = ("_output", "_quick", "_repeats", "_run", "_templates", "clock", "rows")
+
+    clock: Callable[[], float]
+    """Seconds since some moment; in a deterministic run it stands still. What moments begin by."""
+    rows: dict[Place, RepeatRow]
+    """Garbage that is counted before it is written; nearly always empty."""
+
+    def __init__(self, output: JournalOutput, run: RunIdentity) -> None:
+        self.clock = _stands_still if run.deterministic else perf_counter
+        self._output = output
+        self._run = run
+        self._quick = not (run.payloads or run.deterministic)
+        self._templates: dict[tuple[str, str], LineTemplates] = {}
+        self._repeats = Repeats(self._counted, self.clock, verbatim=run.payloads)
+        self.rows = self._repeats.rows
+
+    @classmethod
+    def open(
+        cls,
+        directory: str | os.PathLike[str],
+        *,
+        deterministic: bool = False,
+        payloads: bool = False,
+        keep: int = 50,
+        redact: Sequence[str] = (),
+        log: Log = lambda _: None,
+        server: str = "",
+        mode: str = "",
+        frame_bytes: int = 0,
+        file_bytes: int = FILE_BYTES,
+        total_bytes: int = TOTAL_BYTES,
+    ) -> "Journal | None":
+        """
+        Open a journal in a new file below *directory*; None, and a line to *log*, if there cannot be one.
+
+        Of all runs there, *keep* are left. With *payloads* the frames are written too, without what looks like a secret
+        or is matched by *redact*. *server* is the name of the server. *mode* is that of a guard, and *frame_bytes* its
+        longest message, where a replay has to know it. After *file_bytes* it goes on in a further file, and the oldest
+        files there are removed so that all take *total_bytes* at most.
+
+        Raises `ValueError` for an invalid pattern.
+        """
+        run = RunIdentity(
+            deterministic=deterministic,
+            payloads=payloads,
+            server=cut(server, NAME_LENGTH),
+            patterns=tuple(redact),
+            mode=mode,
+            frame_bytes=frame_bytes,
+        )
+        output = JournalOutput.open(os.fspath(directory), keep, log, file_bytes, total_bytes)
+        return None if output is None else cls(output, run)
+
+    @property
+    def path(self) -> str:
+        """The file that is written to."""
+        return self._output.path
+
+    @property
+    def written(self) -> int:
+        """Bytes of whole records in the files."""
+        return self._output.written
+
+    @property
+    def failures(self) -> int:
+        """Records that could not be written."""
+        return self._output.failures
+
+    @failures.setter
+    def failures(self, count: int) -> None:
+        self._output.failures = count
+
+    def name_route(self, route: str, server: str) -> None:
+        """Give the records of messages at *route* the name *server*, where this journal has several servers."""
+        self._run.servers[route] = cut(server, NAME_LENGTH)
+        self._forget_templates()
+
+    def templates(self, transport: str, route: str) -> LineTemplates | None:
+        """Return the templates of good messages at *route*; None if each record has more than a template can."""
+        if not self._quick:
+            return None
+        made = self._templates.get((transport, route))
+        if made is None:
+            made = self._templates[transport, route] = LineTemplates(self._run, transport, route)
+        return made
+
+    def moment(
+        self,
+        transport: str,
+        route: str,
+        method: str | None,
+        frame: bytes,
+        traceparent: str | None = None,
+        session: str = "",
+        began: float | None = None,
+    ) -> Moment:
+        """
+        Return the ids of a message, and when it came: now, or at *began* by the clock of this journal.
+
+        An invalid *traceparent* is ignored. Of *session*, the id of a connection, only a digest is written.
+        """
+        if self._run.deterministic:
+            ids = spelled_ids(*deterministic_ids(route, method, frame))
+        else:
+            ids = next(FRESH.left, None) or FRESH.more()
+        made = _new_tuple(Moment, (transport, route, ids, self.clock() if began is None else began, session, method))
+        trace = trace_of(traceparent) if traceparent is not None else None
+        if trace is not None:
+            return made._replace(ids=spelled_ids(made.request_id, trace, made.span_id))
+        return made
+
+    def line(
+        self,
+        verdict: Verdict,
+        moment: Moment,
+        sent: int,
+        *,
+        failed: bool = False,
+        code: str | None = None,
+    ) -> bytes:
+        """
+        Return the record of *verdict*, with its newline.
+
+        *sent* counts the bytes that were sent for it. *failed* marks a result that reports a failure, where it has not
+        been parsed; *code* is the canonical error of the answer, where that is known.
+        """
+        if verdict.findings is None and not failed and code is None:
+            templates = self.templates(moment.transport, moment.route)
+            line = templates.line(verdict, moment, 0.0, moment.session, sent) if templates is not None else None
+            if line is not None:
+                return line
+        return self._thorough(verdict, moment, sent, failed, code)
+
+    def write(self, lines: bytes) -> None:
+        """Append whole *lines* in one write; what cannot be written is counted."""
+        self._output.write(lines)
+
+    def repeats(
+        self, verdict: Verdict, began: float, sent: int, session: str, transport: str, route: str
+    ) -> tuple[bool, bytes]:
+        """
+        Whether *verdict* only counts, since it is the same garbage as the one before; and lines to be written first.
+
+        To be asked about what may be garbage, and while there are `rows` about everything.
+        """
+        if self._run.deterministic:
+            # When something is counted depends on the time.
+            return False, b""
+        row, ended = self._repeats.heard(verdict, session)
+        if row is None:
+            return False, ended
+        if row.moment is None:
+            row.moment = self.moment(transport, route, None, verdict.frame, None, session, began)
+        row.add(verdict, sent)
+        return True, b""
+
+    @property
+    def waiting(self) -> bool:
+        """Whether there is something for `tend` to do, now or soon."""
+        return bool(self.rows) or self._output.reopening
+
+    def tend(self) -> None:
+        """Write what was counted for a second, and open the file anew if that was asked for."""
+        if self._output.reopening:
+            self._output.turn(0)
+        lines = self._repeats.due()
+        if lines:
+            self.write(lines)
+
+    def reopen(self) -> None:
+        """
+        Have the file opened anew before the next write: it may have been moved away.
+
+        A journal that has stopped goes on after that. This only sets a mark, so it can be called at any time, also by a
+        signal.
+        """
+        self._output.reopening = True
+
+    def restarted(self, times: int) -> None:
+        """Write in every record from now on that the server was restarted so many times."""
+        self._write_rows()
+        self._run.restarts = times
+        self._forget_templates()
+
+    def close(self) -> None:
+        """Write what was counted, and close the file."""
+        self._write_rows()
+        self._output.close()
+
+    def _forget_templates(self) -> None:
+        for each in self._templates.values():
+            each.clear()
+
+    def _write_rows(self) -> None:
+        lines = self._repeats.all()
+        if lines:
+            self.write(lines)
+
+    # ── messages without a template ──────────────────────────────────────────────────────────────────────────────────
+
+    def _thorough(self, verdict: Verdict, moment: Moment, sent: int, failed: bool, code: str | None) -> bytes:
+        return self._record(verdict, moment, RecordContext(NO_TIME, "0", sent, failed, code))
+
+    def _counted(self, row: RepeatRow) -> bytes:
+        """Return the record of garbage that was counted."""
+        if row.last is None or row.moment is None:
+            return b""
+        return self._record(
+            row.last, row.moment, RecordContext(NO_TIME, "0", row.sent, repeated=row.count, came=row.came)
+        )
+
+    def _record(self, verdict: Verdict, moment: Moment, told: RecordContext) -> bytes:
+        if not self._run.deterministic:
+            took = f"{(perf_counter() - moment.began) * 1e3:.3f}"
+            told = told._replace(ts=shown(time_ns()), duration=took)
+        return orjson.dumps(record(verdict, moment, told, self._run), option=orjson.OPT_APPEND_NEWLINE)
