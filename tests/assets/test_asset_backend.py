@@ -24,7 +24,8 @@ from assay.assets.mcp_methods import Methods
 from assay.assets.store_backend import StoreBackend
 from assay.spec.revisions import REVISIONS
 
-httpx = pytest.importorskip("httpx", reason="populate_backend needs httpx")
+pytest.importorskip("aiohttp", reason="populate_backend needs aiohttp")
+httpx = pytest.importorskip("httpx")
 
 SECONDS = 20
 """What anything here may take; it takes a fraction of a second."""
@@ -390,11 +391,13 @@ def test_the_environments_proxies_are_left_alone(monkeypatch: pytest.MonkeyPatch
         assert answer(against(address), "populate_backend", asset=ASSET)["ok"] is True
 
 
-def test_without_httpx_the_tool_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "httpx", None)
+def test_without_aiohttp_the_tool_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    for ours in ("assay.edges.http_client", "assay.edges.upstream_errors"):
+        monkeypatch.delitem(sys.modules, ours, raising=False)
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
     result = answer(bundled(SYN_BACKEND_URL="http://127.0.0.1:1"), "populate_backend", asset=ASSET)
     assert (result["reason"], result["detail"]) == (
-        "unsupported", "populate_backend needs httpx, which is not installed",
+        "unsupported", "populate_backend needs aiohttp, which is not installed",
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from guarded import GUARD, Guarded, Lines, Watched
 
 SERVER = Path(__file__).with_name("mortal_server.py")
 
-_PROGRAM = """
+_PROGRAM = """# warm start
 import sys
 from assay.cli.main import main
 from assay.guard import restarts

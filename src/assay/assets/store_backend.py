@@ -1,7 +1,7 @@
 """
 Where assets are stored: one POST, no retries, everything bounded. The only code here that waits; it knows no schemas.
 
-`httpx` is imported when something is sent, so that whoever never does need not have it.
+The HTTP client is imported when something is sent, so that servers without a backend do not need it.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,9 @@ from assay.base.verdict import Violation
 from assay.ladder import syntax
 
 if TYPE_CHECKING:
-    import httpx
+    import asyncio
+
+    from assay.edges.http_client import HttpAnswer, HttpClient
 
 TIMEOUT = 5.0
 """Seconds for each of connecting, writing, and waiting for more to read (specs/001 §2)."""
@@ -32,9 +34,6 @@ ID_CHARACTERS = 1024
 
 DETAIL_CHARACTERS = 200
 """Enough for a sentence, too few for a traceback."""
-
-_BROKEN_OFF = ("disconnected", "closed connection")
-"""How httpx says that the other side hung up before its answer was whole."""
 
 _SAID_IN = ("detail", "message", "error", "msg")
 """Members in which backends say what is wrong; FastAPI lists objects with `msg` in `detail`."""
@@ -103,7 +102,7 @@ def store(backend: StoreBackend | None, body: bytes) -> Result:
     try:
         answer = _posted(backend, body)
     except ImportError:
-        return unsupported("populate_backend needs httpx, which is not installed")
+        return unsupported("populate_backend needs aiohttp, which is not installed")
     if answer is None:
         return failed(HTTPStatus.SERVICE_UNAVAILABLE, "network_unreachable")
     return _result(backend, answer)
@@ -121,49 +120,58 @@ def failed(status: int, detail: str) -> Result:
 
 def _posted(backend: StoreBackend, body: bytes) -> Answer | None:
     """The answer, or None if there was none in time."""
-    import threading  # noqa: PLC0415 - only who asks a backend needs it
+    import asyncio  # noqa: PLC0415 - only who asks a backend needs it
+    import threading  # noqa: PLC0415 - as above
 
-    import httpx  # noqa: PLC0415 - as above
+    from assay.edges.http_client import HttpClient  # noqa: PLC0415 - as above
 
-    # Proxies, certificates and a .netrc from the environment are left alone: the variables of specs/001 decide.
-    client = httpx.Client(timeout=backend.timeout, trust_env=False, follow_redirects=False)
+    # Proxies and certificates of the environment do not count: the variables of specs/001 decide.
+    client = HttpClient(backend.url, environment=False)
     came: list[Answer | None] = []
-    # httpx bounds each wait, not their sum, and no look-up of a name at all. From the outside, everything is bounded.
-    worker = threading.Thread(target=lambda: came.append(_exchanged(client, backend.address, body)), daemon=True)
+    # Whatever hangs, the look-up of a name included, the caller waits no longer than this.
+    worker = threading.Thread(target=lambda: came.append(asyncio.run(_exchanged(client, backend, body))), daemon=True)
     worker.start()
     worker.join(backend.overall)
-    # If it is still at work, this ends it at its next wait.
-    client.close()
     return came[0] if came else None
 
 
-def _exchanged(client: "httpx.Client", address: str, body: bytes) -> Answer | None:
-    import httpx  # noqa: PLC0415 - as above
+async def _exchanged(client: "HttpClient", backend: StoreBackend, body: bytes) -> Answer | None:
+    import asyncio  # noqa: PLC0415 - as above
 
-    headers = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"}
+    from assay.edges.http_client import url_of  # noqa: PLC0415 - as above
+    from assay.edges.upstream_errors import BrokenError  # noqa: PLC0415 - as above
+
+    pairs = [(b"content-type", b"application/json"), (b"accept", b"application/json")]
     try:
-        with client.stream("POST", address, content=body, headers=headers) as response:
-            return Answer(response.status_code, _read(response), _is_text(response))
-    except httpx.RemoteProtocolError as error:
-        # One exception for two things: a connection that broke off is a network error, bytes that are not HTTP are not.
-        return None if any(words in str(error) for words in _BROKEN_OFF) else Answer(0)
+        # Each wait is bounded here, and their sum by the caller.
+        async with asyncio.timeout(backend.timeout) as wait:
+            async with client.ask("POST", url_of(backend.address), pairs, body) as answer:
+                return Answer(answer.status, await _read(answer, wait, backend.timeout), _is_text(answer))
+    except BrokenError as error:
+        # A connection that broke off is a network error, bytes that are not HTTP are not.
+        return Answer(0) if error.kind == "garbled" else None
     except Exception:
-        # Refused, timed out, unknown host, closed from outside: to the caller it is all one, and the exception's text
-        # may have the address with its password in it.
+        # Timed out, or an address that cannot be used: to the caller it is all one, and the exception's text may have
+        # the address with its password in it.
         return None
+    finally:
+        await client.close()
 
 
-def _is_text(response: "httpx.Response") -> bool:
-    kind = response.headers.get("content-type", "").lower()
-    return not any(markup in kind for markup in ("html", "xml", "octet-stream"))
+def _is_text(answer: "HttpAnswer") -> bool:
+    kind = (answer.header(b"content-type") or b"").lower()
+    return not any(markup in kind for markup in (b"html", b"xml", b"octet-stream"))
 
 
-def _read(response: "httpx.Response") -> bytes | None:
+async def _read(answer: "HttpAnswer", wait: "asyncio.Timeout", seconds: float) -> bytes | None:
     """The body, unless it is longer than `ANSWER_BYTES` or compressed: a few bytes can unpack to gigabytes."""
-    if response.headers.get("content-encoding", "identity").lower() != "identity":
+    if (answer.header(b"content-encoding") or b"identity").strip().lower() != b"identity":
         return None
+    from asyncio import get_running_loop  # noqa: PLC0415 - as above
+
     body = b""
-    for part in response.iter_raw():
+    async for part in answer.chunks():
+        wait.reschedule(get_running_loop().time() + seconds)
         body += part
         if len(body) > ANSWER_BYTES:
             return None

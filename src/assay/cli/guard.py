@@ -1,4 +1,4 @@
-"""``assay guard``: in front of another server."""
+"""``assay guard``: guard a server that this process starts, for a client on standard streams."""
 
 # ruff: noqa: PLC0415  each command imports only what it needs
 
@@ -43,10 +43,10 @@ or nothing was judged with --fail-on; 3 the server ended first and was not resta
 """
 
 _MOST_LOGGED = 1 << 18
-"""Bytes that wait for whoever reads stderr; what comes on top of them is dropped, and the server never waits."""
+"""Bytes buffered for stderr. More is dropped, so that a slow reader never blocks the server."""
 
 _LAST_LINES = 1.0
-"""Seconds that are waited at the end for whoever reads stderr."""
+"""Seconds to wait at exit until stderr is read."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -54,7 +54,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "guard",
         help="judge every message between a client and a server, and stop invalid ones",
-        description="Stands between an MCP server and its clients, and judges every message in both directions.",
+        description="Judge every message between an MCP server and its clients, in both directions.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -94,7 +94,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def add_reach(parser: argparse.ArgumentParser) -> None:
-    """Give *parser* the options that say which server is guarded, and for whom."""
+    """Add the options for the guarded server and its clients to *parser*."""
     parser.add_argument("--target", metavar="URL", help="guard the server at URL")
     parser.add_argument(
         "--listen",
@@ -130,7 +130,7 @@ def _seconds(text: str) -> float:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Guard until the client leaves or the server ends."""
+    """Guard until the client disconnects or the server ends; return the exit status."""
     if args.listen is not None or args.config or bool(args.command) == bool(args.target) or args.header:
         from assay.cli.listen import check
         from assay.cli.listen import run as listen
@@ -142,7 +142,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    """A client on our standard streams."""
+    """Guard for a client on standard input and output."""
     from assay.cli.serve import _log, _open_standard_streams
     from assay.edges.child import Child, StartError
     from assay.edges.hangup import heed
@@ -159,7 +159,7 @@ def _run(args: argparse.Namespace) -> int:
 
                 return remote(args, in_place(args, settings, _log), errors, recording)
             locked = locked_of(args, settings, _log, command=args.command)
-            # The server starts while we import what judges and names it.
+            # The server starts while the modules that judge it are imported.
             with Signals() as signals, Child(args.command) as child:
                 settings = in_place(args, settings, _log)
                 return _guard(args, settings, child, signals, errors, locked, recording)
@@ -251,7 +251,7 @@ def _guard(
 def _renewal(
     args: argparse.Namespace, settings: Settings, watch: Watch, say: Callable[[str], None], *, enforcing: bool
 ) -> Renewal | None:
-    """How the server is started again, if it is."""
+    """Return the restart policy of the server."""
     from assay.guard.restarts import Restarts
 
     policy = args.restart or settings.guard.restart
@@ -265,12 +265,12 @@ def _renewal(
 
     restarts = Restarts(policy, settings.guard.restarts)
 
-    def told(end: End, wait: float) -> None:
+    def announce(end: End, wait: float) -> None:
         say(f"assay: the server ended: {end.why}; restarting in {wait:g} s")
         if settings.guard.flights != "off":
             watch.flight(settings.guard.flights, settings.journal.redact, end)
 
-    return Renewal(lambda: Child(args.command), restarts, told)
+    return Renewal(lambda: Child(args.command), restarts, announce)
 
 
 def _lock(locked: Locked | None) -> Inspection | None:

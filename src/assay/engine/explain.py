@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from assay.engine.branches import Branches
+from assay.engine.budget import weights
 from assay.engine.fault import Fault, Faults
 from assay.engine.judges import Judges
 from assay.engine.keywords import APPLYING, DECISIVE, REFERRING, SAID, SIMPLE, check_unevaluated
 from assay.engine.pointers import as_fragment, escaped
 from assay.engine.schema_index import SchemaPlace
-from assay.engine.weight import weights
 from assay.engine.wording import expected, found, found_for
 
 STEPS = 4_000
@@ -140,7 +140,8 @@ class Walk:
             self.more += 1
             return
         below = f"{spot.place.at}/{escaped(keyword)}" + (f"/{escaped(key)}" if key else "")
-        self.listed.append(Fault(at or spot.at, keyword, wants, has, as_fragment(below)))
+        wrong_type = not at and not self.branches.takes_type(spot.place, keyword, spot.value)
+        self.listed.append(Fault(at or spot.at, keyword, wants, has, as_fragment(below), wrong_type))
 
     def tried(self, branch: SchemaPlace, value: Any) -> int:
         """How many faults *value* has by *branch*, as far as a small part of the budget can tell."""

@@ -14,7 +14,6 @@ from assay.assets.asset_server import AssetServer, AssetTurn, Settled, is_mcp
 from assay.assets.http.slow_requests import beside, listens, may_take_long, waits
 from assay.assets.mcp_methods import Methods
 from assay.base.limits import REQUESTS, Limits
-from assay.core import render
 from assay.core.conversation import Facts
 from assay.edges.auth import Gate, Principal
 from assay.edges.http import body
@@ -60,11 +59,11 @@ from assay.edges.http.request_headers import (
     peeked,
 )
 from assay.edges.http.sessions import HttpSession, Sessions
-from assay.edges.http.statuses import is_ignored, is_patient, status_of
+from assay.edges.http.statuses import is_patient, refusal, status_of
 from assay.edges.recorder import Recorder
 from assay.records.journal.record_ids import Moment
 from assay.settings.http_section import Http
-from assay.spec.revisions import LATEST, REVISIONS, handshake
+from assay.spec.revisions import LATEST, REVISIONS, features_of, handshake
 
 _log: Final = logging.getLogger("assay")
 
@@ -331,7 +330,8 @@ class App:
         server = session.server if session is not None else AssetServer(self._methods, limits=self._limits)
         said = server.failed(frame, error)
         told = said[0] if said else error_body("INTERNAL_ERROR", "the server failed; its log says why")
-        return HttpReply(200 if said and caller.patient else 500, told, shared(caller.headers))
+        status = status_of("INTERNAL_ERROR", patient=bool(said) and caller.patient)
+        return HttpReply(status, told, shared(caller.headers))
 
     def _heard(self, caller: Caller, frame: bytes) -> HeardFrame:
         """What is to be done about *frame*."""
@@ -361,18 +361,15 @@ class App:
         frames = turn.frames(answers)
         if caller.session is None:
             headers += self._settled(heard, code)
-        if verdict.kind == "blank":
-            return HttpReply(400, error_body("PARSE_ERROR", "there is no message in the body"), headers)
-        if not frames and is_ignored(verdict):
-            return HttpReply(202, b"", headers)
-        if code is not None and not frames:
-            # Never 404, which in a session says that it is gone.
-            return HttpReply(400, render.refusal(None, verdict.violations, verdict.more, verdict.revision), headers)
-        status = status_of(verdict, code, patient=caller.patient, answered=bool(frames))
+        if not frames and (code is not None or verdict.kind == "blank"):
+            status, content = refusal(verdict, None, code, patient=caller.patient)
+        else:
+            status = status_of(code, verdict, patient=caller.patient, answered=bool(frames))
+            # One message, one answer: only a batch has several, and those are in one array.
+            content = frames[0] if frames else b""
         if status == 413:
             headers.append(CLOSE)
-        # One message, one answer: only a batch has several, and those are in one array.
-        return HttpReply(status, frames[0] if frames else b"", headers)
+        return HttpReply(status, content, headers)
 
     def _revision(self, version: str | None, frame: bytes) -> str | None:
         """The revision that a message without a session counts as opened in; None for one that opens, or is bare."""
@@ -483,4 +480,4 @@ def _idleness(session: HttpSession[AssetServer]) -> Idleness:
 
 
 def _primed(session: HttpSession[AssetServer]) -> bool:
-    return (session.server.revision or "") >= "2025-11-25"
+    return features_of(session.server.revision).primed_streams
