@@ -415,8 +415,8 @@ TWICE = json.dumps({"jsonrpc": "2.0", "id": "ID", "result": {"tools": [FIND, EVI
     ("on", "reason"),
     [
         pytest.param({"initialize": "exit"}, "the server ended: it exited with status 3", id="ends"),
-        pytest.param({"tools/list": "silence"}, "no answer came in time", id="says-nothing"),
-        pytest.param({"tools/list": "forever"}, "no answer came in time", id="never-stops-talking"),
+        pytest.param({"tools/list": "silence"}, "no response in time", id="says-nothing"),
+        pytest.param({"tools/list": "forever"}, "no response in time", id="never-stops-talking"),
         pytest.param(
             {"tools/list": ['{"jsonrpc":"2.0","id":$id,"result":{"tools":7}}']}, "protocol/result", id="no-list"
         ),
@@ -598,7 +598,7 @@ NAMELESS = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Re
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        pytest.param((401, "text/plain", b""), "HTTP 401: the server does not let us in", id="stranger"),
+        pytest.param((401, "text/plain", b""), "HTTP 401: the server rejects this client", id="stranger"),
         pytest.param((404, "text/html", b"nothing"), "HTTP 404", id="not-there"),
         pytest.param(
             (400, "application/json", NAMELESS), "initialize was refused: -32000 Bad Request: no", id="refuses"
