@@ -6,8 +6,6 @@ body. Whoever reads the body holds the two together: else one could be routed by
 I/O, no state; where headers come from is the edge's business.
 """
 
-from binascii import Error as Base64Error
-from binascii import a2b_base64, b2a_base64
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -16,17 +14,29 @@ from assay.base.verdict import Violation
 from assay.contracts.header_arguments import ParamHeader, ParamHeaders
 from assay.engine.pointers import escaped
 from assay.engine.wording import shown
+from assay.ladder.header_values import (
+    SAFE,
+    argument_at,
+    argument_text,
+    decode,
+    encode,
+    header_text,
+    is_equal,
+    plain_text,
+)
 from assay.rules import violation
 from assay.spec.methods import methods
 from assay.spec.revisions import LATEST, REVISIONS, handshake
 
+Pairs = list[tuple[bytes, bytes]]
+
 Headers = Mapping[bytes, bytes | tuple[bytes, ...]]
 """Names in lower case, each with its value; one that was sent more than once, with all of them in a tuple."""
 
-_VERSION: Final = b"mcp-protocol-version"
+VERSION: Final = b"mcp-protocol-version"
 _METHOD: Final = b"mcp-method"
 _NAME: Final = b"mcp-name"
-_SHOWN: Final = {_VERSION: "MCP-Protocol-Version", _METHOD: "Mcp-Method", _NAME: "Mcp-Name"}
+_SHOWN: Final = {VERSION: "MCP-Protocol-Version", _METHOD: "Mcp-Method", _NAME: "Mcp-Name"}
 
 # The tasks extension (io.modelcontextprotocol/tasks, Streamable HTTP) has Mcp-Name as well.
 _TASKS: Final = {"tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId"}
@@ -40,85 +50,8 @@ _REVISION_AT: Final = f"/params/_meta/{escaped(REVISION_KEY)}"
 _REVISION_BYTES: Final = {each: each.encode() for each in REVISIONS if not handshake(each)}
 _METHOD_BYTES: Final = {name: name.encode() for each in _REVISION_BYTES for name in methods(each)}
 
-_SAFE: Final = (1 << 53) - 1
-"""The largest integer that every reader of JSON has exactly; the specification lets headers carry none beyond it."""
 
-
-# ── values ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-_PREFIX: Final = "=?base64?"
-_SUFFIX: Final = "?="
-_PREFIX_BYTES: Final = _PREFIX.encode()
-_SUFFIX_BYTES: Final = _SUFFIX.encode()
-_MARKED: Final = len(_PREFIX) + len(_SUFFIX)
-_WHITE_SPACE: Final = b" \t"
-_VISIBLE: Final = bytes([0x09, *range(0x20, 0x7F)])
-
-
-def encode(value: str) -> bytes:
-    """
-    *value* as it stands in a header: as it is, or in Base64 where a header could not carry it, or not unharmed.
-
-    An empty value is encoded too, although a header may be empty: some libraries drop such headers.
-    """
-    if (
-        value.isascii()
-        and value.isprintable()
-        and value
-        and value[0] != " "
-        and value[-1] != " "
-        and not (value[0] == "=" and value.startswith(_PREFIX) and value.endswith(_SUFFIX))
-    ):
-        return value.encode()
-    # Half a surrogate pair, which no frame that was read contains, becomes something that cannot be decoded.
-    return _PREFIX_BYTES + b2a_base64(value.encode("utf-8", "surrogatepass"), newline=False) + _SUFFIX_BYTES
-
-
-def decode(value: bytes) -> str | None:
-    """
-    What a header says, or None if it is spelt as no header may be. White space around it does not count (RFC 9110).
-
-    Base64 counts only as `encode` writes it: of two spellings of one value a router might know but one.
-    """
-    value = value.strip(_WHITE_SPACE)
-    if not value.startswith(_PREFIX_BYTES) or not value.endswith(_SUFFIX_BYTES) or len(value) < _MARKED:
-        return _text(value)
-    inside = value[len(_PREFIX) : -len(_SUFFIX)]
-    try:
-        plain = a2b_base64(inside)
-        return plain.decode() if b2a_base64(plain, newline=False) == inside else None
-    except (Base64Error, UnicodeDecodeError):
-        return None
-
-
-def _text(value: bytes) -> str | None:
-    """A value that is never encoded, without the white space around it; None if it has characters that it must not."""
-    return None if value.translate(None, _VISIBLE) else value.strip(_WHITE_SPACE).decode()
-
-
-def _spelt(value: Any) -> bytes | None:
-    """An argument as a header has it in the one spelling that is expected; None if there is none, or more than one."""
-    if type(value) is str:
-        return encode(value)
-    if type(value) is bool:
-        return b"true" if value else b"false"
-    return b"%d" % value if type(value) is int and -_SAFE <= value <= _SAFE else None
-
-
-def _equal(text: str, value: str | int) -> bool:
-    """Whether *text*, from a header, is the *value* of the body."""
-    if isinstance(value, str):
-        return text == value
-    if isinstance(value, bool):
-        return text == ("true" if value else "false")
-    whole, dot, fraction = text.partition(".")
-    digits = whole.removeprefix("-")
-    # 42.0 is 42. Exponents are no decimal notation; 40 digits are more than any integer that may be sent has.
-    plain = text.isascii() and digits.isdigit() and len(digits) <= 40 and fraction.isdigit() == bool(dot)
-    return plain and not fraction.strip("0") and int(whole) == value
-
-
-# ── a request ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── checking ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def keeps_headers(message: dict[str, Any], headers: Headers, revision: str, params: ParamHeaders = ()) -> bool:
@@ -130,7 +63,7 @@ def keeps_headers(message: dict[str, Any], headers: Headers, revision: str, para
     try:
         method = message["method"]
         asked = message["params"]
-        if headers[_VERSION] != _REVISION_BYTES[revision] or asked["_meta"][REVISION_KEY] != revision:
+        if headers[VERSION] != _REVISION_BYTES[revision] or asked["_meta"][REVISION_KEY] != revision:
             return False
         if headers[_METHOD] != _METHOD_BYTES[method]:
             return False
@@ -146,9 +79,9 @@ def keeps_headers(message: dict[str, Any], headers: Headers, revision: str, para
 
 def _keeps_params(arguments: Any, headers: Headers, params: ParamHeaders) -> bool:
     for field, _, path in params:
-        value = _value(arguments, path)
+        value = argument_at(arguments, path)
         sent = headers.get(field)
-        if sent != _spelt(value) or (sent is None and value is not None):
+        if sent != argument_text(value) or (sent is None and value is not None):
             return False
     return True
 
@@ -166,10 +99,10 @@ def check_headers(
         return
     is_request = "id" in message
     modern = not handshake(revision)
-    if is_request or _VERSION in headers:
+    if is_request or VERSION in headers:
         wrong = check_version(message, headers)
-        if wrong is None and modern and _VERSION not in headers:
-            wrong = _missing(_SHOWN[_VERSION], _REVISION_AT, revision)
+        if wrong is None and modern and VERSION not in headers:
+            wrong = _missing(_SHOWN[VERSION], _REVISION_AT, revision)
         if wrong is not None:
             yield wrong
     if modern and (is_request or _METHOD in headers):
@@ -185,14 +118,14 @@ def check_version(message: dict[str, Any], headers: Headers) -> Violation | None
     Both must be there from 2026-07-28 on, and agree. That comes first: of two revisions nobody can say which one is
     not known. In the older revisions the body says nothing of it, and a request without the header is good.
     """
-    sent = headers.get(_VERSION)
+    sent = headers.get(VERSION)
     named = named_revision(message)
-    shown_as = _SHOWN[_VERSION]
+    shown_as = _SHOWN[VERSION]
     if sent is None:
         return None if named is None or _has_handshake(named) else _missing(shown_as, _REVISION_AT, LATEST)
     if isinstance(sent, tuple):
         return _repeated(shown_as, _REVISION_AT, len(sent), LATEST)
-    told = _text(sent)
+    told = plain_text(sent)
     if told is None:
         return _misspelt(shown_as, _REVISION_AT, sent, LATEST, encoded=False)
     if named is not None and named != told and not (_has_handshake(named) and _has_handshake(told)):
@@ -217,11 +150,11 @@ def _check_named(message: dict[str, Any], headers: Headers, revision: str, param
 
 
 def _check_param(param: ParamHeader, arguments: Any, headers: Headers, revision: str) -> Iterator[Violation]:
-    value = _value(arguments, param.path)
+    value = argument_at(arguments, param.path)
     at = "/params/arguments" + "".join(f"/{escaped(key)}" for key in param.path)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    if isinstance(value, int) and not -_SAFE <= value <= _SAFE:
+    if isinstance(value, int) and not -SAFE <= value <= SAFE:
         yield _beyond(param.name, at, value, revision)
     elif isinstance(value, str | int):
         yield from _check_value(param.field, value, at, headers, revision, param.name)
@@ -244,25 +177,55 @@ def _check_value(
         yield _repeated(name, at, len(sent), revision)
     else:
         encoded = field != _METHOD
-        text = decode(sent) if encoded else _text(sent)
+        text = decode(sent) if encoded else plain_text(sent)
         if text is None:
             yield _misspelt(name, at, sent, revision, encoded=encoded)
-        elif not _equal(text, value):
+        elif not is_equal(text, value):
             yield _different(name, at, value, text, revision)
-
-
-def _value(arguments: Any, path: tuple[str, ...]) -> Any:
-    """The argument that *path* leads to; None, like null, if there is none."""
-    value = arguments
-    for key in path:
-        if type(value) is not dict:
-            return None
-        value = value.get(key)
-    return value
 
 
 def _has_handshake(revision: str) -> bool:
     return revision in REVISIONS and handshake(revision)
+
+
+# ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def is_stateless(message: Any, revision: str | None) -> bool:
+    """Return whether *message*, judged by *revision*, belongs to a revision without a handshake."""
+    named = _named(message)
+    if named is not None and message.get("method") != "initialize":
+        return named not in REVISIONS or not handshake(named)
+    return revision is not None and not handshake(revision)
+
+
+def stateless_headers(message: dict[str, Any], params: ParamHeaders = ()) -> Pairs:
+    """
+    Return the headers that a request or notification of 2026-07-28 needs; *params* are those of the tool that it calls.
+
+    A value that no header can carry (an integer beyond 2^53, a method that is not visible ASCII) is left out, so that
+    the receiver reports it.
+    """
+    method = message.get("method")
+    version = header_text(_named(message) or LATEST)
+    pairs: Pairs = [] if version is None else [(VERSION, version)]
+    if isinstance(method, str) and (text := header_text(method)) is not None:
+        pairs.append((_METHOD, text))
+    asked = message.get("params")
+    member = NAMED.get(method) if isinstance(method, str) else None
+    if member is None or not isinstance(asked, dict):
+        return pairs
+    if isinstance(asked.get(member), str):
+        pairs.append((_NAME, encode(asked[member])))
+    if method == "tools/call":
+        found = ((each.name.encode(), argument_text(argument_at(asked.get("arguments"), each.path))) for each in params)
+        pairs += [(name, value) for name, value in found if value is not None]
+    return pairs
+
+
+def _named(message: Any) -> str | None:
+    asked = message.get("params") if isinstance(message, dict) else None
+    return named_revision(message) if isinstance(asked, dict) else None
 
 
 # ── violations ───────────────────────────────────────────────────────────────────────────────────────────────────────

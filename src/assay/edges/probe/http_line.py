@@ -13,8 +13,8 @@ from assay.contracts.header_arguments import ParamHeaders
 from assay.edges.guard.refusals import as_answer
 from assay.edges.http.events import Reader
 from assay.edges.probe.server_probe import CLIENT, InquiryError, LineError, UnreachableError
-from assay.guard.outbound import VERSION, stateless_headers
 from assay.ladder import syntax
+from assay.ladder.headers import VERSION, stateless_headers
 from assay.spec.revisions import handshake
 
 _GOODBYE: Final = 2.0

@@ -15,8 +15,9 @@ from assay.edges.guard.refusals import addressed
 from assay.edges.guard.stdio_to_http.upstream import Lost, Pairs, Reply, Upstream
 from assay.edges.guard.stint import Stint
 from assay.edges.http.events import Event, Reader
-from assay.guard.outbound import VERSION, header_text
 from assay.ladder import framing, syntax
+from assay.ladder.header_values import header_text
+from assay.ladder.headers import VERSION
 
 SESSION: Final = b"mcp-session-id"
 _LAST_EVENT: Final = b"last-event-id"

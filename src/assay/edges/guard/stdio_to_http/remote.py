@@ -28,9 +28,9 @@ from assay.edges.http.origin_check import leads_here
 from assay.edges.pipes import Outlet
 from assay.guard.failure import log_once
 from assay.guard.guard import Move, Settled, line
-from assay.guard.outbound import is_stateless, stateless_headers
 from assay.guard.outline import outline
 from assay.ladder import syntax
+from assay.ladder.headers import is_stateless, stateless_headers
 
 CLIENT_LEFT: Final = 0
 CANNOT_RUN: Final = 2
