@@ -30,7 +30,7 @@ def replace_file(
     would be replaced by a file. Unless it is to be *lasting*, nothing waits for the disk.
     """
     directory = dirname(os.fspath(path))
-    # In a directory that others can write, nobody may know the name beforehand. Readable by nobody else until it has
+    # In a directory that others can write, the name must not be predictable. Not readable by others until it has
     # its rights: there may be keys in it. Not `tempfile`, which takes longer to import than a server to say that it is
     # ready.
     beside = join(directory, f".{basename(os.fspath(path))}.{os.urandom(8).hex()}")
@@ -59,7 +59,7 @@ def _admit(descriptor: int, like: os.stat_result | None, rights: int | None) -> 
     if like is None:
         os.fchmod(descriptor, 0o666 & ~_mask() if rights is None else rights)
         return
-    # Whose it is may be somebody who cannot be named here (EINVAL), or whom it is not ours to give it to (EPERM).
+    # The owner may not exist here (EINVAL), or this user may not give the file away (EPERM).
     with suppress(OSError):
         os.fchown(descriptor, like.st_uid, like.st_gid)
     os.fchmod(descriptor, stat.S_IMODE(like.st_mode) if rights is None else rights)

@@ -71,7 +71,7 @@ def _requirement(found: Distribution, extra: str) -> str:
         return quote(f"{NAME}[{extra}] @ {_remote(url, origin)}")
     path = url2pathname(urlsplit(url).path)
     if not Path(path).exists():
-        # Whoever built an image or a package has removed it. What the extra consists of can be had all the same.
+        # The builder of an image or a package has removed it. The parts of the extra can be installed all the same.
         return " ".join(quote(each) for each in _consists_of(found, extra))
     editable = "-e " if origin.get("dir_info", {}).get("editable") else ""
     return editable + quote(f"{path}[{extra}]")

@@ -1,7 +1,7 @@
 """
 Programs that start other programs, and which of their options take a value. No I/O.
 
-Where an option is unknown, nobody can say from the command line alone whether the next word is its value.
+The command line alone does not show whether the word after an unknown option is its value.
 """
 
 import re

@@ -17,7 +17,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """Told, never answered."""
+    """A message that is never answered."""
 
     method: str
     params: Any = None

@@ -170,7 +170,7 @@ def _masked_value(option: str, value: str, launcher: str) -> str:
 
 
 def _masked_account(word: str, launcher: str) -> str:
-    """``name:password`` without the password; the user and group of a container, and a path of Windows, are none."""
+    """Return ``name:password`` without the password; the user of a container and a Windows path are kept."""
     name, colon, password = word.partition(":")
     numbers = name.isdigit() and password.isdigit()
     if not colon or numbers or launcher in CONTAINERS or re.match(r"[A-Za-z]:[\\/]", word):

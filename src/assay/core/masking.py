@@ -73,7 +73,7 @@ def redactor() -> Redactor:
 
 
 def masked_secret(value: str) -> str:
-    """*value*, which is a secret, hidden; a reference to a variable is none."""
+    """Return *value*, a secret, masked; a reference to a variable is kept."""
     return value if not value or _REFERENCE.fullmatch(value) else MASK
 
 
@@ -120,7 +120,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def masked_named(name: str, value: str) -> str:
-    """*value*, hidden as a whole, which stands under *name*, that of a secret. A file with a key in it is none."""
+    """Return *value*, which has the *name* of a secret, masked; the path of a key file is kept."""
     last = re.split(r"[\W_]", _HUMP.sub("-", name).lower())[-1]
     if last == "auth":
         return _masked_sign_in(value)

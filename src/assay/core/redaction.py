@@ -39,7 +39,7 @@ _NAMES: Final = "|".join((
 ))  # fmt: skip
 _NAME: Final = re.compile(rf"{_NAMES}|^(?:auth|otp|pin)$", re.IGNORECASE | re.ASCII)
 
-# A part of the protocol, without which a conversation makes no sense; nobody gets in with it.
+# A part of the protocol, without which a conversation makes no sense; it gives no access.
 _NO_SECRET: Final = re.compile(rf"progress{_GAP}token", re.IGNORECASE)
 
 # Tokens that a model takes are counted: `maxTokens`, `token_count`.
@@ -101,7 +101,7 @@ _LOOKS: Final = (
         re.compile(r"\b(bearer[ \t]{1,4}+)[\w.~+/=-]{8,}+", re.ASCII | re.IGNORECASE),
         rf"\1{MASK}",
     ),
-    # "basic knowledge" is none: nearly all of them have a capital, a digit or a sign.
+    # "basic knowledge" is not a secret: nearly all of them have a capital, a digit or a sign.
     _Look(
         ("basic",),
         re.compile(r"\b((?i:basic)[ \t]{1,4}+)(?=[\w+/]{0,256}?[A-Z0-9=+/])[\w+/=]{8,}+", re.ASCII),
@@ -130,10 +130,10 @@ _ESCAPE: Final = re.compile(r"\\u00(2[013-9a-f]|[3467][0-9a-f]|5[0-9abd-f])", re
 
 class Redactor:
     """
-    Hides what looks like a secret, and what *patterns* match besides: a member by its name, or a whole string.
+    Hides what looks like a secret, and what *patterns* match: a member by its name, or a whole string.
 
-    They are regular expressions as JSON Schema has them, without look-around and back-references. Raises `ValueError`
-    for one that is none.
+    They are regular expressions as in JSON Schema, without look-around and back-references. An invalid one is a
+    `ValueError`.
     """
 
     __slots__ = ("_extra", "_remembered")
@@ -148,7 +148,7 @@ class Redactor:
 
     def frame(self, text: str, value: Any = None) -> str:
         """
-        A frame without its secrets: the very *text* if there are none.
+        Return a frame without its secrets: *text* itself if it has no secret.
 
         *value* is what was read from it, None if that is not known.
         """
@@ -160,7 +160,7 @@ class Redactor:
         return text if shown is value else syntax.write(shown).decode()
 
     def value(self, value: Any) -> Any:
-        """A JSON value without its secrets: the very same if there are none."""
+        """Return a JSON value without its secrets: the same object if it has no secret."""
         if type(value) is str:
             return self.text(value)
         if type(value) is dict:
@@ -170,7 +170,7 @@ class Redactor:
         return value
 
     def text(self, text: str) -> str:
-        """Text without its secrets: the very same if there are none."""
+        """Return text without its secrets: the same object if it has no secret."""
         if len(text) < 4:
             return text
         if self._extra is not None and self._extra(text):
