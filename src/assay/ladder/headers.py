@@ -1,9 +1,9 @@
 """
-The header rules of Streamable HTTP, part of the fourth rung: what a request says of itself twice, it says the same.
+The MCP headers of Streamable HTTP, part of the fourth rung: they repeat values of the body, and must agree with it.
 
-From 2026-07-28 on the method, the name and marked arguments stand in headers too, so that a router need not read the
-body. Whoever reads the body holds the two together: else one could be routed by one value and served by another. No
-I/O, no state; where headers come from is the edge's business.
+From 2026-07-28 on the method, the name and marked arguments are in headers too, so that a router need not parse the
+body. The receiver has to compare the two: otherwise a request could be routed by one value and served by another. No
+I/O, no state; the edge supplies the headers.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,7 +31,7 @@ from assay.spec.revisions import LATEST, REVISIONS, handshake
 Pairs = list[tuple[bytes, bytes]]
 
 Headers = Mapping[bytes, bytes | tuple[bytes, ...]]
-"""Names in lower case, each with its value; one that was sent more than once, with all of them in a tuple."""
+"""The values by name in lower case; a header that was sent more than once has a tuple of all values."""
 
 VERSION: Final = b"mcp-protocol-version"
 _METHOD: Final = b"mcp-method"
@@ -42,11 +42,11 @@ _SHOWN: Final = {VERSION: "MCP-Protocol-Version", _METHOD: "Mcp-Method", _NAME: 
 _TASKS: Final = {"tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId"}
 
 NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri", **_TASKS}
-"""The member of params that Mcp-Name repeats. On other methods it is not judged: other extensions may use it."""
+"""The member of params that Mcp-Name repeats. It is not judged on other methods: other extensions may use it."""
 
 _REVISION_AT: Final = f"/params/_meta/{escaped(REVISION_KEY)}"
 
-# As they stand in a header, in the revisions that have these rules.
+# The values in a header, for the revisions that have these rules.
 _REVISION_BYTES: Final = {each: each.encode() for each in REVISIONS if not handshake(each)}
 _METHOD_BYTES: Final = {name: name.encode() for each in _REVISION_BYTES for name in methods(each)}
 
@@ -56,7 +56,8 @@ _METHOD_BYTES: Final = {name: name.encode() for each in _REVISION_BYTES for name
 
 def keeps_headers(message: dict[str, Any], headers: Headers, revision: str, params: ParamHeaders = ()) -> bool:
     """
-    Whether a request plainly keeps the rules, every header in its usual spelling. No means: `check_headers` decides.
+    Return whether a request certainly follows the rules, with every header in its usual spelling; else `check_headers`
+    decides.
 
     About 0.5 µs: nothing is decoded.
     """
@@ -73,7 +74,7 @@ def keeps_headers(message: dict[str, Any], headers: Headers, revision: str, para
             return True
         return _keeps_params(asked.get("arguments"), headers, params)
     except (KeyError, TypeError, AttributeError):
-        # What is not there, or not what it should be.
+        # A member is missing, or has another type.
         return False
 
 
@@ -90,10 +91,10 @@ def check_headers(
     message: dict[str, Any], headers: Headers, revision: str, params: ParamHeaders | None = None
 ) -> Iterator[Violation]:
     """
-    What is wrong with the headers that a client's request or notification of *revision* came with.
+    Yield the violations of the headers of a client's request or notification of *revision*.
 
-    *params* are those of the tool that is called, if it is known. Before 2026-07-28 only the revision is looked at.
-    What headers a notification has is left open by the specification: those that are there must be right.
+    *params* are those of the tool that is called, if it is known. Before 2026-07-28 only the revision is checked. The
+    specification does not say which headers a notification has: those that are there must be right.
     """
     if keeps_headers(message, headers, revision, params or ()):
         return
@@ -113,10 +114,10 @@ def check_headers(
 
 def check_version(message: dict[str, Any], headers: Headers) -> Violation | None:
     """
-    What is wrong with the revision that a request names in its header, in its body, or in both.
+    Return the violation of the revision that a request names in its header, in its body, or in both.
 
-    Both must be there from 2026-07-28 on, and agree. That comes first: of two revisions nobody can say which one is
-    not known. In the older revisions the body says nothing of it, and a request without the header is good.
+    From 2026-07-28 on both must be there, and agree. That is checked first: if two revisions differ, it is unclear
+    which one is unsupported. In older revisions the body has no revision, and the header may be missing.
     """
     sent = headers.get(VERSION)
     named = named_revision(message)
@@ -125,22 +126,22 @@ def check_version(message: dict[str, Any], headers: Headers) -> Violation | None
         return None if named is None or _has_handshake(named) else _missing(shown_as, _REVISION_AT, LATEST)
     if isinstance(sent, tuple):
         return _repeated(shown_as, _REVISION_AT, len(sent), LATEST)
-    told = plain_text(sent)
-    if told is None:
+    header = plain_text(sent)
+    if header is None:
         return _misspelt(shown_as, _REVISION_AT, sent, LATEST, encoded=False)
-    if named is not None and named != told and not (_has_handshake(named) and _has_handshake(told)):
-        return _different(shown_as, _REVISION_AT, named, told, LATEST)
-    return None if told in REVISIONS else _unsupported(told)
+    if named is not None and named != header and not (_has_handshake(named) and _has_handshake(header)):
+        return _different(shown_as, _REVISION_AT, named, header, LATEST)
+    return None if header in REVISIONS else _unsupported(header)
 
 
 def _check_named(message: dict[str, Any], headers: Headers, revision: str, params: ParamHeaders) -> Iterator[Violation]:
-    """Mcp-Name, and what repeats arguments. What is missing from the body is not asked of the headers: others tell."""
+    """Yield the violations of Mcp-Name and of repeated arguments. A member that the body lacks is judged elsewhere."""
     asked = message.get("params")
     member = NAMED.get(message["method"])
     if member is None or not isinstance(asked, dict):
         return
     if message["method"] in _TASKS and _NAME not in headers:
-        # Servers of the core protocol do not ask for it, and work without: one that does can refuse it.
+        # Servers of the core protocol work without it; one that needs it can refuse the request.
         return
     if isinstance(asked.get(member), str):
         yield from _check_value(_NAME, asked[member], f"/params/{member}", headers, revision)
@@ -159,16 +160,16 @@ def _check_param(param: ParamHeader, arguments: Any, headers: Headers, revision:
     elif isinstance(value, str | int):
         yield from _check_value(param.field, value, at, headers, revision, param.name)
     elif param.field in headers:
-        # The specification says of null and absent values: not to be sent, not to be expected. One that is there all
-        # the same would be routed by, and the body has nothing of it; so it disagrees. Arrays, objects and fractions
-        # break the tool's schema, and no header could repeat them.
+        # By the specification null and absent values are not sent, and not expected. A router would use such a header,
+        # and the body has no such value; so the two disagree. Arrays, objects and fractions break the schema of the
+        # tool, and no header could repeat them.
         yield _unwanted(param.name, at, headers[param.field], revision)
 
 
 def _check_value(
     field: bytes, value: str | int, at: str, headers: Headers, revision: str, name: str = ""
 ) -> Iterator[Violation]:
-    """One header that has to be there, and to say *value*."""
+    """Yield the violation of one header that must have *value*."""
     name = name or _SHOWN[field]
     sent = headers.get(field)
     if sent is None:
@@ -285,17 +286,17 @@ def _beyond(name: str, at: str, value: int, revision: str) -> Violation:
     )
 
 
-def _unsupported(told: str) -> Violation:
-    """The very violation that a body with this revision gets: where both name it, it is one."""
+def _unsupported(header: str) -> Violation:
+    """Return the same violation as for a body with this revision: if both name it, there is one."""
     return violation(
         "protocol/unsupported-revision",
         _REVISION_AT,
         expected=f"one of {', '.join(REVISIONS)}",
-        found=f'"{told[:40]}"',
+        found=f'"{header[:40]}"',
         revision=LATEST,
     )
 
 
 def _readable(sent: bytes) -> str:
-    """The beginning of a header that may hold anything."""
+    """Return the start of a header, which may contain anything."""
     return sent[:100].decode("latin-1")
