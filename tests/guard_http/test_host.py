@@ -73,11 +73,11 @@ def test_an_entry_is_read(entry: dict[str, Any], expected: HostedEntry | None) -
     ("entry", "why"),
     [
         ({"command": "x", "args": ["${NOWHERE}"]}, "the variable NOWHERE is not set"),
-        ({"command": "x", "env": {"K": "${input:key}"}}, "it asks for an input"),
+        ({"command": "x", "env": {"K": "${input:key}"}}, "it needs an input"),
         ({"command": "x", "disabled": True}, "it is disabled"),
         ({"url": "http://h/sse"}, "HTTP+SSE"),
-        ({"command": "x", "env": ["K=V"]}, "its env is no object of texts"),
-        ({"command": "x", "cwd": 5}, "its cwd is no text"),
+        ({"command": "x", "env": ["K=V"]}, "its env must be an object of strings"),
+        ({"command": "x", "cwd": 5}, "its cwd must be a string"),
         ({}, "neither a command nor a url"),
     ],
 )

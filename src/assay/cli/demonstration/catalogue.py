@@ -1,4 +1,4 @@
-"""Where the bundled asset schemas and examples are. Looks at the file system, and reads nothing."""
+"""The directory of the bundled asset schemas and examples. Reads no file."""
 
 from pathlib import Path
 
