@@ -289,7 +289,7 @@ def _one_of(tools: Sequence[str]) -> str:
     return f"a listed tool: {names}"
 
 
-def set_aside(tool: str, revision: str) -> Violation:
+def quarantined(tool: str, revision: str) -> Violation:
     """Return the violation of a call of a quarantined tool."""
     return violation(
         "contract/set-aside",

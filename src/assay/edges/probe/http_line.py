@@ -17,8 +17,8 @@ from assay.edges.http.events import Reader
 from assay.edges.http_client import DIRECTLY, ClientSetupError, HttpAnswer, HttpClient, objection_to, url_of
 from assay.edges.probe.server_probe import CLIENT, InquiryError, LineError, UnreachableError
 from assay.edges.upstream_errors import BrokenError
-from assay.guard.outbound import VERSION, stateless_headers
 from assay.ladder import syntax
+from assay.ladder.headers import VERSION, stateless_headers
 from assay.settings.upstream_section import UpstreamSettings
 from assay.spec.revisions import handshake
 
