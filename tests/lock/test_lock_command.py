@@ -435,7 +435,7 @@ TWICE = json.dumps({"jsonrpc": "2.0", "id": "ID", "result": {"tools": [FIND, EVI
     ],
 )
 def test_a_server_that_cannot_be_asked_is_not_locked(tmp_path: Path, on: Any, reason: str) -> None:
-    done = lock(tmp_path, "--timeout", "1" if "no answer" in reason else "30", on=on, tools=[FIND])
+    done = lock(tmp_path, "--timeout", "1" if "in time" in reason else "30", on=on, tools=[FIND])
     assert (done.returncode, done.stdout) == (2, "")
     assert reason in done.stderr
     assert "Traceback" not in done.stderr
