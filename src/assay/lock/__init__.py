@@ -1,1 +1,1 @@
-"""What a server was when somebody reviewed it, and what has changed since. No I/O but in `file`, and no clock."""
+"""The reviewed state of a server, and what has changed since. No clock, and I/O only in `lock_file`."""

@@ -1,7 +1,7 @@
 """
-A conversation under a lock: what the server lists, held to what was locked, as it is listed. No I/O, no clock.
+Compare what a server lists in a conversation with its lock. No I/O, no clock.
 
-Only answers that list something or say who the server is are looked at. What is spelt as it was costs one comparison.
+Only lists and descriptions of the server are compared. An identical definition costs one comparison.
 """
 
 from collections.abc import Iterator
@@ -18,31 +18,31 @@ from assay.rules import violation
 SERVER_KEY: Final = "io.modelcontextprotocol/serverInfo"
 
 _MOST_CHANGES: Final = 5
-"""Changes of one entry that are told; the worst come first."""
+"""Maximal changes of one entry to report; the worst come first."""
 
 _EXCERPT: Final = 70
-"""Characters of a text that are told."""
+"""Maximal characters of a text to report."""
 
 _COMPARED: Final = 256 << 10
-"""Bytes of one page that are compared in detail, at some 1.5 µs each. Of real lists a few tools change at a time."""
+"""Maximal bytes of one page to compare in detail, at some 1.5 µs each. In real lists a few tools change at a time."""
 
 _OPENING: Final = frozenset({"initialize", "server/discover"})
 
 
 class Inspection:
     """
-    One server, as it is listed, page by page.
+    The comparison of one server with its lock, page by page.
 
-    Conversations that are one to the client, as requests over stateless HTTP are, share one of these.
+    Requests of one client over stateless HTTP are separate conversations, and share one of these.
     """
 
     def __init__(self, locked: Locked) -> None:
         self.locked = locked
         self._missing: dict[str, set[str]] = {}
-        """What was locked and has not been listed yet, by kind, where a listing was heard from its first page on."""
+        """Locked entries that are not listed yet, by kind, for lists that were read from their first page."""
 
     def check(self, exchange: Exchange, result: Any) -> list[Violation]:
-        """What differs from the lock in the server's answer to *exchange*."""
+        """Yield the differences from the lock in the server's response to *exchange*."""
         if exchange.asker is not Party.CLIENT or not isinstance(result, dict):
             return []
         kind = BY_METHOD.get(exchange.method)
@@ -57,13 +57,13 @@ class Inspection:
         if not isinstance(page, list):
             return
         if exchange.detail is None:
-            # Names that only some clients get are not missed: this client may be one of the others.
+            # Names that only some clients get do not count as missing: this client may not be one of them.
             self._missing[kind.member] = set(self.locked.of(kind)) - self.locked.only_for(kind).keys()
         missing = self._missing.get(kind.member)
         budget = _InspectionBudget(_COMPARED)
         for number, entry in enumerate(page):
             key = entry.get(kind.key) if isinstance(entry, dict) else None
-            # What is none at all breaks the schema of the result.
+            # An entry without a name breaks the schema of the result.
             if isinstance(key, str):
                 if missing is not None:
                     missing.discard(key)
@@ -115,7 +115,7 @@ class Inspection:
             yield replace(self._changed(change, "server", "/result/instructions", "lock/server"), action="report")
 
     def _check_meta(self, result: dict[str, Any]) -> Iterator[Violation]:
-        """From 2026-07-28 on every result may say whose it is."""
+        """Check the server in the `_meta` of a result (from 2026-07-28 on)."""
         meta = result.get("_meta")
         if isinstance(meta, dict) and SERVER_KEY in meta:
             yield from self._check_identity(meta[SERVER_KEY], f"/result/_meta/{escaped(SERVER_KEY)}")
@@ -127,7 +127,7 @@ class Inspection:
         renamed = any(change.breaking for change in found)
         for change in found:
             each = self._changed(change, "server", f"{at}/{change.at.rpartition('/')[2]}", "lock/server")
-            # Of a server that calls itself as before, another version is only told.
+            # With an unchanged name, another version is only reported.
             yield each if renamed else replace(each, action="report")
 
     def _changed(self, change: Change, what: str, at: str, rule: str = "lock/changed") -> Violation:
@@ -139,7 +139,7 @@ class Inspection:
 
 
 class _InspectionBudget:
-    """What of one page is compared in detail: each name once, and only so many bytes."""
+    """The limit of detailed comparisons of one page: each name once, and a number of bytes."""
 
     __slots__ = ("_bytes", "_names")
 

@@ -1,4 +1,4 @@
-"""What a server offered when it was locked, and how that differs from what it offers now. No I/O."""
+"""The locked state of a server, and its differences from the present state. No I/O."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,19 +14,19 @@ from assay.lock.changes import KINDS, WEIGHTS, Change, ChangeKind, Weight, chang
 from assay.lock.shifts import ABSENT, was_is
 
 Definitions = Mapping[str, dict[str, Any]]
-"""Definitions of one kind, by what they are known by."""
+"""Definitions of one kind, by name or URI."""
 
 Way = Literal["without capabilities", "with capabilities"]
-"""A kind of client that a server is asked as. Servers offer more, or something else, to clients with capabilities."""
+"""A kind of client. Servers offer more or other things to clients with capabilities."""
 
 BARE: Final[Way] = "without capabilities"
 CAPABLE: Final[Way] = "with capabilities"
 WAYS: Final[tuple[Way, ...]] = (BARE, CAPABLE)
 
 _MOST_NAMES: Final = 20
-"""Names that are listed on one line."""
+"""Maximal names on one line."""
 
-TOLD: Final = frozenset(
+NOTES: Final = frozenset(
     {
         ("/server/version", "compatible"),
         ("/revision", "compatible"),
@@ -36,7 +36,7 @@ TOLD: Final = frozenset(
         ("/offeredTo", "compatible"),
     }
 )
-"""Changes that show nobody anything that was not reviewed: they are reported, and do not count as differences."""
+"""Changes that need no review: they are reported, but do not count as differences."""
 
 
 @dataclass(frozen=True)
@@ -45,30 +45,30 @@ class Locked:
 
     command: tuple[str, ...] = ()
     url: str = ""
-    """How it is reached: one of the two. From a file, without what looks like a secret."""
+    """The command or the URL, one of the two. In a file, without secrets."""
     revision: str = ""
-    """The revision that it was asked in."""
+    """The revision of the lists."""
     server: Mapping[str, str] = field(default_factory=dict)
-    """The name and version that it gives itself, as far as it does."""
+    """The name and version that it gives itself, if any."""
     instructions: str | None = None
-    """What it tells a model about itself."""
+    """Its instructions for a model."""
     listed: Mapping[str, Definitions] = field(default_factory=dict)
-    """What it offers, by the member that lists it: tools, resourceTemplates, prompts."""
+    """The definitions by member: tools, resourceTemplates, prompts."""
     variants: Mapping[str, Definitions] = field(default_factory=dict)
-    """The definitions that clients with capabilities get, where these differ from *listed*; by the same members."""
+    """The different definitions for clients with capabilities; by the same members."""
     offered: Mapping[str, Mapping[str, Way]] = field(default_factory=dict)
-    """The names that only one kind of client gets, and which kind; by the same members."""
+    """The names that only one kind of client gets, with that kind; by the same members."""
     other_instructions: tuple[str | None, ...] = ()
-    """The instructions that clients with capabilities get, where these differ."""
+    """The different instructions for clients with capabilities."""
     unasked: Way | None = None
-    """The kind of client that the server failed for, so that nothing is known of it."""
+    """The kind of client for which the server failed, so that its lists are unknown."""
 
     def of(self, kind: ChangeKind) -> Definitions:
-        """What it offers of one kind."""
+        """Return the definitions of one kind."""
         return self.listed.get(kind.member, {})
 
     def forms(self, kind: ChangeKind, name: str) -> list[dict[str, Any]]:
-        """Return every definition that is locked under *name*: none, one, or two."""
+        """Return every locked definition of *name*: zero, one, or two."""
         every = (of.get(kind.member, {}).get(name) for of in (self.listed, self.variants))
         return [each for each in every if each is not None]
 
@@ -77,7 +77,7 @@ class Locked:
         return self.offered.get(kind.member, {})
 
     def is_reached_by(self, command: tuple[str, ...], url: str) -> bool:
-        """Whether this is the server of that command, or at that address; secrets in them are not compared."""
+        """Whether this is the server of this command or URL; secrets in them are not compared."""
         if (self.command, self.url) == (command, url):
             return True
         if len(self.command) != len(command) or bool(self.url) != bool(url):
@@ -86,16 +86,16 @@ class Locked:
 
     @cached_property
     def texts(self) -> Mapping[str, Mapping[str, tuple[bytes, ...]]]:
-        """The definitions as bytes, for a quick look: what is spelt alike is the same."""
+        """The definitions as bytes, for a fast comparison."""
         return {kind.member: {key: tuple(map(spelt, self.forms(kind, key))) for key in self.of(kind)} for kind in KINDS}
 
     def counts(self) -> str:
-        """How much it offers, in words."""
+        """Return the number of definitions, as text."""
         some = [_counted(len(self.of(kind)), kind.noun) for kind in KINDS if self.of(kind)]
         return ", ".join(some) or "nothing at all"
 
     def notes(self) -> Iterator[str]:
-        """Yield a line about each difference between what the two kinds of clients get."""
+        """Yield a line about each difference between the two kinds of clients."""
         if self.unasked is not None:
             yield f"what clients {self.unasked} get is not locked: the server failed for such a client"
         for kind in KINDS:
@@ -111,22 +111,22 @@ class Locked:
 
 
 def spelt(definition: Any) -> bytes:
-    """A definition as bytes, whatever the order of its keys."""
+    """Return a definition as bytes, independent of the order of its keys."""
     return orjson.dumps(definition, option=orjson.OPT_SORT_KEYS)
 
 
 class Difference(NamedTuple):
-    """Something that is there, is gone, or is not what it was."""
+    """A definition that was added, removed or changed."""
 
     noun: str
-    """The kind of thing: tool, resource template, prompt; or the server itself."""
+    """The kind: tool, resource template, prompt; or the server itself."""
     name: str
     what: Literal["added", "removed", "changed"]
     changes: tuple[Change, ...] = ()
 
     @property
     def breaking(self) -> bool:
-        """Whether somebody who relies on what was locked may fail."""
+        """Whether a caller that relies on the lock may fail."""
         return self.what == "removed" or any(each.breaking for each in self.changes)
 
     @property
@@ -136,18 +136,18 @@ class Difference(NamedTuple):
 
     @property
     def weight(self) -> Weight | None:
-        """The worst weight of the changes to review; None if there are none, as for something that was added."""
+        """The worst class of the changes to review; None for a new definition."""
         if self.what == "removed":
             return "breaking"
-        weights = (each.weight for each in self.changes if (each.at, each.weight) not in TOLD)
+        weights = (each.weight for each in self.changes if (each.at, each.weight) not in NOTES)
         return min(weights, key=WEIGHTS.index, default=None)
 
 
 def differences(old: Locked, new: Locked, *, named: bool = False) -> list[Difference]:
     """
-    Return what is different in *new*, the server itself first.
+    Return the differences in *new*, those of the server itself first.
 
-    *named* says that the operator chose the entry by its name, so that its command need not be the same.
+    With *named* the operator chose the entry by name, so that its command may differ.
     """
     itself = tuple(_changes_of_server(old, new, named))
     found = [Difference("server", old.server.get("name", ""), "changed", itself)] if itself else []
@@ -167,15 +167,15 @@ def differences(old: Locked, new: Locked, *, named: bool = False) -> list[Differ
 def _changes_of_entry(kind: ChangeKind, name: str, old: Locked, new: Locked) -> Iterator[Change]:
     was, now = old.forms(kind, name), new.forms(kind, name)
     every = [closest_changes(kind, was, form, old.revision, new.revision) for form in now]
-    told: list[Change] = []
+    found: list[Change] = []
     for each in (change for changed in every for change in changed):
-        if each not in told:
-            told.append(each)
-    yield from sorted(told, key=lambda change: WEIGHTS.index(change.weight))
-    # Where one kind of client could not be asked, nothing is known of what it gets.
+        if each not in found:
+            found.append(each)
+    yield from sorted(found, key=lambda change: WEIGHTS.index(change.weight))
+    # If the server failed for one kind of client, its lists are unknown.
     if old.unasked is None and new.unasked is None:
         only = new.only_for(kind).get(name)
-        if len(now) < len(was) and not told and only is None:
+        if len(now) < len(was) and not found and only is None:
             yield Change("compatible", "/variant", "all clients get the same definition now", ABSENT, ABSENT)
         yield from _changes_of_clients(old.only_for(kind).get(name), only)
 
@@ -193,13 +193,13 @@ def _changes_of_clients(was: Way | None, now: Way | None) -> Iterator[Change]:
 def closest_changes(
     kind: ChangeKind, forms: Sequence[dict[str, Any]], new: dict[str, Any], was: str = "", now: str = ""
 ) -> list[Change]:
-    """Return how *new* differs from the one of the locked *forms* that it differs least from."""
+    """Return the changes from the closest of the locked *forms* to *new*."""
     every = [changes(kind, form, new, was, now) for form in forms]
     return min(every, key=_severity)
 
 
 def _severity(found: Sequence[Change]) -> tuple[int, int]:
-    # Changes come with the worst first, and so do weights.
+    # Changes are sorted with the worst first, as the weights are.
     return (len(WEIGHTS) - WEIGHTS.index(found[0].weight), len(found)) if found else (0, 0)
 
 
@@ -215,10 +215,10 @@ def _changes_of_server(old: Locked, new: Locked, named: bool) -> Iterator[Change
 
 def _change_of_command(old: Locked, new: Locked, named: bool) -> Change:
     """
-    Return how the way to the server differs.
+    Return the change of the command or URL.
 
-    Other arguments, such as the folder that each person has elsewhere, are nothing to review, and nothing is under a
-    name that the operator chose: what the server offers is compared all the same.
+    Other arguments, such as each person's folder, need no review, and with a name that the operator chose nothing does:
+    the definitions are compared anyway.
     """
     was, now = (" ".join(masked_command(one.command)) or masked_url(one.url) for one in (old, new))
     same = bool(old.command and new.command) and same_server(masked_command(old.command), masked_command(new.command))
@@ -227,7 +227,7 @@ def _change_of_command(old: Locked, new: Locked, named: bool) -> Change:
 
 
 def identity_changes(locked: Locked, server: Mapping[str, Any], instructions: Any) -> Iterator[Change]:
-    """What a server says of itself, and said otherwise when it was locked."""
+    """Return the changes of the server's name, version and instructions."""
     for member in ("name", "version"):
         was, now = locked.server.get(member), server.get(member)
         if was is not None and now is not None and was != now:

@@ -1,9 +1,8 @@
 """
-Which entry of a lock a server is held to: the one of its name, of its command, or of its URL.
+Find the entry of a lock for a server: by its name, its command, or its URL.
 
-A lock restricts what a server may offer, so an entry that fits loosely is better than none: under a lock that is not
-applied everything passes. What a loose match lets through was reviewed all the same, and a server that calls itself by
-another name than the locked one is refused.
+A lock restricts what a server may offer, so a loose match is better than no match: without a lock everything passes. A
+loose match only allows what was reviewed, and a server with another name than the locked one is refused.
 """
 
 import os
@@ -17,28 +16,28 @@ from assay.lock.lock_file import FILE, Lock, LockError, read
 from assay.lock.locked import Locked
 
 _MOST_NAMES: Final = 10
-"""Names of entries that are listed in a message."""
+"""Maximal names of entries in a message."""
 
 
 class Match(NamedTuple):
-    """An entry of a lock, and what it was found by."""
+    """An entry of a lock, and how it was found."""
 
     name: str
     locked: Locked
     by: Literal["name", "command", "program", "file"]
     """
-    *program* is the command with other arguments, or the URL in other words.
+    *program* is the command with other arguments, or an equivalent URL.
 
-    *file* says that it is the only entry of a file that was named.
+    *file* is the only entry of a named file.
     """
 
 
 def entry_for(lock: Lock, *, name: str | None = None, command: Sequence[str] = (), url: str = "") -> Match | None:
     """
-    Return the entry of *lock* for a server; None if it has none.
+    Return the entry of *lock* for a server, otherwise None.
 
-    *name* is the one that the operator gave the server: an entry of that name is the right one, whatever its command.
-    Raises `LockError` if several entries fit and say different things.
+    *name* is the operator's name of the server: an entry with that name matches, whatever its command. Raises
+    `LockError` if several entries match and differ.
     """
     if name is not None and name in lock:
         return Match(name, lock[name], "name")
@@ -65,7 +64,7 @@ def only_entry(lock: Lock, names: Sequence[str]) -> str:
     if not alike([lock[each] for each in names]):
         shown = f"{', '.join(names[:-1][:_MOST_NAMES])} and {names[-1]}"
         both = "both" if len(names) == 2 else "all"
-        remedy = "choose one with --name NAME, or keep each in a file of its own (--lock FILE)"
+        remedy = "choose one with --name NAME, or keep each in a separate file (--lock FILE)"
         raise LockError(f"{shown} are {both} entries for this server; {remedy}")
     return names[0]
 
@@ -80,12 +79,12 @@ def chosen(
     wish: str, *, name: str | None = None, command: tuple[str, ...] = (), url: str = "", enforcing: bool = False
 ) -> Match | None:
     """
-    Return the entry that a guarded server is held to; None if it is held to nothing.
+    Return the entry that applies to a guarded server; None if no lock applies.
 
-    *wish* is ``off`` for nothing, ``auto`` for `assay.lock` in the working directory, if that is there and has this
-    server, or the path of a file that must have it; a file with one entry is taken to be of this server, unless that
-    has another *name*. Raises `LockError`; if *enforcing*, also if an entry may be meant that cannot be told for sure:
-    nothing that was not reviewed should reach a client because of a folder.
+    *wish* is ``off`` for no lock, ``auto`` for `assay.lock` in the working directory, if it exists and has this server,
+    or the path of a file that must have it; the only entry of a file counts as that of this server, unless the server
+    has another *name*. Raises `LockError`; if *enforcing*, also if an entry matches only possibly: an unreviewed tool
+    must not reach a client because of a different folder.
     """
     if wish == "off" or (wish == "auto" and not os.path.lexists(FILE)):
         return None
@@ -94,7 +93,7 @@ def chosen(
         lock = read(path)
     except FileNotFoundError:
         link = "it is a link to a file that does not exist" if os.path.islink(path) else "no such file"
-        raise LockError(f"{path}: {link}; assay lock makes one") from None
+        raise LockError(f"{path}: {link}; create one with assay lock") from None
     try:
         found = entry_for(lock, name=name, command=command, url=url)
     except LockError as error:
@@ -110,7 +109,7 @@ def chosen(
 
 
 def _check_meant(lock: Lock, command: Sequence[str]) -> None:
-    """Raise `LockError` if an entry of *lock*, which is `assay.lock`, may be meant for *command*."""
+    """Raise `LockError` if an entry of *lock*, which is `assay.lock`, possibly matches *command*."""
     masked = masked_command(command)
     meant = [name for name, locked in lock.items() if locked.command and may_be_same_server(locked.command, masked)]
     if meant:
@@ -120,7 +119,7 @@ def _check_meant(lock: Lock, command: Sequence[str]) -> None:
 
 
 def notices(found: Match | None, *, name: str | None, command: Sequence[str], url: str) -> Iterator[str]:
-    """Yield what the operator should know about the entry of `assay.lock` that a server is held to."""
+    """Yield notes for the operator about the entry of `assay.lock` that applies."""
     if found is None:
         what = name or ("this URL" if url else "this command")
         yield f"{FILE} has no entry for {what}; the lock is not applied; {remedy(read(FILE), FILE, url)}"
@@ -142,7 +141,7 @@ def _is_same(entry: Locked, command: Sequence[str], url: str) -> bool:
 
 
 def remedy(lock: Lock, path: str, url: str = "") -> str:
-    """Return what to do about a server that *lock*, the file at *path*, has no entry for."""
+    """Return the hint for a server without an entry in *lock*, the file at *path*."""
     option = "" if path == FILE else f" --lock {path}"
     names = ", ".join(sorted(lock)[:_MOST_NAMES]) + (", …" if len(lock) > _MOST_NAMES else "")
     use = f", or choose an entry with --name ({names})" if lock else ""
