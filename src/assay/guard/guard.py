@@ -280,7 +280,8 @@ class Guard:
             last_words = last_words[-1:]
         self._since.clear()
         self._tokens.clear()
-        missing = self.conversation.end(Party.SERVER, why, {"stderr": last_words} if last_words else None)
+        data = {"stderr": last_words} if last_words else None
+        missing = self.conversation.end(Party.SERVER, why, data, unstarted=why.startswith("cannot start "))
         return [Settled(each, each.onward or b"" if self._enforcing else b"") for each in missing]
 
     def _note(self, verdict: Verdict) -> None:
