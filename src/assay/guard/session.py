@@ -523,7 +523,7 @@ class GuardedSession:
         if kept or why.code != "UPSTREAM_FAILURE":
             return self.exchange_lost(left, why._replace(data=data))
         self._deadlines.clear()
-        missing = self.conversation.end(_SERVER, why.detail, data)
+        missing = self.conversation.end(_SERVER, why.detail, data, unstarted=why.reason == "unstartable")
         return self._answers(Failed(each, b"" if self._is_seen else each.onward or b"", why.code) for each in missing)
 
     @property
@@ -535,7 +535,8 @@ class GuardedSession:
         if not self.conversation.is_open(exchange):
             return None
         self.backlog.drop(exchange)
-        missing = self.conversation.give_up(_CLIENT, exchange.id, why.code, why.detail, why.data)
+        unstarted = why.reason == "unstartable"
+        missing = self.conversation.give_up(_CLIENT, exchange.id, why.code, why.detail, why.data, unstarted=unstarted)
         if missing is None:
             return None
         return Failed(missing, b"" if self._is_seen else missing.onward or b"", why.code)
