@@ -67,8 +67,15 @@ def pytest_timeout_set_timer(item: pytest.Item) -> Generator[None, object, objec
     return done
 
 
-UNMEASURED = {"fuzz", "laws"}
-"""Folders with so many examples that to measure them would double their time; others reach what they reach."""
+UNMEASURED = {
+    *("fuzz", "laws", "clauses"),
+    *("clients", "conformance", "guard_http", "guard_lies", "guard_random", "guard_remote", "http", "real_servers"),
+}
+"""
+Folders whose tests are not measured themselves, because that doubles their time.
+
+The first have so many examples that others reach all they reach; the rest look at processes, which are measured.
+"""
 
 
 class Measurement:
