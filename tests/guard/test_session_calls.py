@@ -15,7 +15,7 @@ import assay
 from assay.base.limits import Limits
 from assay.edges.child import Child
 from assay.edges.pipes import Outlet, Signals
-from assay.edges.recorder import Recorder, Records, RecorderSink
+from assay.edges.recorder import Recorder, RecorderSink, Records
 from assay.edges.stdio_child import StdioChild
 from assay.guard.deliveries import ClientTraits, ServerTraits
 from assay.guard.factory import SessionFactory
@@ -98,7 +98,9 @@ def test_a_call_passes_few_functions_there_and_back(tmp_path: Path) -> None:
         for each in (source, sink):
             os.close(each)
         client.source.close()
-    names = Counter({f"{Path(file).name} {name}": round(number / TRIPS, 1) for (file, name), number in client.counts.items()})
+    names = Counter(
+        {f"{Path(file).name} {name}": round(number / TRIPS, 1) for (file, name), number in client.counts.items()}
+    )
     shown = "\n".join(f"{number:5} {name}" for name, number in names.most_common())
     assert sum(client.counts.values()) / TRIPS <= MOST_CALLS, shown
     files = {file for (file, _), number in client.counts.items() if number >= TRIPS}
