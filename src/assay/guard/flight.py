@@ -100,12 +100,13 @@ class Shelf:
 class Flight:
     """What one conversation last said."""
 
-    __slots__ = ("__weakref__", "_opened", "_opening", "kept")
+    __slots__ = ("__weakref__", "_opening", "kept", "opened")
 
     def __init__(self) -> None:
         self.kept: deque[_Kept] = deque(maxlen=KEPT)
         """Whoever adds to it cuts a frame one byte past what is kept, and calls `fill` when there is no more room."""
-        self._opened = False
+        self.opened = False
+        """Whether how the conversation was opened is kept apart from the rest, or forgotten."""
         self._opening: list[_Kept] = []
 
     @property
@@ -116,7 +117,7 @@ class Flight:
     def forget(self) -> None:
         """Keeps nothing of what was said so far."""
         self.kept.clear()
-        self._opened = True
+        self.opened = True
         self._opening = []
 
     def add_findings(self, verdict: Verdict) -> int:
@@ -132,8 +133,8 @@ class Flight:
 
     def fill(self) -> None:
         """From now on the oldest are dropped: how the conversation was opened stays."""
-        if not self._opened:
-            self._opened = True
+        if not self.opened:
+            self.opened = True
             self._opening = [each for each in self.kept if _method(each) in _OPENING]
 
     def write(
