@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import tracemalloc
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from assay.records.journal import Journal, repeats, run_files
 from assay.records.journal.journal_lines import LONGEST_LINE, Pages
 from assay.records.journal.reading import entries
 from assay.records.journal.record import payload
+from kit import command
 
 SECONDS = 60
 FILE_BYTES = 8192
@@ -53,10 +55,7 @@ def names(directory: Path) -> list[str]:
     return [os.path.basename(path) for path in run_files.runs(str(directory))]
 
 
-def assay(*arguments: str, **options: Any) -> "subprocess.CompletedProcess[bytes]":
-    command = [sys.executable, "-m", "assay", *arguments]
-    environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "120"}
-    return subprocess.run(command, capture_output=True, timeout=SECONDS, check=False, env=environment, **options)
+assay = partial(command.assay, NO_COLOR="1", COLUMNS="120")
 
 
 # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -99,7 +98,7 @@ def test_a_file_that_cannot_be_begun_leaves_the_run_where_it_is(tmp_path: Path) 
     journal = opened(tmp_path, said)
     first = Path(journal.path)
     # As if its directory had been moved away.
-    journal.path = str(tmp_path / "none" / first.name)
+    journal._output.path = str(tmp_path / "none" / first.name)
     every = fill(journal, 100)
     journal.close()
     assert first.read_bytes() == every
@@ -248,7 +247,7 @@ def test_a_file_that_cannot_be_opened_anew_is_written_on(tmp_path: Path) -> None
 def test_a_journal_that_has_stopped_goes_on_when_it_is_opened_anew(tmp_path: Path) -> None:
     said: list[str] = []
     journal = opened(tmp_path, said)
-    os.close(journal._descriptor)
+    os.close(journal._output._descriptor)
     fill(journal, 2)
     assert journal.failures == 2
     assert len(said) == 1

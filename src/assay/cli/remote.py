@@ -63,7 +63,14 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording:
         oversight = Oversight(terms, recorder, watch, locked, recording=recording, server=server_name(args))
         _leave_what_lasts()
         status = remote.run(
-            args.target, headers, oversight, patience=terms.timeout, log=say, errors=errors, watcher=watch
+            args.target,
+            headers,
+            oversight,
+            patience=terms.timeout,
+            log=say,
+            errors=errors,
+            watcher=watch,
+            upstream=settings.upstream,
         )
     for line in watch.summary():
         log(line)
