@@ -18,7 +18,7 @@ import pytest
 from assay.base import no_answer
 from assay.base.limits import Limits
 from assay.cli.main import parser
-from assay.engine.schema_limits import SchemaLimits
+from assay.engine.fault import SchemaLimits
 from assay.rules import RULES
 from assay.settings import Settings
 
