@@ -11,7 +11,6 @@ from http_client import SECONDS, call, frame_of, modern
 from assay.base.limits import DEFAULT
 from assay.edges.guard import stint
 from assay.edges.guard.front.guarded import Request
-from assay.edges.guard.http_to_http.forwarding import read_upstream_head
 from assay.edges.guard.http_to_http.proxy import Proxy
 from assay.edges.guard.http_to_http.target import Answered, Target
 from assay.edges.guard.overseer import Oversight
@@ -39,6 +38,28 @@ def _bytes(value: str | bytes) -> bytes:
     return value if isinstance(value, bytes) else value.encode()
 
 
+class Streaming:
+    """An answer that is a stream, as the HTTP client gives it."""
+
+    status, reason, is_whole = 200, "OK", False
+    pairs = ((b"content-type", KIND.encode()),)
+
+    def __init__(self, stream: AsyncIterator[bytes]) -> None:
+        self._stream = stream
+        self.chunks = lambda: stream
+
+    async def piece(self) -> bytes:
+        """The next bytes."""
+        return await anext(self._stream, b"")
+
+    def header(self, name: bytes) -> bytes | None:
+        """The content type, and nothing else."""
+        return KIND.encode() if name == b"content-type" else None
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
 class Flooding(Target):
     """A server that answers with one stream."""
 
@@ -46,11 +67,9 @@ class Flooding(Target):
         super().__init__("http://localhost/mcp")
         self._stream = stream
 
-    @asynccontextmanager
-    async def ask(self, *_: Any) -> AsyncIterator[Answered]:
+    async def ask(self, *_: Any) -> Answered:
         """The stream, whatever is asked."""
-        pairs = [(b"content-type", KIND.encode())]
-        yield Answered(read_upstream_head(200, pairs), pairs, self._stream)
+        return Answered(cast("HttpAnswer", Streaming(self._stream)))
 
 
 @pytest.mark.parametrize("mode", ["audit", "enforce"])
@@ -83,19 +102,6 @@ def test_other_clients_have_a_turn_amid_the_events_of_one_chunk(monkeypatch: pyt
     assert seen == [False]
     assert b"".join(sent).endswith(last + (b"\r\n\r\n" if mode == "enforce" else b"\n\n"))
     assert b"".join(sent).startswith(TINY) is (mode == "audit")
-
-
-class Streaming:
-    """The head of a stream, as the client gives it."""
-
-    status, reason = 200, "OK"
-
-    def __init__(self, stream: AsyncIterator[bytes]) -> None:
-        self.chunks = lambda: stream
-
-    def header(self, name: bytes) -> bytes | None:
-        """The content type, and nothing else."""
-        return KIND.encode() if name == b"content-type" else None
 
 
 class Upstreaming:
