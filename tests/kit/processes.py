@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from kit.warm import WarmStart
+from kit.warm import TEXT, WarmStart
 
 started: list["TrackedProcess"] = []
 """Every process started since the last `forget_ended`, in order."""
@@ -59,15 +59,15 @@ _DEFAULTS: dict[str, Any] = {
 }
 """Options that a process has to be started without, to be forked."""
 
-ROOT = Path(__file__).parents[2]
+TESTS = Path(__file__).parents[1]
 _SDK_MODULES = (
     *("mcp", "mcp_types", "mcp.client.stdio", "mcp.client.streamable_http", "mcp.server.lowlevel"),
     *("mcp.server.stdio", "mcp.server.streamable_http", "uvicorn"),
 )
 WARM: tuple[WarmStart, ...] = (
-    WarmStart([sys.executable, "-m", "assay"], "assay.*"),
+    WarmStart(sys.executable, ["assay", f"{TESTS}/", TEXT], "assay.*"),
     # The official SDK takes almost a second to import.
-    WarmStart([str(ROOT / ".venvs" / "sdk" / "bin" / "python")], *_SDK_MODULES),
+    WarmStart(str(TESTS.parent / ".venvs" / "sdk" / "bin" / "python"), [f"{TESTS}/"], *_SDK_MODULES),
 )
 
 

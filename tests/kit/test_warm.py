@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kit import processes
-from kit.warm import WarmStart
+from kit.warm import TEXT, WarmStart
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere processes start as usual")
 
@@ -54,7 +54,7 @@ def script(tmp_path: Path) -> Iterator[list[str]]:
     """Return the command of a program that shows itself and does what it reads; fork it in this test."""
     path = tmp_path / "itself.py"
     path.write_text(ITSELF)
-    warm = WarmStart([sys.executable, str(path)], "json")
+    warm = WarmStart(sys.executable, [str(path)], "json")
     before, processes.WARM = processes.WARM, (warm,)
     try:
         yield [sys.executable, str(path)]
@@ -126,6 +126,13 @@ def test_it_ends_as_a_new_interpreter_does(script: list[str], program: str) -> N
     assert warm.returncode == new.returncode
     assert warm.stdout.partition('"main"')[2] == new.stdout.partition('"main"')[2]
     assert warm.stderr.splitlines()[-1:] == new.stderr.splitlines()[-1:]
+
+
+def test_a_text_is_run_as_by_a_new_interpreter() -> None:
+    text = f"{TEXT}import json, sys; print(json.dumps([sys.argv, sys.path, __name__])); sys.exit(4)"
+    warm, new = ran([sys.executable, "-c", text, "a"]), cold([sys.executable, "-c", text, "a"])
+    assert (warm.returncode, warm.stdout, warm.stderr) == (new.returncode, new.stdout, new.stderr)
+    assert warm.returncode == 4
 
 
 def test_it_gets_descriptors_by_their_number(script: list[str]) -> None:

@@ -33,6 +33,9 @@ PR_SET_CHILD_SUBREAPER = 36
 MEASURED = "COVERAGE_PROCESS_CONFIG"
 """The variable by which coverage measures the processes that a measured process starts."""
 
+TEXT = "# warm start\n"
+"""How the text of a program (`python -c TEXT`) begins that depends on nothing that happens before its imports."""
+
 MOST_BYTES = 1 << 20
 """Of a request: arguments and environment."""
 
@@ -42,22 +45,32 @@ MOST_BYTES = 1 << 20
 
 class WarmStart:
     """
-    Starts processes whose arguments begin with a command, of which some modules are imported once.
+    Starts programs of one interpreter, whose modules are imported once.
 
     The process that forks them is started with the first one.
     """
 
-    def __init__(self, command: Sequence[str], *modules: str) -> None:
-        self._command = list(command)
+    def __init__(self, python: str, programs: Sequence[str], *modules: str) -> None:
+        self._python = python
+        self._programs = tuple(programs)
         self._modules = modules
+        # Not looked at later: a test may change the environment of its own process, for those that it starts.
+        self._settings = _settings(os.environ)
         self._link: socket.socket | None = None
         self._lock = threading.Lock()
 
     def fits(self, arguments: Sequence[str], environment: Mapping[str, str]) -> bool:
         """Whether a process with *arguments* can be started here: the interpreter reads its own settings only once."""
-        if arguments[: len(self._command)] != self._command or not sys.platform.startswith("linux"):
+        if not self._knows(arguments) or not sys.platform.startswith("linux"):
             return False
-        return _settings(environment) == _settings(os.environ)
+        return _settings(environment) == self._settings
+
+    def _knows(self, arguments: Sequence[str]) -> bool:
+        """Whether *arguments* run a module, a text or a file that begins like one of `programs`."""
+        python, program, *rest = [*arguments, ""]
+        if program in {"-m", "-c"}:
+            program = rest[0]
+        return python == self._python and program.startswith(self._programs)
 
     def start(
         self,
@@ -92,10 +105,10 @@ class WarmStart:
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MOST_BYTES)
         # Not by Popen: this one outlives the tests, and ends when the link does.
         null = os.open(os.devnull, os.O_RDWR)
-        command = [self._command[0], __file__, os.environ.get(MEASURED, ""), *self._modules]
+        command = [self._python, __file__, os.environ.get(MEASURED, ""), *self._modules]
         streams = [(os.POSIX_SPAWN_DUP2, null, 0), (os.POSIX_SPAWN_DUP2, theirs.fileno(), 1)]
         plain = {name: value for name, value in os.environ.items() if name != MEASURED}
-        os.posix_spawn(self._command[0], command, plain, file_actions=streams, setsigdef=[signal.SIGPIPE])
+        os.posix_spawn(self._python, command, plain, file_actions=streams, setsigdef=[signal.SIGPIPE])
         os.close(null)
         theirs.close()
         return self._link
@@ -215,6 +228,10 @@ def run(arguments: list[str]) -> None:
         sys.argv = arguments[1:]
         sys.path[0] = os.getcwd()
         runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+    elif arguments[0] == "-c":
+        sys.argv = ["-c", *arguments[2:]]
+        sys.path[0] = ""
+        exec(arguments[1], {"__name__": "__main__"})  # noqa: S102
     else:
         sys.argv = arguments
         sys.path[0] = os.path.dirname(arguments[0])

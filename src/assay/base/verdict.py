@@ -1,4 +1,4 @@
-"""The nouns: who spoke, what was wrong, what follows. They know nothing of rules, transports or JSON Schema."""
+"""The values of a judgement: party, violation, verdict, exchange. No rules, no transports, no JSON Schema."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -18,24 +18,24 @@ class Party(StrEnum):
 
     @property
     def other(self) -> "Party":
-        """The side that hears what this one says."""
+        """The other side."""
         return Party.SERVER if self is Party.CLIENT else Party.CLIENT
 
 
 Action = Literal["refuse", "quarantine", "report", "drop", "repair"]
 """
-What comes of a violation: the message stops, or only the entry that it names is set aside, or it is only told; the
-message stops without a word to whoever sent it; or what is wrong is mended, and the message goes on.
+The effect of a violation: refuse stops the message, quarantine removes one entry of a list, report only reports, drop
+stops the message without an error, and repair corrects the message and forwards it.
 """
 
 
 class ListEntry(NamedTuple):
-    """One entry of a list that a party sends, as people know it: short and printable, whatever the peer called it."""
+    """One entry of a list in a message: its kind and its name, short and printable."""
 
     kind: str
     """``tool``, ``prompt``, ``resource``, ``resource template``, ``root`` or ``task``."""
     name: str
-    """Its name; else its URI, else its number in the list."""
+    """The name; else the URI, else the index in the list."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
@@ -51,33 +51,33 @@ class Violation:
     """JSON Pointer from the root of the message, "" for the whole."""
     expected: str
     found: str
-    """Short: never more of the payload than it takes to recognise it."""
+    """A short description: never more of the payload than needed to recognize it."""
     source: str
-    """Revision and page, or the document the rule comes from."""
+    """The source of the rule: revision and page, or another document."""
     hint: str
-    """What to do about it."""
+    """The fix."""
     action: Action = "refuse"
     schema_at: str | None = None
-    """Where in the schema, as a URI fragment, if a schema refused it."""
+    """The place in the schema, as a URI fragment, if a schema refused it."""
     reason: str | None = None
-    """Why it is treated otherwise than others, in the words of whoever has said so."""
+    """The operator's reason, if an exception decided."""
     wrong_type: bool = False
-    """A schema refused it, and no value of its JSON type would fit, whatever its content."""
+    """Whether a schema refused it and no value of its JSON type would be valid."""
     entry: ListEntry | None = None
-    """The entry of a list that it is about, if it is about one."""
+    """The entry of a list that it concerns, if any."""
 
     @property
     def stops(self) -> bool:
-        """Whether the message goes no further for it."""
+        """Whether it stops the message."""
         return self.action in ("refuse", "drop")
 
     def under(self, prefix: str) -> "Violation":
-        """The same violation in a message that holds this one at *prefix*."""
+        """Return the same violation in a message that contains this one at *prefix*."""
         return replace(self, at=prefix + self.at)
 
     @property
     def place(self) -> str:
-        """Where it is, for people: ``/result/tools/0/inputSchema (tool search)``."""
+        """The place for messages: ``/result/tools/0/inputSchema (tool search)``."""
         place = self.at or "the message"
         return place if self.entry is None else f"{place} ({self.entry})"
 
@@ -86,19 +86,19 @@ class Violation:
 
 
 Kind = Literal["request", "notification", "result", "error", "batch", "blank", "unreadable", "missing"]
-"""What a frame holds; ``missing`` stands for an answer that never came."""
+"""The kind of a frame; ``missing`` stands for a response that never came."""
 
 
 UNNAMED = "?"
-"""The method of a request whose `method` is no text, for the answer to it."""
+"""The method of a request whose `method` is not a string, for its response."""
 
 
 class Findings(NamedTuple):
-    """What is wrong with a message, and what becomes of it for that."""
+    """The violations of a message, and what to send because of them."""
 
     violations: tuple[Violation, ...]
     more: int = 0
-    """At least how many violations there are beyond those listed."""
+    """The least number of further violations."""
     onward: bytes | None = None
     back: bytes | None = None
     parts: "tuple[Verdict, ...]" = ()
@@ -107,10 +107,10 @@ class Findings(NamedTuple):
 
 class Verdict:
     """
-    What the judge says of one frame. Not to be changed once it is made.
+    The result of judging one frame. It must not be changed.
 
-    It has no constructor, and is no frozen dataclass: one is made for every message, and filling in the slots takes a
-    tenth of the time (0.1 µs against 1). `verdict` makes one where that does not matter.
+    It has no constructor and is not a frozen dataclass: one is made for every message, and filling in the slots takes a
+    tenth of the time (0.1 µs against 1). `verdict` makes one where time does not matter.
     """
 
     __slots__ = ("exchange", "findings", "frame", "kind", "party", "revision", "value")
@@ -121,30 +121,30 @@ class Verdict:
     value: Any
     """The JSON value in the frame; None if it is unreadable or blank."""
     exchange: "Exchange | None"
-    """The exchange that this message opens, answers or concerns."""
+    """The exchange that this message opens, answers or refers to."""
     revision: str | None
     """The protocol revision it was judged by, None before one is known."""
     findings: Findings | None
-    """None for a message that nothing is to be said of: it goes on as it came."""
+    """None if the message has no findings; it is forwarded unchanged."""
 
     @property
     def violations(self) -> tuple[Violation, ...]:
-        """What is wrong with it."""
+        """The violations of the message."""
         return self.findings.violations if self.findings else ()
 
     @property
     def more(self) -> int:
-        """At least how many violations there are beyond those listed."""
+        """The least number of further violations."""
         return self.findings.more if self.findings else 0
 
     @property
     def onward(self) -> bytes | None:
-        """What the other party is to get: the very frame, something in its place, or nothing."""
+        """What to send to the other party: the same frame, a replacement, or nothing."""
         return self.findings.onward if self.findings else self.frame
 
     @property
     def back(self) -> bytes | None:
-        """What the speaker is to get: the answer to a refused request, or nothing."""
+        """What to send to the sender: the response to a refused request, or nothing."""
         return self.findings.back if self.findings else None
 
     @property
@@ -154,24 +154,24 @@ class Verdict:
 
     @property
     def quarantined(self) -> tuple[ListEntry, ...]:
-        """The entries of a list that are quarantined, or would be where nothing is enforced: all of them."""
+        """All entries of a list that are quarantined, or would be under enforce."""
         return self.findings.quarantined if self.findings else ()
 
     @property
     def accepted(self) -> bool:
-        """Whether no rule stops the message; it may still carry reports."""
+        """Whether no rule stops the message; it may still have reports."""
         return not any(violation.stops for violation in self.violations)
 
     @property
     def message(self) -> "Message | None":
-        """The message as one of the nouns of JSON-RPC, None if it is none."""
+        """The message as a JSON-RPC value; None if it is not a valid message."""
         from assay.base.message import message_of  # noqa: PLC0415 - six milliseconds of dataclasses that judging never needs
 
         return message_of(self.kind, self.value)
 
     @property
     def method(self) -> str | None:
-        """The method it names, or the one of the request it answers."""
+        """The method of the message, or of the request it answers."""
         if self.kind in {"request", "notification"}:
             method = self.value.get("method")
             return method if isinstance(method, str) else None
@@ -183,7 +183,7 @@ class Verdict:
         known = self.exchange.tool if self.exchange else None
         if known is not None or self.kind != "request" or self.value.get("method") != "tools/call":
             return known
-        # A call that was refused before its tool was looked at.
+        # The call was refused before its tool was read.
         params = self.value.get("params")
         name = params.get("name") if isinstance(params, dict) else None
         return name if isinstance(name, str) else None
@@ -203,7 +203,7 @@ def verdict(
     revision: str | None,
     findings: Findings | None = None,
 ) -> Verdict:
-    """A verdict with all of its parts."""
+    """Return a verdict with these fields."""
     made = Verdict()
     made.party, made.frame, made.kind, made.value = party, frame, kind, value
     made.exchange, made.revision, made.findings = exchange, revision, findings
@@ -212,65 +212,65 @@ def verdict(
 
 class Exchange:
     """
-    A request and what is known of its answer.
+    A request, with what is needed to judge its response.
 
-    Keeps no payload: a thousand open requests must not hold a thousand frames in memory. What most requests do not have
-    is left to the class: one of these is made for every request too.
+    It keeps no payload: a thousand open requests must not keep a thousand frames in memory. Rare attributes are defaults
+    of the class, because one object is made for every request.
     """
 
     entry: Any
-    """The method, as the party that asks may use it, with what judges the answer."""
+    """The method for this sender, with the definition that judges the response."""
     id: str | int
     spelling: bytes | None = None
-    """The id as it was written, where that is not the only way to write it: `1e2`, `-0`."""
+    """The id as it was written, if it has several spellings: `1e2`, `-0`."""
     contract: Any = None
-    """The tool's contract as it was when the call was made: a later list does not change it."""
+    """The tool's contract at the time of the call: a later list does not change it."""
     token: str | int | None = None
-    """The progress token it carries."""
+    """The progress token of the request."""
     detail: Any = None
-    """What an answer needs of the request: the tool called, whether a list goes on, the task asked about."""
+    """Details of the request for its response: the called tool, whether a list continues, the task."""
     declared: frozenset[str] | None = None
-    """What the client can do, where each request says so (2026-07-28)."""
+    """The capabilities in the request (2026-07-28)."""
     level: int | None = None
-    """The rank of the log messages that it asks for, where each request says so (2026-07-28)."""
+    """The rank of the log level in the request (2026-07-28)."""
     scope: str | None = None
-    """The cacheScope of the page before the one that it asks for, if that is known (2026-07-28)."""
+    """The cacheScope of the previous page, if it is known (2026-07-28)."""
     alone: bool = False
-    """Whether all that is said about it, and nothing else, is heard here: over HTTP without a session (2026-07-28)."""
+    """Whether this conversation has only this request: over HTTP without a session (2026-07-28)."""
     over_http: bool = False
-    """Whether it was asked over HTTP."""
+    """Whether it came over HTTP."""
     as_task: bool = False
-    """Whether it asks to be run as a task, and so is answered by one."""
+    """Whether it runs as a task, so that its result is a task."""
     state: Literal["open", "answered", "cancelled", "timed-out"] = "open"
     reusable: bool = False
-    """Whether its id may be used again: it was asked before the session, or the other party never got it."""
+    """Whether its id may be used again: it came before the session, or never reached the other party."""
     moment: Any = None
-    """What the records know the request by, so that its answer is found beside it."""
+    """The ids of the request in the records, which its response shares."""
     span: Any = None
-    """What telemetry keeps of the request until it is answered."""
+    """The part of the request that telemetry keeps until the response."""
     asked_at: float = inf
-    """When it was asked, by the clock of whoever tells people how long it took."""
+    """The time of the request, for reports of slow responses."""
 
     @classmethod
     def of(cls, entry: Any, ident: str | int) -> "Exchange":
-        """A request that has just been made."""
+        """Return the exchange of a new request."""
         made = cls()
         made.entry, made.id = entry, ident
         return made
 
     @property
     def asker(self) -> Party:
-        """Who asked."""
+        """The sender of the request."""
         return self.entry.party  # type: ignore[no-any-return]  # an Entry, which this module does not know
 
     @property
     def method(self) -> str:
-        """What was asked."""
+        """The method of the request."""
         return self.entry.name  # type: ignore[no-any-return]  # as above
 
     @property
     def revision(self) -> str:
-        """The revision it was asked in."""
+        """The revision of the request."""
         return self.entry.revision  # type: ignore[no-any-return]  # as above
 
     @property

@@ -5,10 +5,12 @@ Everything is written before the answer is sent, so that nothing that was answer
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from time import perf_counter, time_ns
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from assay.base.verdict import Verdict
+from assay.guard.sinks import EventKind, Sink
 from assay.records.journal.record_ids import FRESH, Moment
 from assay.records.journal.repeats import GARBAGE
 
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
 
 _ANSWERS: Final = frozenset({"result", "error", "missing", "unreadable"})
 """What ends an exchange if it belongs to one: what is no message does so where it seems to be the answer."""
+
+HELD: Final = 1.0
+MOST_HELD: Final = 1000
+"""Seconds that a message waits for its answer to be recorded with it, and how many do at most."""
 
 _FAILED: Final = (b'"isError":true}}', b'"isError":true,"resultType":"complete"}}')
 """How our own results end if they report a failure."""
@@ -253,6 +259,46 @@ class Recorder:
             session=moment.session or None,
             traceparent=header.decode("latin-1") if header is not None else None,
         )
+
+
+class RecorderSink(Sink):
+    """The journal, the metrics and the traces of one edge, as a sink of guarded sessions."""
+
+    __slots__ = ("_due", "_recorder")
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._due = inf
+
+    def passed(self, verdict: Verdict, now: float, session: str, /) -> None:
+        """Record a message without findings."""
+        self._recorder.message(verdict, now, len(verdict.frame), session)
+
+    def found(self, verdict: Verdict, now: float, session: str, sent: int, /) -> None:
+        """Record a message with findings, or one that was not forwarded."""
+        self._recorder.message(verdict, now, sent, session)
+
+    def guard_frame(self, verdict: Verdict, now: float, session: str, /) -> None:
+        """Record a message that the guard wrote itself, or the answer to one."""
+        self._recorder.message(verdict, now, len(verdict.frame), session)
+
+    def event(self, kind: EventKind, data: bytes, _session: str, /) -> None:
+        """Record that the server was restarted: every record has the number from now on."""
+        if kind == "restart":
+            self._recorder.restarted(int(data))
+
+    def commit(self) -> None:
+        """Write what is held back."""
+        self._recorder.flush()
+
+    def due(self) -> float:
+        """Return when what is held back is to be written: a request may wait for its answer, but not for long."""
+        held = self._recorder.held
+        if not held:
+            self._due = inf
+        elif self._due == inf:
+            self._due = perf_counter() + HELD
+        return self._due if held <= MOST_HELD else 0.0
 
 
 def _failed(verdict: Verdict, code: str | None) -> bool:
