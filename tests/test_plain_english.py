@@ -10,7 +10,6 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 PENDING = (
-    "src/assay/assets/",
     "src/assay/contracts/",
     "src/assay/core/",
     "src/assay/edges/",

@@ -58,6 +58,8 @@ class WarmStart:
         self._settings = _settings(os.environ)
         self._link: socket.socket | None = None
         self._lock = threading.Lock()
+        # Not what they are later: a test that sets PYTHONPATH means the interpreter that reads it.
+        self._settings = _settings(os.environ)
 
     def fits(self, arguments: Sequence[str], environment: Mapping[str, str]) -> bool:
         """Whether a process with *arguments* can be started here: the interpreter reads its own settings only once."""

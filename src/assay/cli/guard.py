@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from assay.cli.ci import add_options, exit_status, recording_of
 from assay.cli.guard_terms import in_place, introduce, loaded_settings, locked_of, records_of, server_name, terms_of
+from assay.cli.header_options import add_headers
 from assay.cli.serve import add_settings
 
 if TYPE_CHECKING:
@@ -101,13 +102,7 @@ def add_reach(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESS",
         help="serve clients over HTTP at ADDRESS, such as 127.0.0.1:8765; port 0 takes any free port",
     )
-    parser.add_argument(
-        "--header",
-        metavar="'NAME: VALUE'",
-        action="append",
-        default=[],
-        help="a header for the server at URL; env:NAME as VALUE reads the variable NAME; can be repeated",
-    )
+    add_headers(parser)
     add_settings(parser, "; a .json or .jsonc file is a client's configuration, whose servers are all guarded")
 
 

@@ -116,6 +116,9 @@ class HttpAnswer:
             if not piece:
                 self._check_end()
         except (aiohttp.ClientError, OSError) as error:
+            # The library prefers the error to what came before it, and the last event of a stream would be lost.
+            if left := content._read_nowait(-1):
+                yield left
             raise broken(error) from None
         return piece
 
