@@ -111,14 +111,15 @@ class HttpAnswer:
 
     async def piece(self) -> bytes:
         """The next bytes of the body as they come, empty at its end. Raises `BrokenError` where it breaks off."""
+        content = self._response.content
         try:
-            piece = await self._response.content.readany()
+            piece = await content.readany()
             if not piece:
                 self._check_end()
         except (aiohttp.ClientError, OSError) as error:
             # The library prefers the error to what came before it, and the last event of a stream would be lost.
             if left := content._read_nowait(-1):
-                yield left
+                return left
             raise broken(error) from None
         return piece
 
