@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter, time_ns
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from assay.guard.sinks import EventKind, Sink
 from assay.journal.moment import FRESH, Moment
 from assay.journal.repeats import GARBAGE
 from assay.verdict import Verdict
@@ -253,6 +254,36 @@ class Recorder:
             session=moment.session or None,
             traceparent=header.decode("latin-1") if header is not None else None,
         )
+
+
+class RecorderSink(Sink):
+    """The journal, the metrics and the traces of one edge, as a sink of guarded sessions."""
+
+    __slots__ = ("_recorder",)
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def passed(self, verdict: Verdict, now: float, session: str, /) -> None:
+        """Record a message without findings."""
+        self._recorder.message(verdict, now, len(verdict.frame), session)
+
+    def found(self, verdict: Verdict, now: float, session: str, sent: int, /) -> None:
+        """Record a message with findings, or one that was not forwarded."""
+        self._recorder.message(verdict, now, sent, session)
+
+    def guard_frame(self, verdict: Verdict, now: float, session: str, /) -> None:
+        """Record a message that the guard wrote itself, or the answer to one."""
+        self._recorder.message(verdict, now, len(verdict.frame), session)
+
+    def event(self, kind: EventKind, data: bytes, _session: str, /) -> None:
+        """Record that the server was restarted: every record has the number from now on."""
+        if kind == "restart":
+            self._recorder.restarted(int(data))
+
+    def commit(self) -> None:
+        """Write what is held back."""
+        self._recorder.flush()
 
 
 def _failed(verdict: Verdict, code: str | None) -> bool:

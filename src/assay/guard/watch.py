@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from assay.guard.flight import ENTRY_BYTES, FLIGHTS, KEPT, KEPT_BYTES, UNKNOWN, End, Flight, Shelf
 from assay.guard.labels import OURS, label, labelled
+from assay.guard.sinks import EventKind, Sink
 from assay.spoken import spoken
 from assay.verdict import Exchange, Party, Verdict, Violation
 
@@ -135,7 +136,7 @@ class _Tally:
         self.quarantined.add(verdict)
 
 
-class Watch:
+class Watch(Sink):
     """One guarded conversation, as people see it; what is counted is counted for all of them together."""
 
     def __init__(
@@ -210,7 +211,7 @@ class Watch:
             return self.findings
         return self._tally.refused + sum(each.count(level) for each in self._servers)
 
-    def passed(self, verdict: Verdict, now: float) -> None:
+    def passed(self, verdict: Verdict, now: float, _session: str = "", /) -> None:
         """Record a message without findings, which came *now*, in seconds by some clock."""
         party, frame, kind, exchange = verdict.party, verdict.frame, verdict.kind, verdict.exchange
         if party is _CLIENT:
@@ -240,6 +241,15 @@ class Watch:
                 self._answered(verdict, exchange, now - exchange.asked_at)
             # Only the first answer tells how long it took; another one may come long after.
             exchange.asked_at = inf
+
+    def found(self, verdict: Verdict, now: float, _session: str = "", _sent: int = 0, /) -> None:
+        """Record a message that has findings, or was not forwarded."""
+        self.heard(verdict, now)
+
+    def event(self, kind: EventKind, data: bytes, _session: str = "", /) -> None:
+        """Show server output that is not a message."""
+        if kind == "stray":
+            self.aside(data)
 
     def heard(self, verdict: Verdict, now: float) -> None:
         """Record a message that has findings, which came *now*."""
