@@ -30,6 +30,7 @@ LOAN: dict[str, Any] = {
             "mood": {"enum": ["glad", 1]},
             "count": {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}]},
             "rank": {"anyOf": [{"$ref": "#/$defs/rank"}, {"type": "null"}]},
+            "level": {"anyOf": [{"$ref": "#level"}, {"type": "null"}]},
             "either": {"oneOf": [{"$ref": "#/$defs/reader"}, {"type": "array"}]},
             "word": {"anyOf": [{"type": "string"}, {"type": "integer"}]},
             "notes": {"type": "object", "additionalProperties": {"type": "string"}},
@@ -39,6 +40,7 @@ LOAN: dict[str, Any] = {
         "required": ["title"],
         "$defs": {
             "rank": {"enum": [1, 2], "type": "integer"},
+            "level": {"$anchor": "level", "type": "integer"},
             "reader": {
                 "type": "object",
                 "properties": {"age": {"type": "integer"}, "name": {"type": "string"}},
@@ -75,6 +77,7 @@ MENDED = [
     pytest.param({"shelf": "3"}, {"shelf": 3}, ["shelf"], id="optional"),
     pytest.param({"count": "3"}, {"count": 3}, ["count"], id="optional-with-a-bound"),
     pytest.param({"rank": "2"}, {"rank": 2}, ["rank"], id="optional-enum"),
+    pytest.param({"level": "2"}, {"level": 2}, ["level"], id="optional-by-anchor"),
     pytest.param({"kind": "1"}, {"kind": 1}, ["kind"], id="enum"),
     pytest.param({"either": '{"age": 7}'}, {"either": {"age": 7}}, ["either"], id="one-of-objects"),
     pytest.param({"days": None}, {}, ["days"], id="null"),

@@ -26,6 +26,7 @@ from assay.limits import DEFAULT, Limits
 from assay.meta import CAPABILITIES_KEY, LEVEL_KEY, REVISION_KEY, named_revision
 from assay.policy import Policy
 from assay.side import Id, Side
+from assay.spec.revisions import FEATURES, features_of
 from assay.verdict import Exchange, Findings, Kind, Party, Verdict, Violation, verdict
 
 if TYPE_CHECKING:
@@ -385,7 +386,7 @@ class Conversation:
     def _unusual(self, party: Party, frame: bytes, value: Any, facts: Facts, batched: bool) -> Verdict:
         """What the quick look did not settle: errors, ids such as 1.0, and everything that is wrong."""
         revision = self.revision
-        error_id = revision is not None and revision < "2025-11-25"
+        error_id = revision is not None and not FEATURES[revision].optional_error_id
         kind, faults = envelope.read(value, self._profile, id_limit=self.limits.id_bytes, error_id=error_id)
         if (revision is None or error_id) and kind == "error" and value.get("id", "") is None:
             # JSON-RPC answers unreadable input with a null id. Before a revision is agreed nothing else is in force,
@@ -619,7 +620,7 @@ class Conversation:
         """An error without an id: something could not be read. It goes on, although no request is known for it."""
         revision = self.revision
         # From 2025-11-25 on a null id is a fault of the envelope, and only gets here where it is excused.
-        odd = "id" in message and revision is not None and revision < "2025-11-25"
+        odd = "id" in message and revision is not None and not FEATURES[revision].optional_error_id
         if odd and not self._enforcing:
             odd = not self._sides[party.other].irregular.answers_unreadable()
         found = self._decided([objections.null_id(str(revision))]) if odd else []
@@ -762,7 +763,7 @@ class Conversation:
         Entries are messages of their own: under enforcement the good ones go on, as they were spelt, without the
         others.
         """
-        allowed = self.revision == "2025-03-26" and self._profile.batches
+        allowed = features_of(self.revision).batches and self._profile.batches
         if not self._enforcing and not allowed and _answers(values):
             # A party that sent a batch may be answered with a batch.
             allowed = self._sides[party.other].irregular.answers_batch()

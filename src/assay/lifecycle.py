@@ -11,12 +11,10 @@ from typing import Any, Final, Literal, NamedTuple
 from assay.ladder.protocol import Judge, judge
 from assay.meta import REVISION_KEY, named_revision
 from assay.rules import violation
-from assay.spec.revisions import LATEST, REVISIONS, handshake
+from assay.spec.revisions import LATEST, LATEST_HANDSHAKE, REVISIONS, handshake, nearest_handshake
 from assay.verdict import Party, Violation
 
 Phase = Literal["new", "initializing", "negotiated", "operating", "stateless"]
-
-_LATEST_HANDSHAKE = next(revision for revision in reversed(REVISIONS) if handshake(revision))
 
 _EARLY: Final = "protocol/before-initialized"
 
@@ -35,11 +33,11 @@ class Lifecycle:
 
     def __init__(self, revision: str | None = None, *, errata: bool = True) -> None:
         self._errata = errata
-        self._asked_for = _LATEST_HANDSHAKE
+        self._asked_for = LATEST_HANDSHAKE
         self._early = False
         self._told = False
         self.phase: Phase = "new"
-        self.judge = self._judge_of(_LATEST_HANDSHAKE if revision is None else revision)
+        self.judge = self._judge_of(LATEST_HANDSHAKE if revision is None else revision)
         if revision is not None:
             self.phase = "operating" if handshake(revision) else "stateless"
 
@@ -106,7 +104,7 @@ class Lifecycle:
         answered = result.get("protocolVersion")
         if not isinstance(answered, str) or (answered in REVISIONS and handshake(answered)):
             return Place(self._judge_of(answered if isinstance(answered, str) else self._asked_for))
-        nearest = max((each for each in REVISIONS if handshake(each) and each <= answered), default=REVISIONS[0])
+        nearest = nearest_handshake(answered)
         wrong = violation(
             "protocol/unknown-revision",
             "/result/protocolVersion",
@@ -126,7 +124,7 @@ class Lifecycle:
         """Initialize has failed: the conversation is as new, and may be opened again."""
         self.phase = "new"
         self._early = False
-        self.judge = self._judge_of(_LATEST_HANDSHAKE)
+        self.judge = self._judge_of(LATEST_HANDSHAKE)
 
     def initialized(self) -> None:
         """The client has said that it is ready; before the server has answered, that counts once it has."""
@@ -208,4 +206,4 @@ def _requested(message: dict[str, Any]) -> str:
     params = message.get("params")
     asked = params.get("protocolVersion") if params is not None else None
     known = isinstance(asked, str) and asked in REVISIONS and handshake(asked)
-    return str(asked) if known else _LATEST_HANDSHAKE
+    return str(asked) if known else LATEST_HANDSHAKE

@@ -145,7 +145,7 @@ def without(frame: bytes, message: dict[str, Any], method: str, numbers: Collect
     member = LISTS[method]
     kept = [one for number, one in enumerate(exact["result"][member]) if number not in numbers]
     result = syntax.write({**exact["result"], member: kept})
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (render.id_token(frame, message["id"]), result)
+    return render.result_frame(render.id_token(frame, message["id"]), result)
 
 
 def _entry(violation: Violation, member: str) -> int | None:

@@ -9,10 +9,11 @@ from typing import Any
 
 import orjson
 
+from assay import no_answer
 from assay.errors import CanonicalError
 from assay.rules import RULES
-from assay.spec.revisions import REVISIONS
-from assay.verdict import Violation
+from assay.spec.revisions import REVISIONS, features_of
+from assay.verdict import Verdict, Violation
 
 
 def id_token(frame: bytes, ident: object) -> bytes:
@@ -106,7 +107,7 @@ def refusal(
     Arguments that break a tool's contract are a failed result from 2025-11-25 on, so that a model can mend them itself.
     """
     first = next((each for each in violations if each.stops), violations[0])
-    if first.rule in _MENDED_BY_MODELS and ident is not None and _has_failed_results(revision):
+    if first.rule in _MENDED_BY_MODELS and ident is not None and features_of(revision).failed_results:
         lines = [f"{each.at}: expected {each.expected}, found {each.found}. {each.hint}" for each in violations]
         return _failed_result(ident, "The arguments break the tool's inputSchema.", lines, more, revision)
     error: dict[str, Any] = CanonicalError.to_jsonrpc_error(RULES[first.rule].code)
@@ -140,7 +141,7 @@ def withheld(ident: bytes, tool: str, violations: Sequence[Violation], more: int
 
     From 2025-11-25 on a failed result, as for broken arguments: a model sees it, and can do something else.
     """
-    if not _has_failed_results(revision):
+    if not features_of(revision).failed_results:
         return failure(ident, "UPSTREAM_INVALID", violations, more, revision)
     lines = [
         f"{each.at}: expected {each.expected}, found {each.found} [{each.rule}]. {each.hint}" for each in violations
@@ -150,10 +151,27 @@ def withheld(ident: bytes, tool: str, violations: Sequence[Violation], more: int
     )
 
 
+def code_of(verdict: Verdict) -> str | None:
+    """Return the canonical error that a message is refused with; None if it is not refused."""
+    return next((RULES[each.rule].code for each in verdict.violations if each.action == "refuse"), None)
+
+
 def error_frame(ident: bytes | None, error: dict[str, Any], data: dict[str, Any] | None, revision: str | None) -> bytes:
     """An error response as a frame."""
     whole = {**error, "data": data} if data else error
     return _frame(ident, b'"error":' + orjson.dumps(whole), revision)
+
+
+def plain_error(
+    ident: bytes | None, code: str, detail: str, data: Mapping[str, Any] | None = None, *, why: str = ""
+) -> bytes:
+    """Return the frame of the canonical error *code* with *data* and *detail* in its data, and *why* in its message."""
+    return error_frame(ident, no_answer.error(code, why), {**(data or {}), "detail": detail}, None)
+
+
+def result_frame(ident: bytes, result: bytes) -> bytes:
+    """Return a response with *result*, which is JSON text."""
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (ident, result)
 
 
 def as_json(violation: Violation) -> dict[str, Any]:
@@ -181,16 +199,11 @@ def _counted(data: dict[str, Any], more: int) -> dict[str, Any]:
     return {**data, "more": more} if more else data
 
 
-def _has_failed_results(revision: str | None) -> bool:
-    """Whether what is wrong with a call is told to the model, in *revision*, rather than to the client."""
-    return revision is not None and revision >= "2025-11-25"
-
-
 def _failed_result(ident: bytes, what: str, lines: list[str], more: int, revision: str | None) -> bytes:
     if more:
         lines = [*lines, f"and at least {more} more"]
     result: dict[str, Any] = {"content": [{"type": "text", "text": "\n".join([what, *lines])}], "isError": True}
-    if revision is not None and revision >= "2026-07-28":
+    if features_of(revision).result_types:
         result = {"resultType": "complete", **result}
     return _frame(ident, b'"result":' + orjson.dumps(result), revision)
 
@@ -202,11 +215,7 @@ def _frame(ident: bytes | None, rest: bytes, revision: str | None) -> bytes:
     Where no id could be read JSON-RPC says null; MCP from 2025-11-25 on says to leave it out.
     """
     if ident is None:
-        head = (
-            b'{"jsonrpc":"2.0",'
-            if revision is not None and revision >= "2025-11-25"
-            else b'{"jsonrpc":"2.0","id":null,'
-        )
+        head = b'{"jsonrpc":"2.0",' if features_of(revision).optional_error_id else b'{"jsonrpc":"2.0","id":null,'
     else:
         head = b'{"jsonrpc":"2.0","id":' + ident + b","
     return head + rest + b"}"

@@ -28,15 +28,8 @@ _ARGUMENTS: Final = "/params/arguments"
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 """A number as people write one. With an exponent it may be something else, a name or a hash."""
 
-_KIND: Final = r"(?:an integer|a number|a boolean|null|an object|an array)"
-_KINDS: Final = re.compile(rf"{_KIND}(?:(?:,| or) {_KIND})*")
-"""What several schemas ask for together where none of them takes a string."""
-
 _OF_VALUE: Final = frozenset({"type", "anyOf", "oneOf", "enum", "const"})
 """Keywords that a value breaks by being another value altogether, and not by being too long or too small."""
-
-_MOST_BRANCHES: Final = 100
-"""Subschemas that are looked at for one slip; past them nothing is known, and the call is refused as ever."""
 
 _REMOVED: Final = None
 
@@ -116,7 +109,7 @@ def _remedy(message: dict[str, Any], wrong: Violation, schema: Any, depth: int) 
         return _inside(value, depth, "{") if whole else NOWHERE
     if wrong.rule != "contract/input" or _keyword(wrong) not in _OF_VALUE:
         return NOWHERE
-    if isinstance(value, str) and _takes_no_text(wrong, schema):
+    if isinstance(value, str) and wrong.wrong_type:
         plain = value in ("true", "false") or _NUMBER.fullmatch(value)
         return value if plain else _inside(value, depth, "{[")
     return _REMOVED if value is None and _may_be_left_out(wrong, schema) else NOWHERE
@@ -134,39 +127,6 @@ def _inside(text: str, depth: int, opening: str) -> Any:
 
 def _keyword(wrong: Violation) -> str:
     return (wrong.schema_at or "").rpartition("/")[2]
-
-
-def _takes_no_text(wrong: Violation, schema: Any) -> bool:
-    """Whether no string at all would have been right, so that text can only be another value as text."""
-    if _keyword(wrong) == "type":
-        return True
-    above = (from_fragment((wrong.schema_at or "#")[1:]) or "").rpartition("/")[0]
-    return _is_never_text(looked_up(schema, above), schema, {}) or _KINDS.fullmatch(wrong.expected) is not None
-
-
-def _is_never_text(node: Any, schema: Any, known: dict[int, bool]) -> bool:
-    """Whether the subschema *node* of *schema* refuses every string; no means that it is not known."""
-    if not isinstance(node, dict):
-        return False
-    # Each one is looked at once: through references, branches of branches could be very many.
-    if id(node) not in known:
-        known[id(node)] = len(known) < _MOST_BRANCHES and _refuses_text(node, schema, known)
-    return known[id(node)]
-
-
-def _refuses_text(node: dict[str, Any], schema: Any, known: dict[int, bool]) -> bool:
-    known[id(node)] = False
-    if "type" in node:
-        return "string" not in (node["type"] if isinstance(node["type"], list) else [node["type"]])
-    listed = [node["const"]] if "const" in node else node.get("enum")
-    if isinstance(listed, list):
-        return not any(isinstance(each, str) for each in listed)
-    if isinstance(node.get("$ref"), str) and node["$ref"].startswith("#"):
-        return _is_never_text(looked_up(schema, from_fragment(node["$ref"][1:]) or ""), schema, known)
-    for keyword, of in (("anyOf", all), ("oneOf", all), ("allOf", any)):
-        if isinstance(node.get(keyword), list) and node[keyword]:
-            return of(_is_never_text(each, schema, known) for each in node[keyword])
-    return False
 
 
 def _may_be_left_out(wrong: Violation, schema: Any) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from assay.message import Message
+    from assay.spec.revisions import Features
 
 
 class Party(StrEnum):
@@ -60,6 +61,8 @@ class Violation:
     """Where in the schema, as a URI fragment, if a schema refused it."""
     reason: str | None = None
     """Why it is treated otherwise than others, in the words of whoever has said so."""
+    wrong_type: bool = False
+    """A schema refused it, and no value of its JSON type would fit, whatever its content."""
     entry: ListEntry | None = None
     """The entry of a list that it is about, if it is about one."""
 
@@ -269,6 +272,11 @@ class Exchange:
     def revision(self) -> str:
         """The revision it was asked in."""
         return self.entry.revision  # type: ignore[no-any-return]  # as above
+
+    @property
+    def features(self) -> "Features":
+        """The features of that revision."""
+        return self.entry.features  # type: ignore[no-any-return]  # as above
 
     @property
     def tool(self) -> str | None:

@@ -2,7 +2,17 @@
 
 import pytest
 
-from assay.spec.revisions import LATEST, PROVED, REVISIONS, handshake, position
+from assay.spec.revisions import (
+    FEATURES,
+    LATEST,
+    PROVED,
+    REVISIONS,
+    Features,
+    features_of,
+    handshake,
+    nearest_handshake,
+    position,
+)
 
 
 def test_the_revisions_are_in_the_order_of_their_dates() -> None:
@@ -23,3 +33,41 @@ def test_all_but_the_latest_open_with_a_handshake() -> None:
 def test_an_unknown_revision_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match=r"no revision 'latest'; there are 2024-11-05, .*2026-07-28"):
         position("latest")
+
+
+FEATURE_ROWS = {
+    "handshake": [True, True, True, True, False],
+    "batches": [False, True, False, False, False],
+    "annotations": [False, True, True, True, True],
+    "titles": [False, False, True, True, True],
+    "output_schemas": [False, False, True, True, True],
+    "bare_envelopes": [True, True, True, False, False],
+    "failed_results": [False, False, False, True, True],
+    "optional_error_id": [False, False, False, True, True],
+    "primed_streams": [False, False, False, True, True],
+    "capability_modes": [False, False, False, True, True],
+    "tasks": [False, False, False, True, False],
+    "result_types": [False, False, False, False, True],
+}
+
+
+def test_the_features_of_each_revision() -> None:
+    """Each column is one revision, oldest first; `error_codes` is not a yes or no."""
+    assert FEATURE_ROWS.keys() | {"error_codes"} == set(Features._fields)
+    assert {name: [getattr(FEATURES[each], name) for each in REVISIONS] for name in FEATURE_ROWS} == FEATURE_ROWS
+
+
+def test_without_a_known_revision_the_features_are_those_of_the_oldest() -> None:
+    assert features_of(None) == features_of("1999-01-01") == FEATURES[REVISIONS[0]]
+
+
+@pytest.mark.parametrize(
+    ("named", "nearest"), [("2025-05-05", "2025-03-26"), ("1999-01-01", "2024-11-05"), ("later", "2025-11-25")]
+)
+def test_an_unknown_revision_counts_as_the_nearest_older_one_with_a_handshake(named: str, nearest: str) -> None:
+    assert nearest_handshake(named) == nearest
+
+
+@pytest.mark.parametrize(("named", "opens"), [("2025-05-05", True), ("2099-01-01", False)])
+def test_an_unknown_revision_has_a_handshake_by_its_date(named: str, opens: bool) -> None:
+    assert handshake(named) is opens

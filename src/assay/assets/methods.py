@@ -20,7 +20,7 @@ from assay.assets.tools import TOOLS, Tool
 from assay.errors import CanonicalError
 from assay.response import TIERS, Enveloper, ResponseEnvelope, Tiers, ToolError
 from assay.response.enveloper import REQUEST_IDS, Text
-from assay.spec.revisions import REVISIONS, handshake
+from assay.spec.revisions import LATEST_HANDSHAKE, REVISIONS, features_of, handshake
 from assay.verdict import Violation
 
 PAGE: Final = 100
@@ -144,7 +144,7 @@ class Methods:
         asked = params["protocolVersion"]
         known = asked in REVISIONS and handshake(asked)
         return {
-            "protocolVersion": asked if known else next(each for each in reversed(REVISIONS) if handshake(each)),
+            "protocolVersion": asked if known else LATEST_HANDSHAKE,
             "capabilities": capabilities(),
             "serverInfo": information(),
             "instructions": INSTRUCTIONS,
@@ -202,7 +202,7 @@ class Methods:
     # ── prompts ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _list_prompts(self, params: Params, revision: str) -> Result:
-        return _page("prompts", self._prompts.listed(revision >= "2025-06-18"), params, revision)
+        return _page("prompts", self._prompts.listed(features_of(revision).titles), params, revision)
 
     def _get_prompt(self, params: Params, revision: str) -> Result:
         filled = self._prompts.filled(params["name"], params.get("arguments", {}))
@@ -240,22 +240,24 @@ def information() -> Result:
 
 def _listed(tool: Tool, revision: str) -> Result:
     """A tool with the members that *revision* has."""
+    features = features_of(revision)
     shown: Result = {"name": tool.name}
-    if revision >= "2025-06-18":
+    if features.titles:
         shown["title"] = tool.title
     shown |= {"description": tool.description, "inputSchema": tool.input}
-    if revision >= "2025-06-18":
+    if features.output_schemas:
         shown["outputSchema"] = ResponseEnvelope.json_schema(tool.output)
-    if revision >= "2025-03-26":
+    if features.annotations:
         shown["annotations"] = {"title": tool.title, **tool.annotations}
     return shown
 
 
 def _tool_result(envelope: bytes, quoted: bytes, good: bool, revision: str) -> bytes:
     """The envelope as text, for every client, and as structured content where the revision has it."""
-    structured = b',"structuredContent":%b' % envelope if revision >= "2025-06-18" else b""
+    features = features_of(revision)
+    structured = b',"structuredContent":%b' % envelope if features.output_schemas else b""
     ending = b',"isError":false' if good else b',"isError":true'
-    if not handshake(revision):
+    if features.result_types:
         ending += b',"resultType":"complete"'
     return b'{"content":[{"type":"text","text":"%b"}]%b%b}' % (quoted, structured, ending)
 
@@ -289,7 +291,7 @@ def _page(member: str, entries: Sequence[Result], params: Params, revision: str)
 
 def _typed(revision: str) -> Result:
     """What a result says of itself from 2026-07-28 on."""
-    return {} if handshake(revision) else {"resultType": "complete"}
+    return {"resultType": "complete"} if features_of(revision).result_types else {}
 
 
 def _kept(revision: str) -> Result:

@@ -22,7 +22,6 @@ from assay.engine.budget import Budget
 from assay.ladder import contract, envelope, framing, syntax
 from assay.limits import REQUESTS, Limits
 from assay.meta import REVISION_KEY
-from assay.rules import RULES
 from assay.spec.methods import revisions_of
 from assay.verdict import Findings, Kind, Party, Verdict, Violation, verdict
 
@@ -149,7 +148,7 @@ class AssetServer:
         if heard.back is not None and not refusals:
             refusals = [heard.back]
         said = [*refusals, *(each for turn in turns for each in turn.said)]
-        return Turn(heard, said, [each for turn in turns for each in turn.asked], _code(heard))
+        return Turn(heard, said, [each for turn in turns for each in turn.asked], render.code_of(heard))
 
     def answers(self, turn: Turn, request_id: str | None = None) -> list[Settled]:
         """The answers to all that was asked, one after the other."""
@@ -171,9 +170,11 @@ class AssetServer:
         try:
             params = _exact_params(request)
             if exchange is None:
-                return _result(token, self._methods.bare(method, params, self._tier)), None
+                return render.result_frame(token, self._methods.bare(method, params, self._tier)), None
             revision = exchange.entry.revision
-            return _result(token, self._methods.answer(method, params, revision, self._tier, request_id)), None
+            return render.result_frame(
+                token, self._methods.answer(method, params, revision, self._tier, request_id)
+            ), None
         except MethodError as failure:
             return render.error_frame(token, failure.error(), failure.data, None), failure.code
         except Exception as error:  # a mistake of ours, and no reason to fail the next request
@@ -217,7 +218,7 @@ class AssetServer:
         waiting = self._conversation.open_requests(Party.CLIENT)
         listening = [each for each in waiting if each.method == "subscriptions/listen"]
         return [
-            self._conversation.hear(Party.SERVER, _result(token, orjson.dumps(_ended(token)))).onward or b""
+            self._conversation.hear(Party.SERVER, render.result_frame(token, orjson.dumps(_ended(token)))).onward or b""
             for token in (each.spelling or orjson.dumps(each.id) for each in listening)
         ]
 
@@ -234,7 +235,7 @@ class AssetServer:
     def _refusal(self, heard: Verdict) -> bytes | None:
         """What a refused message gets. All that a tool answers is an envelope (specs/004), this too."""
         exchange = heard.exchange
-        if heard.back is None or exchange is None or exchange.revision < "2025-11-25":
+        if heard.back is None or exchange is None or not exchange.features.failed_results:
             return heard.back
         tool = exchange.tool
         if tool is None or tool not in TOOLS:
@@ -244,7 +245,7 @@ class AssetServer:
             return heard.back
         params = heard.value["params"]
         result = self._methods.refused(tool, params, wrong, exchange.revision, self._tier, self._identify(heard))
-        return _result(render.id_token(heard.frame, heard.value["id"]), result)
+        return render.result_frame(render.id_token(heard.frame, heard.value["id"]), result)
 
     # ── the bare door ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -255,7 +256,7 @@ class AssetServer:
             # The status says it there.
             return _refused(frame, "unreadable", None, (large,))
         if large is not None:
-            return _refused(frame, "unreadable", None, (large,), _result(b"null", orjson.dumps(TOO_LARGE)))
+            return _refused(frame, "unreadable", None, (large,), render.result_frame(b"null", orjson.dumps(TOO_LARGE)))
         value = syntax.read(frame, self._limits.depth)
         if isinstance(value, Violation):
             if framing.is_blank(frame):
@@ -319,7 +320,7 @@ def _refused(
         token = render.id_token(frame, value["id"]) if _usable_id(value) else None
         back = render.refusal(token, wrong, more, None)
     heard = verdict(Party.CLIENT, frame, kind, value, None, None, Findings(wrong, more, None, back))
-    return Turn(heard, (back,), (), _code(heard))
+    return Turn(heard, (back,), (), render.code_of(heard))
 
 
 def _usable_id(value: Any) -> bool:
@@ -339,15 +340,6 @@ def _exact_params(request: Verdict) -> Any:
     if not isinstance(tool, str) or tool not in _EXACT:
         return params
     return syntax.read_exactly(request.frame, message).get("params", {})
-
-
-def _code(heard: Verdict) -> str | None:
-    """The canonical error of a refused frame."""
-    return next((RULES[each.rule].code for each in heard.violations if each.action == "refuse"), None)
-
-
-def _result(token: bytes, result: bytes) -> bytes:
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (token, result)
 
 
 def _subscription(token: bytes) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 """
-A small MCP server with three faults that real servers have. It needs the standard library only.
+A small MCP server with three faults that real servers have. It needs no package beyond Assay.
 
 - ``search`` is listed with a schema that no client accepts: ``properties`` has a word in place of a schema.
 - ``weather`` works, but prints to standard output, which belongs to the protocol.
@@ -11,7 +11,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+from assay.spec.revisions import REVISIONS, handshake
+
+KNOWN = [each for each in REVISIONS if handshake(each)]
 
 TOOLS: list[dict[str, Any]] = [
     {
@@ -63,7 +65,7 @@ def result_of(method: str, params: dict[str, Any]) -> dict[str, Any]:
     """Return the result of a request."""
     if method == "initialize":
         wanted = params.get("protocolVersion")
-        revision = wanted if wanted in REVISIONS else REVISIONS[-1]
+        revision = wanted if wanted in KNOWN else KNOWN[-1]
         info = {"name": "demo", "version": "1.0.0"}
         return {"protocolVersion": revision, "capabilities": {"tools": {}}, "serverInfo": info}
     if method == "tools/list":

@@ -61,6 +61,16 @@ class Branches:
         likely = self._by_fixed(fitting, value)
         return likely if isinstance(likely, str) else self._by_required(likely, value)
 
+    def takes_type(self, place: Place, keyword: str, value: Any) -> bool:
+        """Return whether a value of the JSON type of *value*, which *keyword* of *place* refuses, could fit there."""
+        if keyword == "type" or not _type_fits(self.traits(place).types, value):
+            return False
+        outline = self._judges.outline
+        if keyword not in ("anyOf", "oneOf") or outline is None:
+            return True
+        branches = [below for other, _, below in outline.inside(place) if other == keyword]
+        return any(_type_fits(self.traits(leaf).types, value) for leaf in self._leaves(branches))
+
     def forms(self, branches: Sequence[Place]) -> str:
         """What *branches* want, together."""
         leaves = self._leaves(branches)

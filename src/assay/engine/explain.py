@@ -140,7 +140,8 @@ class Walk:
             self.more += 1
             return
         below = f"{spot.place.at}/{escaped(keyword)}" + (f"/{escaped(key)}" if key else "")
-        self.listed.append(Fault(at or spot.at, keyword, wants, has, as_fragment(below)))
+        wrong_type = not at and not self.branches.takes_type(spot.place, keyword, spot.value)
+        self.listed.append(Fault(at or spot.at, keyword, wants, has, as_fragment(below), wrong_type))
 
     def tried(self, branch: Place, value: Any) -> int:
         """How many faults *value* has by *branch*, as far as a small part of the budget can tell."""

@@ -17,6 +17,8 @@ class Fault:
     """What was there, in a few characters; never the whole value."""
     schema_at: str
     """JSON Pointer into the schema document, as a URI fragment: ``#/properties/limit/minimum``."""
+    wrong_type: bool = False
+    """No value of the JSON type that was found would fit, whatever its content."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from assay.engine.admission import Refusal
 from assay.errors import CanonicalError
 from assay.faces import values
 from assay.faces.exceptions import JsonRpcError
-from assay.ladder import envelope, syntax
+from assay.ladder import envelope
 from assay.limits import DEFAULT
 from assay.rules import violation
 from assay.verdict import Violation
@@ -173,7 +173,7 @@ class JsonRpcServer:
         written = next(envelope.check_answer(answer, envelope.JSONRPC), None) or values.written(answer)
         if isinstance(written, Violation):
             self._log(f"what a handler answers cannot be sent: {written}")
-            written = syntax.write({"jsonrpc": "2.0", "id": None, "error": _canonical("INTERNAL_ERROR")})
+            written = render.error_frame(None, _canonical("INTERNAL_ERROR"), None, None)
         # The first null is that of the id, which is echoed as it was spelt: 1e2 stays 1e2.
         return written.replace(b"null", ident, 1)
 

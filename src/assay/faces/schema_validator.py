@@ -20,6 +20,7 @@ from assay.ladder.protocol import definition_of, judge
 from assay.limits import DEFAULT
 from assay.rules import broken, violation
 from assay.spec.methods import methods
+from assay.spec.revisions import LATEST_HANDSHAKE, features_of
 from assay.spec.schema import protocol_schema, suggestion
 from assay.verdict import Party, Violation
 
@@ -52,7 +53,7 @@ class SchemaValidator:
     def __init__(
         self,
         *,
-        revision: str = "2025-11-25",
+        revision: str = LATEST_HANDSHAKE,
         schema_override_uri: str | PathLike[str] | None = None,
         errata: bool = True,
     ) -> None:
@@ -160,7 +161,7 @@ class SchemaValidator:
     def _check_envelope(self, message_type: str, value: Any) -> Iterable[Violation]:
         """The faults of *value* as a message; none if *message_type* is a definition, which may be a part of one."""
         if message_type in {"response", "error"}:
-            return envelope.check_answer(value, envelope.MCP, error_id=self.revision < "2025-11-25")
+            return envelope.check_answer(value, envelope.MCP, error_id=not features_of(self.revision).optional_error_id)
         if message_type in {"request", "notification"}:
             return _check_call(value, message_type == "request")
         if message_type in self._methods:
@@ -259,7 +260,7 @@ class ValidationMiddleware:
         return self._single(data, value)
 
     def _takes_batch(self, values: list[Any]) -> bool:
-        return self._validator.revision == "2025-03-26" and 0 < len(values) <= DEFAULT.open_requests
+        return features_of(self._validator.revision).batches and 0 < len(values) <= DEFAULT.open_requests
 
     def _single(self, data: bytes, value: Any, *, batched: bool = False) -> bytes | None:
         found, more = self._check(value)
@@ -295,14 +296,14 @@ class ValidationMiddleware:
     def _check_error(self, value: dict[str, Any]) -> Found:
         """The faults of an error; none for a null id, which JSON-RPC demands for what could not be read."""
         found, more = self._validator.check("error", value)
-        if value.get("id", "") is None and self._validator.revision < "2025-11-25":
+        if value.get("id", "") is None and not features_of(self._validator.revision).optional_error_id:
             found = [each for each in found if each.rule != "envelope/id"]
         return found, more
 
     def _no_batch(self, size: int) -> Violation:
         revision = self._validator.revision
         expected = "one message (only 2025-03-26 has batches)"
-        if revision == "2025-03-26":
+        if features_of(revision).batches:
             expected = f"at most {DEFAULT.open_requests:,} messages" if size else "a batch that is not empty"
         return violation("envelope/batch", expected=expected, found=f"an array of {size:,} items", revision=revision)
 
@@ -351,7 +352,7 @@ class ValidationMiddleware:
         if not isinstance(request, dict) or not isinstance(request.get("method"), str) or "result" not in answer:
             return None
         revision, params = self._validator.revision, request.get("params")
-        as_task = revision == "2025-11-25" and isinstance(params, dict) and "task" in params
+        as_task = features_of(revision).tasks and isinstance(params, dict) and "task" in params
         return judge(revision).result_definition(request["method"], answer["result"], as_task=as_task)
 
     def _log(self, what: str, found: list[Violation]) -> None:

@@ -69,7 +69,7 @@ def _check_not_found(exchange: Exchange, declared: Mapping[str, Any] | None, *, 
 def _check_tool_not_found(exchange: Exchange, declared: Mapping[str, Any], *, listed: bool) -> list[Violation]:
     if "tools" not in declared and not listed:
         return []
-    tasks = exchange.revision == "2025-11-25" and has_capability(declared, TASK_CAPABILITIES["tools/call"])
+    tasks = exchange.features.tasks and has_capability(declared, TASK_CAPABILITIES["tools/call"])
     if tasks and exchange.contract is not None and not exchange.contract.runs(as_task=exchange.as_task):
         # It says that the call had to be a task, or must not be one.
         return []
@@ -79,7 +79,7 @@ def _check_tool_not_found(exchange: Exchange, declared: Mapping[str, Any], *, li
 
 def _has_modes(exchange: Exchange, declared: Mapping[str, Any]) -> bool:
     """Whether the receiver has declared all modes of the method, as far as it has any in this revision."""
-    modes = _MODES.get(exchange.method, ()) if exchange.revision >= "2025-11-25" else ()
+    modes = _MODES.get(exchange.method, ()) if exchange.features.capability_modes else ()
     return all(has_capability(declared, mode) for mode in modes)
 
 

@@ -14,10 +14,6 @@ from assay.rules import violation
 from assay.side import Side, has_capability
 from assay.verdict import Exchange, Party, Violation
 
-_SINCE: Final = "2025-11-25"
-"""The revision that brought all of these. The one after it has no requests of servers, and no such tasks."""
-
-
 _URL: Final = "elicitation.url"
 _URL_REQUIRED: Final = -32042
 """The error that asks the user to open a URL first."""
@@ -27,7 +23,7 @@ def check_features(exchange: Exchange, params: Mapping[str, Any], sides: Mapping
     """Return what a request uses although its receiver has not declared it, or the tool does not allow it."""
     receiver = sides[exchange.asker.other]
     declared = receiver.capabilities
-    if exchange.revision != _SINCE or declared is None:
+    if declared is None or not _declares_modes(exchange):
         return []
     wanted = [*_wanted(exchange.method, params, declared)]
     if "task" in params and exchange.method in TASK_CAPABILITIES:
@@ -43,9 +39,14 @@ def check_features(exchange: Exchange, params: Mapping[str, Any], sides: Mapping
 def check_error(exchange: Exchange, code: int, sides: Mapping[Party, Side]) -> list[Violation]:
     """Return what an error asks of the party that it goes to, although that party has not declared it."""
     declared = sides[exchange.asker].capabilities
-    if code != _URL_REQUIRED or exchange.revision != _SINCE or declared is None or has_capability(declared, _URL):
+    if code != _URL_REQUIRED or declared is None or not _declares_modes(exchange) or has_capability(declared, _URL):
         return []
     return [objections.lacks("/error/code", exchange.asker, _URL, exchange.revision)]
+
+
+def _declares_modes(exchange: Exchange) -> bool:
+    """Return whether both parties declared these parts before the request; later each request declares them."""
+    return exchange.features.handshake and exchange.features.capability_modes
 
 
 def _wanted(method: str, params: Mapping[str, Any], declared: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

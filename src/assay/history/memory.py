@@ -119,7 +119,7 @@ class Memory:
                 found.append(objections.too_long("/params/cursor", cursor, self.limits.cursor_bytes))
         exchange.as_task = "task" in params and self._tasks.runs(exchange)
         task = params.get("taskId")
-        if exchange.revision == "2025-11-25" and exchange.method.startswith("tasks/") and isinstance(task, str):
+        if exchange.features.tasks and exchange.method.startswith("tasks/") and isinstance(task, str):
             found += self._tasks.check_asked(params)
             exchange.detail = task if len(task) <= self.limits.id_bytes else None
         found += features.check_features(exchange, params, self.sides)
@@ -290,7 +290,7 @@ class Memory:
             found += definition.look_alikes(result, "/result", judge.revision, budget.violations)
             found.append(discovery.unknown(exchange, result))
             return 0
-        elif exchange.as_task or judge.revision >= "2026-07-28":
+        elif exchange.as_task or judge.features.result_types:
             found += self._check_result_type(exchange, result, judge)
             name = judge.result_definition(exchange.method, result, as_task=exchange.as_task)
             definition = judge.definition(name) if name is not None else definition
@@ -403,7 +403,7 @@ class Memory:
                 page,
                 first=exchange.detail is None,
                 last="nextCursor" not in result,
-                outputs=exchange.revision >= "2025-06-18",
+                outputs=exchange.features.output_schemas,
                 revision=exchange.revision,
                 over_http=exchange.over_http,
             )

@@ -53,12 +53,7 @@ class Tasks:
         """Whether the receiver has said that it runs such a request as a task; otherwise it is to take no notice."""
         path = TASK_CAPABILITIES.get(exchange.method)
         declared = self._sides[exchange.asker.other].capabilities
-        return (
-            exchange.revision == "2025-11-25"
-            and path is not None
-            and declared is not None
-            and has_capability(declared, path)
-        )
+        return exchange.features.tasks and path is not None and declared is not None and has_capability(declared, path)
 
     def has(self, exchange: Exchange | None) -> bool:
         """Whether a request is to be run as a task, or is: it has not been answered yet, or was answered with one."""

@@ -16,19 +16,9 @@ from assay.engine.formats import BASE64
 from assay.rules import broken, violation
 from assay.spec.methods import Method, method_meant, methods, revisions_of
 from assay.spec.notation import Schema
-from assay.spec.revisions import REVISIONS, handshake
+from assay.spec.revisions import FEATURES, REVISIONS
 from assay.spec.schema import ProtocolSchema, protocol_schema
 from assay.verdict import Party, Violation
-
-# Errors whose code the specification defines together with their data, by revision.
-_DEFINED_ERRORS: dict[str, dict[int, str]] = {
-    "2025-11-25": {-32042: "URLElicitationRequiredError"},
-    "2026-07-28": {
-        -32020: "HeaderMismatchError",
-        -32021: "MissingRequiredClientCapabilityError",
-        -32022: "UnsupportedProtocolVersionError",
-    },
-}
 
 MAY_ASK_BACK = frozenset({"tools/call", "prompts/get", "resources/read"})
 """Requests that may be answered by asking back, in the revisions where results say what they are."""
@@ -141,14 +131,15 @@ def definition_of(schema_at: str) -> str | None:
 class Entry:
     """One method of one revision, as one party may use it."""
 
-    __slots__ = ("judge", "name", "params", "params_required", "party", "result", "revision", "stateless")
+    __slots__ = ("features", "judge", "name", "params", "params_required", "party", "result", "revision", "stateless")
 
     def __init__(self, party: Party, name: str, judge: "Judge", method: Method | None, schema: ProtocolSchema) -> None:
         self.party = party
         self.name = name
         self.judge = judge
         self.revision = judge.revision
-        self.stateless = not handshake(judge.revision)
+        self.features = judge.features
+        self.stateless = not judge.features.handshake
         self.params_required = False
         self.params: Definition | None = None
         self.result: Definition | None = None
@@ -167,10 +158,12 @@ class Entry:
 class Judge:
     """The methods of one revision, by sender and kind, each with what judges it."""
 
-    __slots__ = ("_cache", "_schema", "calls", "revision")
+    __slots__ = ("_cache", "_defined_errors", "_schema", "calls", "features", "revision")
 
     def __init__(self, schema: ProtocolSchema) -> None:
         self.revision = schema.revision
+        self.features = FEATURES[schema.revision]
+        self._defined_errors = dict(self.features.error_codes)
         self._schema = schema
         self._cache: dict[str, Definition] = {}
         self.calls: dict[tuple[Party, str], dict[str, Entry]] = {
@@ -209,7 +202,7 @@ class Judge:
         kind = result.get("resultType")
         if known is None or as_task:
             return "CreateTaskResult" if as_task else None
-        if self.revision < "2026-07-28" or kind == "complete" or not isinstance(kind, str):
+        if not self.features.result_types or kind == "complete" or not isinstance(kind, str):
             return known.result
         return "InputRequiredResult" if kind == "input_required" and method in MAY_ASK_BACK else "Result"
 
@@ -237,7 +230,7 @@ class Judge:
 
     def check_error(self, message: dict[str, Any], budget: Budget) -> tuple[list[Violation], int]:
         """What is wrong with an error whose code the specification defines."""
-        name = _DEFINED_ERRORS.get(self.revision, {}).get(message["error"]["code"])
+        name = self._defined_errors.get(message["error"]["code"])
         if name is None:
             return [], 0
         return self.definition(name).check("protocol/error", message, "", self.revision, budget)
@@ -245,7 +238,7 @@ class Judge:
     def check_result_type(self, method: str, result: dict[str, Any]) -> Iterator[Violation]:
         """A result type that the specification does not have, or does not have for this method."""
         kind = result.get("resultType")
-        if self.revision < "2026-07-28" or kind == "complete" or not isinstance(kind, str):
+        if not self.features.result_types or kind == "complete" or not isinstance(kind, str):
             return
         if kind != "input_required" or method not in MAY_ASK_BACK:
             yield violation(
@@ -331,7 +324,7 @@ def _keys(named: Named) -> tuple[Keys, Keys]:
 
 def _definitions_of_params(schema: ProtocolSchema, method: Method) -> list[Schema]:
     names = [method.definition]
-    if schema.revision <= "2025-06-18":
+    if FEATURES[schema.revision].bare_envelopes:
         names.append("JSONRPCRequest" if method.kind == "request" else "JSONRPCNotification")
     return [schema.definition(name)["properties"].get("params", {}) for name in names]
 
@@ -345,7 +338,7 @@ def _params(schema: ProtocolSchema, method: Method, formats: bool) -> Compiled:
     """
     base = "JSONRPCRequest" if method.kind == "request" else "JSONRPCNotification"
     document = schema.closure(method.definition)
-    if schema.revision > "2025-06-18":
+    if not FEATURES[schema.revision].bare_envelopes:
         return compile_schema({"$ref": f"#/$defs/{method.definition}/properties/params"} | document, formats=formats)
     both = [{"$ref": f"#/$defs/{name}/properties/params"} for name in (method.definition, base)]
     definitions = document["$defs"] | schema.closure(base)["$defs"]

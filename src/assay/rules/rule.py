@@ -57,6 +57,3 @@ OURS = "ours"
 REFUSE: Final = "refuse"
 QUARANTINE: Final = "quarantine"
 REPORT: Final = "report"
-
-Row = tuple[str, str, str, str, str, Action, str, str] | tuple[str, str, str, str, str, Action, str, str, Action]
-"""A rule as the tables have it: the fields of `Rule`, in that order."""

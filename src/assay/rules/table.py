@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _FAMILIES: Final = (frames, envelope, protocol, contract, guarding)
 
-RULES: Final[Mapping[str, Rule]] = {row[0]: Rule(*row) for family in _FAMILIES for row in family.ROWS}
+RULES: Final[Mapping[str, Rule]] = {rule.id: rule for family in _FAMILIES for rule in family.ROWS}
 
 
 _MOVED: Final = (
@@ -34,6 +34,7 @@ def violation(
     hint: str | None = None,
     schema_at: str | None = None,
     detail: str = "",
+    wrong_type: bool = False,
 ) -> Violation:
     """
     A violation of *rule*, its source, hint and action taken from the table.
@@ -48,7 +49,15 @@ def violation(
         source += f": {_cut(detail, 100)}"
     where = None if schema_at is None else _cut(schema_at, _LONGEST)
     return Violation(
-        rule, _cut(at, _LONGEST), _cut(expected, 400), _cut(found, 200), source, hint or row.fix, row.action, where
+        rule,
+        _cut(at, _LONGEST),
+        _cut(expected, 400),
+        _cut(found, 200),
+        source,
+        hint or row.fix,
+        row.action,
+        where,
+        wrong_type=wrong_type,
     )
 
 
@@ -71,6 +80,7 @@ def broken(
         hint=hint,
         schema_at=fault.schema_at,
         detail=detail,
+        wrong_type=fault.wrong_type,
     )
 
 

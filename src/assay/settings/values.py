@@ -44,10 +44,13 @@ def _iso(value: Any) -> str:
     return datetime.fromisoformat(text).isoformat()
 
 
+_DAY_LENGTH: Final = len("YYYY-MM-DD")
+
+
 def _day(value: Any) -> str:
     text = _iso(value)
     # A time of day would be lost without a word.
-    if len(value if type(value) is str else value.isoformat()) > len("2027-01-01"):
+    if len(value if type(value) is str else value.isoformat()) > _DAY_LENGTH:
         raise ValueError
     return text.partition("T")[0]
 

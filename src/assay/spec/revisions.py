@@ -1,6 +1,10 @@
-"""The released revisions of the protocol, in the order of their dates. No schema, no method is known here."""
+"""
+The released revisions of the protocol in the order of their dates, and the features of each one.
 
-from typing import Final
+This is the only place that compares dates: other modules ask for a feature. Schemas and methods are elsewhere.
+"""
+
+from typing import Final, NamedTuple
 
 REVISIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 """Oldest first. They are ISO dates: plain string comparison orders them."""
@@ -24,18 +28,103 @@ PROVED_AT: Final = "b0f60ba5409db7a6582440a7b473cc0398890f15"
 """The commit of modelcontextprotocol/modelcontextprotocol those files were taken from (2026-08-22)."""
 
 
+class Features(NamedTuple):
+    """The features of one revision that the methods and the schema do not show."""
+
+    handshake: bool = True
+    """The conversation opens with ``initialize``. Without it each request names its revision in ``_meta``."""
+    batches: bool = False
+    """A frame may be an array of messages."""
+    annotations: bool = False
+    """Tools may have annotations."""
+    titles: bool = False
+    """Tools, prompts and resources may have a title for people."""
+    output_schemas: bool = False
+    """Tools may have an ``outputSchema``, and results ``structuredContent``."""
+    bare_envelopes: bool = True
+    """The schema of a request leaves out ``jsonrpc`` and ``id``."""
+    failed_results: bool = False
+    """Bad arguments of a tool call are answered with a failed result, which the model sees, not with an error."""
+    optional_error_id: bool = False
+    """An error without a readable request has no id. Before, its id is null."""
+    primed_streams: bool = False
+    """An HTTP stream may begin with an event that has an id and no data, so that a client can resume early."""
+    capability_modes: bool = False
+    """The client declares the modes of elicitation and the parts of sampling that it supports."""
+    tasks: bool = False
+    """Requests may run as tasks. Later revisions have tasks as an extension."""
+    error_codes: tuple[tuple[int, str], ...] = ()
+    """The error codes whose data the schema defines, each with the name of its definition."""
+    result_types: bool = False
+    """Each result has a ``resultType``."""
+
+
+_OLDEST: Final = Features()
+_WITH_BATCHES: Final = Features(annotations=True, batches=True)
+_WITH_OUTPUTS: Final = Features(annotations=True, titles=True, output_schemas=True)
+_WITH_TASKS: Final = _WITH_OUTPUTS._replace(
+    bare_envelopes=False,
+    failed_results=True,
+    optional_error_id=True,
+    primed_streams=True,
+    capability_modes=True,
+    tasks=True,
+    error_codes=((-32042, "URLElicitationRequiredError"),),
+)
+_STATELESS: Final = _WITH_TASKS._replace(
+    handshake=False,
+    tasks=False,
+    error_codes=(
+        (-32020, "HeaderMismatchError"),
+        (-32021, "MissingRequiredClientCapabilityError"),
+        (-32022, "UnsupportedProtocolVersionError"),
+    ),
+    result_types=True,
+)
+
+FEATURES: Final[dict[str | None, Features]] = {
+    "2024-11-05": _OLDEST,
+    "2025-03-26": _WITH_BATCHES,
+    "2025-06-18": _WITH_OUTPUTS,
+    "2025-11-25": _WITH_TASKS,
+    "2026-07-28": _STATELESS,
+}
+"""The row of each revision. A new revision is one more row."""
+
+LATEST_HANDSHAKE: Final = next(each for each in reversed(REVISIONS) if FEATURES[each].handshake)
+"""The newest revision that opens with ``initialize``."""
+
+WITHOUT_HEADER: Final = "2025-03-26"
+"""The revision of an HTTP request without a version header, by the specification."""
+
+
+def features_of(revision: str | None) -> Features:
+    """Return the row of *revision*; that of the oldest one while no revision is agreed, or for an unknown revision."""
+    return FEATURES.get(revision, _OLDEST)
+
+
+def nearest_handshake(revision: str) -> str:
+    """Return the newest revision with a handshake that is not newer than *revision*, which may be any text."""
+    return max((each for each in REVISIONS if FEATURES[each].handshake and each <= revision), default=REVISIONS[0])
+
+
 def named(revision: str) -> str:
-    """The revision that a person names: ``latest`` is the last one, anything else stands for itself."""
+    """Return the revision that a person names: ``latest`` is the last one, anything else stands for itself."""
     return LATEST if revision == "latest" else revision
 
 
 def handshake(revision: str) -> bool:
-    """Whether a conversation in *revision* opens with ``initialize``; later ones name the revision in each request."""
-    return revision < "2026-07-28"
+    """
+    Return whether a conversation in *revision* opens with ``initialize``.
+
+    An unknown revision counts by its date: a newer one than `LATEST` has no handshake either.
+    """
+    row = FEATURES.get(revision)
+    return row.handshake if row is not None else revision < LATEST
 
 
 def position(revision: str) -> int:
-    """The number of *revision* in the order of dates, from 1; ValueError with the known ones for any other value."""
+    """Return the number of *revision* in the order of dates, from 1; an unknown one is a ValueError."""
     try:
         return REVISIONS.index(revision) + 1
     except ValueError:

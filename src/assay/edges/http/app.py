@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Any, Final, NamedTuple
 
-from assay import render
 from assay.assets.methods import Methods
 from assay.assets.server import AssetServer, Settled, Turn, is_mcp
 from assay.auth import Gate, Principal
@@ -49,13 +48,13 @@ from assay.edges.http.replies import (
 from assay.edges.http.safety import Safety
 from assay.edges.http.section import Http
 from assay.edges.http.sessions import Session, Sessions
-from assay.edges.http.statuses import is_ignored, is_patient, status_of
+from assay.edges.http.statuses import is_patient, refusal, status_of
 from assay.edges.http.streams import Streams
 from assay.edges.http.waiting import beside, listens, may_take_long, waits
 from assay.edges.recorder import Recorder
 from assay.journal.moment import Moment
 from assay.limits import REQUESTS, Limits
-from assay.spec.revisions import LATEST, REVISIONS, handshake
+from assay.spec.revisions import LATEST, REVISIONS, features_of, handshake
 
 _log: Final = logging.getLogger("assay")
 
@@ -322,7 +321,8 @@ class App:
         server = session.server if session is not None else AssetServer(self._methods, limits=self._limits)
         said = server.failed(frame, error)
         told = said[0] if said else error_body("INTERNAL_ERROR", "the server failed; its log says why")
-        return Reply(200 if said and caller.patient else 500, told, shared(caller.headers))
+        status = status_of("INTERNAL_ERROR", patient=bool(said) and caller.patient)
+        return Reply(status, told, shared(caller.headers))
 
     def _heard(self, caller: Caller, frame: bytes) -> Heard:
         """What is to be done about *frame*."""
@@ -352,18 +352,15 @@ class App:
         frames = turn.frames(answers)
         if caller.session is None:
             headers += self._settled(heard, code)
-        if verdict.kind == "blank":
-            return Reply(400, error_body("PARSE_ERROR", "there is no message in the body"), headers)
-        if not frames and is_ignored(verdict):
-            return Reply(202, b"", headers)
-        if code is not None and not frames:
-            # Never 404, which in a session says that it is gone.
-            return Reply(400, render.refusal(None, verdict.violations, verdict.more, verdict.revision), headers)
-        status = status_of(verdict, code, patient=caller.patient, answered=bool(frames))
+        if not frames and (code is not None or verdict.kind == "blank"):
+            status, content = refusal(verdict, None, code, patient=caller.patient)
+        else:
+            status = status_of(code, verdict, patient=caller.patient, answered=bool(frames))
+            # One message, one answer: only a batch has several, and those are in one array.
+            content = frames[0] if frames else b""
         if status == 413:
             headers.append(CLOSE)
-        # One message, one answer: only a batch has several, and those are in one array.
-        return Reply(status, frames[0] if frames else b"", headers)
+        return Reply(status, content, headers)
 
     def _revision(self, version: str | None, frame: bytes) -> str | None:
         """The revision that a message without a session counts as opened in; None for one that opens, or is bare."""
@@ -474,4 +471,4 @@ def _idleness(session: Session[AssetServer]) -> Idleness:
 
 
 def _primed(session: Session[AssetServer]) -> bool:
-    return (session.server.revision or "") >= "2025-11-25"
+    return features_of(session.server.revision).primed_streams

@@ -11,11 +11,12 @@ from assay.collector import loaded
 from assay.edges.http.replies import Pairs
 from assay.limits import DEFAULT
 from assay.meta import REVISION_KEY
+from assay.spec.revisions import WITHOUT_HEADER
 
 ENDPOINT: Final = "/mcp"
 _SLASHED: Final = ENDPOINT + "/"
 
-UNNAMED: Final = "2025-03-26"
+UNNAMED: Final = WITHOUT_HEADER
 """The revision of a request that names none: the last one that had no header for it."""
 
 _REPEATABLE: Final = frozenset(

@@ -4,9 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-import orjson
-
-from assay import no_answer
+from assay import render
 from assay.errors import CanonicalError
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -77,8 +75,7 @@ async def refuse(
 
 def error_body(code: str, detail: str, data: Mapping[str, Any] | None = None, *, why: str = "") -> bytes:
     """A canonical error as JSON-RPC has it, with a sentence of ours and *data* beside it; *why* is in its message."""
-    error: dict[str, Any] = no_answer.error(code, why)
-    return orjson.dumps({"jsonrpc": "2.0", "id": None, "error": {**error, "data": {**(data or {}), "detail": detail}}})
+    return render.plain_error(None, code, detail, data, why=why)
 
 
 def shared(headers: Mapping[bytes, bytes]) -> list[tuple[bytes, bytes]]:

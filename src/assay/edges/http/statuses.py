@@ -2,8 +2,12 @@
 
 from typing import Final
 
+import orjson
+
+from assay import render
+from assay.edges.http.replies import error_body
 from assay.errors import CanonicalError
-from assay.spec.revisions import REVISIONS, handshake
+from assay.spec.revisions import REVISIONS, features_of, handshake
 from assay.verdict import Verdict
 
 _BY_STATUS: Final = frozenset({"HEADER_MISMATCH", "UNSUPPORTED_REVISION"})
@@ -17,6 +21,16 @@ _IGNORED: Final = frozenset(
     }
 )
 """Rules about what a receiver does not know, or knows no more. JSON-RPC has it ignore such messages."""
+
+_BY_NUMBER: Final = {
+    CanonicalError.to_jsonrpc_error(each)["code"]: each
+    for each in (
+        *("PARSE_ERROR", "INVALID_ENVELOPE", "INVALID_PARAMS", "METHOD_NOT_FOUND"),
+        *("HEADER_MISMATCH", "MISSING_CAPABILITY", "UNSUPPORTED_REVISION"),
+        *("UPSTREAM_INVALID", "UPSTREAM_FAILURE", "TIMEOUT"),
+    )
+}
+"""The error numbers that have a status, in a response of the guard or of the server. Any other one has 200."""
 
 
 def is_ignored(verdict: Verdict) -> bool:
@@ -43,10 +57,43 @@ def is_patient(version: str | None, *, in_session: bool) -> bool:
     return in_session or (version in REVISIONS and version is not None and handshake(version))
 
 
-def status_of(verdict: Verdict, code: str | None, *, patient: bool, answered: bool) -> int:
-    """The status of an answer to what *verdict* is about, that is, or is not, the canonical error *code*."""
-    result = code == "INVALID_TOOL_INPUT" and (verdict.revision or "") >= "2025-11-25"
-    read = answered and verdict.kind == "request"
-    if code is None or result or verdict.parts or (patient and read and code not in _BY_STATUS):
+def status_of(code: str | None, verdict: Verdict | None = None, *, patient: bool = False, answered: bool = True) -> int:
+    """
+    Return the HTTP status of a response that carries the canonical error *code*; None stands for a result.
+
+    *verdict* is about the client's message; without it *patient* counts for the whole response. A response that is not
+    *answered* has no body.
+    """
+    if verdict is not None:
+        if verdict.parts or (code == "INVALID_TOOL_INPUT" and features_of(verdict.revision).failed_results):
+            code = None
+        patient = patient and answered and verdict.kind == "request"
+    if code is None or (patient and code not in _BY_STATUS):
         return 200 if answered else 202
     return CanonicalError.to_http_status(code)
+
+
+def status_in(answer: bytes) -> int:
+    """Return the HTTP status of *answer*, a response of a server in a revision without a handshake."""
+    if b'"error"' not in answer:
+        return 200
+    error = orjson.loads(answer).get("error")
+    number = error.get("code") if isinstance(error, dict) else None
+    return status_of(_BY_NUMBER.get(number) if isinstance(number, int) else None)
+
+
+def refusal(verdict: Verdict, answer: bytes | None, code: str | None, *, patient: bool) -> tuple[int, bytes]:
+    """
+    Return the status and the body for a client's message that is not forwarded.
+
+    *answer* is the frame that its sender gets, and *code* the canonical error in it.
+    """
+    if verdict.kind == "blank":
+        return 400, error_body("PARSE_ERROR", "there is no message in the body")
+    if answer is not None:
+        return status_of(code, verdict, patient=patient), answer
+    if is_ignored(verdict):
+        return 202, b""
+    # A notification or a response. Never 404, which in a session means that the session is gone.
+    status = status_of(code, verdict) if verdict.value is None else 400
+    return status, render.refusal(None, verdict.violations, verdict.more, verdict.revision)

@@ -8,6 +8,9 @@ client with elicitation.
 from collections.abc import Mapping
 from typing import Any, Final
 
+from assay import render
+from assay.errors import CanonicalError
+from assay.ladder import syntax
 from assay.side import has_capability
 from assay.spec.methods import methods
 from assay.spec.revisions import handshake
@@ -31,7 +34,6 @@ ALL_CAPABILITIES: Final[Mapping[str, Any]] = {
 }
 """Every capability that a client can have in any revision; `declared` leaves out those of other revisions."""
 
-_NO_SUCH_METHOD: Final = -32601
 _INVALID_PARAMS: Final = -32602
 
 _DECLINED: Final = -1
@@ -55,22 +57,22 @@ def declared(capabilities: Mapping[str, Any], revision: str) -> dict[str, Any]:
     return kept | ({"roots": {}} if "roots" in kept else {})
 
 
-def reply_to(request: Mapping[str, Any], capabilities: Mapping[str, Any], revision: str) -> dict[str, Any]:
+def reply_to(request: Mapping[str, Any], capabilities: Mapping[str, Any], revision: str) -> bytes:
     """
     Return the answer to a server's *request* from a client that declared *capabilities* and has no user.
 
     Elicitation and sampling are declined, and there are no roots. A method without its capability is unknown.
     """
-    head = {"jsonrpc": "2.0", "id": request["id"]}
+    ident = syntax.write(request["id"])
     method, params = request["method"], request.get("params")
     if not _is_known(method, capabilities, revision):
-        return {**head, "error": {"code": _NO_SUCH_METHOD, "message": "Method not found"}}
+        return render.error_frame(ident, CanonicalError.to_jsonrpc_error("METHOD_NOT_FOUND"), None, revision)
     # A request that wants a task wants to hear of that task first; there is none.
     if method in _RESULTS and not (isinstance(params, dict) and "task" in params):
-        return {**head, "result": _RESULTS[method]}
+        return render.result_frame(ident, syntax.write(_RESULTS[method]))
     if method.startswith("tasks/"):
-        return {**head, "error": {"code": _INVALID_PARAMS, "message": "Unknown task"}}
-    return {**head, "error": {"code": _DECLINED, "message": "The user declined the request"}}
+        return render.error_frame(ident, {"code": _INVALID_PARAMS, "message": "Unknown task"}, None, revision)
+    return render.error_frame(ident, {"code": _DECLINED, "message": "The user declined the request"}, None, revision)
 
 
 def _is_known(method: str, capabilities: Mapping[str, Any], revision: str) -> bool:

@@ -19,7 +19,7 @@ from assay.lock.changes import KINDS, Kind
 from assay.lock.inspection import SERVER_KEY
 from assay.lock.locked import Locked, spelt
 from assay.meta import CAPABILITIES_KEY, REVISION_KEY
-from assay.spec.revisions import LATEST, REVISIONS, handshake
+from assay.spec.revisions import LATEST, LATEST_HANDSHAKE, handshake
 from assay.verdict import Party, Verdict, Violation
 
 MOST_PAGES: Final = 1000
@@ -36,7 +36,7 @@ _CHANGED: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The lists that are out of date after a notification."""
 
-_OLDER: Final = next(each for each in reversed(REVISIONS) if handshake(each))
+_OLDER: Final = LATEST_HANDSHAKE
 """The revision that is asked for where there is a handshake."""
 
 _NO_SUCH_METHOD: Final = -32601
@@ -248,7 +248,7 @@ class Inquiry:
         """Answer a request of the server as a client without a user does."""
         back = verdict.back
         if back is None:
-            back = syntax.write(reply_to(verdict.value, self._capabilities, self.revision))
+            back = reply_to(verdict.value, self._capabilities, self.revision)
             self._conversation.hear(Party.CLIENT, back)
         self._line.say(back, {}, self.revision, self._deadline)
 

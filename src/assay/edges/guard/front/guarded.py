@@ -8,12 +8,11 @@ from typing import NamedTuple, Protocol
 
 import orjson
 
-from assay import no_answer, render
+from assay import render
 from assay.edges.http.asking import Headers
 from assay.edges.http.heads import RequestHead
 from assay.edges.http.replies import Receive, Send
-from assay.edges.http.statuses import is_patient
-from assay.errors import CanonicalError
+from assay.edges.http.statuses import is_patient, status_of
 
 
 class Request(NamedTuple):
@@ -46,8 +45,7 @@ def failure(request: Request, code: str, detail: str) -> tuple[int, bytes]:
         token = None
     head = request.head
     patient = token is not None and is_patient(head.revision, in_session=head.session is not None)
-    status = 200 if patient else CanonicalError.to_http_status(code)
-    return status, render.error_frame(token, no_answer.error(code, detail), {"detail": detail}, None)
+    return status_of(code, patient=patient), render.plain_error(token, code, detail, why=detail)
 
 
 class Backend(Protocol):

@@ -27,7 +27,7 @@ from assay.edges.guard.http_to_child.outflow import Post, Stream
 from assay.edges.guard.http_to_child.pipe import Owner, Pipe
 from assay.edges.guard.http_to_child.room import Room, Tenant
 from assay.edges.guard.http_to_child.share import Client, SessionShare, Share, SharedWire
-from assay.edges.guard.http_to_child.stateless import Asking, Stateless, status
+from assay.edges.guard.http_to_child.stateless import Asking, Stateless
 from assay.edges.guard.overseer import Overseer, Oversight
 from assay.edges.http.asking import UNNAMED, names_revision, peeked
 from assay.edges.http.heads import SESSION
@@ -36,7 +36,7 @@ from assay.edges.http.quotas import Full, Quota
 from assay.edges.http.replies import CLOSE, Pairs, Receive, Send, not_allowed, refuse, reply, shared
 from assay.edges.http.section import Http
 from assay.edges.http.sessions import Session, Sessions
-from assay.edges.http.statuses import is_patient
+from assay.edges.http.statuses import is_patient, status_in
 from assay.guard.flight import End
 from assay.message import params_of
 from assay.spec.revisions import REVISIONS, handshake
@@ -338,8 +338,8 @@ class Children:
             return
         headers = shared(request.headers)
         whole = post.whole
-        if whole is not None and (post.as_json or status(whole) != 200):
-            await reply(send, status(whole), whole, headers)
+        if whole is not None and (post.as_json or status_in(whole) != 200):
+            await reply(send, status_in(whole), whole, headers)
         elif post.as_stream:
             await post.write(self._http, receive, send, headers)
         else:

@@ -16,14 +16,14 @@ from assay.edges.guard.http_to_child.mistakes import FAILED, Subject, contained,
 from assay.edges.guard.http_to_child.outflow import SLOW, SLOW_BYTES, Post, Stream
 from assay.edges.guard.overseer import Heard, Overseer
 from assay.edges.http.idleness import Idleness
-from assay.edges.http.replies import error_body
 from assay.edges.http.sessions import Session
-from assay.edges.http.statuses import is_ignored, status_of
+from assay.edges.http.statuses import refusal as refused
 from assay.guard.guard import cancelled, may_be_cancelled
 from assay.guard.outline import outline
 from assay.message import params_of
-from assay.rules import RULES, violation
+from assay.rules import violation
 from assay.side import Id
+from assay.spec.revisions import features_of
 from assay.verdict import Party, Verdict
 
 _IN_SESSION: Final = Facts("http")
@@ -81,7 +81,7 @@ class Talk:
     @property
     def primed(self) -> bool:
         """Whether streams begin with an id to come back with."""
-        return (self.overseer.guard.conversation.revision or "") >= "2025-11-25"
+        return features_of(self.overseer.guard.conversation.revision).primed_streams
 
     @property
     def principal(self) -> str:
@@ -451,20 +451,10 @@ class Talk:
 def refusal(heard: Heard, *, patient: bool) -> Whole | None:
     """What the client gets for a message that goes no further; None for one that does."""
     verdict, move = heard
-    if verdict.kind == "blank":
-        return Whole(400, error_body("PARSE_ERROR", "there is no message in the body"))
-    unreadable = verdict.value is None
-    if move.to_server is not None and not unreadable:
+    if verdict.kind != "blank" and move.to_server is not None and verdict.value is not None:
         return None
-    if move.to_client is None and is_ignored(verdict):
-        return Whole(202)
-    code = code_of(verdict)
-    if move.to_client is None or unreadable:
-        # Also under audit: what is no JSON cannot be one line for the server.
-        status = status_of(verdict, code, patient=False, answered=True) if unreadable else 400
-        content = move.to_client or render.refusal(None, verdict.violations, verdict.more, verdict.revision)
-        return Whole(status, content)
-    return Whole(status_of(verdict, code, patient=patient, answered=True), move.to_client)
+    # Also under audit: what is no JSON cannot be one line for the server.
+    return Whole(*refused(verdict, move.to_client, render.code_of(verdict), patient=patient))
 
 
 def unread(frame: bytes, rest: bytes, overseer: Overseer) -> tuple[Id, bytes] | None:
@@ -489,12 +479,6 @@ def is_answer(verdict: Verdict) -> bool:
     if verdict.kind in {"result", "error"} or exchange is None:
         return verdict.kind in {"result", "error"}
     return verdict.kind in {"request", "unreadable"} and exchange.asker is Party.CLIENT
-
-
-def code_of(verdict: Verdict) -> str | None:
-    """The canonical error that a message is refused with."""
-    first = next((each for each in verdict.violations if each.action == "refuse"), None)
-    return RULES[first.rule].code if first is not None else None
 
 
 def requests(verdict: Verdict) -> Iterator[tuple[Verdict, Id]]:

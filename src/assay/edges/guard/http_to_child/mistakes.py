@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final, Literal, NamedTuple
 
-from assay import no_answer, render
+from assay import render
 from assay.guard.outline import outline
 from assay.ladder import syntax
 from assay.message import answers
@@ -35,8 +35,8 @@ def contained(what: str) -> Iterator[None]:
 
 def lost(ident: Any, why: str) -> bytes:
     """The answer to the request *ident*, of which its conversation knows nothing, or nothing any more."""
-    error = no_answer.error("INTERNAL_ERROR" if why == FAILED else "UPSTREAM_FAILURE", why)
-    return render.error_frame(syntax.write(ident), error, {"detail": why}, None)
+    code = "INTERNAL_ERROR" if why == FAILED else "UPSTREAM_FAILURE"
+    return render.plain_error(syntax.write(ident), code, why, why=why)
 
 
 class Subject(NamedTuple):

@@ -17,7 +17,6 @@ from assay.edges.guard.http_to_child.mistakes import FAILED, Subject, contained,
 from assay.edges.guard.http_to_child.outflow import SLOW, SLOW_BYTES, Post
 from assay.edges.guard.http_to_child.share import Share, UnavailableError
 from assay.edges.guard.overseer import Overseer, Oversight
-from assay.errors import CanonicalError
 from assay.guard.guard import Settled, cancelled
 from assay.message import params_of, versions_of
 from assay.meta import LEVEL_KEY
@@ -28,16 +27,6 @@ LISTENS: Final = "subscriptions/listen"
 
 _MOST_SPARE: Final = 64
 """Conversations that are kept for the next request, some 10 kB each."""
-
-_STATUSES: Final = {
-    CanonicalError.to_jsonrpc_error(each)["code"]: CanonicalError.to_http_status(each)
-    for each in (
-        *("PARSE_ERROR", "INVALID_ENVELOPE", "INVALID_PARAMS", "METHOD_NOT_FOUND"),
-        *("HEADER_MISMATCH", "MISSING_CAPABILITY", "UNSUPPORTED_REVISION"),
-        *("UPSTREAM_INVALID", "UPSTREAM_FAILURE", "TIMEOUT"),
-    )
-}
-"""The status of an answer that is an error, whoever has given it. Any other one is 200."""
 
 
 class Asking:
@@ -298,12 +287,3 @@ class Stateless:
                 asking.tick()
             except Exception as error:  # a mistake of ours: the others still have their time
                 self._failed(asking, "a request could not be looked after", error)
-
-
-def status(answer: bytes) -> int:
-    """The status of a whole answer."""
-    if b'"error"' not in answer:
-        return 200
-    error = orjson.loads(answer).get("error")
-    code = error.get("code") if isinstance(error, dict) else None
-    return _STATUSES.get(code, 200) if isinstance(code, int) else 200

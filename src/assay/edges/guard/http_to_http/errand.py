@@ -22,6 +22,7 @@ from assay.edges.guard.stint import Stint
 from assay.edges.http.door import METADATA
 from assay.edges.http.events import Reader, event
 from assay.edges.http.replies import CLOSE, JSON, SMALL, STREAM, Pairs, Send, error_body, refuse, shared
+from assay.edges.http.statuses import status_of
 from assay.errors import CanonicalError
 from assay.guard.guard import cancelled, may_be_cancelled
 from assay.no_answer import within
@@ -404,7 +405,7 @@ class Errand:
             await self._proxy.tell(self._request, turn.made(frames, code), self._send)
         else:
             content = error_body(code, why or str(CanonicalError.to_jsonrpc_error(code)["message"]), why=why)
-            told = Told(CanonicalError.to_http_status(code), content)
+            told = Told(status_of(code), content)
             await self._proxy.tell(self._request, told, self._send)
 
     def abandoned(self) -> None:

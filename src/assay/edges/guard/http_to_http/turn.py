@@ -14,12 +14,10 @@ from assay.edges.guard.refusals import addressed, explained
 from assay.edges.http.events import PING, Event, event
 from assay.edges.http.heads import visible
 from assay.edges.http.replies import error_body
-from assay.edges.http.statuses import is_ignored, status_of
-from assay.errors import CanonicalError
+from assay.edges.http.statuses import refusal, status_of
 from assay.guard.guard import Move
 from assay.ladder import syntax
 from assay.message import versions_of
-from assay.rules import RULES
 from assay.side import Id
 from assay.verdict import Exchange, Party, Verdict
 
@@ -118,16 +116,7 @@ class Turn:
         return min((each for each in every if each is not None), default=None)
 
     def _refused(self, verdict: Verdict, answer: bytes | None) -> Told:
-        if verdict.kind == "blank":
-            return Told(400, error_body("PARSE_ERROR", "there is no message in the body"))
-        if answer is None and is_ignored(verdict):
-            return Told(202, b"")
-        if answer is None:
-            # A notification, or an answer. Never 404, which in a session says that it is gone.
-            return Told(400, _refusal(verdict))
-        first = next((each for each in verdict.violations if each.action == "refuse"), None)
-        code = RULES[first.rule].code if first is not None else None
-        return Told(status_of(verdict, code, patient=self.patient, answered=True), answer)
+        return Told(*refusal(verdict, answer, render.code_of(verdict), patient=self.patient))
 
     # ── the answer ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -180,8 +169,8 @@ class Turn:
         """An answer of our own: these *frames*, which are the error *code*, and what is beside them."""
         whole = "batch" if self.verdict is not None and self.verdict.kind == "batch" else ""
         if status is None:
-            good = frames and (self.patient or whole or _is_result(frames[0]))
-            status = 200 if good else CanonicalError.to_http_status(code)
+            good = frames and (whole or _is_result(frames[0]))
+            status = status_of(None if good else code, patient=bool(frames) and self.patient)
         if whole:
             inner = [each for frame in (*frames, self._beside) if frame for each in _entries(frame)]
             return Told(status, render.array(inner) or error_body(code, "no answer came"))
