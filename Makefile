@@ -131,7 +131,7 @@ soak: $(VENV)/.test  ## FRAMES changed messages against the asset server and eve
 	$(BIN)/python tests/fuzz/soak.py $(FRAMES)
 
 docs: $(VENV)/.run  ## regenerate the generated pages
-	$(BIN)/python -m assay.cli.pages docs
+	$(BIN)/python -m assay.cli.docs_pages docs
 
 $(DIST)/.done: pyproject.toml | $(BIN)/python
 	$(PYTHON) -m venv --without-pip $(DIST)

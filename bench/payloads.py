@@ -4,8 +4,8 @@ from typing import Any
 
 import orjson
 
-from assay.conversation import Conversation
-from assay.verdict import Party
+from assay.base.verdict import Party
+from assay.core.conversation import Conversation
 
 REVISION = "2025-11-25"
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import orjson
 
-from assay.conversation import Conversation
+from assay.base.verdict import Party
+from assay.core.conversation import Conversation
 from assay.spec.schema import protocol_schema
-from assay.verdict import Party
 from payloads import CALLS, TOOLS, call, opened, result
 
 ROUNDS = 40

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from assay.conversation import Conversation
-from assay.journal.moment import Moment
-from assay.journal.record import Run, Told, record
-from assay.limits import DEFAULT, Limits
-from assay.marks import more_than
-from assay.verdict import Party
+from assay.base.limits import DEFAULT, Limits
+from assay.base.value_count import more_than
+from assay.base.verdict import Party
+from assay.core.conversation import Conversation
+from assay.records.journal.record import RecordContext, RunIdentity, record
+from assay.records.journal.record_ids import Moment
 
 PROMISED_MS = 250
 PROMISED_TIMES, PROMISED_MIB = 30, 96
@@ -229,13 +229,13 @@ def measure(name: str, mode: str, path: str) -> None:
     # What made the message may have taken more memory than judging it: so only what was said before is made here.
     case = CASES[name](4096)
     conversation = opened(case, mode)
-    run = Run(deterministic=True, payloads=False, server="", patterns=())
+    run = RunIdentity(deterministic=True, payloads=False, server="", patterns=())
     conversation.hear(Party.CLIENT, b'{"jsonrpc":"2.0","id":999,"method":"ping"}')
     Path("/proc/self/clear_refs").write_text("5")
     before = _peak() - len(frame) / 1024
     began = time.process_time()
     verdict = conversation.hear(case.party, frame)
-    record(verdict, Moment("stdio", "stdio", "a", "b", "c", 0.0), Told("", "0", 0), run)
+    record(verdict, Moment("stdio", "stdio", "a", "b", "c", 0.0), RecordContext("", "0", 0), run)
     sent = len(verdict.onward or b"") + len(verdict.back or b"")
     what = ",".join(sorted({each.rule for each in verdict.violations})) or "good"
     kind = verdict.kind

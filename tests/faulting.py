@@ -11,12 +11,12 @@ INTERNAL_ERROR = -32603
 ASKED = "assay.edges.recorder:Recorder.moment"
 RECORDED = "assay.edges.recorder:Recorder.message"
 EXCHANGED = "assay.edges.recorder:Recorder.exchange"
-SETTLED = "assay.assets.server:AssetServer.settle"
-ANSWERED = "assay.assets.server:AssetServer.answer"
-HEARD = "assay.assets.server:AssetServer.hear"
+SETTLED = "assay.assets.asset_server:AssetServer.settle"
+ANSWERED = "assay.assets.asset_server:AssetServer.answer"
+HEARD = "assay.assets.asset_server:AssetServer.hear"
 WATCHED = "assay.guard.watch:Watch.passed,assay.guard.watch:Watch.heard"
-JUDGED = "assay.conversation:Conversation.hear"
-LISTED = "assay.journal.writer:Journal.note"
+JUDGED = "assay.core.conversation:Conversation.hear"
+LISTED = "assay.records.journal.writer:Journal.note"
 
 
 def fault_at(monkeypatch: pytest.MonkeyPatch, place: str) -> None:

@@ -4,9 +4,9 @@ from typing import Any
 
 import orjson
 
-from assay.conversation import Conversation
+from assay.base.verdict import Party, Verdict
+from assay.core.conversation import Conversation
 from assay.spec.revisions import handshake
-from assay.verdict import Party, Verdict
 
 ALL_CLIENT: dict[str, Any] = {"roots": {"listChanged": True}, "sampling": {}, "elicitation": {}}
 ALL_SERVER: dict[str, Any] = {

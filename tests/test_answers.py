@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from assay.policy import Policy
-from assay.verdict import Party, Verdict
+from assay.base.verdict import Party, Verdict
+from assay.core.policy import Policy
 from talk import ALL_SERVER, SEARCH, Talk, call, error, good, notification, request, result, rules
 
 HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from assay.base.verdict import Party
+from assay.core.policy import Policy
 from assay.engine.formats import is_base64
-from assay.policy import Policy
 from assay.spec.revisions import REVISIONS
-from assay.verdict import Party
 from talk import Talk, call, good, request, result, rules
 
 GOOD = base64.b64encode(bytes(range(256))).decode()

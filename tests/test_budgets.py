@@ -11,15 +11,17 @@ from typing import Any
 import orjson
 import pytest
 
-from assay import Conversation, Party, marks, quarantine, render
-from assay.console.verdicts import title
+from assay import Conversation, Party
+from assay.base import value_count
+from assay.base.limits import Limits
+from assay.base.verdict import Violation
+from assay.cli.terminal.verdicts import title
 from assay.contracts import store
-from assay.contracts.tools import MOST_ASIDE, Contract, Tools
+from assay.contracts.tool_contracts import MOST_ASIDE, Contract, Tools
+from assay.core import list_filter, render
 from assay.engine import compiled as engine
 from assay.engine.budget import LARGE, STEPS, Budget
 from assay.ladder import spots, syntax
-from assay.limits import Limits
-from assay.verdict import Violation
 from talk import ALL_SERVER, Talk, call, good, request, result, rules
 
 ANY: dict[str, Any] = {"type": "object"}
@@ -47,8 +49,8 @@ def rule_of(frame: bytes, **more: int) -> str | None:
 )
 def test_values_and_keys_are_counted_outside_of_strings(frame: bytes, values: int) -> None:
     orjson.loads(frame)
-    assert marks.counted(frame, values) == values
-    assert not marks.more_than(frame, max(values, 1))
+    assert value_count.counted(frame, values) == values
+    assert not value_count.more_than(frame, max(values, 1))
 
 
 @pytest.mark.parametrize(
@@ -269,9 +271,9 @@ def test_entries_of_a_long_list_are_asked_about_together() -> None:
     [exchange] = talk.conversation.open_requests(Party.CLIENT)
     tools = [{"name": f"t{n}", "inputSchema": ANY} for n in range(1_600)]
     asked = Asked(exchange.entry.result)
-    assert quarantine._bad(asked, {"tools": [*tools, {}], "_meta": {}}, "tools") == {1_600}
+    assert list_filter._bad(asked, {"tools": [*tools, {}], "_meta": {}}, "tools") == {1_600}
     assert asked.count < 150
-    assert quarantine._bad(asked, {"tools": [{}] * 100_000}, "tools") is None
+    assert list_filter._bad(asked, {"tools": [{}] * 100_000}, "tools") is None
     assert asked.count < 1_000
 
 
@@ -362,7 +364,7 @@ _HELD = """
 import orjson
 from pathlib import Path
 from assay import Conversation, Party
-from assay.limits import Limits
+from assay.base.limits import Limits
 def peak():
     return int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) // 1024
 talk = Conversation(revision="2025-11-25", limits=Limits(frame_bytes=16 << 20))

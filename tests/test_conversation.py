@@ -6,11 +6,11 @@ from typing import Any, Literal
 import orjson
 import pytest
 
-from assay.conversation import Conversation
-from assay.limits import Limits
-from assay.policy import Policy
+from assay.base.limits import Limits
+from assay.base.verdict import Party
+from assay.core.conversation import Conversation
+from assay.core.policy import Policy
 from assay.spec.revisions import REVISIONS, handshake
-from assay.verdict import Party
 from talk import (
     ALL_SERVER,
     SEARCH,

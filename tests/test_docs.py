@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from assay.base.limits import Limits
 from assay.cli.main import parser
-from assay.engine.limits import SchemaLimits
-from assay.limits import Limits
+from assay.engine.schema_limits import SchemaLimits
 from assay.rules import RULES
 from assay.settings import Settings
 

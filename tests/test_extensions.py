@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from assay.conversation import Conversation
-from assay.policy import Policy
+from assay.base.verdict import Party
+from assay.core.conversation import Conversation
+from assay.core.policy import Policy
 from assay.spec.revisions import LATEST, REVISIONS, handshake
-from assay.verdict import Party
 from talk import HITS, SEARCH, Talk, error, frame_of, good, notification, request, result, rules
 
 TASKS: dict[str, Any] = {"io.modelcontextprotocol/tasks": {}}

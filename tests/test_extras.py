@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import assay
-from assay.extras import how_to_install, missing
+from assay.base.extras import how_to_install, missing
 
 METADATA = """\
 Metadata-Version: 2.4

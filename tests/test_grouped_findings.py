@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from assay.cli.main import main
-from assay.console.groups import MOST_GROUPS
+from assay.cli.terminal.groups import MOST_GROUPS
 
 HEAD = [
     {"jsonrpc": "2.0", "id": 0, "method": "tools/list", "params": {}},

@@ -10,9 +10,9 @@ from typing import Any, Literal
 import orjson
 import pytest
 
-from assay.limits import Limits
-from assay.policy import Policy
-from assay.verdict import Party
+from assay.base.limits import Limits
+from assay.base.verdict import Party
+from assay.core.policy import Policy
 from talk import ALL_SERVER, SEARCH, Talk, call, good, notification, request, result, rules
 
 ANY = {"type": "object"}

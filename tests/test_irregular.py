@@ -5,9 +5,9 @@ from typing import Any
 import orjson
 import pytest
 
-from assay.limits import Limits
+from assay.base.limits import Limits
+from assay.base.verdict import Party, Verdict
 from assay.spec.revisions import REVISIONS, handshake
-from assay.verdict import Party, Verdict
 from talk import (
     ALL_CLIENT,
     ALL_SERVER,

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from assay.policy import Policy
+from assay.base.verdict import Party
+from assay.core.policy import Policy
 from assay.spec.revisions import REVISIONS, handshake
-from assay.verdict import Party
 from talk import (
     Talk,
     answer,

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.masked_commands import masked_command
-from assay.masking import is_masked, masked_url
+from assay.core.masked_commands import masked_command
+from assay.core.masking import is_masked, masked_url
 
 PIECES = st.sampled_from(
     (

@@ -8,14 +8,14 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from assay import __version__
-from assay.assets.server import AssetServer
-from assay.contracts.assets import TOOLS
-from assay.journal.record import status_of
-from assay.metrics import BUCKETS, CONTENT_TYPE, METHODS, OTHER, Metrics
+from assay.assets.asset_server import AssetServer
+from assay.base.verdict import Findings, Party, Verdict, Violation, verdict
+from assay.contracts.own_tools import TOOLS
+from assay.records.journal.record import status_of
+from assay.records.metrics import BUCKETS, CONTENT_TYPE, METHODS, OTHER, Metrics
 from assay.rules import RULES
 from assay.spec.methods import methods
 from assay.spec.revisions import REVISIONS
-from assay.verdict import Findings, Party, Verdict, Violation, verdict
 from talk import HITS, SEARCH, Talk, call, error, frame_of, notification, request, result
 
 PAGE = (Path(__file__).parents[1] / "docs" / "metrics.md").read_text(encoding="utf-8")
@@ -331,8 +331,8 @@ def test_the_page_has_an_order_that_does_not_change() -> None:
 
 def test_the_asset_server_is_counted_like_any_other(tmp_path: Path) -> None:
     """Through the bare door, what is refused there, and an MCP conversation."""
-    from assay.assets.methods import Methods
-    from assay.assets.sources import Catalogue
+    from assay.assets.asset_sources import Catalogue
+    from assay.assets.mcp_methods import Methods
 
     server = AssetServer(Methods(Catalogue.read({}, tmp_path, log=lambda _: None)))
     frames = [request(1, "list_schemas", {}), request(2, "get_schema", {}), request(3, "nope", {})]

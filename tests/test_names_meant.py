@@ -9,7 +9,7 @@ import pytest
 from assay import Conversation, Party, SchemaValidator, ValidationError
 from assay.cli.main import main
 from assay.cli.rules import _RUNGS
-from assay.console.verdicts import title
+from assay.cli.terminal.verdicts import title
 from assay.rules import RULES
 from assay.spec.methods import method_meant, methods
 from assay.spec.revisions import LATEST, REVISIONS

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from assay.base.limits import Limits
+from assay.base.verdict import Verdict
 from assay.cli.main import main
 from assay.guard.watch import Watch
-from assay.journal import Journal
-from assay.limits import Limits
-from assay.verdict import Verdict
+from assay.records.journal import Journal
 from talk import SEARCH, Talk, answer, call, result, rules
 
 BROKEN = {"name": "bad", "inputSchema": {"type": "strnig"}}

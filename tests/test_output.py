@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from assay.base.ascii_marks import MARKS
 from assay.cli import main
 from assay.cli.main import _COMMANDS
-from assay.console.marks import MARKS
 
 ROOT = Path(__file__).parents[1]
 SAMPLE = str(ROOT / "examples" / "conversation.jsonl")

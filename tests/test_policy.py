@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from assay.policy import ACTIONS, Excepted, Policy, fitting, meant
+from assay.base.verdict import Verdict
+from assay.core.policy import ACTIONS, Excepted, Policy, fitting, meant
 from assay.rules import RULES
-from assay.verdict import Verdict
 from talk import SEARCH, Talk, answer, call, good, notification, replacement, request, result, rules
 
 TEXT = {"content": [{"type": "text", "text": "x"}]}

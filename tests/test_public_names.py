@@ -68,13 +68,13 @@ def test_importing_assay_loads_nothing_that_is_not_used() -> None:
 
 def test_judging_a_message_loads_no_face_and_no_command() -> None:
     loaded = modules_after("from assay import Conversation, Party; Conversation().hear(Party.CLIENT, b'{}')")
-    assert "assay.conversation" in loaded
+    assert "assay.core.conversation" in loaded
     assert not loaded & {
-        "assay.faces.jsonrpc", "assay.faces.schema_validator", "assay.faces.registry", "assay.message", "assay.cli",
+        "assay.api.jsonrpc", "assay.api.schema_validator", "assay.api.registry", "assay.base.message", "assay.cli",
         "logging", "argparse", "urllib.request", "difflib",
     }  # fmt: skip
 
 
 def test_the_help_loads_no_engine() -> None:
     loaded = modules_after("from assay.cli.main import parser; parser()")
-    assert not loaded & {"orjson", "jsonschema_rs", "jiter", "assay.conversation", "assay.spec.schema"}
+    assert not loaded & {"orjson", "jsonschema_rs", "jiter", "assay.core.conversation", "assay.spec.schema"}

@@ -19,7 +19,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, RootModel, Tag, TypeAdapter, networks, types
 from typing_extensions import TypedDict
 
-from assay.policy import Policy
+from assay.core.policy import Policy
 from toolbox import Mode, Sample, found_in
 
 DECIMALS = ["0", "1.5", "-12", "+0.25", "19.90", ".5", "123456789012345678901234567890.5"]

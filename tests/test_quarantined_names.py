@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from assay.console.journal import Table
-from assay.console.style import Style
-from assay.contracts.tools import MOST_ASIDE
+from assay.base.verdict import ListEntry, Verdict
+from assay.cli.terminal.journal_table import JournalTable
+from assay.cli.terminal.style import Style
+from assay.contracts.tool_contracts import MOST_ASIDE
 from assay.guard.watch import Watch
-from assay.journal.writer import Journal
-from assay.verdict import ListEntry, Verdict
+from assay.records.journal.writer import Journal
 from talk import Talk, call, replacement, request, result
 
 BAD = {"type": "object", "properties": {"a": {"type": "strnig"}}}
@@ -86,10 +86,10 @@ def test_a_violation_elsewhere_in_a_list_names_no_entry() -> None:
 
 
 def test_a_tool_that_is_found_unusable_only_when_it_is_called_is_named() -> None:
-    from assay.contracts import tools
+    from assay.contracts import tool_contracts
 
     talk = Talk().opened()
-    talk.conversation.tools.known["late"] = tools.Contract("late", BAD, BAD)
+    talk.conversation.tools.known["late"] = tool_contracts.Contract("late", BAD, BAD)
     verdict = talk.client(call(1, "late", {}))
     assert [str(each) for each in verdict.quarantined] == ["tool late"]
 
@@ -167,7 +167,7 @@ def test_journal_show_names_every_quarantined_entry_before_the_place(tmp_path: P
     verdict = listed("tools/list", [tool("bad"), tool("worse")])
     record = json.loads(journal.line(verdict, journal.moment("stdio", "stdio", verdict.method, verdict.frame), 0))
     journal.close()
-    lines = list(Table(Style(StringIO(), {})).lines(record))
+    lines = list(JournalTable(Style(StringIO(), {})).lines(record))
     assert lines[1] == "    quarantined: tool bad, tool worse"
     assert lines[2].startswith("    contract/schema (tool bad) at /result/tools/0/inputSchema/")
 

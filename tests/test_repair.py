@@ -7,10 +7,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from assay.journal.moment import Moment
-from assay.journal.record import Run, Told, record
-from assay.policy import Policy
-from assay.verdict import Party, Verdict
+from assay.base.verdict import Party, Verdict
+from assay.core.policy import Policy
+from assay.records.journal.record import RecordContext, RunIdentity, record
+from assay.records.journal.record_ids import Moment
 from talk import Talk, answer, call, good, request, result, rules
 
 LOAN: dict[str, Any] = {
@@ -285,8 +285,8 @@ def test_whatever_comes_is_refused_as_ever_or_is_good_once_it_is_mended(argument
 def test_a_record_shows_what_was_mended() -> None:
     verdict = talking().client(call(1, "lend", {"title": "M", "days": "5", "gift": None}))
     moment = Moment("stdio", "stdio", "r", "t", "s", 0.0)
-    run = Run(deterministic=True, payloads=False, server="", patterns=())
-    written = record(verdict, moment, Told("", "0", 0), run)
+    run = RunIdentity(deterministic=True, payloads=False, server="", patterns=())
+    written = record(verdict, moment, RecordContext("", "0", 0), run)
     assert (written["status"], written["error"]["code"]) == ("reported", None)
     assert [(each["rule"], each["at"], each["action"]) for each in written["error"]["violations"]] == [
         ("contract/input", "/params/arguments/days", "repair"),

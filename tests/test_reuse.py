@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from assay.limits import Limits
-from assay.policy import Policy
-from assay.verdict import Party
+from assay.base.limits import Limits
+from assay.base.verdict import Party
+from assay.core.policy import Policy
 from talk import HITS, SEARCH, Talk, call, error, good, notification, request, result, rules
 
 HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")

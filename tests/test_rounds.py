@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from assay.conversation import Facts
-from assay.policy import Policy
-from assay.verdict import Party, Verdict
+from assay.base.verdict import Party, Verdict
+from assay.core.conversation import Facts
+from assay.core.policy import Policy
 from talk import Talk, frame_of, good, request, result, rules
 
 PROPERTIES: dict[str, Any] = {

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from assay.cli.pages import PAGES
-from assay.errors import CanonicalError
+from assay.base.errors import CanonicalError
+from assay.cli.docs_pages import PAGES
 from assay.rules import RULES, violation
 
 UNCLEAR = re.compile(

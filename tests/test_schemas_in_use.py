@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from assay.policy import Policy
+from assay.core.policy import Policy
 from toolbox import Mode, Sample, found_in
 
 

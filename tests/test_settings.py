@@ -15,11 +15,11 @@ from typing import Any
 import orjson
 import pytest
 
-from assay.limits import REQUESTS, Limits
+from assay.base.limits import REQUESTS, Limits
 from assay.settings import ApiKey, Auth, Jwt, Settings, SettingsError, TierSettings, load, load_as
-from assay.settings.fields import moment, secret, table, word
-from assay.settings.known import ANY, EACH, known, variable
-from assay.settings.places import RESERVED
+from assay.settings.field_rules import moment, secret, table, word
+from assay.settings.locations import RESERVED
+from assay.settings.schema_paths import ANY, EACH, known, variable
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
@@ -696,10 +696,16 @@ def test_a_directory_that_is_not_there_is_a_slip_where_an_option_names_it(tmp_pa
     ("toml", "unwanted"),
     [
         pytest.param(
-            "", {"tomllib", "difflib", "assay.response", "assay.contracts", "assay.settings.known"}, id="no-file"
+            "",
+            {"tomllib", "difflib", "assay.assets.response", "assay.contracts", "assay.settings.schema_paths"},
+            id="no-file",
         ),
-        pytest.param("[limits]\ndepth = 64\n", {"difflib", "orjson", "assay.response", "assay.rules"}, id="a-limit"),
-        pytest.param('[tiers]\ntier = "pro"\n', {"difflib", "orjson", "assay.response", "assay.rules"}, id="a-tier"),
+        pytest.param(
+            "[limits]\ndepth = 64\n", {"difflib", "orjson", "assay.assets.response", "assay.rules"}, id="a-limit"
+        ),
+        pytest.param(
+            '[tiers]\ntier = "pro"\n', {"difflib", "orjson", "assay.assets.response", "assay.rules"}, id="a-tier"
+        ),
     ],
 )
 def test_nothing_is_loaded_that_the_settings_do_not_need(tmp_path: Path, toml: str, unwanted: set[str]) -> None:

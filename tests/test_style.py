@@ -10,7 +10,7 @@ from typing import TextIO
 
 import pytest
 
-from assay.console.style import Style
+from assay.cli.terminal.style import Style
 
 LONG = "expected ping, until notifications/initialized, found tools/call " * 3
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.conversation import Conversation
-from assay.transcript import Judged, judge
-from assay.verdict import Party
+from assay.base.verdict import Party
+from assay.core.conversation import Conversation
+from assay.records.transcript import Judged, judge
 
 # Refused or reported messages of servers, by file: rule → how many messages. From the recordings' own README.
 KNOWN: dict[str, dict[str, int]] = {

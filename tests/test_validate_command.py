@@ -295,8 +295,8 @@ def test_only_what_is_needed_is_imported(tmp_path: Path) -> None:
         "import sys\n"
         "from assay.cli.main import main\n"
         f"main(['validate', {str(EXAMPLES / 'tone.hum.json')!r}])\n"
-        "unwanted = {'assay.conversation', 'assay.assets.server', 'assay.assets.methods', 'assay.response',\n"
-        "            'tomllib', 'difflib', 'httpx', 'asyncio', 'logging'}\n"
+        "unwanted = {'assay.core.conversation', 'assay.assets.asset_server', 'assay.assets.mcp_methods',\n"
+        "            'assay.assets.response', 'tomllib', 'difflib', 'httpx', 'asyncio', 'logging'}\n"
         "sys.exit(', '.join(sorted(unwanted & set(sys.modules))))\n"
     )
     done = subprocess.run(

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from assay.console.verdicts import title
+from assay.base.verdict import Party, Verdict
+from assay.cli.terminal.verdicts import title
 from assay.engine.broken import is_broken
 from assay.spec.revisions import REVISIONS
-from assay.verdict import Party, Verdict
 from talk import SEARCH, Talk, call, error, good, notification, request, result
 
 META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from assay.limits import Limits
-from assay.verdict import Violation
+from assay.base.limits import Limits
+from assay.base.verdict import Violation
 from talk import Talk, call, request, result
 
 Mode = Literal["enforce", "audit"]

@@ -8,20 +8,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from assay.conversation import Conversation
-    from assay.errors import CanonicalError
-    from assay.faces.exceptions import JsonRpcError, ValidationError
-    from assay.faces.jsonrpc import JsonRpc, JsonRpcClient, JsonRpcServer, JsonRpcValidator
-    from assay.faces.registry import SchemaRegistry
-    from assay.faces.schema_validator import SchemaValidator, ValidationMiddleware
-    from assay.response import (
+    from assay.api.exceptions import JsonRpcError, ValidationError
+    from assay.api.jsonrpc import JsonRpc, JsonRpcClient, JsonRpcServer, JsonRpcValidator
+    from assay.api.registry import SchemaRegistry
+    from assay.api.schema_validator import SchemaValidator, ValidationMiddleware
+    from assay.assets.response import (
         ResponseEnvelope,
         ToolError,
         UpgradeHint,
         UpgradeRequiredError,
         envelop_tool_function,
     )
-    from assay.verdict import Party, Verdict, Violation
+    from assay.base.errors import CanonicalError
+    from assay.base.verdict import Party, Verdict, Violation
+    from assay.core.conversation import Conversation
 
 __version__ = "0.1.0"
 
@@ -48,25 +48,25 @@ __all__ = [
 ]
 
 _HOMES = {
-    "CanonicalError": "errors",
-    "Conversation": "conversation",
-    "JsonRpc": "faces.jsonrpc",
-    "JsonRpcClient": "faces.jsonrpc",
-    "JsonRpcError": "faces.exceptions",
-    "JsonRpcServer": "faces.jsonrpc",
-    "JsonRpcValidator": "faces.jsonrpc",
-    "Party": "verdict",
-    "ResponseEnvelope": "response",
-    "SchemaRegistry": "faces.registry",
-    "SchemaValidator": "faces.schema_validator",
-    "ToolError": "response",
-    "UpgradeHint": "response",
-    "UpgradeRequiredError": "response",
-    "ValidationError": "faces.exceptions",
-    "ValidationMiddleware": "faces.schema_validator",
-    "Verdict": "verdict",
-    "Violation": "verdict",
-    "envelop_tool_function": "response",
+    "CanonicalError": "base.errors",
+    "Conversation": "core.conversation",
+    "JsonRpc": "api.jsonrpc",
+    "JsonRpcClient": "api.jsonrpc",
+    "JsonRpcError": "api.exceptions",
+    "JsonRpcServer": "api.jsonrpc",
+    "JsonRpcValidator": "api.jsonrpc",
+    "Party": "base.verdict",
+    "ResponseEnvelope": "assets.response",
+    "SchemaRegistry": "api.registry",
+    "SchemaValidator": "api.schema_validator",
+    "ToolError": "assets.response",
+    "UpgradeHint": "assets.response",
+    "UpgradeRequiredError": "assets.response",
+    "ValidationError": "api.exceptions",
+    "ValidationMiddleware": "api.schema_validator",
+    "Verdict": "base.verdict",
+    "Violation": "base.verdict",
+    "envelop_tool_function": "assets.response",
 }
 
 

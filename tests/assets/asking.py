@@ -6,9 +6,9 @@ from typing import Any
 
 from catalogues import BUNDLED, ROOT, variables
 
-from assay.assets.methods import Methods
-from assay.assets.server import AssetServer
-from assay.assets.sources import Catalogue
+from assay.assets.asset_server import AssetServer
+from assay.assets.asset_sources import Catalogue
+from assay.assets.mcp_methods import Methods
 from assay.spec.revisions import LATEST, handshake
 
 REVISION = "io.modelcontextprotocol/protocolVersion"

@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
-from assay.assets.sources import Catalogue
-from assay.assets.tools import TOOLS
+from assay.assets.asset_sources import Catalogue
+from assay.assets.asset_tools import TOOLS
 from assay.engine.compiled import compile_schema
 
 ROOT = Path(__file__).parents[2]

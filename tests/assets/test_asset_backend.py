@@ -17,11 +17,11 @@ import pytest
 from asking import call, opened, request, said
 from catalogues import ROOT, answer, bundled
 
-from assay.assets import backend
-from assay.assets.backend import Backend
-from assay.assets.methods import Methods
-from assay.assets.server import AssetServer
-from assay.assets.sources import Catalogue
+from assay.assets import store_backend
+from assay.assets.asset_server import AssetServer
+from assay.assets.asset_sources import Catalogue
+from assay.assets.mcp_methods import Methods
+from assay.assets.store_backend import StoreBackend
 from assay.spec.revisions import REVISIONS
 
 httpx = pytest.importorskip("httpx", reason="populate_backend needs httpx")
@@ -205,9 +205,11 @@ def says(status: str, body: bytes = b"", *headers: str) -> Behaviour:
     return lambda connection, _: connection.sendall("\r\n".join(lines).encode() + body)
 
 
-def against(address: str, *, path: str = backend.ASSETS_PATH, timeout: float = 20, overall: float = 20) -> Catalogue:
+def against(
+    address: str, *, path: str = store_backend.ASSETS_PATH, timeout: float = 20, overall: float = 20
+) -> Catalogue:
     """The bundled catalogue with a backend there, and time-outs that a test can choose."""
-    return replace(bundled(), backend=Backend(address, path, timeout, overall))
+    return replace(bundled(), backend=StoreBackend(address, path, timeout, overall))
 
 
 @pytest.mark.parametrize(
@@ -338,9 +340,9 @@ def test_a_refused_connection_is_unreachable() -> None:
 
 def test_the_time_out_is_that_of_the_specification() -> None:
     """specs/001 §2: 5 s."""
-    found = Backend.read({"SYN_BACKEND_URL": "http://b.example"})
-    assert found == Backend("http://b.example", "/synesthetic-assets/", 5.0, 15.0)
-    assert (backend.TIMEOUT, backend.OVERALL) == (5.0, 15.0)
+    found = StoreBackend.read({"SYN_BACKEND_URL": "http://b.example"})
+    assert found == StoreBackend("http://b.example", "/synesthetic-assets/", 5.0, 15.0)
+    assert (store_backend.TIMEOUT, store_backend.OVERALL) == (5.0, 15.0)
 
 
 @pytest.mark.parametrize("environ", [{}, {"SYN_BACKEND_URL": ""}, {"SYN_BACKEND_ASSETS_PATH": "/x"}])
@@ -398,7 +400,7 @@ def test_without_httpx_the_tool_says_so(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("asset", [float("nan"), {"a": float("inf")}, {1: 2}, "\ud800"])
 def test_what_is_no_json_is_never_sent(asset: Any) -> None:
-    from assay.assets.tools import populate_backend
+    from assay.assets.asset_tools import populate_backend
 
     catalogue = bundled(SYN_BACKEND_URL="http://127.0.0.1:1")
     result = populate_backend(catalogue, asset, validate_first=False)

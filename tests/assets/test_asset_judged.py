@@ -13,15 +13,15 @@ import pytest
 from asking import bundled_methods, call, cancelled, frame_of, opening, request
 from catalogues import BUNDLED, bundled
 
-from assay.assets.methods import Methods
-from assay.assets.server import AssetServer
-from assay.assets.tools import TOOLS
-from assay.conversation import Conversation
+from assay.assets.asset_server import AssetServer
+from assay.assets.asset_tools import TOOLS
+from assay.assets.mcp_methods import Methods
+from assay.assets.response import ResponseEnvelope, Tiers
+from assay.base.verdict import Party
+from assay.core.conversation import Conversation
 from assay.engine.compiled import compile_schema
-from assay.response import ResponseEnvelope, Tiers
 from assay.spec.methods import methods as methods_of
 from assay.spec.revisions import LATEST, REVISIONS, handshake
-from assay.verdict import Party
 
 ASSET = json.loads((BUNDLED / "examples" / "synesthetic-asset.quiet.json").read_bytes())
 

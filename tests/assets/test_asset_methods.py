@@ -6,11 +6,11 @@ from typing import Any
 import orjson
 import pytest
 
-from assay.assets.methods import PAGE, MethodError, Methods
-from assay.assets.sources import Catalogue
+from assay.assets.asset_sources import Catalogue
+from assay.assets.mcp_methods import PAGE, MethodError, Methods
+from assay.assets.response import ResponseEnvelope, Tiers
 from assay.contracts.store import compiled
 from assay.engine.compiled import Compiled
-from assay.response import ResponseEnvelope, Tiers
 from assay.spec.methods import methods as methods_of
 from assay.spec.revisions import REVISIONS, handshake
 from assay.spec.schema import protocol_schema

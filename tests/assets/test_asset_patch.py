@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.assets import patch
+from assay.assets.asset_sources import Catalogue
 from assay.assets.patch import difference, same
-from assay.assets.sources import Catalogue
 
 NOTHING = Catalogue()
 

@@ -19,7 +19,7 @@ import pytest
 from asking import call, cancelled, frame_of, opening, request
 from catalogues import BUNDLED, variables, written
 
-from assay.edges.stdio import GRACE
+from assay.edges.stdio_lines import GRACE
 from assay.spec.revisions import LATEST
 
 SECONDS = GRACE * 0.75

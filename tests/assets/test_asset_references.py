@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from catalogues import answer, of_schemas, variables
 
-from assay.assets.sources import Catalogue
+from assay.assets.asset_sources import Catalogue
 
 D2020 = "https://json-schema.org/draft/2020-12/schema"
 STRING = {"type": "string"}

@@ -19,15 +19,15 @@ from asking import (
 )
 from catalogues import variables, written
 
-from assay.assets.methods import Methods
-from assay.assets.server import AssetServer
-from assay.assets.sources import Catalogue
-from assay.conversation import Conversation, Facts
-from assay.limits import Limits
-from assay.response import ResponseEnvelope, Tiers
-from assay.response.enveloper import REQUEST_IDS
+from assay.assets.asset_server import AssetServer
+from assay.assets.asset_sources import Catalogue
+from assay.assets.mcp_methods import Methods
+from assay.assets.response import ResponseEnvelope, Tiers
+from assay.assets.response.enveloper import REQUEST_IDS
+from assay.base.limits import Limits
+from assay.base.verdict import Party
+from assay.core.conversation import Conversation, Facts
 from assay.spec.revisions import LATEST, REVISIONS, handshake
-from assay.verdict import Party
 
 TOO_LARGE = {"ok": False, "reason": "validation_failed", "errors": [{"path": "", "msg": "payload_too_large"}]}
 MEBIBYTE = 1 << 20

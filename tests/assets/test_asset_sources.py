@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from catalogues import BUNDLED, ROOT, answer, bundled, of_schemas, text_of, variables, written
 
+from assay.assets.asset_sources import Catalogue
 from assay.assets.library import version_of
-from assay.assets.sources import Catalogue
 
 OBJECT = {"type": "object"}
 

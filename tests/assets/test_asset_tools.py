@@ -10,9 +10,9 @@ from catalogues import BUNDLED, ROOT, answer, bundled, of_schemas, text_of, vari
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.assets.sources import Catalogue
-from assay.assets.tools import TOOLS
-from assay.contracts import assets as contracts
+from assay.assets.asset_sources import Catalogue
+from assay.assets.asset_tools import TOOLS
+from assay.contracts import own_tools as contracts
 
 NAMES = [
     "list_schemas", "get_schema", "list_examples", "get_example", "validate_asset", "diff_assets", "populate_backend",
@@ -39,7 +39,7 @@ def test_the_tools_are_those_of_the_specification_in_its_order() -> None:
 
 
 def test_importing_the_tools_loads_no_http_client() -> None:
-    script = "import sys, assay.assets.tools; print('httpx' in sys.modules, 'threading' in sys.modules)"
+    script = "import sys, assay.assets.asset_tools; print('httpx' in sys.modules, 'threading' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.startswith("False")
 

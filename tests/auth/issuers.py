@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 
-from assay.auth import Denied, Gate, Principal
+from assay.edges.auth import Denied, Gate, Principal
 from assay.settings import Auth, Jwt
 
 SECONDS = 20

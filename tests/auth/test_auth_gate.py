@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from issuers import AUDIENCE, ISSUER, SECONDS, Setup, bearer, jwt_section, setup, signer, with_file
 
-from assay.auth import Denied, Gate, Principal, gate, refusals
-from assay.auth.keys import PREFIX, new_key, written_hash
-from assay.extras import how_to_install
+from assay.base.extras import how_to_install
+from assay.edges.auth import Denied, Gate, Principal, challenges, gate
+from assay.edges.auth.api_keys import PREFIX, new_key, written_hash
 from assay.settings import ApiKey, Auth, SettingsError, load
 
 KEY = "assay_mfrggzdfmztwq2lknnwg23tpobyxe43u"
@@ -133,7 +133,7 @@ def test_no_header_breaks_anything(header: bytes) -> None:
 
 def test_every_reason_fits_into_a_header() -> None:
     """RFC 6750 §3: neither quotation marks nor backslashes, nothing beyond ASCII."""
-    every = [value for value in vars(refusals).values() if isinstance(value, refusals.Refusal)]
+    every = [value for value in vars(challenges).values() if isinstance(value, challenges.AuthRefusal)]
     assert len({each.reason for each in every}) == len(every) > 15
     for each in every:
         assert set(each.reason) <= set(map(chr, range(0x20, 0x7F))) - set('"\\')
@@ -224,19 +224,19 @@ def test_settings_load_nothing_of_it(tmp_path: Path) -> None:
     (tmp_path / "assay.toml").write_text("[limits]\ndepth = 64\n")
     loaded = loaded_by("from assay.settings import load; load({}, '.')", tmp_path)
     assert "assay.settings" in loaded
-    assert not loaded & {"jwt", "httpx", "cryptography", "assay.auth", "hashlib", "asyncio", "urllib.parse"}
+    assert not loaded & {"jwt", "httpx", "cryptography", "assay.edges.auth", "hashlib", "asyncio", "urllib.parse"}
 
 
 def test_keys_need_nothing_that_only_tokens_need(tmp_path: Path) -> None:
     (tmp_path / "assay.toml").write_text(f'[auth.keys.ci]\nhash = "{written_hash(KEY.encode())}"\n')
     loaded = loaded_by(
         "from assay.settings import load\n"
-        "from assay.auth import Gate, Principal\n"
+        "from assay.edges.auth import Gate, Principal\n"
         "gate = Gate.read(load({}, '.').auth, cwd='.', tier='pro')\n"
         f"assert gate.known({bearer(KEY)!r}) == Principal('ci', 'pro')",
         tmp_path,
     )
-    assert not loaded & {"jwt", "httpx", "cryptography", "assay.auth.tokens", "assay.auth.source"}
+    assert not loaded & {"jwt", "httpx", "cryptography", "assay.edges.auth.tokens", "assay.edges.auth.key_source"}
 
 
 @pytest.mark.parametrize("missing", ["jwt", "cryptography", "httpx"])
@@ -244,7 +244,7 @@ def test_what_is_not_installed_is_named_with_its_remedy(missing: str) -> None:
     program = (
         f"import sys; sys.modules[{missing!r}] = None\n"
         "from assay.settings import Auth, Jwt, SettingsError\n"
-        "from assay.auth import Gate\n"
+        "from assay.edges.auth import Gate\n"
         "try:\n"
         "    Gate.read(Auth(jwt=Jwt(jwks='https://x/', audience=())), cwd='.', tier='pro')\n"
         "except SettingsError as slip:\n"

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from issuers import SECONDS, bearer
 
-from assay.auth import Gate, Principal
-from assay.auth.keys import written_hash
+from assay.base.tiers import TIERS
 from assay.cli.main import parser
+from assay.edges.auth import Gate, Principal
+from assay.edges.auth.api_keys import written_hash
 from assay.settings import load
-from assay.tiers import TIERS
 
 
 def assay(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:

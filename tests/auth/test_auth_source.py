@@ -34,7 +34,7 @@ from issuers import (
     with_url,
 )
 
-from assay.auth import Denied, Principal, source
+from assay.edges.auth import Denied, Principal, key_source
 from assay.settings import Auth, SettingsError
 
 NO_KEYS = Denied(401, b'Bearer realm="assay"', "the keys that verify tokens are unavailable")
@@ -350,7 +350,7 @@ def drip(state: Issuer) -> Callable[[BaseHTTPRequestHandler], None]:
 def test_an_issuer_that_is_slow_is_waited_for_no_longer_than_allowed(
     served: Issuer, monkeypatch: pytest.MonkeyPatch, slow: Callable[[Issuer], Any]
 ) -> None:
-    monkeypatch.setattr(source, "TIMEOUT", 0.2)
+    monkeypatch.setattr(key_source, "TIMEOUT", 0.2)
     served.answer = slow(served)
     found = with_url(served)
     assert found.admit(GOOD) == NO_KEYS
@@ -362,11 +362,11 @@ def test_who_failed_once_is_not_waited_for_again(served: Issuer, monkeypatch: py
     found = with_url(served)
     assert found.name(GOOD) == "alice"
     good = signer().token(exp=found.clock.now + 10_000)
-    monkeypatch.setattr(source, "TIMEOUT", 0.1)
+    monkeypatch.setattr(key_source, "TIMEOUT", 0.1)
     served.answer = never(served)
     found.clock.now += 3600
     assert found.name(bearer(good)) == "alice"
-    monkeypatch.setattr(source, "TIMEOUT", 10 * SECONDS)
+    monkeypatch.setattr(key_source, "TIMEOUT", 10 * SECONDS)
     found.clock.now += 30
 
     async def both() -> None:
@@ -383,7 +383,7 @@ def test_who_failed_once_is_not_waited_for_again(served: Issuer, monkeypatch: py
 
 
 def test_the_limits_are_these() -> None:
-    assert (source.TIMEOUT, source.SET_BYTES, source.HOUR, source.AGAIN) == (5, 262_144, 3600, 30)
+    assert (key_source.TIMEOUT, key_source.SET_BYTES, key_source.HOUR, key_source.AGAIN) == (5, 262_144, 3600, 30)
 
 
 # ── many at once ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -28,11 +28,11 @@ from issuers import (
 from jwt import PyJWS
 from jwt.algorithms import RSAAlgorithm
 
-from assay.auth import Denied, Gate, Principal, tokens
-from assay.auth.keys import written_hash
-from assay.auth.keyset import KINDS
+from assay.edges.auth import Denied, Gate, Principal, tokens
+from assay.edges.auth.api_keys import written_hash
+from assay.edges.auth.keyset import KINDS
 from assay.settings import ApiKey, Auth
-from assay.settings.auth import ALGORITHMS
+from assay.settings.auth_section import ALGORITHMS
 
 SECRET = "s3cret-7f1c"  # noqa: S105 - it is none
 """Stands where a secret would, and must be nowhere else."""
@@ -496,5 +496,5 @@ def test_nothing_secret_is_said_to_anybody(tmp_path: Path) -> None:
 
 
 def test_the_gate_shows_nothing_of_what_it_keeps(one: Setup) -> None:
-    assert repr(one.gate).startswith("<assay.auth.gate.Gate object")
+    assert repr(one.gate).startswith("<assay.edges.auth.gate.Gate object")
     assert isinstance(one.gate, Gate)

@@ -20,7 +20,7 @@ PAGE = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
 WORKFLOW, PRE_COMMIT = (yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL))
 
 SECONDS = 60
-BAD = "python -m assay.demo.server"
+BAD = "python -m assay.cli.demonstration.demo_server"
 GOOD = "assay serve"
 
 

@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from assay.conversation import NO_FACTS, Facts
+from assay.base.verdict import Party
+from assay.core.conversation import NO_FACTS, Facts
 from assay.spec.revisions import LATEST, REVISIONS, handshake
-from assay.verdict import Party
 
 ALL: Final = tuple(REVISIONS)
 HANDSHAKE: Final = tuple(each for each in REVISIONS if handshake(each))

@@ -7,9 +7,9 @@ import legal
 import pytest
 from saying import Row, played
 
-from assay.conversation import Conversation
+from assay.base.verdict import Verdict
+from assay.core.conversation import Conversation
 from assay.spec.revisions import REVISIONS
-from assay.verdict import Verdict
 
 MODES = ("enforce", "audit")
 

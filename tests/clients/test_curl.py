@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import pytest
 from asset_service import SECONDS, Service, serving
 
-from assay.errors import CanonicalError
-from assay.limits import REQUESTS
+from assay.base.errors import CanonicalError
+from assay.base.limits import REQUESTS
 from assay.spec.revisions import LATEST
 
 pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")

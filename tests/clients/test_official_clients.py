@@ -27,8 +27,8 @@ from typing import Any, NamedTuple
 import pytest
 from asset_service import CATALOGUE, ROOT, SOURCES, serving
 
+from assay.assets.asset_tools import TOOLS
 from assay.assets.prompts import PROMPTS
-from assay.assets.tools import TOOLS
 from assay.spec.revisions import REVISIONS, handshake
 
 HERE = Path(__file__).parent

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from assay.policy import Policy
+from assay.core.policy import Policy
 from toolbox import Mode, Sample, found_in
 
 HERE = Path(__file__).parent

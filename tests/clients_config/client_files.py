@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import pytest
 
-from assay.clients.dialects import JSON, Dialect
-from assay.clients.places import CLIENTS
-from assay.clients.plan import Plan, Wish, wrap
+from assay.cli.clients.all_dialects import JSON, Dialect
+from assay.cli.clients.config_places import CLIENTS
+from assay.cli.clients.plan import Plan, Wish, wrap
 
 PROGRAM = "/opt/assay/bin/assay"
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from client_files import CODEX, JSON_SAMPLES, KNOWN, PROGRAM, Sample, behind, home_of_clients, put
 
+from assay.cli.clients.all_dialects import CODEX as TOML
+from assay.cli.clients.all_dialects import ConfigError
+from assay.cli.clients.config_places import CLIENTS
+from assay.cli.clients.plan import unwrap
 from assay.cli.main import main
-from assay.clients.dialects import CODEX as TOML
-from assay.clients.dialects import ConfigError
-from assay.clients.places import CLIENTS
-from assay.clients.plan import unwrap
 
 FIXED = ("--program", PROGRAM)
 

@@ -5,12 +5,12 @@ import json
 import pytest
 from client_files import JSON_SAMPLES, PROGRAM, SAMPLES, VS_CODE, Sample, behind
 
+from assay.cli.clients.all_dialects import JSON, ConfigError, dialect_of
+from assay.cli.clients.entries import hesitation, objection
+from assay.cli.clients.jsonc import plain, read
+from assay.cli.clients.plan import are_guarded, unwrap
+from assay.cli.clients.wrapping import GuardCommand, guarded, guarded_in, is_program, written
 from assay.cli.main import parser
-from assay.clients.dialects import JSON, ConfigError, dialect_of
-from assay.clients.entries import hesitation, objection
-from assay.clients.guarding import Guard, guarded, guarded_in, is_program, written
-from assay.clients.jsonc import plain, read
-from assay.clients.plan import are_guarded, unwrap
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
@@ -102,7 +102,7 @@ def test_wrapping_again_changes_nothing(sample: Sample) -> None:
     ],
 )
 def test_an_entry_goes_behind_the_guard_and_comes_back(entry: str, wrapped: str) -> None:
-    assert guarded(entry, Guard('"A"')) == wrapped
+    assert guarded(entry, GuardCommand('"A"')) == wrapped
     there = '{"mcpServers": {"x": ENTRY}}'.replace("ENTRY", wrapped.replace('"A"', written(PROGRAM)))
     back = '{"mcpServers": {"x": ENTRY}}'.replace("ENTRY", entry)
     assert unwrap(there, back).after == back

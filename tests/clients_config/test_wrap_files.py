@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.clients.files import FileError, backup_of, exchange, find, forget_backup
-from assay.clients.jsonc import LONGEST
-from assay.clients.places import CLIENTS, all_places, existing, places
+from assay.cli.clients.config_files import FileError, backup_of, exchange, find, forget_backup
+from assay.cli.clients.config_places import CLIENTS, all_places, existing, places
+from assay.cli.clients.jsonc import LONGEST
 
 
 @pytest.fixture

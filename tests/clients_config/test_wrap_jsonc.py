@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from assay.clients.jsonc import Array, Edit, JsoncError, Object, Scalar, edited, plain, read
+from assay.cli.clients.jsonc import Array, Edit, JsoncError, Object, Scalar, edited, plain, read
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from client_laws import SECRET, codex_configurations, configurations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from assay.clients.dialects import CODEX, GEMINI, JSON, Dialect
-from assay.clients.masks import difference, masked
-from assay.clients.plan import unwrap
-from assay.guard.server_names import cut_name
+from assay.base.server_names import cut_name
+from assay.cli.clients.all_dialects import CODEX, GEMINI, JSON, Dialect
+from assay.cli.clients.masks import difference, masked
+from assay.cli.clients.plan import unwrap
 
 # The same examples on every run and every machine, and never by the clock. `ASSAY_LAWS=20` looks twenty times as long.
 law = settings(

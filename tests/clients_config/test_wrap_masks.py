@@ -3,10 +3,10 @@
 import pytest
 from client_files import PROGRAM
 
-from assay.clients.dialects import CODEX
-from assay.clients.masks import difference, masked
-from assay.clients.plan import Wish, wrap
-from assay.mask import MASK
+from assay.base.mask import MASK
+from assay.cli.clients.all_dialects import CODEX
+from assay.cli.clients.masks import difference, masked
+from assay.cli.clients.plan import Wish, wrap
 
 KEY = "sk-0123456789abcdefXYZ"
 

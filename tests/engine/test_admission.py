@@ -19,7 +19,7 @@ from engine_schemas import (
 )
 
 from assay.engine import admission
-from assay.engine.admission import Refusal, SchemaLimits, admit, compile_untrusted
+from assay.engine.admission import SchemaLimits, SchemaRefusal, admit, compile_untrusted
 from assay.engine.compiled import Compiled
 
 UNEVALUATED = {"unevaluatedProperties": False}
@@ -305,7 +305,7 @@ NOT_COMPILED = [
 def test_whatever_the_engine_raises_becomes_a_refusal(schema: Any, rule: str, at: str) -> None:
     refusal = compile_untrusted(schema)
 
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, SchemaRefusal)
     assert (refusal.rule, refusal.at) == (rule, at)
 
 
@@ -315,7 +315,7 @@ def test_a_refusal_quotes_little_of_the_schema() -> None:
 
     refusals = [compile_untrusted(schema) for schema in schemas]
 
-    assert all(isinstance(one, Refusal) and len(one.expected + one.found) < 250 for one in refusals)
+    assert all(isinstance(one, SchemaRefusal) and len(one.expected + one.found) < 250 for one in refusals)
 
 
 def test_patterns_share_one_allowance() -> None:
@@ -325,7 +325,7 @@ def test_patterns_share_one_allowance() -> None:
 
     assert isinstance(compile_untrusted({"pattern": pattern}), Compiled)
     refusal = compile_untrusted(many)
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, SchemaRefusal)
     assert refusal.rule == "contract/pattern"
 
 
@@ -411,7 +411,7 @@ def test_a_panic_of_the_engine_becomes_a_refusal(monkeypatch: pytest.MonkeyPatch
         raise panic
 
     monkeypatch.setattr("assay.engine.admission.Compiled", panicking)
-    assert isinstance(compile_untrusted({}), Refusal)
+    assert isinstance(compile_untrusted({}), SchemaRefusal)
 
 
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"])

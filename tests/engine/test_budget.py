@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from engine_schemas import FILTER, JSON_VALUE, METASCHEMA
 
-from assay.engine.admission import Refusal, compile_untrusted
+from assay.engine.admission import SchemaRefusal, compile_untrusted
 from assay.engine.branches import Branches
 from assay.engine.budget import Budget, affordable, counted, is_narrow
 from assay.engine.compiled import Compiled, compile_schema
@@ -167,9 +167,9 @@ def test_a_recursion_that_takes_long_to_measure_is_refused_within_its_allowance(
 def test_a_refusal_for_cost_says_what_it_took_and_compares_without_it() -> None:
     refusal = compile_untrusted({"allOf": [{"properties": {"a": {"$ref": "#"}}}] * 2})
 
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, SchemaRefusal)
     assert refusal.effort > 0
-    assert refusal == Refusal(refusal.rule, refusal.at, refusal.expected, refusal.found)
+    assert refusal == SchemaRefusal(refusal.rule, refusal.at, refusal.expected, refusal.found)
 
 
 def test_a_branch_that_is_called_in_a_thousand_times_is_looked_at_once() -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from assay.engine.admission import compile_untrusted
 from assay.engine.compiled import Compiled
-from assay.engine.limits import Refusal
 from assay.engine.milder import strictly, without
-from assay.engine.outline import Outline, outlined
+from assay.engine.schema_index import SchemaIndex, outlined
+from assay.engine.schema_limits import SchemaRefusal
 
 UNKNOWN = "a$"
 """A pattern that counts as one which nobody can judge by. The engine could, so that both schemas can be compared."""
@@ -65,9 +65,9 @@ def made(chance: Random, depth: int = 3) -> Any:
     return schema
 
 
-def outline_of(document: Any) -> Outline:
+def outline_of(document: Any) -> SchemaIndex:
     outline = outlined(document)
-    assert isinstance(outline, Outline)
+    assert isinstance(outline, SchemaIndex)
     return outline
 
 
@@ -81,7 +81,7 @@ def test_nothing_is_refused_that_the_whole_schema_accepts(seed: int, draft: str)
         document = {"$schema": draft, "allOf": [made(chance)], "definitions": apart}
         whole = compile_untrusted(document)
         milder = without(outline_of(document), {UNKNOWN})
-        if isinstance(whole, Refusal) or milder is None:
+        if isinstance(whole, SchemaRefusal) or milder is None:
             continue  # a circle, for one
         fits = jsonschema_rs.validator_for(milder).is_valid
         accepted = [value for value in VALUES if whole.is_valid(value)]
@@ -147,7 +147,7 @@ def test_a_reference_into_what_goes_leaves_nothing_to_judge_by() -> None:
     schema = {"not": {"pattern": UNKNOWN, "type": "string"}, "items": {"$ref": "#/not"}}
     assert without(outline_of(schema), {UNKNOWN}) is None
     refusal = compile_untrusted({**schema, "not": {"pattern": "[^]"}}, partly=True)
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, SchemaRefusal)
     assert refusal.rule == "contract/schema-cost"
 
 

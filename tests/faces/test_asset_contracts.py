@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from assay.contracts.assets import TOOLS
+from assay.api.exceptions import ValidationError
+from assay.api.registry import SchemaRegistry
+from assay.contracts.own_tools import TOOLS
 from assay.contracts.store import compiled
 from assay.engine.compiled import Compiled
-from assay.faces.exceptions import ValidationError
-from assay.faces.registry import SchemaRegistry
 
 NOT_FOUND = {"ok": False, "reason": "not_found"}
 INVALID = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from assay.errors import CanonicalError
+from assay.base.errors import CanonicalError
 
 # To the letter.
 TABLE = [

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from assay.faces.jsonrpc import JsonRpc, JsonRpcValidator
+from assay.api.jsonrpc import JsonRpc, JsonRpcValidator
 
 NAN = float("nan")
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from assay.faces.exceptions import JsonRpcError
-from assay.faces.jsonrpc import JsonRpcClient, JsonRpcServer
+from assay.api.exceptions import JsonRpcError
+from assay.api.jsonrpc import JsonRpcClient, JsonRpcServer
 
 
 def nested(levels: int) -> Any:

@@ -32,7 +32,7 @@ def test_every_public_name_is_on_a_page(name: str) -> None:
 def test_importing_the_faces_does_not_pay_for_what_no_verdict_needs() -> None:
     """Source: ours; a hook or a command line starts for one message."""
     script = (
-        "import sys, assay.faces.jsonrpc, assay.faces.schema_validator, assay.faces.registry;"
+        "import sys, assay.api.jsonrpc, assay.api.schema_validator, assay.api.registry;"
         "print(*{'hashlib', 'logging', 'pathlib', 'urllib.request', 'http.client', 'difflib'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)

@@ -8,11 +8,11 @@ from typing import Any
 import orjson
 import pytest
 
-from assay.conversation import Conversation
-from assay.faces.schema_validator import SchemaValidator, ValidationMiddleware
-from assay.policy import Policy
+from assay.api.schema_validator import SchemaValidator, ValidationMiddleware
+from assay.base.verdict import Party
+from assay.core.conversation import Conversation
+from assay.core.policy import Policy
 from assay.spec.revisions import REVISIONS
-from assay.verdict import Party
 
 CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{}}}'
 GOOD = b'{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'

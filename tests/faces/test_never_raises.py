@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.faces.jsonrpc import JsonRpc, JsonRpcServer
-from assay.faces.schema_validator import SchemaValidator, ValidationMiddleware
+from assay.api.jsonrpc import JsonRpc, JsonRpcServer
+from assay.api.schema_validator import SchemaValidator, ValidationMiddleware
 from assay.spec.revisions import REVISIONS
 
 law = settings(max_examples=300, deadline=None, derandomize=True)

@@ -7,9 +7,9 @@ from typing import Any
 import orjson
 import pytest
 
-from assay.contracts.assets import TOOLS
-from assay.faces.exceptions import ValidationError
-from assay.faces.registry import SchemaRegistry
+from assay.api.exceptions import ValidationError
+from assay.api.registry import SchemaRegistry
+from assay.contracts.own_tools import TOOLS
 
 ENVELOPE: dict[str, Any] = {"id": "a", "jsonrpc": "2.0", "method": "tools/list", "params": {}}
 UUID = "0d4d5b3e-6f0a-5c56-9f57-0e5a4b1c2d3e"

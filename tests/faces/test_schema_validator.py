@@ -13,8 +13,8 @@ from typing import Any
 import orjson
 import pytest
 
-from assay.faces.exceptions import ValidationError
-from assay.faces.schema_validator import SchemaValidator
+from assay.api.exceptions import ValidationError
+from assay.api.schema_validator import SchemaValidator
 from assay.spec.methods import methods
 from assay.spec.revisions import REVISIONS
 from assay.spec.schema import protocol_schema

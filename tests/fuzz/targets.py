@@ -12,7 +12,9 @@ from typing import Any, Final
 import jiter
 import orjson
 
-from assay.conversation import Conversation, Facts
+from assay.base.limits import DEFAULT
+from assay.base.verdict import Party, Violation
+from assay.core.conversation import Conversation, Facts
 from assay.edges.guard.http_to_http.forwarding import Forwarding, read_upstream_head
 from assay.edges.guard.http_to_http.talks import Talk, Who
 from assay.edges.guard.http_to_http.turn import Turn
@@ -25,9 +27,7 @@ from assay.guard.terms import Terms
 from assay.guard.watch import Watch
 from assay.ladder import syntax
 from assay.ladder.headers import check_headers, keeps_headers
-from assay.limits import DEFAULT
 from assay.spec.revisions import LATEST, REVISIONS
-from assay.verdict import Party, Violation
 
 Target = Callable[[bytes], None]
 

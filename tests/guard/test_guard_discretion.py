@@ -5,9 +5,9 @@ from pathlib import Path
 
 from guarded import call, enforcing, guarded, notification, request, tool
 
-from assay.conversation import Conversation
+from assay.base.verdict import Party
+from assay.core.conversation import Conversation
 from assay.guard.watch import Watch
-from assay.verdict import Party
 
 SECRET = {"password": "hunter2"}
 FORGED = "\x1b]0;gotcha\x07\x1b[2Kassay: all is well\r"

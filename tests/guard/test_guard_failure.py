@@ -7,13 +7,13 @@ from typing import Any, Literal
 
 import pytest
 
-from assay.contracts.tools import Tools
-from assay.conversation import NO_FACTS, Conversation, Facts
+from assay.base.limits import DEFAULT
+from assay.base.verdict import Party, Verdict, Violation
+from assay.contracts.tool_contracts import Tools
+from assay.core.conversation import NO_FACTS, Conversation, Facts
+from assay.core.policy import Policy
 from assay.guard.guard import Guard, Move
 from assay.ladder import framing
-from assay.limits import DEFAULT
-from assay.policy import Policy
-from assay.verdict import Party, Verdict, Violation
 from talk import error, frame_of, notification, request, result
 
 CLIENT, SERVER = Party.CLIENT, Party.SERVER

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from guarded import call, frame_of, initialize
 
-from assay.conversation import Conversation
+from assay.base.verdict import Party
+from assay.core.conversation import Conversation
 from assay.guard.flight import TOTAL_BYTES, WRITTEN_BYTES
 from assay.guard.watch import KEPT, KEPT_BYTES, Watch
-from assay.verdict import Party
 
 LONG = "x" * (KEPT_BYTES - 200)
 

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from guarded import CAPABILITIES, INITIALIZED, call, frame_of, initialize, notification, request, result
 
-from assay.conversation import Conversation
+from assay.base.limits import Limits
+from assay.base.verdict import Party
+from assay.core.conversation import Conversation
 from assay.guard.guard import Guard, Mode, Move
 from assay.guard.outline import Outline, outline
-from assay.limits import Limits
 from assay.spec.revisions import REVISIONS, handshake
-from assay.verdict import Party
 
 CLIENT, SERVER = Party.CLIENT, Party.SERVER
 META = {

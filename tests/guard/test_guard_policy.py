@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from assay.guard.ruling import policy, warnings
-from assay.guard.section import GuardSettings, RuleException
 from assay.settings import SettingsError, load
+from assay.settings.guard_section import GuardSettings, RuleException
+from assay.settings.policy_settings import policy, warnings
 
 EXCEPTION = '[[guard.exceptions]]\nrule = "contract/output"\ntool = "search"\nreason = "bug 123"\nuntil = 2026-12-31\n'
 

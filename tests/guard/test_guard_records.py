@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 from guarded import SECONDS, Guarded, call, frame_of, guarded, initialize, liar, notification, request, result
 
-from assay.conversation import Conversation
+from assay.base.limits import Limits
+from assay.base.verdict import Party, Verdict
+from assay.core.conversation import Conversation
 from assay.edges.child import Child
 from assay.edges.guard.stdio_to_child.relay import Relay
 from assay.edges.pipes import Outlet, Signals
 from assay.edges.recorder import Recorder, Records
 from assay.guard.guard import Guard
 from assay.guard.watch import FLIGHTS, KEPT, KEPT_BYTES, Watch
-from assay.journal import Journal
-from assay.limits import Limits
-from assay.verdict import Party, Verdict
+from assay.records.journal import Journal
 
 FLIGHT_DIRECTORY = Path("state/assay/servers/lying_server/flights")
 MODES = ["audit", "enforce"]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from guarded import GUARD, INITIALIZED, SECONDS, Guarded, Lines, initialize, notification, request
 
-from assay.assets.tools import TOOLS
+from assay.assets.asset_tools import TOOLS
 from assay.spec.revisions import REVISIONS, handshake
 
 ROOT = Path(__file__).parents[2]

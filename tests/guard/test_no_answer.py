@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from guarded import call, enforcing, request
 
-from assay import no_answer
-from assay.no_answer import reason_in, within
-from assay.verdict import Party
+from assay.base import no_answer
+from assay.base.no_answer import reason_in, within
+from assay.base.verdict import Party
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.guard.server_names import folder_of, name_of_command, name_of_url
-from assay.masked_commands import masked_command
+from assay.base.server_names import folder_of, name_of_command, name_of_url
+from assay.core.masked_commands import masked_command
 
 SECRETS = ("hunter2", "Ab3dEf6hIj9kLm2nOp", "9f86d081884c7d659a2feaa0c55ad015")
 WORDS = (

@@ -17,25 +17,25 @@ from typing import Any
 
 import uvicorn
 
-from assay.auth import Principal
+from assay.base.limits import DEFAULT
+from assay.core.policy import Policy
+from assay.edges.auth import Principal
 from assay.edges.child_backend import ChildBackend
 from assay.edges.guard.front.guarded import Request
 from assay.edges.http import body
-from assay.edges.http.asking import headers_of
-from assay.edges.http.door import Door
-from assay.edges.http.heads import Refusal, check_accept, read_head
+from assay.edges.http.access import Door
+from assay.edges.http.heads import HeadRefusal, check_accept, read_head
+from assay.edges.http.http_server import listening
+from assay.edges.http.origin_check import Safety
 from assay.edges.http.replies import Receive, Send, not_allowed, refuse
-from assay.edges.http.safety import Safety
-from assay.edges.http.section import Http
-from assay.edges.http.server import listening
+from assay.edges.http.request_headers import headers_of
 from assay.edges.recorder import Recorder, RecorderSink, Records
 from assay.guard.factory import SessionFactory
 from assay.guard.sinks import Sinks
 from assay.guard.terms import Terms
 from assay.guard.watch import Watch
-from assay.journal import Journal
-from assay.limits import DEFAULT
-from assay.policy import Policy
+from assay.records.journal import Journal
+from assay.settings.http_section import Http
 
 
 class Host:
@@ -56,8 +56,8 @@ class Host:
             await not_allowed(send, "POST, GET, DELETE")
             return
         head = read_head(method, scope["headers"])
-        refusal = head if isinstance(head, Refusal) else check_accept(head)
-        if isinstance(head, Refusal) or refusal is not None:
+        refusal = head if isinstance(head, HeadRefusal) else check_accept(head)
+        if isinstance(head, HeadRefusal) or refusal is not None:
             assert refusal is not None
             await refuse(send, "INVALID_ENVELOPE", refusal.detail, status=refusal.status)
             return

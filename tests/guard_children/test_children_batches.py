@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from assay.base.limits import DEFAULT
 from assay.edges.client_http import HttpClient
 from assay.edges.response_stream import ResponseStream
 from assay.guard.deliveries import ClientTraits, Loss, ServerTraits
@@ -12,7 +13,6 @@ from assay.guard.factory import SessionFactory
 from assay.guard.sinks import Sinks
 from assay.guard.terms import Terms
 from assay.guard.watch import Watch
-from assay.limits import DEFAULT
 
 REVISION = "2025-03-26"
 COUNT = 1000

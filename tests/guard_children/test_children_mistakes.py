@@ -12,7 +12,9 @@ from guarded import liar
 from hosted import NEWEST, hosting
 from http_client import BOTH, SECONDS, call, frame_of, initialize, modern, request
 
-from assay.conversation import Conversation
+from assay.base.limits import DEFAULT
+from assay.base.verdict import Party, Verdict
+from assay.core.conversation import Conversation
 from assay.edges.child_backend import ChildBackend
 from assay.edges.guard.front.guarded import Request
 from assay.edges.http.heads import RequestHead, read_head
@@ -23,9 +25,7 @@ from assay.guard.id_map import IdMap
 from assay.guard.sinks import Sink, Sinks
 from assay.guard.terms import Terms
 from assay.guard.watch import Watch
-from assay.limits import DEFAULT
 from assay.spec.revisions import LATEST
-from assay.verdict import Party, Verdict
 
 Told = tuple[int, bytes, dict[bytes, bytes]]
 

@@ -7,6 +7,7 @@ import pytest
 from guarded import liar
 from http_client import frame_of, modern, request
 
+from assay.base.limits import DEFAULT
 from assay.edges.child_backend import PROBED, ChildBackend
 from assay.edges.guard.front.guarded import Request
 from assay.edges.http.heads import RequestHead, read_head
@@ -15,7 +16,6 @@ from assay.guard.factory import SessionFactory
 from assay.guard.sinks import Sinks
 from assay.guard.terms import Terms
 from assay.guard.watch import Watch
-from assay.limits import DEFAULT
 from assay.spec.revisions import LATEST
 
 NO = {"jsonrpc": "2.0", "id": "$id", "error": {"code": -32601, "message": "no such method"}}

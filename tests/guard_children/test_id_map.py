@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assay.base.meta import SUBSCRIPTION_KEY
 from assay.guard.id_map import IdMap, answer_as
-from assay.meta import SUBSCRIPTION_KEY
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

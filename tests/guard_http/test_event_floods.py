@@ -9,6 +9,7 @@ import httpx
 import pytest
 from http_client import SECONDS, call, frame_of, modern
 
+from assay.base.limits import DEFAULT
 from assay.edges.guard import stint
 from assay.edges.guard.front.guarded import Request
 from assay.edges.guard.http_to_http.forwarding import read_upstream_head
@@ -22,7 +23,6 @@ from assay.edges.recorder import Recorder, Records
 from assay.guard.guard import Mode
 from assay.guard.terms import Terms
 from assay.guard.watch import Watch
-from assay.limits import DEFAULT
 from assay.spec.revisions import LATEST
 
 TINY = b"data:1\n\n" * 1000

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from http_client import frame_of, request
 
-from assay.auth import Principal
+from assay.edges.auth import Principal
 from assay.edges.guard.front.front import Front
 from assay.edges.guard.front.guarded import Request
-from assay.edges.http.door import Door
+from assay.edges.http.access import Door
+from assay.edges.http.origin_check import Safety
 from assay.edges.http.replies import Receive, Send
-from assay.edges.http.safety import Safety
-from assay.edges.http.section import Http
+from assay.settings.http_section import Http
 
 
 class Broken:

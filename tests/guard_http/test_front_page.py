@@ -12,12 +12,12 @@ from guarded import liar
 from http_client import Service, modern, request
 from lying_http import guarding, listening, lying
 
-from assay.auth import Principal
 from assay.cli.main import main
+from assay.edges.auth import Principal
 from assay.edges.guard.front.index import index, row
-from assay.edges.http.door import MOST_NAMES, Door
-from assay.edges.http.place import Place, called
-from assay.edges.http.safety import Safety, in_url
+from assay.edges.http.access import MOST_NAMES, Door
+from assay.edges.http.listen_address import ListenAddress, called
+from assay.edges.http.origin_check import Safety, in_url
 from assay.spec.revisions import LATEST
 
 ASKING = request(1, "tools/list", {}, LATEST)
@@ -174,7 +174,7 @@ def test_the_url_that_is_shown_can_be_used(
 ) -> None:
     assert called(name, 80, hosts) == (url, others, unnamed)
     with socket.socket() as sock:
-        notes = list(Place(sock, Safety(), url, others, unnamed).notes("/mcp"))
+        notes = list(ListenAddress(sock, Safety(), url, others, unnamed).notes("/mcp"))
     assert notes[: len(others)] == [f"also at {each}/mcp" for each in others]
     assert ("--set http.hosts=NAME" in "".join(notes)) == unnamed
 

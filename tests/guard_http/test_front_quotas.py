@@ -7,7 +7,7 @@ from typing import Any
 from http_client import BOTH, Service, Wire, frame_of, initialize, modern, request
 from lying_http import REVISION, Liar, Peer, Received, good, guarding, listening, lying
 
-from assay.auth.keys import new_key, written_hash
+from assay.edges.auth.api_keys import new_key, written_hash
 from assay.edges.http.quotas import Full, Quota
 from assay.spec.revisions import LATEST
 

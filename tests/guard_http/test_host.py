@@ -13,14 +13,14 @@ from http_client import BOTH, CATALOGUE, Service, call, initialize, modern, requ
 from lying_http import REVISION, Peer, Received, good, listening, lying
 from test_proxy_headers import refused
 
-from assay.cli.terms import is_client_file
-from assay.clients.dialects import ConfigError, dialect_of
-from assay.clients.environment import environment
-from assay.clients.hosting import Entry, entries
+from assay.cli.clients.all_dialects import ConfigError, dialect_of
+from assay.cli.clients.hosting import HostedEntry, entries
+from assay.cli.guard_terms import is_client_file
 from assay.edges.guard.front.guarded import Backend, Request
 from assay.edges.guard.front.host import Hosted
 from assay.edges.http.heads import RequestHead, read_head
 from assay.edges.http.replies import Receive, Send, reply
+from assay.guard.hosted_server import environment
 from assay.spec.revisions import LATEST
 
 # ── what a file says ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -28,7 +28,7 @@ from assay.spec.revisions import LATEST
 ENVIRON = {"TOKEN": "t0p", "HOME": "/home/me", "EMPTY": ""}
 
 
-def only(entry: dict[str, Any], section: str = "mcpServers") -> Entry:
+def only(entry: dict[str, Any], section: str = "mcpServers") -> HostedEntry:
     """What is read from a file with this one entry."""
     [found] = entries(json.dumps({section: {"a": entry}}), ENVIRON, "/there")
     return found
@@ -37,27 +37,30 @@ def only(entry: dict[str, Any], section: str = "mcpServers") -> Entry:
 @pytest.mark.parametrize(
     ("entry", "expected"),
     [
-        ({"command": "npx", "args": ["-y", "server"]}, Entry("a", ("npx", "-y", "server"))),
-        ({"command": "x", "cwd": "${workspaceFolder}/b"}, Entry("a", ("x",), cwd="/there/b")),
+        ({"command": "npx", "args": ["-y", "server"]}, HostedEntry("a", ("npx", "-y", "server"))),
+        ({"command": "x", "cwd": "${workspaceFolder}/b"}, HostedEntry("a", ("x",), cwd="/there/b")),
         (
             {"command": "x", "env": {"K": "${TOKEN}", "N": 3, "T": True}},
-            Entry("a", ("x",), env={"K": "t0p", "N": "3", "T": "true"}),
+            HostedEntry("a", ("x",), env={"K": "t0p", "N": "3", "T": "true"}),
         ),
-        ({"command": "${userHome}/bin/x", "args": ["${env:TOKEN}"]}, Entry("a", ("/home/me/bin/x", "t0p"))),
+        ({"command": "${userHome}/bin/x", "args": ["${env:TOKEN}"]}, HostedEntry("a", ("/home/me/bin/x", "t0p"))),
         ({"command": "x", "args": ["${NONE:-7}", "${EMPTY:-8}", "$5", "${}:-"]}, None),
         (
             {"url": "https://h/${TOKEN}", "headers": {"Authorization": "Bearer ${TOKEN}"}},
-            Entry("a", url="https://h/t0p", headers=(("Authorization", "Bearer t0p"),)),
+            HostedEntry("a", url="https://h/t0p", headers=(("Authorization", "Bearer t0p"),)),
         ),
-        ({"type": "http", "url": "http://h/"}, Entry("a", url="http://h/")),
-        ({"command": "/usr/bin/assay", "args": ["guard", "--mode", "enforce", "--", "x", "y"]}, Entry("a", ("x", "y"))),
+        ({"type": "http", "url": "http://h/"}, HostedEntry("a", url="http://h/")),
+        (
+            {"command": "/usr/bin/assay", "args": ["guard", "--mode", "enforce", "--", "x", "y"]},
+            HostedEntry("a", ("x", "y")),
+        ),
         (
             {"command": "assay", "args": ["guard", "--target", "http://h/", "--header", "A: b"]},
-            Entry("a", url="http://h/", headers=(("A", "b"),)),
+            HostedEntry("a", url="http://h/", headers=(("A", "b"),)),
         ),
     ],
 )
-def test_an_entry_is_read(entry: dict[str, Any], expected: Entry | None) -> None:
+def test_an_entry_is_read(entry: dict[str, Any], expected: HostedEntry | None) -> None:
     for section in ("mcpServers", "servers"):
         found = only(entry, section)
         if expected is None:
@@ -82,12 +85,12 @@ def test_what_is_wrong_with_an_entry_is_told_of_that_one(entry: dict[str, Any], 
     text = json.dumps({"mcpServers": {"bad": entry, "good": {"command": "x"}}})
     bad, fine = entries(text, ENVIRON, "/there")
     assert why in bad.trouble
-    assert fine == Entry("good", ("x",))
+    assert fine == HostedEntry("good", ("x",))
 
 
 def test_comments_are_read_over_and_a_name_counts_once() -> None:
     text = '{/* mine */ "servers": {"a": {"command": "x"},}, "mcpServers": {"a": {"command": "y"}}}'
-    assert entries(text, {}, "/") == [Entry("a", ("x",))]
+    assert entries(text, {}, "/") == [HostedEntry("a", ("x",))]
 
 
 def test_servers_of_another_project_are_not_hosted() -> None:
@@ -104,23 +107,23 @@ def test_servers_of_another_project_are_not_hosted() -> None:
         (
             "windsurf/mcp_config.json",
             '{"mcpServers": {"a": {"serverUrl": "http://h/mcp", "headers": {"K": "v"}}}}',
-            Entry("a", url="http://h/mcp", headers=(("K", "v"),)),
+            HostedEntry("a", url="http://h/mcp", headers=(("K", "v"),)),
         ),
-        (".gemini/settings.json", '{"mcpServers": {"a": {"httpUrl": "http://h"}}}', Entry("a", url="http://h")),
-        ("zed/settings.json", '{"context_servers": {"a": {"command": "x"}}}', Entry("a", ("x",))),
+        (".gemini/settings.json", '{"mcpServers": {"a": {"httpUrl": "http://h"}}}', HostedEntry("a", url="http://h")),
+        ("zed/settings.json", '{"context_servers": {"a": {"command": "x"}}}', HostedEntry("a", ("x",))),
         (
             ".codex/config.toml",
             '[mcp_servers.a]\ncommand = "x"\nargs = ["y"]\nenv_vars = ["TOKEN", "NOT"]\n[mcp_servers.a.env]\nB = "c"',
-            Entry("a", ("x", "y"), env={"TOKEN": "t0ken", "B": "c"}),
+            HostedEntry("a", ("x", "y"), env={"TOKEN": "t0ken", "B": "c"}),
         ),
         (
             ".codex/config.toml",
             '[mcp_servers]\na = { url = "http://h", bearer_token_env_var = "TOKEN", http_headers = { K = "v" } }',
-            Entry("a", url="http://h", headers=(("K", "v"), ("Authorization", "Bearer t0ken"))),
+            HostedEntry("a", url="http://h", headers=(("K", "v"), ("Authorization", "Bearer t0ken"))),
         ),
     ],
 )
-def test_files_of_other_clients_are_read(path: str, text: str, expected: Entry) -> None:
+def test_files_of_other_clients_are_read(path: str, text: str, expected: HostedEntry) -> None:
     assert is_client_file(path)
     assert entries(text, {"TOKEN": "t0ken"}, "/there", dialect_of(path)) == [expected]
 
@@ -175,7 +178,7 @@ def test_a_server_is_made_once_when_it_is_first_asked() -> None:
         made.append(Echo(len(made)))
         return made[-1]
 
-    hosted = Hosted(Entry("a", ("x",)), make)
+    hosted = Hosted(HostedEntry("a", ("x",)), make)
     assert (hosted.state, made) == ("idle", [])
     assert [asked(hosted, b"{}") for _ in range(2)] == [(200, b"0"), (200, b"0")]
     assert (hosted.state, len(made)) == ("running", 1)
@@ -197,7 +200,7 @@ def failing(times: int) -> Callable[[], Backend]:
 
 
 def test_one_that_cannot_be_made_says_so_by_id_and_is_tried_again() -> None:
-    hosted = Hosted(Entry("a", ("x",)), failing(2))
+    hosted = Hosted(HostedEntry("a", ("x",)), failing(2))
     status, body = asked(hosted, b'{"jsonrpc":"2.0","id":"q","method":"ping"}')
     assert (status, json.loads(body)["id"], json.loads(body)["error"]["code"]) == (502, "q", -32011)
     assert hosted.state == "failed"

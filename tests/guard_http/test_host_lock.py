@@ -8,7 +8,7 @@ from guarded import liar
 from http_client import modern, request
 from lying_http import listening
 
-from assay.lock.file import write
+from assay.lock.lock_file import write
 from assay.lock.locked import Locked
 from assay.spec.revisions import LATEST
 

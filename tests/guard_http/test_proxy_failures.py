@@ -15,7 +15,7 @@ import pytest
 from http_client import BOTH, Answer, Service, call, frame_of, initialize, modern, notification, request, until
 from lying_http import REVISION, Liar, Peer, Received, good, guarding, lying, result
 
-from assay.guard.server_names import folder_of, name_of_url
+from assay.base.server_names import folder_of, name_of_url
 from assay.spec.revisions import LATEST
 
 Where = tuple[Service, Liar]

@@ -9,7 +9,7 @@ import pytest
 from http_client import BOTH, JSON, environment, initialize, modern, request
 from lying_http import GUARD, REVISION, Peer, Received, guarding, lying
 
-from assay.auth.keys import new_key, written_hash
+from assay.edges.auth.api_keys import new_key, written_hash
 from assay.edges.guard.http_to_http.oauth import challenge, challenges_for, is_inside
 from assay.edges.guard.http_to_http.target import Target
 from assay.spec.revisions import LATEST

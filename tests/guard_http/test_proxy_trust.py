@@ -13,18 +13,18 @@ import pytest
 from http_client import BOTH, Answer, Service, call, frame_of, initialize, modern, notification, request, until
 from lying_http import REVISION, SESSION, Liar, Peer, Received, good, guarding, lying, result
 
-from assay.auth.keys import new_key, written_hash
-from assay.conversation import Facts
+from assay.base.limits import DEFAULT
+from assay.base.verdict import Party
+from assay.core.conversation import Facts
+from assay.edges.auth.api_keys import new_key, written_hash
 from assay.edges.guard.http_to_http.talks import REMEMBERED_BY_ALL, Stream, Talks, Who
 from assay.edges.guard.http_to_http.turn import Turn
 from assay.edges.guard.overseer import Oversight
-from assay.edges.http.section import Http
 from assay.edges.recorder import Recorder, Records
 from assay.guard.terms import Terms
 from assay.guard.watch import Watch
-from assay.limits import DEFAULT
+from assay.settings.http_section import Http
 from assay.spec.revisions import LATEST
-from assay.verdict import Party
 
 CALL = call(7, "search", {"words": "sea"})
 ANSWER = {"content": [], "structuredContent": {"found": 1}}

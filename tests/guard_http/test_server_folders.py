@@ -12,9 +12,9 @@ from guarded import GUARD, SECONDS, call, frame_of, guarded, liar, notification,
 from http_client import BOTH, initialize
 from lying_http import REVISION, good, guarding, listening, lying
 
+from assay.base.server_names import folder_of
 from assay.cli.main import main
-from assay.guard.server_folders import make_folder, server_folder, servers_directory
-from assay.guard.server_names import folder_of
+from assay.settings.server_folders import make_folder, server_folder, servers_directory
 
 UNSET = {"ASSAY_JOURNAL": ""}
 """For processes that have no journal otherwise."""

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.contracts.headers import param_headers
-from assay.guard.given import HeaderError, given_headers
+from assay.cli.header_options import HeaderError, given_headers
+from assay.contracts.header_arguments import param_headers
 from assay.guard.outbound import is_stateless, stateless_headers
 from assay.ladder.headers import check_headers, keeps_headers
 from assay.spec.methods import methods

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from guarded import INITIALIZED, frame_of, initialize, notification, request, result
 
+from assay.base.limits import Limits
+from assay.base.verdict import Party
 from assay.guard.guard import Guard
 from assay.guard.standing import MOST_SUBSCRIPTIONS, Reopening, Standing
-from assay.limits import Limits
-from assay.verdict import Party
 
 CLIENT, SERVER = Party.CLIENT, Party.SERVER
 CAPABILITIES = {

@@ -3,7 +3,7 @@
 import pytest
 
 from assay.edges.guard.http_to_http.forwarding import Forwarding, is_credential, read_upstream_head
-from assay.edges.http.heads import Refusal, RequestHead, is_utf8, read_head, shown_name
+from assay.edges.http.heads import HeadRefusal, RequestHead, is_utf8, read_head, shown_name
 from assay.spec.revisions import LATEST
 
 JSON = (b"content-type", b"application/json")
@@ -62,7 +62,7 @@ def test_lists_are_joined_and_what_nobody_decides_by_may_come_twice() -> None:
 )
 def test_a_charset_is_utf8_or_none(kind: bytes, good: bool) -> None:
     assert is_utf8(kind) == good
-    assert isinstance(read_head("POST", [(b"content-type", kind)]), RequestHead if good else Refusal)
+    assert isinstance(read_head("POST", [(b"content-type", kind)]), RequestHead if good else HeadRefusal)
 
 
 @pytest.mark.parametrize(

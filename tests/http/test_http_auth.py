@@ -25,7 +25,7 @@ from http_client import (
 )
 from jwt.algorithms import ECAlgorithm
 
-from assay.auth.keys import new_key, written_hash
+from assay.edges.auth.api_keys import new_key, written_hash
 from assay.spec.revisions import LATEST
 
 ALICE, BOB, OLD = new_key(), new_key(), new_key()

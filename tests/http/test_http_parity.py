@@ -27,7 +27,7 @@ from http_client import (
     serving,
 )
 
-from assay.errors import CanonicalError
+from assay.base.errors import CanonicalError
 from assay.spec.methods import revisions_of
 from assay.spec.revisions import LATEST, REVISIONS, handshake
 

@@ -27,14 +27,14 @@ from http_client import (
     until,
 )
 
-from assay.assets.methods import Methods
-from assay.assets.server import AssetServer
-from assay.assets.sources import Catalogue
+from assay.assets.asset_server import AssetServer
+from assay.assets.asset_sources import Catalogue
+from assay.assets.http.app import App
+from assay.assets.mcp_methods import Methods
 from assay.edges.http import sessions
-from assay.edges.http.app import App
-from assay.edges.http.section import Http
 from assay.edges.http.sessions import REPLAYED, REPLAYED_BYTES, Sessions
 from assay.edges.recorder import Recorder
+from assay.settings.http_section import Http
 from assay.spec.revisions import LATEST, REVISIONS, handshake
 
 HANDSHAKE = [each for each in REVISIONS if handshake(each)]

@@ -12,9 +12,9 @@ from typing import Any, Literal, NamedTuple
 
 import orjson
 
-from assay.conversation import Conversation, Facts
-from assay.journal import Journal, Moment
-from assay.verdict import Party, Verdict
+from assay.base.verdict import Party, Verdict
+from assay.core.conversation import Conversation, Facts
+from assay.records.journal import Journal, Moment
 
 GOLDEN = Path(__file__).with_name("golden.jsonl")
 

@@ -13,16 +13,16 @@ from typing import Any
 import orjson
 import pytest
 
+from assay.base.limits import Limits
+from assay.base.verdict import Party, Verdict
 from assay.cli.main import main
-from assay.conversation import Conversation
+from assay.core.conversation import Conversation
+from assay.core.redaction import Redactor
 from assay.edges.recorder import Recorder, Records
-from assay.journal import Journal, files, repeats
-from assay.journal.pages import LONGEST_LINE, Pages
-from assay.journal.reading import entries
-from assay.journal.record import payload
-from assay.journal.redaction import Redactor
-from assay.limits import Limits
-from assay.verdict import Party, Verdict
+from assay.records.journal import Journal, repeats, run_files
+from assay.records.journal.journal_lines import LONGEST_LINE, Pages
+from assay.records.journal.reading import entries
+from assay.records.journal.record import payload
 
 SECONDS = 60
 FILE_BYTES = 8192
@@ -50,7 +50,7 @@ def fill(journal: Journal, messages: int) -> bytes:
 
 
 def names(directory: Path) -> list[str]:
-    return [os.path.basename(path) for path in files.runs(str(directory))]
+    return [os.path.basename(path) for path in run_files.runs(str(directory))]
 
 
 def assay(*arguments: str, **options: Any) -> "subprocess.CompletedProcess[bytes]":
@@ -205,8 +205,10 @@ def test_runs_are_kept_and_removed_with_all_their_files(tmp_path: Path) -> None:
     fill(living, 60)
     for _ in range(3):
         opened(tmp_path, keep=1).close()
-    assert {path for path in files.files_of(living.path) if os.path.exists(path)} == set(files.files_of(living.path))
-    assert len(files.files_of(living.path)) > 1
+    assert {path for path in run_files.files_of(living.path) if os.path.exists(path)} == set(
+        run_files.files_of(living.path)
+    )
+    assert len(run_files.files_of(living.path)) > 1
     living.close()
 
 

@@ -17,14 +17,14 @@ import orjson
 import pytest
 from journal_traffic import GOLDEN
 
+from assay.base.verdict import Party
 from assay.cli.main import main
 from assay.cli.records import place
-from assay.console.journal import Table, View
-from assay.console.style import Style
-from assay.conversation import Conversation
-from assay.journal import Journal
+from assay.cli.terminal.journal_table import JournalTable, View
+from assay.cli.terminal.style import Style
+from assay.core.conversation import Conversation
+from assay.records.journal import Journal
 from assay.settings import JournalSettings
-from assay.verdict import Party
 from talk import HITS, SEARCH, call, frame_of, request, result
 
 PAYLOADS = b"a guard or server writes them with --set journal.payloads=true\n"
@@ -92,7 +92,7 @@ def records() -> list[dict[str, Any]]:
 @pytest.mark.parametrize("view", [View(utc=True), View(utc=True, servers=True, payloads=True)], ids=["few", "all"])
 def test_the_table_fits_the_terminal(columns: str, view: View) -> None:
     style = Style(Terminal(), {"COLUMNS": columns, "NO_COLOR": "1"})
-    table = Table(style, view)
+    table = JournalTable(style, view)
     lines = [table.head(), *(line for record in records() for line in table.lines(record))]
     assert max(map(len, lines)) <= max(40, int(columns))
     assert lines.count("1970-01-01 (UTC)") == 1
@@ -104,11 +104,11 @@ def test_where_nothing_is_cut_a_line_has_all_of_it() -> None:
     long = orjson.loads(LINES[9])
     long["method"] = "x" * 300
     long["error"]["violations"] *= 3
-    for table in (Table(Style(io.StringIO(), {}), View()), Table(Style(Terminal(), {}), View(wide=True))):
+    for table in (JournalTable(Style(io.StringIO(), {}), View()), JournalTable(Style(Terminal(), {}), View(wide=True))):
         lines = list(table.lines(long))
         assert "x" * 300 in lines[0]
         assert [line for line in lines if "contract/input at" in line] == 3 * lines[1:2]
-    short = list(Table(Style(Terminal(), {"COLUMNS": "80", "NO_COLOR": "1"}), View()).lines(long))
+    short = list(JournalTable(Style(Terminal(), {"COLUMNS": "80", "NO_COLOR": "1"}), View()).lines(long))
     assert " (and 2 more)" in " ".join(short)
 
 
@@ -543,9 +543,9 @@ def test_the_limits_are_those_of_the_settings(tmp_path: Path) -> None:
 
 def test_the_asset_server_is_replayed_as_such(tmp_path: Path) -> None:
     """Its tools are known before they are listed, and its bare methods are no MCP."""
-    from assay.assets.methods import Methods
-    from assay.assets.server import AssetServer
-    from assay.assets.sources import Catalogue
+    from assay.assets.asset_server import AssetServer
+    from assay.assets.asset_sources import Catalogue
+    from assay.assets.mcp_methods import Methods
 
     journal = Journal.open(tmp_path, payloads=True, server="assets")
     assert journal is not None

@@ -9,9 +9,9 @@ import orjson
 import pytest
 from journal_traffic import GOLDEN, ROUTES, SAID, golden, heard, sent_for
 
-from assay.errors import CanonicalError
-from assay.journal import Journal
-from assay.journal.moment import deterministic_ids
+from assay.base.errors import CanonicalError
+from assay.records.journal import Journal
+from assay.records.journal.record_ids import deterministic_ids
 
 RECORDS: list[dict[str, Any]] = [orjson.loads(line) for line in GOLDEN.read_bytes().splitlines()]
 

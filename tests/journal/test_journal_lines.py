@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from journal_traffic import heard
 
-from assay.conversation import Conversation
+from assay.base.errors import CanonicalError
+from assay.base.verdict import Party, Verdict, verdict
+from assay.core.conversation import Conversation
 from assay.edges.recorder import Recorder, Records
-from assay.errors import CanonicalError
-from assay.journal import Journal, Moment, writer
-from assay.journal.moment import FRESH, trace_of
-from assay.journal.writer import Note
-from assay.verdict import Party, Verdict, verdict
+from assay.records.journal import Journal, Moment, writer
+from assay.records.journal.record_ids import FRESH, trace_of
+from assay.records.journal.writer import Note
 from talk import HITS, SEARCH, Talk, call, error, notification, request, result
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"

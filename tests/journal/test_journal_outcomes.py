@@ -9,17 +9,17 @@ import orjson
 import pytest
 from test_journal_commands import Terminal
 
+from assay.base.limits import Limits
+from assay.base.verdict import Party
 from assay.cli.main import main
-from assay.console.journal import Table, View
-from assay.console.journal import title as recorded_title
-from assay.console.style import Style
-from assay.console.verdicts import title as title_of
-from assay.conversation import Conversation
-from assay.guard.server_folders import server_folder
-from assay.journal import Journal
-from assay.journal.tally import mode_in
-from assay.limits import Limits
-from assay.verdict import Party
+from assay.cli.terminal.journal_table import JournalTable, View
+from assay.cli.terminal.journal_table import title as recorded_title
+from assay.cli.terminal.style import Style
+from assay.cli.terminal.verdicts import title as title_of
+from assay.core.conversation import Conversation
+from assay.records.journal import Journal
+from assay.records.journal.tally import mode_in
+from assay.settings.server_folders import server_folder
 from talk import SEARCH, call, error, frame_of, notification, request, result
 
 BAD = {**SEARCH, "name": "bad", "inputSchema": {"type": "object", "properties": {"a": 1, "b": 2}, "required": True}}
@@ -72,7 +72,9 @@ def shown(capsys: pytest.CaptureFixture[str], *options: str) -> list[str]:
 
 def on_terminal(path: str, columns: str = "80", unfolded: int = 0, no_color: str = "1") -> str:
     """All records as a terminal shows them."""
-    table = Table(Style(Terminal(), {"COLUMNS": columns, "NO_COLOR": no_color}), View(utc=True, unfolded=unfolded))
+    table = JournalTable(
+        Style(Terminal(), {"COLUMNS": columns, "NO_COLOR": no_color}), View(utc=True, unfolded=unfolded)
+    )
     records = map(orjson.loads, Path(path).read_bytes().splitlines())
     return "\n".join(line for record in records for line in table.lines(record))
 

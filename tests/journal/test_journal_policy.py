@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from assay.conversation import Conversation
-from assay.journal import Journal
-from assay.journal.reading import entries
-from assay.journal.replay import replay, survey
-from assay.limits import DEFAULT, Limits
-from assay.policy import Excepted, Policy
-from assay.verdict import Party
+from assay.base.limits import DEFAULT, Limits
+from assay.base.verdict import Party
+from assay.core.conversation import Conversation
+from assay.core.policy import Excepted, Policy
+from assay.records.journal import Journal
+from assay.records.journal.reading import entries
+from assay.records.journal.replay import replay, survey
 from talk import HITS, SEARCH, call, frame_of, notification, request, result
 
 CLIENT, SERVER = Party.CLIENT, Party.SERVER

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.journal.redaction import Redactor
-from assay.mask import MASK
+from assay.base.mask import MASK
+from assay.core.redaction import Redactor
 
 REDACTOR = Redactor()
 SECONDS = 60
@@ -212,7 +212,7 @@ def test_what_stands_under_a_secret_name_is_never_written(value: Any, name: str,
 
 HOSTILE = """
 import orjson
-from assay.journal.redaction import Redactor
+from assay.core.redaction import Redactor
 
 redactor = Redactor()
 pieces = [

@@ -15,17 +15,17 @@ import pytest
 from journal_traffic import GOLDEN
 from test_journal_commands import SECONDS, read_until
 
+from assay.base.server_names import folder_of
+from assay.base.verdict import Party
 from assay.cli.main import main
-from assay.console.runs import RunRow, RunTable
-from assay.console.style import Style
-from assay.conversation import Conversation
-from assay.guard.server_folders import server_folder
-from assay.guard.server_names import folder_of
-from assay.journal import Journal
-from assay.journal.following import Following
-from assay.journal.runs import Run, runs_in
-from assay.journal.tally import Budget, Tally, servers_in
-from assay.verdict import Party
+from assay.cli.terminal.run_tables import RunRow, RunTable
+from assay.cli.terminal.style import Style
+from assay.core.conversation import Conversation
+from assay.records.journal import Journal
+from assay.records.journal.following import Following
+from assay.records.journal.runs import JournalRun, runs_in
+from assay.records.journal.tally import ReadBudget, Tally, servers_in
+from assay.settings.server_folders import server_folder
 
 LINES = GOLDEN.read_bytes().splitlines(keepends=True)
 PING = b'{"jsonrpc":"2.0","id":%d,"method":"ping"}'
@@ -259,7 +259,7 @@ def test_an_unknown_server_without_any_journal_says_so(capsys: pytest.CaptureFix
 # ── counting ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def golden(tmp_path: Path, times: int) -> Run:
+def golden(tmp_path: Path, times: int) -> JournalRun:
     (tmp_path / "20261116T180000Z-00000000.jsonl").write_bytes(GOLDEN.read_bytes() * times)
     [found] = runs_in(str(tmp_path))
     return found
@@ -269,14 +269,14 @@ def test_counts_are_those_of_the_records(tmp_path: Path) -> None:
     records = [json.loads(line) for line in LINES]
     found = sum(len(each["error"]["violations"]) for each in records if each["error"])
     refused = sum(each["status"] == "refused" for each in records)
-    assert Budget().tally(golden(tmp_path, 1)) == Tally(len(LINES), found, refused)
+    assert ReadBudget().tally(golden(tmp_path, 1)) == Tally(len(LINES), found, refused)
 
 
 def test_many_bytes_are_counted_without_parsing_and_more_are_estimated(tmp_path: Path) -> None:
     whole = golden(tmp_path, 20)
-    exact = Budget(whole.size).tally(whole)
+    exact = ReadBudget(whole.size).tally(whole)
     assert exact.exact
-    budget = Budget(whole.size - 1)
+    budget = ReadBudget(whole.size - 1)
     estimated = budget.tally(whole)
     assert not estimated.exact
     assert budget.left == whole.size - 1
@@ -289,7 +289,7 @@ def test_a_payload_cannot_pretend_to_be_a_member(tmp_path: Path) -> None:
     record["metadata"]["frame"] = '{"status":"refused","server":"liar","more":7,"rule":"x"}'
     (tmp_path / "20261116T180000Z-00000000.jsonl").write_text(json.dumps(record, separators=(",", ":")) + "\n")
     [found] = runs_in(str(tmp_path))
-    assert Budget().tally(found) == Tally(1)
+    assert ReadBudget().tally(found) == Tally(1)
     assert servers_in(found.paths) == []
 
 
@@ -302,7 +302,7 @@ def test_a_table_of_runs_fits_the_terminal() -> None:
 
     def table(columns: str, *names: str, wide: bool = False, is_written: bool = True) -> list[str]:
         style = Style(Terminal(), {"COLUMNS": columns, "NO_COLOR": "1"})  # type: ignore[arg-type]  # all it needs
-        run = Run("20261116T180000Z-00000000", 0, ("x",), 1)
+        run = JournalRun("20261116T180000Z-00000000", 0, ("x",), 1)
         rows = [RunRow(run, (name,), Tally(123_456, 7_890, 12), is_written, "enforce") for name in names]
         return list(RunTable(style, wide=wide, utc=True).lines(rows, []))
 
@@ -314,9 +314,9 @@ def test_a_table_of_runs_fits_the_terminal() -> None:
             assert any(line.split(" ")[0] == "n" * length for line in lines)
             assert [line.split()[-2:] for line in lines if "00000000" in line] == 2 * [["00000000", "writing"]]
     assert table("200", "n" * 64) == table("20", "n" * 64, wide=True)
-    assert table("80", "assay.demo.server", is_written=False) == [
+    assert table("80", "assay.cli.demonstration.demo_server", is_written=False) == [
         "server             start        mode     messages  findings  refused  run",
-        "assay.demo.server  11-16 18:00  enforce   123,456     7,890       12  00000000",
+        "assay.cli.demonstration.demo_server  11-16 18:00  enforce   123,456     7,890       12  00000000",
         "1 run of 1 server; times are in UTC",
     ]
 

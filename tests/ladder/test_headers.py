@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay import lifecycle
-from assay.contracts.headers import ParamHeader, ParamHeaders, param_headers
-from assay.engine.limits import Refusal
-from assay.errors import CanonicalError
+from assay.base.errors import CanonicalError
+from assay.base.verdict import Party
+from assay.contracts.header_arguments import ParamHeader, ParamHeaders, param_headers
+from assay.core import lifecycle
+from assay.engine.schema_limits import SchemaRefusal
 from assay.ladder.headers import (
     Headers,
     check_headers,
@@ -22,7 +23,6 @@ from assay.ladder.headers import (
 )
 from assay.rules import RULES
 from assay.spec.revisions import LATEST, REVISIONS, handshake
-from assay.verdict import Party
 
 law = settings(max_examples=300, deadline=None, derandomize=True)
 
@@ -675,7 +675,7 @@ def test_an_annotation_that_clients_must_reject_is_a_fault(schema: Any, at: str)
 )
 def test_a_fault_says_what_is_wrong(schema: Any, expected: str, has: str) -> None:
     (found,) = param_headers(properties(a=schema))
-    assert isinstance(found, Refusal)
+    assert isinstance(found, SchemaRefusal)
     assert (found.expected, found.found) == (expected, has)
 
 
@@ -691,7 +691,7 @@ def test_more_marked_properties_than_any_server_takes_headers_are_a_fault() -> N
 
     assert len(known(marked(100))) == 100
     (fault,) = param_headers(marked(101))
-    assert isinstance(fault, Refusal)
+    assert isinstance(fault, SchemaRefusal)
     assert (fault.rule, fault.at) == ("contract/header", "")
 
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from assay.base.verdict import Party, Verdict
 from assay.contracts.look_alikes import _FOREIGN, Keys, folded
-from assay.conversation import Conversation
+from assay.core.conversation import Conversation
 from assay.spec.methods import methods
 from assay.spec.revisions import LATEST, REVISIONS, handshake
-from assay.verdict import Party, Verdict
 from talk import frame_of, notification, request, result
 
 CLIENT, SERVER = Party.CLIENT, Party.SERVER

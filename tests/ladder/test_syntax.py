@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from assay.base.verdict import Violation
 from assay.ladder import syntax
-from assay.verdict import Violation
 
 
 def long(text: bytes) -> bytes:

@@ -10,13 +10,13 @@ from typing import Any, Literal, NamedTuple
 
 from generate import Node, least, part_of
 
-from assay.conversation import Conversation
-from assay.limits import DEFAULT, Limits
-from assay.meta import CAPABILITIES_KEY, REVISION_KEY
+from assay.base.limits import DEFAULT, Limits
+from assay.base.meta import CAPABILITIES_KEY, REVISION_KEY
+from assay.base.verdict import Party, Verdict
+from assay.core.conversation import Conversation
 from assay.spec.methods import Method, methods
 from assay.spec.revisions import REVISIONS, handshake
 from assay.spec.schema import ProtocolSchema, protocol_schema
-from assay.verdict import Party, Verdict
 
 CLIENT, SERVER = Party.CLIENT, Party.SERVER
 

@@ -13,11 +13,11 @@ from hypothesis import event, example, given
 from hypothesis import strategies as st
 from parties import CASES, CLIENT, SERVER, Case, Mode, ask, frame, negotiated, notification, opened, request, result
 
-from assay.conversation import Conversation
+from assay.base.meta import CAPABILITIES_KEY, REVISION_KEY
+from assay.base.verdict import Party, Verdict
+from assay.core.conversation import Conversation
 from assay.engine.pointers import NOWHERE, looked_up
-from assay.meta import CAPABILITIES_KEY, REVISION_KEY
 from assay.spec.revisions import REVISIONS, handshake
-from assay.verdict import Party, Verdict
 
 # ── states ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -10,12 +10,12 @@ from hypothesis import assume, event, example, given
 from hypothesis import strategies as st
 from parties import CLIENT, SERVER, frame, opened
 
-from assay.conversation import Facts
+from assay.base.limits import DEFAULT
+from assay.base.verdict import Verdict, Violation
+from assay.core.conversation import Facts
 from assay.engine.pointers import NOWHERE, looked_up, steps
 from assay.ladder import framing, syntax
-from assay.limits import DEFAULT
 from assay.spec.revisions import REVISIONS
-from assay.verdict import Verdict, Violation
 
 # ── framing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 

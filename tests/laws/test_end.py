@@ -12,9 +12,9 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 from parties import CLIENT, SERVER, Mode, ask, frame, notification, opened, request, result, said
 
-from assay.conversation import Conversation
+from assay.base.verdict import Party, Verdict
+from assay.core.conversation import Conversation
 from assay.spec.revisions import REVISIONS, handshake
-from assay.verdict import Party, Verdict
 
 HANDSHAKES = [revision for revision in REVISIONS if handshake(revision)]
 

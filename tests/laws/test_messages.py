@@ -43,13 +43,13 @@ from parties import (
     said,
 )
 
-from assay import quarantine
-from assay.conversation import Conversation
-from assay.history.subscriptions import ACKNOWLEDGED, JUDGED
-from assay.meta import CAPABILITIES_KEY, LEVEL_KEY, SUBSCRIPTION_KEY
+from assay.base.meta import CAPABILITIES_KEY, LEVEL_KEY, SUBSCRIPTION_KEY
+from assay.base.verdict import Party, Verdict
+from assay.core import list_filter
+from assay.core.conversation import Conversation
+from assay.core.history.subscriptions import ACKNOWLEDGED, JUDGED
 from assay.spec.revisions import REVISIONS, handshake
 from assay.spec.schema import protocol_schema
-from assay.verdict import Party, Verdict
 
 ids = st.one_of(texts, integers)
 """What a request may be called."""
@@ -352,7 +352,7 @@ def assert_refused_result(case: Case, fault: Break, ident: str | int) -> bool:
 
 def assert_set_aside(case: Case, verdict: Verdict, fault: Break, ident: str | int) -> bool:
     """A fault in one entry of a list is a matter of that entry: the others go on, and are good."""
-    member = quarantine.LISTS[case.method.name]
+    member = list_filter.LISTS[case.method.name]
     named = [each for each in verdict.violations if each.rule == "protocol/result"]
     assert named
     assert all(each.action == "quarantine" and each.at.startswith(f"/result/{member}/") for each in named)

@@ -12,12 +12,12 @@ from hypothesis import event, example, given
 from hypothesis import strategies as st
 from parties import CASES, CLIENT, META, SERVER, Case, Mode, frame, negotiated, opened, request, result
 
-from assay.conversation import Conversation
-from assay.limits import Limits
-from assay.meta import CAPABILITIES_KEY, REVISION_KEY
+from assay.base.limits import Limits
+from assay.base.meta import CAPABILITIES_KEY, REVISION_KEY
+from assay.base.verdict import Exchange, Party, Verdict
+from assay.core.conversation import Conversation
 from assay.spec.revisions import REVISIONS, handshake
 from assay.spec.schema import protocol_schema
-from assay.verdict import Exchange, Party, Verdict
 
 # ── the two ways ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

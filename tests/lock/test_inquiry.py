@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from locking import FIND, SECONDS, Strange, answering
 
-from assay.edges.inquiry.capabilities import ALL_CAPABILITIES, NO_CAPABILITIES
-from assay.edges.inquiry.http_line import HttpLine
-from assay.edges.inquiry.inquiry import CLIENT, Inquiry, inquire
-from assay.limits import DEFAULT
+from assay.base.limits import DEFAULT
+from assay.base.meta import CAPABILITIES_KEY
+from assay.edges.probe.capabilities import ALL_CAPABILITIES, NO_CAPABILITIES
+from assay.edges.probe.http_line import HttpLine
+from assay.edges.probe.server_probe import CLIENT, Inquiry, inquire
 from assay.lock.changes import KINDS
-from assay.meta import CAPABILITIES_KEY
 
 SELF = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "a", "version": "1"}}
 

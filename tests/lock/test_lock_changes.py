@@ -314,7 +314,7 @@ SPELLINGS = [
 
 @pytest.mark.parametrize(("old", "new"), [row[1:] for row in SPELLINGS], ids=[row[0] for row in SPELLINGS])
 def test_another_spelling_is_no_change(old: Any, new: Any) -> None:
-    from assay.lock.file import known_by
+    from assay.lock.lock_file import known_by
 
     assert changes(TOOL, old, new) == []
     assert known_by(old) == known_by(new)

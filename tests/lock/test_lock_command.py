@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import pytest
 from locking import ALL, FIND, LEND, SECONDS, SERVER, Strange, answering, assay, lock, offer
 
-from assay.cli.lock_servers import Wanted, _question
+from assay.cli.lock_servers import WantedServer, _question
 
 ROOT = Path(__file__).parents[2]
 SDK = ROOT / ".venvs" / "sdk" / "bin" / "python"
@@ -164,8 +164,8 @@ def test_a_change_that_is_not_counted_is_a_note(tmp_path: Path) -> None:
     assert remedy == "Review them; assay lock --update accepts them."
 
 
-COMMAND = Wanted("a", ("run",))
-ADDRESS = Wanted("b", url="http://127.0.0.1:1/mcp")
+COMMAND = WantedServer("a", ("run",))
+ADDRESS = WantedServer("b", url="http://127.0.0.1:1/mcp")
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ ADDRESS = Wanted("b", url="http://127.0.0.1:1/mcp")
         ([COMMAND, COMMAND, ADDRESS], "Start these commands and connect to this address?"),
     ],
 )
-def test_the_question_is_about_what_the_lock_names(asked: list[Wanted], question: str) -> None:
+def test_the_question_is_about_what_the_lock_names(asked: list[WantedServer], question: str) -> None:
     assert _question(asked) == question
 
 

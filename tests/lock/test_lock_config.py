@@ -10,7 +10,7 @@ import pytest
 from locking import ALL, FIND, LEND, Strange, answering, offer
 
 from assay.cli.main import main
-from assay.lock.file import read
+from assay.lock.lock_file import read
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -10,7 +10,7 @@ import pytest
 from locking import ALL, FIND
 
 from assay.lock.changes import KINDS
-from assay.lock.file import FILE, LockError, read, write, written
+from assay.lock.lock_file import FILE, LockError, read, write, written
 from assay.lock.locked import Locked
 
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from locking import ALL, FIND, LEND
 
+from assay.base.verdict import Verdict
 from assay.lock.changes import KINDS
 from assay.lock.inspection import SERVER_KEY, Inspection
 from assay.lock.locked import Locked
-from assay.verdict import Verdict
 from talk import Talk, good, notification, replacement, request, result, rules
 
 OTHER: dict[str, Any] = {"name": "burn_book", "inputSchema": {"type": "object"}}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from assay.engine.compiled import compile_schema
 from assay.lock.changes import BY_METHOD, changes
-from assay.lock.file import known_by, parsed, written
+from assay.lock.lock_file import known_by, parsed, written
 from assay.lock.locked import Locked, differences
 from assay.lock.schemas import shifts
 

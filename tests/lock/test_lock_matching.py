@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from locking import ALL, FIND, assay, lock, offer
 
-from assay.guard.server_names import same_server
-from assay.lock.file import FILE, LockError, write
+from assay.base.server_names import same_server
+from assay.lock.lock_file import FILE, LockError, write
 from assay.lock.locked import Locked, differences
 from assay.lock.matching import chosen, told
 

@@ -10,8 +10,8 @@ from locking import ALL, FIND, LEND, offer
 
 from assay.cli.main import main
 from assay.lock.changes import KINDS
-from assay.lock.file import parsed, read, write, written
 from assay.lock.inspection import Inspection
+from assay.lock.lock_file import parsed, read, write, written
 from assay.lock.locked import BARE, CAPABLE, Locked, differences
 from assay.lock.union import united
 from talk import Talk, good, request, result, rules

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from assay.base.verdict import Party
 from assay.cli.main import main
-from assay.conversation import Conversation, Facts
-from assay.journal import Journal
-from assay.journal.record import PAYLOAD_BYTES
-from assay.policy import Policy
-from assay.verdict import Party
+from assay.core.conversation import Conversation, Facts
+from assay.core.policy import Policy
+from assay.records.journal import Journal
+from assay.records.journal.record import PAYLOAD_BYTES
 from talk import call, frame_of, request, result
 
 GOLDEN = Path(__file__).parents[1] / "journal" / "golden.jsonl"
@@ -153,8 +153,8 @@ def test_a_request_that_was_left_out_does_not_make_its_answer_wrong(
 def test_requests_without_a_session_share_the_tools_of_the_server(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from assay.contracts.tools import Tools
-    from assay.limits import DEFAULT
+    from assay.base.limits import DEFAULT
+    from assay.contracts.tool_contracts import Tools
 
     journal = Journal.open(tmp_path, payloads=True, mode="audit")
     assert journal is not None

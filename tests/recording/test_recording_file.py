@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from assay.base.limits import DEFAULT
+from assay.base.verdict import Party
 from assay.cli.main import main
-from assay.conversation import Conversation
-from assay.journal.record import PAYLOAD_BYTES
-from assay.journal.redaction import Redactor
-from assay.limits import DEFAULT
-from assay.recording.file import Recording, RecordingError
-from assay.verdict import Party
+from assay.core.conversation import Conversation
+from assay.core.redaction import Redactor
+from assay.records.journal.record import PAYLOAD_BYTES
+from assay.records.recording.recording_file import Recording, RecordingError
 
 PING = b'{"jsonrpc":"2.0","id":%d,"method":"ping"}'
 PONG = b'{"jsonrpc":"2.0","id":%d,"result":{}}'
@@ -194,13 +194,13 @@ def test_all_recordings_of_a_directory_are_judged(tmp_path: Path, capsys: pytest
     "frame", [b"\xff\x00 no text", b'{"jsonrpc":"2.0","method":"n\xc3\xa9"} \r', b"Server started"]
 )
 def test_frames_are_recorded_byte_for_byte(file: Path, said: list[str], frame: bytes) -> None:
-    from assay.transcript import Row, frame_of
+    from assay.records.transcript import TranscriptRow, frame_of
 
     recording = begun(file, said)
     opened(recording).hear(Party.SERVER, frame)
     recording.close()
     [row] = [row for row in rows(file) if "dir" in row]
-    assert frame_of(Row(1, row)) == frame
+    assert frame_of(TranscriptRow(1, row)) == frame
 
 
 def secret_call(number: int) -> bytes:
@@ -215,7 +215,7 @@ def test_secrets_are_masked_and_such_messages_keep_their_verdicts(
     conversation = opened(recording)
     conversation.hear(Party.CLIENT, secret_call(1))
     headers = {b"mcp-param-token": b"hunter2-hunter2", b"mcp-session-id": b"hunter2", b"cookie": b"hunter2"}
-    from assay.conversation import Facts
+    from assay.core.conversation import Facts
 
     conversation.hear(Party.CLIENT, PING % 2, Facts("http", None, headers))
     pinged(conversation, range(3, 4))
@@ -415,7 +415,7 @@ def test_a_recording_without_messages_is_no_pass(
 
 
 def test_a_line_that_is_too_long_is_not_read(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from assay.journal.pages import LONGEST_LINE
+    from assay.records.journal.journal_lines import LONGEST_LINE
 
     file.write_bytes(b'{"dir":"c2s","msg":"x"}\n{')
     # Nothing of this is on the disk.

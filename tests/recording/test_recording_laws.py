@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from assay.contracts.tools import Tools
-from assay.conversation import Conversation, Facts
-from assay.journal.redaction import Redactor
-from assay.limits import DEFAULT
-from assay.policy import REPAIRED, Excepted, Policy
-from assay.recording.file import Recording
-from assay.recording.judging import Judging, Opening
-from assay.transcript import Judged
-from assay.verdict import Party, Verdict
+from assay.base.limits import DEFAULT
+from assay.base.verdict import Party, Verdict
+from assay.contracts.tool_contracts import Tools
+from assay.core.conversation import Conversation, Facts
+from assay.core.policy import REPAIRED, Excepted, Policy
+from assay.core.redaction import Redactor
+from assay.records.recording.judging import Judging, RecordingOpening
+from assay.records.recording.recording_file import Recording
+from assay.records.transcript import Judged
 
 SEED = os.environ.get("ASSAY_SEED", "recording")
 SECRETS = ("^text$", "^message$", "^content$", "^limit$", "^query$", "^title$", "^structuredContent$", "^arguments$")
@@ -47,7 +47,7 @@ def told(verdict: Verdict) -> Any:
     return verdict.party, verdict.kind, verdict.method, verdict.tool, verdict.revision, wrong, parts, quarantined
 
 
-def begin(opening: Opening) -> Conversation:
+def begin(opening: RecordingOpening) -> Conversation:
     """A conversation as `assay check` begins it."""
     return Conversation(
         mode=opening.mode,

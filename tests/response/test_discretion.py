@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 import pytest
 
-from assay.response import ERROR_CODES, Enveloper, ToolError, envelop_tool_function
+from assay.assets.response import ERROR_CODES, Enveloper, ToolError, envelop_tool_function
 
 UNSAID = ToolError(ERROR_CODES["invalid_argument"], "invalid_argument")
 ENVELOPER = Enveloper("t", "1.0.0", parameters=["limit", "code"])

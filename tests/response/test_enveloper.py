@@ -14,7 +14,7 @@ from uuid import UUID
 import pytest
 from response_examples import FAILURE, SUCCESS
 
-from assay.response import (
+from assay.assets.response import (
     ERROR_CODES,
     Enveloper,
     ResponseEnvelope,

@@ -8,8 +8,7 @@ import orjson
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from assay.engine.compiled import compile_schema
-from assay.response import (
+from assay.assets.response import (
     ERROR_CODES,
     TIERS,
     Enveloper,
@@ -18,6 +17,7 @@ from assay.response import (
     UpgradeHint,
     envelop_tool_function,
 )
+from assay.engine.compiled import compile_schema
 
 LAW: Final = settings(
     max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]

@@ -12,8 +12,8 @@ import orjson
 import pytest
 from response_examples import FAILURE, HINT, SUCCESS, but, without
 
+from assay.assets.response import ERROR_CODES, TIERS, ResponseEnvelope, ToolError, UpgradeHint
 from assay.engine.compiled import compile_schema
-from assay.response import ERROR_CODES, TIERS, ResponseEnvelope, ToolError, UpgradeHint
 
 NAN, INFINITY = float("nan"), float("inf")
 

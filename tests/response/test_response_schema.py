@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from response_examples import FAILURE, SUCCESS, but
 
-from assay.engine.admission import Refusal, compile_untrusted
-from assay.response import ResponseEnvelope
+from assay.assets.response import ResponseEnvelope
+from assay.engine.admission import SchemaRefusal, compile_untrusted
 
 NODE = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -24,7 +24,7 @@ NODE = {
 
 def judged(schema: Any, data: Any, *, failed: bool = False) -> bool:
     compiled = compile_untrusted(ResponseEnvelope.json_schema(schema))
-    assert not isinstance(compiled, Refusal)
+    assert not isinstance(compiled, SchemaRefusal)
     return compiled.is_valid(but(FAILURE if failed else SUCCESS, data=data))
 
 

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from assay.response import TIERS, Tiers, UpgradeHint, UpgradeRequiredError, enveloped
+from assay.assets.response import TIERS, Tiers, UpgradeHint, UpgradeRequiredError, enveloped
 
 
 @pytest.mark.parametrize(

@@ -5,48 +5,62 @@ from pathlib import Path
 
 import pytest
 
-from assay.spec.diff import Change, changes
-from assay.spec.pages import revisions_page
+from assay.spec.changes_page import revisions_page
+from assay.spec.revision_diff import RevisionChange, changes
 from assay.spec.revisions import REVISIONS
 from assay.spec.schema import protocol_schema
-from assay.spec.words import words
+from assay.spec.schema_words import words
 
 FACTS = [
     (
         "2024-11-05",
         "2025-03-26",
-        Change("ProgressNotification", "params.message", "added", "new, optional: string", False),
+        RevisionChange("ProgressNotification", "params.message", "added", "new, optional: string", False),
     ),
-    ("2024-11-05", "2025-03-26", Change("PromptMessage", "content", "changed", "also takes AudioContent", True)),
-    ("2025-03-26", "2025-06-18", Change("Tool", "title", "added", "new, optional: string", False)),
+    (
+        "2024-11-05",
+        "2025-03-26",
+        RevisionChange("PromptMessage", "content", "changed", "also takes AudioContent", True),
+    ),
+    ("2025-03-26", "2025-06-18", RevisionChange("Tool", "title", "added", "new, optional: string", False)),
     (
         "2025-03-26",
         "2025-06-18",
-        Change("Tool", "outputSchema", "added", "new, optional: object {type, properties?, required?}", False),
+        RevisionChange("Tool", "outputSchema", "added", "new, optional: object {type, properties?, required?}", False),
     ),
     (
         "2025-03-26",
         "2025-06-18",
-        Change("JSONRPCMessage", "", "changed", "no longer takes JSONRPCBatchRequest, JSONRPCBatchResponse", False),
+        RevisionChange(
+            "JSONRPCMessage", "", "changed", "no longer takes JSONRPCBatchRequest, JSONRPCBatchResponse", False
+        ),
     ),
     (
         "2025-06-18",
         "2025-11-25",
-        Change("CancelledNotification", "params.requestId", "changed", "was required, is optional", True),
+        RevisionChange("CancelledNotification", "params.requestId", "changed", "was required, is optional", True),
     ),
-    ("2025-06-18", "2025-11-25", Change("ElicitResult", "content{}", "changed", "also takes array of string", True)),
-    ("2025-11-25", "2026-07-28", Change("Result", "resultType", "added", "new, required: ResultType", False)),
-    ("2025-11-25", "2026-07-28", Change("CompleteResult", "completion.values", "changed", "at most 100 items", False)),
+    (
+        "2025-06-18",
+        "2025-11-25",
+        RevisionChange("ElicitResult", "content{}", "changed", "also takes array of string", True),
+    ),
+    ("2025-11-25", "2026-07-28", RevisionChange("Result", "resultType", "added", "new, required: ResultType", False)),
     (
         "2025-11-25",
         "2026-07-28",
-        Change("CallToolResult", "structuredContent", "changed", "was object, is any value", True),
+        RevisionChange("CompleteResult", "completion.values", "changed", "at most 100 items", False),
     ),
-    ("2025-11-25", "2026-07-28", Change("TaskMetadata", "", "removed", "gone; was object {ttl?}", None)),
     (
         "2025-11-25",
         "2026-07-28",
-        Change(
+        RevisionChange("CallToolResult", "structuredContent", "changed", "was object, is any value", True),
+    ),
+    ("2025-11-25", "2026-07-28", RevisionChange("TaskMetadata", "", "removed", "gone; was object {ttl?}", None)),
+    (
+        "2025-11-25",
+        "2026-07-28",
+        RevisionChange(
             "ServerResult",
             "",
             "changed",
@@ -58,7 +72,7 @@ FACTS = [
 
 
 @pytest.mark.parametrize(("old", "new", "change"), FACTS)
-def test_a_known_change_is_found(old: str, new: str, change: Change) -> None:
+def test_a_known_change_is_found(old: str, new: str, change: RevisionChange) -> None:
     assert change in changes(old, new)
 
 
@@ -83,7 +97,7 @@ def test_a_revision_does_not_differ_from_itself(revision: str) -> None:
 def test_what_one_direction_adds_the_other_removes(old: str, new: str) -> None:
     there, back = changes(old, new), changes(new, old)
 
-    def places(found: list[Change], kind: str) -> list[tuple[str, str]]:
+    def places(found: list[RevisionChange], kind: str) -> list[tuple[str, str]]:
         return [(change.definition, change.field) for change in found if change.kind == kind]
 
     assert places(there, "added") == places(back, "removed")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from assay.spec.notation import Facts, NotationError, Schema
+from assay.spec.notation import NotationError, Schema, WireFacts
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ from assay.spec.notation import Facts, NotationError, Schema
     ],
 )
 def test_a_type_compiles_to_the_fewest_keywords(text: str, schema: Schema) -> None:
-    assert Facts(f"It = {text}").read("It", 1) == schema
+    assert WireFacts(f"It = {text}").read("It", 1) == schema
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_type_compiles_to_the_fewest_keywords(text: str, schema: Schema) -> No
     ],
 )
 def test_a_mark_says_in_which_revisions_it_holds(mark: str, revisions: list[int]) -> None:
-    facts = Facts(f"It {mark} = str\nObject {{ field: str {mark} }}\nUnion = null | str {mark}")
+    facts = WireFacts(f"It {mark} = str\nObject {{ field: str {mark} }}\nUnion = null | str {mark}")
     everywhere = range(1, 6)
     assert [each for each in everywhere if facts.defines("It", each)] == revisions
     assert [each for each in everywhere if "properties" in facts.read("Object", each)] == revisions
@@ -53,7 +53,7 @@ def test_a_mark_says_in_which_revisions_it_holds(mark: str, revisions: list[int]
 
 
 def test_a_base_gives_its_fields_and_the_last_word_wins() -> None:
-    facts = Facts("Derived < Base, other { a: int }\nBase { a?: str; b: str }\nother { b?: null; c: str }")
+    facts = WireFacts("Derived < Base, other { a: int }\nBase { a?: str; b: str }\nother { b?: null; c: str }")
     assert facts.read("Derived", 1) == {
         "type": "object",
         "properties": {"a": {"type": "integer"}, "b": {"type": "null"}, "c": {"type": "string"}},
@@ -62,13 +62,13 @@ def test_a_base_gives_its_fields_and_the_last_word_wins() -> None:
 
 
 def test_a_base_counts_in_its_revisions_only() -> None:
-    facts = Facts("It < Base @2\nBase @2 { a: str }")
+    facts = WireFacts("It < Base @2\nBase @2 { a: str }")
     assert facts.read("It", 1) == {"type": "object"}
     assert facts.read("It", 2) == facts.read("Base", 2)
 
 
 def test_a_name_refers_to_a_definition_and_is_written_out_where_there_is_none() -> None:
-    facts = Facts("It { a: Named; b: ours }\nNamed @2 ~1 = str\nours = [Named]")
+    facts = WireFacts("It { a: Named; b: ours }\nNamed @2 ~1 = str\nours = [Named]")
     assert facts.read("It", 1)["properties"] == {
         "a": {"type": "string"},
         "b": {"type": "array", "items": {"type": "string"}},
@@ -79,14 +79,14 @@ def test_a_name_refers_to_a_definition_and_is_written_out_where_there_is_none() 
 
 
 def test_a_definition_may_refer_to_itself() -> None:
-    assert Facts("Tree { children: [Tree] }").read("Tree", 1)["properties"]["children"]["items"] == {
+    assert WireFacts("Tree { children: [Tree] }").read("Tree", 1)["properties"]["children"]["items"] == {
         "$ref": "#/$defs/Tree"
     }
 
 
 def test_comments_and_line_breaks_do_not_count() -> None:
-    spread = Facts("# a tree\n\nIt { # its fields\n  a: str   # a comment\n\n  b?: 'x'\n    | 'y'\n}\n# the end\n")
-    assert spread.read("It", 1) == Facts("It { a: str; b?: 'x' | 'y' }").read("It", 1)
+    spread = WireFacts("# a tree\n\nIt { # its fields\n  a: str   # a comment\n\n  b?: 'x'\n    | 'y'\n}\n# the end\n")
+    assert spread.read("It", 1) == WireFacts("It { a: str; b?: 'x' | 'y' }").read("It", 1)
 
 
 @pytest.mark.parametrize(
@@ -113,17 +113,17 @@ def test_comments_and_line_breaks_do_not_count() -> None:
 )
 def test_an_error_names_the_line(text: str, message: str) -> None:
     with pytest.raises(NotationError) as caught:
-        Facts(text).read("It", 1)
+        WireFacts(text).read("It", 1)
     assert str(caught.value) == f"facts, {message}"
 
 
 def test_a_wrong_definition_does_not_disturb_the_others() -> None:
     """Definitions are read when asked for; the index only needs to know where they begin."""
-    facts = Facts("Wrong { a\nRight = str")
+    facts = WireFacts("Wrong { a\nRight = str")
     assert facts.read("Right", 1) == {"type": "string"}
     assert facts.definitions(1) == ["Right", "Wrong"]
 
 
 def test_an_unknown_name_is_a_key_error() -> None:
     with pytest.raises(KeyError):
-        Facts("It = str").read("Other", 1)
+        WireFacts("It = str").read("Other", 1)

@@ -10,7 +10,7 @@ import pytest
 
 from assay.spec import schema as module
 from assay.spec.errata import ERRATA
-from assay.spec.notation import Facts
+from assay.spec.notation import WireFacts
 from assay.spec.revisions import REVISIONS
 from assay.spec.schema import ProtocolSchema, protocol_schema
 
@@ -50,7 +50,7 @@ def test_a_closure_has_what_is_needed_and_no_more() -> None:
 
 def test_only_what_is_asked_for_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     with open(module.__file__.replace("schema.py", "facts.txt"), encoding="utf-8") as table:
-        facts = Facts(table.read())
+        facts = WireFacts(table.read())
     monkeypatch.setattr(module, "facts", lambda: facts)
     protocol = ProtocolSchema("2025-11-25")
     assert facts._read == {}

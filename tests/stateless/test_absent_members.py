@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from stateless_talk import COMPLETE, HINTS, asks, calls
 
-from assay.policy import Policy
+from assay.base.verdict import Verdict
+from assay.core.policy import Policy
 from assay.spec.revisions import REVISIONS, handshake
-from assay.verdict import Verdict
 from talk import HITS, SEARCH, Talk, good, replacement, result, rules
 
 CACHEABLE: dict[str, dict[str, Any]] = {

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from stateless_talk import CAPABILITIES_KEY, COMPLETE, HINTS, asks, calls
 
-from assay.verdict import Verdict
+from assay.base.verdict import Verdict
 from talk import SEARCH, Talk, good, replacement, result, rules
 
 FORM: dict[str, Any] = {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from stateless_talk import COMPLETE, asks
 
-from assay.policy import Policy
+from assay.core.policy import Policy
 from assay.spec.revisions import REVISIONS, handshake
 from talk import Talk, good, replacement, request, result, rules
 

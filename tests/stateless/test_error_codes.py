@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from stateless_talk import REVISION, asks, calls
 
-from assay.errors import CanonicalError
+from assay.base.errors import CanonicalError
 from assay.spec.revisions import REVISIONS, handshake
 from talk import Talk, error, good, request, rules
 

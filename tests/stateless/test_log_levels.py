@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from stateless_talk import COMPLETE, HINTS, LEVEL_KEY, asks, calls
 
-from assay.history.log_levels import LEVELS
-from assay.policy import Policy
+from assay.base.verdict import Party, Verdict
+from assay.core.history.log_levels import LEVELS
+from assay.core.policy import Policy
 from assay.spec.revisions import REVISIONS, handshake
-from assay.verdict import Party, Verdict
 from talk import HITS, SEARCH, Talk, error, frame_of, good, notification, request, result, rules
 
 WRONG = ["protocol/log"]

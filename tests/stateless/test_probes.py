@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from stateless_talk import COMPLETE, HINTS, asks
 
+from assay.base.verdict import Party
 from assay.cli.main import main
-from assay.verdict import Party
 from talk import Talk, good, notification, replacement, request, result, rules
 
 HINT = "Answer an unknown method with error -32601; server/discover exists from 2026-07-28 on."

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from stateless_talk import asks
 
-from assay.conversation import Facts
-from assay.history import subscriptions
-from assay.policy import Policy
+from assay.base.verdict import Party, Verdict
+from assay.core.conversation import Facts
+from assay.core.history import subscriptions
+from assay.core.policy import Policy
 from assay.spec.revisions import REVISIONS, handshake
-from assay.verdict import Party, Verdict
 from talk import Talk, error, frame_of, good, notification, result, rules
 
 KEY = "io.modelcontextprotocol/subscriptionId"

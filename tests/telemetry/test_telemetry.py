@@ -17,10 +17,10 @@ from collector import SECONDS, Collector, Handler, collecting, nothing_said, val
 from opentelemetry.proto.metrics.v1.metrics_pb2 import HistogramDataPoint
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from assay.extras import how_to_install
+from assay.base.extras import how_to_install
+from assay.base.verdict import Findings, Party, Verdict, verdict
+from assay.records.telemetry import Telemetry, background, conventions, wanted
 from assay.settings import TelemetrySettings, load
-from assay.telemetry import Telemetry, background, conventions, wanted
-from assay.verdict import Findings, Party, Verdict, verdict
 from talk import HITS, SEARCH, Talk, call, request, result
 
 BEGAN = 1_800_000_000_000_000_000
@@ -556,7 +556,7 @@ def test_what_a_variable_asks_for_and_is_not_done_is_said(
 def test_without_the_extra_it_is_said_how_to_get_it(missing: str) -> None:
     program = (
         "import sys\n"
-        "from assay.telemetry import Telemetry\n"
+        "from assay.records.telemetry import Telemetry\n"
         "from assay.settings import TelemetrySettings\n"
         "class Without:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
@@ -571,7 +571,7 @@ def test_without_the_extra_it_is_said_how_to_get_it(missing: str) -> None:
 def test_where_nobody_wants_it_opentelemetry_is_not_imported() -> None:
     program = (
         "import sys\n"
-        "from assay.telemetry import Telemetry\n"
+        "from assay.records.telemetry import Telemetry\n"
         "from assay.settings import TelemetrySettings\n"
         "assert Telemetry.open(TelemetrySettings(), log=print) is None\n"
         "print([name for name in sys.modules if name.startswith(('opentelemetry', 'requests'))])\n"

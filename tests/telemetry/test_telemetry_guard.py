@@ -9,10 +9,10 @@ from collector import SECONDS, Collector, collecting, nothing_said, values
 from guarded import call, enforcing, request
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
+from assay.base.verdict import Party, Verdict
 from assay.edges.recorder import Recorder, Records
+from assay.records.telemetry import Telemetry
 from assay.settings import TelemetrySettings
-from assay.telemetry import Telemetry
-from assay.verdict import Party, Verdict
 from talk import HITS, SEARCH, Talk, error, notification, result
 from talk import call as calls
 from talk import request as asks

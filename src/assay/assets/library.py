@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urldefrag, urljoin, urlsplit
 
-from assay.assets.files import File, name_of
-from assay.engine.admission import Refusal, compile_untrusted
+from assay.assets.json_files import File, name_of
+from assay.engine.admission import SchemaRefusal, compile_untrusted
 from assay.engine.compiled import Compiled
-from assay.engine.dialects import DRAFT_2020_12, Draft, draft_of, subschemas
+from assay.engine.drafts import DRAFT_2020_12, Draft, draft_of, subschemas
 from assay.engine.pointers import from_fragment, looked_up
 
 # A name that can never be anybody's (RFC 2606).
@@ -66,13 +66,13 @@ class Library:
         newest = sorted(self.files, key=lambda one: (_age(one.version), one.path))
         self._by_name = {one.name: one for one in newest}
         self._shelf: list[_Volume] | None = None
-        self._compiled: dict[str, Compiled | Refusal] = {}
+        self._compiled: dict[str, Compiled | SchemaRefusal] = {}
 
     def find(self, name: str) -> SchemaFile | None:
         """The schema of that name; the newest if there are several."""
         return self._by_name.get(name)
 
-    def judge(self, name: str) -> Compiled | Refusal | None:
+    def judge(self, name: str) -> Compiled | SchemaRefusal | None:
         """The schema *name* ready to judge by, why it is not, or None if there is none. Always the same object."""
         file = self.find(name)
         if file is None:
@@ -81,14 +81,14 @@ class Library:
             self._compiled[name] = self._compile(file)
         return self._compiled[name]
 
-    def _compile(self, file: SchemaFile) -> Compiled | Refusal:
+    def _compile(self, file: SchemaFile) -> Compiled | SchemaRefusal:
         if self._shelf is None:
             self._shelf = _shelved(self.files)
         number = self.files.index(file)
         shelf = self._shelf
         bundle = _bundled(shelf, number)
         usable = compile_untrusted(bundle)
-        return _as_written(usable, shelf) if isinstance(usable, Refusal) else usable
+        return _as_written(usable, shelf) if isinstance(usable, SchemaRefusal) else usable
 
 
 @dataclass(slots=True)
@@ -129,7 +129,7 @@ class _Resource:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _LibraryPlace:
     """A subschema, and what it is a part of."""
 
     schema: dict[str, Any]
@@ -145,7 +145,7 @@ def _shelved(files: Sequence[SchemaFile]) -> list[_Volume]:
     return shelf
 
 
-def _surveyed(volume: _Volume, number: int, resources: dict[str, _Resource]) -> list[_Place]:
+def _surveyed(volume: _Volume, number: int, resources: dict[str, _Resource]) -> list[_LibraryPlace]:
     """The places of one volume; what names itself gets a name of ours, and is entered by the one it had."""
     file = volume.file.file
     # Beside a file that has no identifier, or a relative one, its path counts (specs/001 §8).
@@ -154,7 +154,7 @@ def _surveyed(volume: _Volume, number: int, resources: dict[str, _Resource]) -> 
     # Of two that have the same identifier the first is meant. By its path, each can be referred to.
     resources.setdefault(base, root)
     resources.setdefault(file.uri, root)
-    places = [_Place(root.schema, root)]
+    places = [_LibraryPlace(root.schema, root)]
     for place in places:  # which grows meanwhile
         for one in _inside(place, volume.draft):
             name, sign, fragment = _identifier(one.schema, volume.draft).partition("#")
@@ -165,7 +165,7 @@ def _surveyed(volume: _Volume, number: int, resources: dict[str, _Resource]) -> 
             inner = _Resource(f"{root.uri}/{len(places)}", base, number, one.schema)
             one.schema[volume.draft.identifier] = inner.uri + sign + fragment
             resources.setdefault(base, inner)
-            places.append(_Place(one.schema, inner))
+            places.append(_LibraryPlace(one.schema, inner))
     return places
 
 
@@ -179,7 +179,7 @@ def _entered(volume: _Volume, number: int, base: str) -> _Resource:
     return _Resource(uri, base, number, schema, volume.at)
 
 
-def _rewrite(shelf: list[_Volume], places: list[_Place], resources: dict[str, _Resource]) -> None:
+def _rewrite(shelf: list[_Volume], places: list[_LibraryPlace], resources: dict[str, _Resource]) -> None:
     """Turns the references of all *places* into ours, as far as they lead to something here."""
     seen = {id(place.schema) for place in places}
     waiting = list(places)
@@ -199,7 +199,7 @@ def _rewrite(shelf: list[_Volume], places: list[_Place], resources: dict[str, _R
             # What only a reference makes a schema can itself refer.
             target = looked_up(found.schema, from_fragment(fragment) or "")
             if isinstance(target, dict):
-                waiting += _fresh(_Place(target, found), shelf[found.number].draft, seen)
+                waiting += _fresh(_LibraryPlace(target, found), shelf[found.number].draft, seen)
 
 
 def _found(uri: str, resource: _Resource, volume: _Volume, resources: dict[str, _Resource]) -> _Resource | None:
@@ -219,9 +219,9 @@ def _joined(base: str, reference: str) -> str:
         return reference
 
 
-def _fresh(place: _Place, draft: Draft, seen: set[int]) -> list[_Place]:
+def _fresh(place: _LibraryPlace, draft: Draft, seen: set[int]) -> list[_LibraryPlace]:
     """*place* and those inside it, without what was seen before."""
-    found: list[_Place] = []
+    found: list[_LibraryPlace] = []
     waiting = [place]
     for one in waiting:  # which grows meanwhile
         if id(one.schema) not in seen:
@@ -231,11 +231,11 @@ def _fresh(place: _Place, draft: Draft, seen: set[int]) -> list[_Place]:
     return found
 
 
-def _inside(place: _Place, draft: Draft) -> Iterator[_Place]:
+def _inside(place: _LibraryPlace, draft: Draft) -> Iterator[_LibraryPlace]:
     """The subschemas right under *place*."""
     for _, _, one in subschemas(place.schema, draft):
         if isinstance(one, dict):
-            yield _Place(one, place.resource)
+            yield _LibraryPlace(one, place.resource)
 
 
 def _identifier(schema: dict[str, Any], draft: Draft) -> str:
@@ -258,7 +258,7 @@ def _bundled(shelf: list[_Volume], number: int) -> dict[str, Any]:
     }
 
 
-def _as_written(refusal: Refusal, shelf: list[_Volume]) -> Refusal:
+def _as_written(refusal: SchemaRefusal, shelf: list[_Volume]) -> SchemaRefusal:
     """*refusal* as the files have it, without the places and identifiers that the bundle has given them."""
     keyword, _, rest = refusal.at.removeprefix("/").partition("/")
     number, slash, below = rest.partition("/")
@@ -268,7 +268,7 @@ def _as_written(refusal: Refusal, shelf: list[_Volume]) -> Refusal:
     at = (slash + below).removeprefix(volume.at)
     written = looked_up(volume.file.file.value, at)
     found = written[:60] if refusal.found.startswith(_OURS) and isinstance(written, str) else refusal.found
-    return Refusal(refusal.rule, f"{volume.file.path}#{at}", refusal.expected, found)
+    return SchemaRefusal(refusal.rule, f"{volume.file.path}#{at}", refusal.expected, found)
 
 
 def _path(uri: str) -> str:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from assay.assets.asset_sources import Catalogue
 from assay.assets.resources import Resources
-from assay.assets.sources import Catalogue
 
 Listing = dict[str, Any]
 

@@ -4,7 +4,7 @@ import json
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
-from assay.assets.sources import Catalogue
+from assay.assets.asset_sources import Catalogue
 
 SCHEMAS: Final = "resource://schemas/"
 EXAMPLES: Final = "resource://examples/"

@@ -4,12 +4,12 @@ from typing import Any
 
 import orjson
 
-from assay.assets.sources import ALIASES, REFERENCE, Catalogue
-from assay.engine.admission import Refusal
+from assay.assets.asset_sources import ALIASES, REFERENCE, Catalogue
+from assay.base.limits import DEFAULT
+from assay.engine.admission import SchemaRefusal
 from assay.engine.compiled import Compiled
 from assay.engine.fault import Faults
 from assay.engine.wording import name as quoted
-from assay.limits import DEFAULT
 
 Error = dict[str, str]
 """``{"path": …, "msg": …}``: where, as a JSON Pointer, and what."""
@@ -112,7 +112,7 @@ def _errors(faults: Faults) -> list[Error]:
     return [_error(path, msg) for path, msg in sorted(found)]
 
 
-def _no_judge(catalogue: Catalogue, schema: str, refusal: Refusal | None) -> str:
+def _no_judge(catalogue: Catalogue, schema: str, refusal: SchemaRefusal | None) -> str:
     if refusal is not None:
         where = f" at {refusal.at}" if refusal.at else ""
         return f"schema {quoted(schema)} cannot be used: expected {refusal.expected}, found {refusal.found}{where}"

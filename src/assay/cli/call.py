@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from assay.edges.inquiry.inquiry import Inquiry, Line
+    from assay.base.limits import Limits
+    from assay.base.verdict import Verdict
     from assay.edges.pipes import Signals
-    from assay.limits import Limits
-    from assay.verdict import Verdict
+    from assay.edges.probe.server_probe import Inquiry, ServerLine
 
 _MOST_REASONS = 10
 """Violations of an error that are shown."""
@@ -86,8 +86,8 @@ class _Wanted(NamedTuple):
     @property
     def server(self) -> str:
         """The server's URL, or the name of the server that the command starts."""
-        from assay.guard.server_names import name_of_command
-        from assay.masking import masked_url
+        from assay.base.server_names import name_of_command
+        from assay.core.masking import masked_url
 
         return masked_url(self.url) if self.url else name_of_command(self.command)
 
@@ -95,28 +95,28 @@ class _Wanted(NamedTuple):
         """Return the command line that asks the same server with other *words*: TOOL and ARGUMENTS."""
         from shlex import join
 
-        from assay.masked_commands import masked_command
-        from assay.masking import masked_url
+        from assay.core.masked_commands import masked_command
+        from assay.core.masking import masked_url
 
         if self.url:
             return f"{program()} call {join((masked_url(self.url), *words))}"
         return f"{program()} call {join((*words, '--', *masked_command(self.command)))}"
 
 
-class UsageError(Exception):
+class CallUsageError(Exception):
     """Why the words of the command line cannot be used, in one line."""
 
 
 def run(args: argparse.Namespace) -> int:
     """List or call; the exit status."""
-    from assay.edges.inquiry.inquiry import InquiryError, InterruptedInquiryError, LineError
+    from assay.edges.probe.server_probe import InquiryError, InterruptedInquiryError, LineError
 
     try:
         wanted = _wanted(args.words, args.command)
         return _converse(args, wanted)
     except InterruptedInquiryError:
         return 130
-    except UsageError as error:
+    except CallUsageError as error:
         _say(str(error))
     except InquiryError as error:
         _say(f"{wanted.server}: {error}{_remedy(str(error))}")
@@ -135,21 +135,21 @@ def _remedy(reason: str) -> str:
 
 
 def _wanted(words: Sequence[str], command: Sequence[str]) -> _Wanted:
-    """Sort out the words before ``--`` and the *command* behind it. Raises `UsageError`."""
+    """Sort out the words before ``--`` and the *command* behind it. Raises `CallUsageError`."""
     words, command = list(words), list(command)
     url = ""
     if not command:
         if not words:
-            raise UsageError("name a server: assay call URL, or assay call -- COMMAND")
+            raise CallUsageError("name a server: assay call URL, or assay call -- COMMAND")
         url = words.pop(0)
         if "://" not in url:
-            raise UsageError(f"{url}: expected a URL, or a command after --: assay call -- {url} …")
+            raise CallUsageError(f"{url}: expected a URL, or a command after --: assay call -- {url} …")
     elif not words and len(command) > 2 and _is_object(command[-1]):
         command, words = command[:-2], command[-2:]
     if len(words) > 2:
-        raise UsageError(f"expected TOOL and ARGUMENTS, found {len(words)} words: {' '.join(words)}")
+        raise CallUsageError(f"expected TOOL and ARGUMENTS, found {len(words)} words: {' '.join(words)}")
     if url and words and "://" in words[0]:
-        raise UsageError("expected one URL")
+        raise CallUsageError("expected one URL")
     tool = words[0] if words else None
     return _Wanted(url, tuple(command), tool, _arguments(words[1]) if len(words) > 1 else {})
 
@@ -161,7 +161,7 @@ def _is_object(text: str) -> bool:
 
 
 def _arguments(text: str) -> dict[str, Any]:
-    """Return the object in *text*, in the file that @ names, or on standard input. Raises `UsageError`."""
+    """Return the object in *text*, in the file that @ names, or on standard input. Raises `CallUsageError`."""
     from assay.ladder import syntax
 
     source = "ARGUMENTS"
@@ -174,15 +174,15 @@ def _arguments(text: str) -> dict[str, Any]:
             with open(source, "rb") as file:
                 frame = file.read()
     except OSError as error:
-        raise UsageError(f"{source}: {error.strerror}") from None
+        raise CallUsageError(f"{source}: {error.strerror}") from None
     value = syntax.read(frame.strip())
     if isinstance(value, dict):
         return value
+    from assay.base.verdict import Violation
     from assay.engine.wording import found
-    from assay.verdict import Violation
 
     why = value.found if isinstance(value, Violation) else found(value)
-    raise UsageError(f"{source}: expected a JSON object such as '{{\"x\": 1}}', found {why}")
+    raise CallUsageError(f"{source}: expected a JSON object such as '{{\"x\": 1}}', found {why}")
 
 
 # ── the conversation ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -191,8 +191,8 @@ def _arguments(text: str) -> dict[str, Any]:
 def _converse(args: argparse.Namespace, wanted: _Wanted) -> int:
     from assay import __version__
     from assay.cli.serve import _log
-    from assay.edges.inquiry.inquiry import conversing
     from assay.edges.pipes import Signals
+    from assay.edges.probe.server_probe import conversing
     from assay.settings import load_cautiously
 
     limits = load_cautiously(os.environ, os.curdir, file=args.config, flags=args.set, log=_log).settings.guard_limits
@@ -200,12 +200,12 @@ def _converse(args: argparse.Namespace, wanted: _Wanted) -> int:
     client = {"name": "assay-call", "version": __version__}
     with Signals() as signals:
 
-        def opened() -> AbstractContextManager[Line]:
+        def opened() -> AbstractContextManager[ServerLine]:
             return _opened(args, wanted, limits, signals, client)
 
         try:
             with conversing(opened, _ignore, limits, args.timeout, client=client, heard=found.add) as (asking, opening):
-                report = _Report(args, wanted, asking, opening, found)
+                report = _CallReport(args, wanted, asking, opening, found)
                 report.list_tools()
                 return report.tools() if wanted.tool is None else report.call(wanted.tool)
         finally:
@@ -218,25 +218,25 @@ def _ignore(_: str) -> None:
 
 def _opened(
     args: argparse.Namespace, wanted: _Wanted, limits: Limits, signals: Signals, client: dict[str, str]
-) -> AbstractContextManager[Line]:
-    from assay.edges.inquiry.inquiry import InquiryError
-    from assay.edges.inquiry.lines import ChildLine
-    from assay.guard.given import HeaderError, given_headers
+) -> AbstractContextManager[ServerLine]:
+    from assay.cli.header_options import HeaderError, given_headers
+    from assay.edges.probe.child_line import ChildLine
+    from assay.edges.probe.server_probe import InquiryError
 
     if wanted.command:
         if args.header:
-            raise UsageError("--header is for a server at a URL")
+            raise CallUsageError("--header is for a server at a URL")
         return ChildLine(wanted.command, signals, limits.frame_bytes)
     try:
-        from assay.edges.inquiry.http_line import HttpLine
+        from assay.edges.probe.http_line import HttpLine
 
         return HttpLine(wanted.url, limits.frame_bytes, client, given_headers(args.header, os.environ))
     except ImportError as error:
-        from assay.extras import missing
+        from assay.base.extras import missing
 
         raise InquiryError(f"a server at a URL needs {missing(error, 'http')}") from None
     except HeaderError as error:
-        raise UsageError(str(error)) from None
+        raise CallUsageError(str(error)) from None
 
 
 class _Findings:
@@ -262,8 +262,8 @@ class _Findings:
 
     def show(self) -> None:
         """Print them on stderr, unless they are not wanted there."""
-        from assay.console.style import Style
-        from assay.console.verdicts import message_lines
+        from assay.cli.terminal.style import Style
+        from assay.cli.terminal.verdicts import message_lines
 
         sys.stdout.flush()
         style = Style(sys.stderr)
@@ -299,7 +299,7 @@ class _Progress:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
-class _Report:
+class _CallReport:
     """What is asked of one server, and what is shown of it."""
 
     def __init__(
@@ -321,7 +321,7 @@ class _Report:
             self._tools += [tool for tool in page if isinstance(tool, dict)]
 
     def _pages(self) -> Iterator[list[Any]]:
-        from assay.edges.inquiry.inquiry import MOST_PAGES
+        from assay.edges.probe.server_probe import MOST_PAGES
 
         params: dict[str, Any] = {}
         for _ in range(MOST_PAGES):
@@ -363,9 +363,9 @@ class _Report:
         return int(bool(self._failed or self._quarantined))
 
     def _show_tools(self) -> None:
-        from assay.console.names import counted
-        from assay.console.results import example, tool_lines
-        from assay.console.style import Style
+        from assay.cli.terminal.quarantined_names import counted
+        from assay.cli.terminal.results import example, tool_lines
+        from assay.cli.terminal.style import Style
 
         style = Style(sys.stdout)
         print(f"{self._server_text()}, MCP {self._inquiry.revision}, {counted(len(self._tools), 'tool')}")
@@ -379,7 +379,7 @@ class _Report:
             again = self._wanted.again(str(self._tools[0].get("name")), arguments)
             print(f"\n{style.paint('Call one:', 'dim')} {_plain(again)}")
         if self._quarantined:
-            from assay.console.names import listed
+            from assay.cli.terminal.quarantined_names import listed
 
             _say(f"no client can use {listed(self._quarantined)}; the guard would quarantine it")
         if self._failed:
@@ -390,7 +390,7 @@ class _Report:
         return _plain(" ".join(filter(None, (server.get("name"), server.get("version")))) or self._wanted.server)
 
     def _server(self) -> dict[str, str]:
-        from assay.edges.inquiry.inquiry import server_of
+        from assay.edges.probe.server_probe import server_of
 
         return server_of(self._opening)
 
@@ -398,7 +398,7 @@ class _Report:
 
     def call(self, name: str) -> int:
         """Call a tool and show what comes back; the exit status."""
-        from assay.console.names import counted
+        from assay.cli.terminal.quarantined_names import counted
 
         self._doubt(name)
         params: dict[str, Any] = {"name": name, "arguments": self._wanted.arguments}
@@ -431,7 +431,7 @@ class _Report:
         _say(f"the server lists no tool {name}{suggestion(name, names)}")
 
     def _show_result(self, result: dict[str, Any]) -> None:
-        from assay.console.results import result_lines
+        from assay.cli.terminal.results import result_lines
 
         for line in result_lines(result):
             print(line)
@@ -442,9 +442,9 @@ class _Report:
     def _print_json(self, found: dict[str, Any]) -> None:
         from json import dumps
 
-        from assay.console.streams import write_utf8
-        from assay.console.verdicts import title
-        from assay.render import as_json
+        from assay.cli.terminal.verdicts import title
+        from assay.core.render import as_json
+        from assay.edges.standard_streams import write_utf8
 
         findings = [
             {"party": verdict.party, "message": title(verdict), **as_json(each)}
@@ -457,7 +457,7 @@ class _Report:
 
 def _error_text(value: Any) -> str:
     """Return the error of an answer as one line: its number and its message."""
-    from assay.edges.inquiry.inquiry import error_text
+    from assay.edges.probe.server_probe import error_text
 
     error = value.get("error") if isinstance(value, dict) else None
     if not isinstance(error, dict):
@@ -477,7 +477,7 @@ def _reasons(value: Any) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    from assay.console.plain import plain
+    from assay.base.printable import plain
 
     return plain(text)
 

@@ -13,12 +13,12 @@ from assay.cli.ci import LEVELS
 from assay.cli.serve import add_settings
 
 if TYPE_CHECKING:
+    from assay.base.limits import Limits
+    from assay.base.verdict import Verdict
     from assay.cli.evidence_below import Piece
-    from assay.limits import Limits
-    from assay.policy import Policy
+    from assay.core.policy import Policy
+    from assay.records.transcript import Judged
     from assay.settings import Settings
-    from assay.transcript import Judged
-    from assay.verdict import Verdict
 
 _EPILOG = """\
 A recording has one JSON object a line: {"dir": "c2s" or "s2c", "msg": "the line as it was seen"}.
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     pieces, worst = _pieces(args.files)
     for index, piece in enumerate(pieces):
         _progress(index, len(pieces), piece.name)
-        report = (_JsonReport if args.format == "json" else _TextReport)(args, piece.name, is_first=not index)
+        report = (_CheckJson if args.format == "json" else _TextReport)(args, piece.name, is_first=not index)
         worst = max(worst, _check(args, piece, report, settings.guard_limits, policy))
     return worst
 
@@ -116,7 +116,7 @@ def _no_revision(name: str) -> str | None:
 
 
 def _settings(args: argparse.Namespace) -> Settings:
-    from assay.cli.terms import signed
+    from assay.cli.guard_terms import signed
     from assay.settings import load
 
     return load(os.environ, os.curdir, file=args.config, flags=args.set, log=signed(_say))
@@ -124,23 +124,23 @@ def _settings(args: argparse.Namespace) -> Settings:
 
 def _policy(settings: Settings) -> Policy | None:
     """What the guard would do about which rule, today."""
-    from assay.cli.terms import policy_of
+    from assay.cli.guard_terms import policy_of
 
     return policy_of(settings, _say)
 
 
 def _say(line: str) -> None:
-    from assay.console.plain import plain
+    from assay.base.printable import plain
 
     print(plain(line), file=sys.stderr)
 
 
 def _check(
-    args: argparse.Namespace, piece: Piece, report: _TextReport | _JsonReport, limits: Limits, policy: Policy | None
+    args: argparse.Namespace, piece: Piece, report: _TextReport | _CheckJson, limits: Limits, policy: Policy | None
 ) -> int:
     """One file: its findings as they come, so that a long recording takes no memory. The exit status."""
     from assay.cli.evidence import opened
-    from assay.transcript import TranscriptError
+    from assay.records.transcript import TranscriptError
 
     name, failed, judged = piece.name, False, False
     try:
@@ -171,7 +171,7 @@ def _refuse(name: str, reason: str | None) -> int:
 
 def _fails(level: str, verdict: Verdict) -> bool:
     """Whether a message makes the check fail at that *level*."""
-    from assay.console.verdicts import outcome
+    from assay.cli.terminal.verdicts import outcome
 
     stopped = outcome(verdict) in {"refused", "aside"}
     return level != "never" and (stopped or (level == "report" and bool(verdict.violations)))
@@ -186,7 +186,7 @@ def _progress(index: int, total: int, name: str) -> None:
 
 def _plain(name: str) -> str:
     """The name of a file, which may be anybody's, for a terminal."""
-    from assay.console.plain import plain
+    from assay.base.printable import plain
 
     return plain(os.fsencode(name).decode(errors="replace"))
 
@@ -195,9 +195,9 @@ class _TextReport:
     """Findings for people."""
 
     def __init__(self, args: argparse.Namespace, name: str, *, is_first: bool) -> None:
-        from assay.console.groups import Groups
-        from assay.console.style import Style
-        from assay.console.verdicts import Summary
+        from assay.cli.terminal.groups import Groups
+        from assay.cli.terminal.style import Style
+        from assay.cli.terminal.verdicts import Summary
 
         self._messages = args.messages
         self._all = args.all or args.messages
@@ -208,7 +208,7 @@ class _TextReport:
         self._groups = Groups(self._style)
 
     def add(self, judged: Judged) -> None:
-        from assay.console.verdicts import lines
+        from assay.cli.terminal.verdicts import lines
 
         if not self._summary.messages:
             print(("" if self._first else "\n") + self._style.paint(_plain(self._name), "bold"))
@@ -229,7 +229,7 @@ class _TextReport:
         print("\n".join(self._summary.lines(revision, self._style)))
 
 
-class _JsonReport:
+class _CheckJson:
     """Findings for programs: an object a line."""
 
     def __init__(self, args: argparse.Namespace, name: str, *, is_first: bool) -> None:
@@ -240,9 +240,9 @@ class _JsonReport:
     def add(self, judged: Judged) -> None:
         import orjson
 
-        from assay.console.streams import write_utf8
-        from assay.console.verdicts import outcome
-        from assay.render import as_json
+        from assay.cli.terminal.verdicts import outcome
+        from assay.core.render import as_json
+        from assay.edges.standard_streams import write_utf8
 
         verdict = judged.verdict
         if not self._all and not verdict.violations:

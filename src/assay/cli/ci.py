@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from assay.guard.watch import Watch
-    from assay.recording.file import Recording
+    from assay.records.recording.recording_file import Recording
     from assay.settings import Settings
 
 NOTHING_JUDGED = 2
@@ -49,9 +49,9 @@ def recording_of(
 
     if args.record == "-":
         raise SettingsError("--record -: standard output belongs to the protocol; give a file")
-    from assay.console.plain import plain
-    from assay.journal.redaction import Redactor
-    from assay.recording.file import Recording, RecordingError
+    from assay.base.printable import plain
+    from assay.core.redaction import Redactor
+    from assay.records.recording.recording_file import Recording, RecordingError
 
     guard = settings.guard
     redactor = None if guard.record_secrets else Redactor(settings.journal.redact)

@@ -17,8 +17,8 @@ from assay.cli.program import program
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from assay.console.style import Style
-    from assay.demo.comparison import Comparison
+    from assay.cli.demonstration.demo_comparison import Comparison
+    from assay.cli.terminal.style import Style
 
 _ADDRESS = "127.0.0.1:8800"
 
@@ -81,7 +81,7 @@ def _ending_cleanly() -> Iterator[None]:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from assay.edges.inquiry.inquiry import InquiryError, InterruptedInquiryError
+    from assay.edges.probe.server_probe import InquiryError, InterruptedInquiryError
 
     if not args.once:
         _check(args.address)
@@ -100,10 +100,10 @@ def _check(address: str) -> None:
     from assay.settings import SettingsError
 
     try:
-        from assay.edges.http.place import parsed
-        from assay.edges.http.server import listening
+        from assay.edges.http.http_server import listening
+        from assay.edges.http.listen_address import parsed
     except ImportError as error:
-        from assay.extras import missing
+        from assay.base.extras import missing
 
         raise SettingsError(f"assay demo --once needs no extra; serving needs {missing(error, 'http')}") from None
     host, port = parsed("ADDRESS", address)
@@ -119,15 +119,15 @@ def _check(address: str) -> None:
 
 
 def _compare() -> None:
-    from assay.console.comparison import Table
-    from assay.console.streams import stop_without_reader
-    from assay.console.style import Style
-    from assay.demo.comparison import Comparison
+    from assay.cli.demonstration.demo_comparison import Comparison
+    from assay.cli.terminal.demo_columns import DemoColumns
+    from assay.cli.terminal.style import Style
+    from assay.edges.standard_streams import stop_without_reader
 
     style = Style(sys.stdout)
     for line in _introduction(style):
         print(line)
-    table = Table(style)
+    table = DemoColumns(style)
     print("\n".join(table.head()))
     with Comparison() as comparison:
         details: tuple[str, ...] = ()
@@ -151,7 +151,7 @@ def _introduction(style: Style) -> Iterator[str]:
 
 
 def _found(comparison: Comparison, details: tuple[str, ...], style: Style) -> Iterator[str]:
-    from assay.console.comparison import finding_lines
+    from assay.cli.terminal.demo_columns import finding_lines
 
     yield ""
     yield style.paint("What the guard found:", "bold")
@@ -184,8 +184,8 @@ def _serve(address: str) -> int:
 
 def _servers(folder: str) -> dict[str, object]:
     """Return a client's configuration with the two servers."""
-    from assay.demo.catalogue import catalogue
-    from assay.demo.comparison import SERVER
+    from assay.cli.demonstration.catalogue import catalogue
+    from assay.cli.demonstration.demo_comparison import SERVER
 
     found = catalogue()
     sources = ["--schemas", str(found / "jsonschema"), "--examples", str(found / "examples")]
@@ -199,7 +199,7 @@ def _servers(folder: str) -> dict[str, object]:
 
 def _invite(url: str) -> None:
     """Print what to try, once the guard serves at *url*."""
-    from assay.console.style import Style
+    from assay.cli.terminal.style import Style
 
     style = Style(sys.stdout)
     assay = program()

@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
+    from assay.base.limits import Limits
+    from assay.base.verdict import Verdict
     from assay.cli.evidence_below import Piece
-    from assay.contracts.tools import Tools
-    from assay.conversation import Conversation
-    from assay.journal import replay
-    from assay.journal.pages import Pages
-    from assay.journal.reading import Entry
-    from assay.limits import Limits
-    from assay.policy import Policy
-    from assay.recording.judging import Opening
-    from assay.transcript import Judged
-    from assay.verdict import Verdict
+    from assay.contracts.tool_contracts import Tools
+    from assay.core.conversation import Conversation
+    from assay.core.policy import Policy
+    from assay.records.journal import replay
+    from assay.records.journal.journal_lines import Pages
+    from assay.records.journal.reading import JournalEntry
+    from assay.records.recording.judging import RecordingOpening
+    from assay.records.transcript import Judged
 
 _JOURNAL = re.compile(rb'\s*\{\s*"ts":')
 """How every record of a journal begins."""
@@ -71,7 +71,7 @@ class Evidence(Protocol):
 @contextmanager
 def opened(args: argparse.Namespace, piece: Piece, limits: Limits, policy: Policy | None) -> Iterator[Evidence]:
     """Open a file, or the run of an id; raises `OSError`."""
-    from assay.journal.pages import LONGEST_LINE, Pages
+    from assay.records.journal.journal_lines import LONGEST_LINE, Pages
 
     path, is_run = piece if piece.is_run else _chosen(args, piece.name)
     # A byte of a message may take six in a recording, as a NUL does, and a row has more than the message.
@@ -95,7 +95,7 @@ class _Recording:
     """The rows of a recording."""
 
     def __init__(self, args: argparse.Namespace, pages: Pages, limits: Limits, policy: Policy | None) -> None:
-        from assay.recording.judging import Judging
+        from assay.records.recording.judging import Judging
 
         self._args, self._pages, self._limits, self._policy = args, pages, limits, policy
         self._judging = Judging(self._begin, policy)
@@ -119,8 +119,8 @@ class _Recording:
     def remedy(self) -> str:
         return "; assay guard --record FILE writes a recording"
 
-    def _begin(self, opening: Opening) -> Conversation:
-        from assay.conversation import Conversation
+    def _begin(self, opening: RecordingOpening) -> Conversation:
+        from assay.core.conversation import Conversation
 
         return Conversation(
             mode=opening.mode,
@@ -148,10 +148,10 @@ class _Journal:
         return bool(self._unjudged)
 
     def judged(self) -> Iterator[Judged]:
-        from assay.journal.reading import entries
-        from assay.journal.replay import replay, survey
-        from assay.spoken import preferred, spoken
-        from assay.transcript import Judged
+        from assay.core.spoken_revision import preferred, spoken
+        from assay.records.journal.reading import entries
+        from assay.records.journal.replay import replay, survey
+        from assay.records.transcript import Judged
 
         self._pages.keep()
         # Twice: what a conversation lets pass has to be known before its first line is heard.
@@ -172,7 +172,7 @@ class _Journal:
 
     def _as_recorded(self, replayed: replay.Replayed) -> Verdict | None:
         """Return the verdict of the guard on a message that cannot be judged again; None if it is not known."""
-        from assay.journal.recorded import recorded_verdict
+        from assay.records.journal.recorded_verdict import recorded_verdict
 
         record = replayed.entry.record
         if record is None or (replayed.outcome == "no payload" and not record["metadata"].get("omitted")):
@@ -191,9 +191,9 @@ class _Journal:
             return ""
         return "; the journal has no payloads: run the guard with --set journal.payloads=true, or with --record FILE"
 
-    def _judge(self, opening: replay.Opening) -> replay.Judge:
+    def _judge(self, opening: replay.ReplayOpening) -> replay.ReplayJudge:
         from assay.cli.replay import judge_of_assets
-        from assay.conversation import Conversation
+        from assay.core.conversation import Conversation
         from assay.spec.revisions import handshake
 
         if opening.server == "assets":
@@ -213,7 +213,7 @@ class _Journal:
         return made
 
 
-def _server(entry: Entry) -> str:
+def _server(entry: JournalEntry) -> str:
     """Return the name of the server that a record is about; "" if it does not say."""
     name = entry.record["metadata"].get("server") if entry.record is not None else None
     return name if isinstance(name, str) else ""

@@ -22,7 +22,7 @@ class Piece(NamedTuple):
     """Whether it is the first file of a run that was found, and stands for all of them."""
 
 
-class Found(NamedTuple):
+class FoundEvidence(NamedTuple):
     """What a name on the command line stands for."""
 
     pieces: list[Piece]
@@ -30,9 +30,9 @@ class Found(NamedTuple):
     """Lines for people: what was asked for and cannot be judged, and why."""
 
 
-def found(name: str) -> Found:
+def found(name: str) -> FoundEvidence:
     """Return what there is in the directory *name* and below it; *name* itself for anything else."""
-    result = Found([], [])
+    result = FoundEvidence([], [])
     if os.path.isdir(name):
         _search(name, 0, result)
     else:
@@ -40,7 +40,7 @@ def found(name: str) -> Found:
     return result
 
 
-def _search(directory: str, depth: int, result: Found) -> None:
+def _search(directory: str, depth: int, result: FoundEvidence) -> None:
     try:
         with os.scandir(directory) as entries:
             listed = sorted(entries, key=lambda each: each.name)
@@ -57,8 +57,8 @@ def _search(directory: str, depth: int, result: Found) -> None:
 
 def _runs(directory: str) -> list[Piece]:
     """Return the runs of a journal in *directory*. One without a record has nothing to judge."""
-    from assay.journal.files import LATEST
-    from assay.journal.runs import runs_in
+    from assay.records.journal.run_files import LATEST
+    from assay.records.journal.runs import runs_in
 
     copy = os.path.join(directory, LATEST)
     # A copy of the directory may have the file itself in place of the link.
@@ -68,7 +68,7 @@ def _runs(directory: str) -> list[Piece]:
     return [*copied, *(Piece(each.path, is_run=True) for each in filled)]
 
 
-def _enter(entry: os.DirEntry[str], depth: int, result: Found) -> None:
+def _enter(entry: os.DirEntry[str], depth: int, result: FoundEvidence) -> None:
     if entry.is_symlink():
         # It may lead anywhere, and back to where it is.
         result.passed_over.append(f"{entry.path}: a symbolic link to a directory is not followed")
@@ -78,9 +78,9 @@ def _enter(entry: os.DirEntry[str], depth: int, result: Found) -> None:
         _search(entry.path, depth + 1, result)
 
 
-def _take(entry: os.DirEntry[str], result: Found) -> None:
+def _take(entry: os.DirEntry[str], result: FoundEvidence) -> None:
     """Add a file, unless it is part of a run, which stands for all of its files."""
-    from assay.journal.files import is_run
+    from assay.records.journal.run_files import is_run
 
     if not entry.is_file():
         result.passed_over.append(f"{entry.path}: not a regular file")

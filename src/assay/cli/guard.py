@@ -9,8 +9,8 @@ import math
 from typing import TYPE_CHECKING
 
 from assay.cli.ci import add_options, exit_status, recording_of
+from assay.cli.guard_terms import in_place, introduce, loaded_settings, locked_of, records_of, server_name, terms_of
 from assay.cli.serve import add_settings
-from assay.cli.terms import in_place, introduce, loaded_settings, locked_of, records_of, server_name, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from assay.guard.watch import Watch
     from assay.lock.inspection import Inspection
     from assay.lock.locked import Locked
-    from assay.recording.file import Recording
+    from assay.records.recording.recording_file import Recording
     from assay.settings import Settings
 
 _EPILOG = """\
@@ -112,7 +112,7 @@ def add_reach(parser: argparse.ArgumentParser) -> None:
 
 
 def _name(text: str) -> str:
-    from assay.guard.server_names import cut_name
+    from assay.base.server_names import cut_name
 
     if not text or cut_name(text) != text:
         raise argparse.ArgumentTypeError(f"{text!a}: expected 1 to 64 printable characters")
@@ -182,7 +182,7 @@ def _guard(
     from time import monotonic
 
     from assay.cli.serve import _leave_what_lasts
-    from assay.conversation import Conversation
+    from assay.core.conversation import Conversation
     from assay.edges.guard.stdio_to_child.relay import SERVER_ENDED, Relay
     from assay.edges.recorder import Recorder
     from assay.guard.guard import Guard
@@ -282,7 +282,7 @@ def _lock(locked: Locked | None) -> Inspection | None:
 
 
 def _say(errors: Outlet, line: str) -> None:
-    from assay.console.plain import plain
-    from assay.console.streams import for_stderr
+    from assay.base.printable import plain
+    from assay.edges.standard_streams import for_stderr
 
     errors.say(for_stderr(plain(line)))

@@ -8,10 +8,10 @@ import os
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
-from assay.cli.places import shares_journal, with_places
+from assay.base.server_names import cut_name
+from assay.cli.guard_terms import how_judged, signed
+from assay.cli.record_places import shares_journal, with_places
 from assay.cli.records import opened, opened_journal
-from assay.cli.terms import how_judged, signed
-from assay.guard.server_names import cut_name
 
 if TYPE_CHECKING:
     import argparse
@@ -47,7 +47,7 @@ class HostedRecords:
         """A file of the journal, whose directory is named to people; those of the servers are not open yet."""
         if self._shared.journal is not None:
             return self._shared.journal.path
-        from assay.guard.server_folders import servers_directory
+        from assay.settings.server_folders import servers_directory
 
         servers = None if shares_journal(self._args, self._settings) else servers_directory(os.environ)
         return None if servers is None else os.path.join(servers, "*")

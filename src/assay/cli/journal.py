@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from assay.journal.diff import Difference
-    from assay.journal.reading import Entry
+    from assay.records.journal.journal_diff import JournalDifference
+    from assay.records.journal.reading import JournalEntry
 
 _LONGEST = 100
 _CONTEXT = 30
@@ -179,9 +179,9 @@ def run_diff(args: argparse.Namespace) -> int:
 
     from assay.cli.journal_choice import Directories, chosen, say
     from assay.cli.journal_show import cannot_read
-    from assay.journal.diff import differences
-    from assay.journal.pages import Pages
-    from assay.journal.reading import entries
+    from assay.records.journal.journal_diff import differences
+    from assay.records.journal.journal_lines import Pages
+    from assay.records.journal.reading import entries
 
     count, ours, theirs = 0, _Counted(), _Counted()
     with ExitStack() as stack:
@@ -214,11 +214,11 @@ class _Counted:
     """The lines of a journal, counted."""
 
     def __init__(self) -> None:
-        self.lines: Iterable[Entry] = ()
+        self.lines: Iterable[JournalEntry] = ()
         self.count = 0
         self.none = False
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[JournalEntry]:
         for entry in self.lines:
             if not self.count and entry.record is None:
                 self.none = True
@@ -227,7 +227,7 @@ class _Counted:
             yield entry
 
 
-def _difference_lines(difference: Difference) -> Iterator[str]:
+def _difference_lines(difference: JournalDifference) -> Iterator[str]:
     one, other, fields = difference
     entry = one or other
     if entry is None:
@@ -241,9 +241,9 @@ def _difference_lines(difference: Difference) -> Iterator[str]:
         yield f"    {_readable(field.name)}: {' → '.join(_values(field.one, field.other))}"
 
 
-def _title(entry: Entry) -> str:
-    from assay.console.journal import title
-    from assay.console.plain import plain
+def _title(entry: JournalEntry) -> str:
+    from assay.base.printable import plain
+    from assay.cli.terminal.journal_table import title
 
     if entry.record is None:
         return "not a record"
@@ -263,12 +263,12 @@ def _values(one: object, other: object) -> Iterator[str]:
 def _json(value: object) -> str:
     import orjson
 
-    from assay.journal.diff import Absent
+    from assay.records.journal.journal_diff import Absent
 
     return repr(value) if isinstance(value, bytes | Absent) else orjson.dumps(value).decode()
 
 
 def _readable(text: str) -> str:
-    from assay.console.plain import plain
+    from assay.base.printable import plain
 
     return plain(os.fsencode(text).decode(errors="replace"))

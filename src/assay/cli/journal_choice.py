@@ -9,14 +9,14 @@ import os
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from assay.journal import runs
-from assay.journal.tally import servers_in
+from assay.records.journal import runs
+from assay.records.journal.tally import servers_in
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator, Sequence
 
-    from assay.journal.runs import Run
+    from assay.records.journal.runs import JournalRun
     from assay.settings import JournalSettings
 
 
@@ -34,8 +34,8 @@ class Directories:
 
     def __init__(self, args: argparse.Namespace, log: Callable[[str], None]) -> None:
         """*args* may have options for settings, which can name one. Raises `SettingsError`."""
-        from assay.guard.server_folders import servers_directory
         from assay.settings import load
+        from assay.settings.server_folders import servers_directory
 
         file, flags = getattr(args, "config", None), getattr(args, "set", [])
         self.settings = load(os.environ, os.curdir, file=file, flags=flags, log=log)
@@ -123,7 +123,7 @@ class UnknownJournalError(FileNotFoundError):
 
 def why_not(error: OSError) -> str:
     """Return why a journal cannot be read, in one line that is safe for a terminal."""
-    from assay.console.plain import plain
+    from assay.base.printable import plain
 
     name = os.fsencode(str(error.filename)).decode(errors="replace")
     if isinstance(error, UnknownJournalError):
@@ -143,7 +143,7 @@ def _found(path: str | None, where: str) -> str:
 class Named(NamedTuple):
     """A run with the names of its servers."""
 
-    run: Run
+    run: JournalRun
     servers: tuple[str, ...]
 
 
@@ -166,26 +166,26 @@ def named_runs(directories: Sequence[str], servers: str | None) -> Iterator[Name
             yield Named(run, own or usual or _by_folder(run, servers))
 
 
-def names_of(run: Run, servers: str | None) -> tuple[str, ...]:
+def names_of(run: JournalRun, servers: str | None) -> tuple[str, ...]:
     """Return the servers in *run*: as its records name them, else by its folder below *servers*."""
     return _recorded(run) or _by_folder(run, servers)
 
 
-def _recorded(run: Run) -> tuple[str, ...]:
+def _recorded(run: JournalRun) -> tuple[str, ...]:
     try:
         return tuple(servers_in(run.paths)) if run.size else ()
     except OSError:
         return ()
 
 
-def _by_folder(run: Run, servers: str | None) -> tuple[str, ...]:
+def _by_folder(run: JournalRun, servers: str | None) -> tuple[str, ...]:
     is_below = servers is not None and os.path.dirname(os.path.dirname(run.path)) == servers
     return (runs.folder_name(run),) if is_below else ()
 
 
 def runs_of(server: str, directories: Directories) -> list[Named]:
     """Return the runs of *server*, oldest first. Raises `UnknownServerError` if there are none."""
-    from assay.guard.server_names import folder_of
+    from assay.base.server_names import folder_of
 
     every = list(named_runs(directories.every(), directories.servers))
     found = [each for each in every if server in each.servers]
@@ -202,7 +202,7 @@ class UnknownServerError(Exception):
     """There are no runs of a server of this name."""
 
     def __init__(self, name: str, known: set[str]) -> None:
-        from assay.console.plain import plain
+        from assay.base.printable import plain
         from assay.spec.schema import suggestion
 
         close = suggestion(name, known)
@@ -212,7 +212,7 @@ class UnknownServerError(Exception):
 
 def say(line: str) -> None:
     """Print *line* to stderr, below what was printed so far."""
-    from assay.console.plain import plain
+    from assay.base.printable import plain
 
     sys.stdout.flush()
     print(plain(f"assay journal: {line}"), file=sys.stderr)

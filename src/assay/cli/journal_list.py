@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from assay.cli.journal_choice import Directories, Named, UnknownServerError, named_runs, runs_of, say
 
 if TYPE_CHECKING:
-    from assay.console.runs import FlightRow, RunRow
+    from assay.cli.terminal.run_tables import FlightRow, RunRow
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the runs; the exit status."""
-    from assay.console.runs import RunTable, as_json
-    from assay.console.streams import write_utf8
+    from assay.cli.terminal.run_tables import RunTable, as_json
+    from assay.edges.standard_streams import write_utf8
 
     directories = Directories(args, say)
     try:
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     if not rows and not flights:
         say(f"{args.directory or directories.where()}: no journals yet; assay guard -- COMMAND writes one")
         return 0
-    from assay.console.style import Style
+    from assay.cli.terminal.style import Style
 
     for line in RunTable(Style(sys.stdout), wide=args.wide, utc=args.utc).lines(rows, flights):
         print(line)
@@ -49,7 +49,7 @@ def _found(args: argparse.Namespace, directories: Directories) -> tuple[list[Nam
     if args.directory is None:
         where = directories.every()
     else:
-        from assay.journal.runs import directories_below
+        from assay.records.journal.runs import directories_below
 
         where = list(directories_below(args.directory))
         directories.only(where)
@@ -62,10 +62,10 @@ def _found(args: argparse.Namespace, directories: Directories) -> tuple[list[Nam
 
 def _rows(found: list[Named]) -> list[RunRow]:
     """What is shown of each run. What cannot be read is a line on stderr."""
-    from assay.console.runs import RunRow
-    from assay.journal.tally import Budget, is_journal, mode_in
+    from assay.cli.terminal.run_tables import RunRow
+    from assay.records.journal.tally import ReadBudget, is_journal, mode_in
 
-    budget = Budget()
+    budget = ReadBudget()
     rows = []
     for run_, servers in found:
         try:
@@ -80,9 +80,9 @@ def _rows(found: list[Named]) -> list[RunRow]:
 
 def _flights(found: list[Named], where: list[str]) -> list[FlightRow]:
     """The flights beside the runs, newest first."""
-    from assay.console.runs import FlightRow
+    from assay.cli.terminal.run_tables import FlightRow
     from assay.guard.flight import flights_in
-    from assay.guard.server_folders import FLIGHTS
+    from assay.settings.server_folders import FLIGHTS
 
     names = {os.path.dirname(each.run.path): each.servers for each in found}
     rows = []

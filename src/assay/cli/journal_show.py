@@ -16,10 +16,10 @@ from assay.cli.journal_choice import Chosen, Directories, UnknownServerError, ch
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from assay.console.journal import View
-    from assay.journal.following import News
-    from assay.journal.reading import Entry, Filter
-    from assay.journal.runs import Run
+    from assay.cli.terminal.journal_table import View
+    from assay.records.journal.following import News
+    from assay.records.journal.reading import Filter, JournalEntry
+    from assay.records.journal.runs import JournalRun
 
 _PAUSE: Final = 0.1
 """Seconds between two looks at a file that is followed."""
@@ -117,17 +117,17 @@ def _shown(args: argparse.Namespace, directories: Directories) -> _Shown:
 
 
 def _directories(args: argparse.Namespace, directories: Directories) -> Callable[[], Iterable[str]]:
-    from assay.journal.runs import directories_below
+    from assay.records.journal.runs import directories_below
 
     return directories.usual if args.file is None else lambda: directories_below(args.file)
 
 
-def _every(below: Iterable[str]) -> list[Run]:
+def _every(below: Iterable[str]) -> list[JournalRun]:
     from contextlib import suppress
 
-    from assay.journal.runs import by_age, runs_in
+    from assay.records.journal.runs import by_age, runs_in
 
-    found: list[Run] = []
+    found: list[JournalRun] = []
     for directory in below:
         with suppress(OSError):
             found += (each for each in runs_in(directory) if each.size)
@@ -150,15 +150,15 @@ def _servers(one: Chosen, directories: Directories) -> list[str]:
     """The servers in a journal, as far as a sample shows them."""
     from contextlib import suppress
 
-    from assay.journal.files import files_of
-    from assay.journal.runs import Run
-    from assay.journal.tally import servers_in
+    from assay.records.journal.run_files import files_of
+    from assay.records.journal.runs import JournalRun
+    from assay.records.journal.tally import servers_in
 
     if one.name == "-" or not os.path.isfile(one.name):
         return []
     if one.is_run:
         status = os.stat(one.name)
-        return list(names_of(Run("", 0, tuple(files_of(one.name)), status.st_size), directories.servers))
+        return list(names_of(JournalRun("", 0, tuple(files_of(one.name)), status.st_size), directories.servers))
     with suppress(OSError):
         return servers_in([one.name])
     return []
@@ -167,8 +167,8 @@ def _servers(one: Chosen, directories: Directories) -> list[str]:
 # ── printing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _print(args: argparse.Namespace, shown: _Shown, report: _Report) -> int:
-    from assay.journal.reading import Filter
+def _print(args: argparse.Namespace, shown: _Shown, report: _ShowReport) -> int:
+    from assay.records.journal.reading import Filter
 
     wanted = Filter(args.status, args.method, args.tool, args.rule, shown.only, args.quarantined)
     try:
@@ -192,11 +192,11 @@ def _print(args: argparse.Namespace, shown: _Shown, report: _Report) -> int:
     return 0
 
 
-def _print_one(one: Chosen, wanted: Filter, report: _Report, *, follow: bool) -> None:
-    from assay.console.names import counted
-    from assay.console.streams import stop_without_reader
-    from assay.journal.pages import LONGEST_LINE, Pages
-    from assay.journal.reading import entries
+def _print_one(one: Chosen, wanted: Filter, report: _ShowReport, *, follow: bool) -> None:
+    from assay.cli.terminal.quarantined_names import counted
+    from assay.edges.standard_streams import stop_without_reader
+    from assay.records.journal.journal_lines import LONGEST_LINE, Pages
+    from assay.records.journal.reading import entries
 
     with Pages(one.name, whole=one.is_run) as pages:
         for entry in entries(pages.followed(_pause) if follow else pages):
@@ -206,11 +206,11 @@ def _print_one(one: Chosen, wanted: Filter, report: _Report, *, follow: bool) ->
         say(f"{one.name}: {counted(pages.too_long, 'line')} longer than {LONGEST_LINE:,} bytes, and not read")
 
 
-def _follow(shown: _Shown, wanted: Filter, report: _Report) -> None:
+def _follow(shown: _Shown, wanted: Filter, report: _ShowReport) -> None:
     """Print what is there, and then what is written, to all runs of the directories, until interrupted."""
     from itertools import count
 
-    from assay.journal.following import Following
+    from assay.records.journal.following import Following
 
     for one in shown.journals[:-1]:
         _print_one(one, wanted, report, follow=False)
@@ -227,8 +227,8 @@ def _follow(shown: _Shown, wanted: Filter, report: _Report) -> None:
         following.close()
 
 
-def _add_news(news: News, wanted: Filter, report: _Report) -> None:
-    from assay.journal.reading import server_of
+def _add_news(news: News, wanted: Filter, report: _ShowReport) -> None:
+    from assay.records.journal.reading import server_of
 
     record = news.entry.record
     is_wanted = record is None or wanted.wants(record)
@@ -239,9 +239,9 @@ def _add_news(news: News, wanted: Filter, report: _Report) -> None:
     report.add(news.entry, wanted=is_wanted)
 
 
-def _as_run(one: Chosen) -> Run | None:
+def _as_run(one: Chosen) -> JournalRun | None:
     """The run that a journal is; None for any other file."""
-    from assay.journal.runs import runs_in
+    from assay.records.journal.runs import runs_in
 
     try:
         return next((each for each in runs_in(os.path.dirname(one.name) or os.curdir) if each.path == one.name), None)
@@ -251,17 +251,17 @@ def _as_run(one: Chosen) -> Run | None:
 
 def _pause() -> None:
     """Nothing new is written to what is followed."""
-    from assay.console.streams import stop_without_reader
+    from assay.edges.standard_streams import stop_without_reader
 
     sys.stdout.flush()
     stop_without_reader(waiting=True)
     sleep(_PAUSE)
 
 
-def _report(args: argparse.Namespace, shown: _Shown) -> _Report:
+def _report(args: argparse.Namespace, shown: _Shown) -> _ShowReport:
     if args.format == "json":
-        return _JsonReport()
-    from assay.console.journal import View
+        return _JournalJson()
+    from assay.cli.terminal.journal_table import View
 
     # Of what is followed nobody knows yet which servers write.
     several = len(set(shown.servers)) > 1 or (args.follow and shown.followed is not None and not shown.only)
@@ -270,14 +270,14 @@ def _report(args: argparse.Namespace, shown: _Shown) -> _Report:
     return _TableReport(View(several, args.payloads, args.wide, args.utc, unfolded))
 
 
-class _Report(ABC):
+class _ShowReport(ABC):
     """Prints records, and counts them."""
 
     def __init__(self) -> None:
         self.records = self.broken = 0
         self._held: list[str] = []
 
-    def add(self, entry: Entry, *, wanted: bool) -> None:
+    def add(self, entry: JournalEntry, *, wanted: bool) -> None:
         """Count a line, and print it if it is *wanted*."""
         if entry.record is None:
             self.broken += 1
@@ -305,7 +305,7 @@ class _Report(ABC):
             self._line(line)
 
     @abstractmethod
-    def _record(self, entry: Entry, *, wanted: bool) -> None:
+    def _record(self, entry: JournalEntry, *, wanted: bool) -> None:
         """Print a record, if it is *wanted*."""
 
     @abstractmethod
@@ -321,21 +321,21 @@ class _Report(ABC):
         """Print what there was."""
 
 
-class _TableReport(_Report):
+class _TableReport(_ShowReport):
     """Records for people."""
 
     def __init__(self, view: View) -> None:
-        from assay.console.journal import Table, Totals
-        from assay.console.style import Style
+        from assay.cli.terminal.journal_table import JournalTable, Totals
+        from assay.cli.terminal.style import Style
 
         super().__init__()
         self._style = Style(sys.stdout)
-        self._table = Table(self._style, view)
+        self._table = JournalTable(self._style, view)
         self._totals = Totals()
         self._lacks_payloads = view.payloads
         self._begun = False
 
-    def _record(self, entry: Entry, *, wanted: bool) -> None:
+    def _record(self, entry: JournalEntry, *, wanted: bool) -> None:
         if entry.record is None:
             return
         if not wanted:
@@ -343,7 +343,7 @@ class _TableReport(_Report):
             return
         self._totals.add(entry.record)
         if self._lacks_payloads:
-            from assay.console.payloads import has_payload
+            from assay.cli.terminal.payloads import has_payload
 
             self._lacks_payloads = not has_payload(entry.record["metadata"])
         self._print(*self._table.lines(entry.record))
@@ -353,7 +353,7 @@ class _TableReport(_Report):
 
     def note(self, line: str) -> None:
         """Print a line between records."""
-        from assay.console.plain import plain
+        from assay.base.printable import plain
 
         self._print(self._style.paint(plain(line), "bold"))
 
@@ -372,14 +372,14 @@ class _TableReport(_Report):
         print("\n".join(lines))
 
 
-class _JsonReport(_Report):
+class _JournalJson(_ShowReport):
     """Records for programs: the lines as they stand in the journal. All else goes to stderr."""
 
-    def _record(self, entry: Entry, *, wanted: bool) -> None:
+    def _record(self, entry: JournalEntry, *, wanted: bool) -> None:
         if not wanted:
             return
-        from assay.console.plain import plain
-        from assay.console.streams import write_utf8
+        from assay.base.printable import plain
+        from assay.edges.standard_streams import write_utf8
 
         text = entry.raw.decode()
         # A program gets the very bytes; a terminal would act upon some of them.

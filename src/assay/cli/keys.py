@@ -7,7 +7,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from assay.tiers import TIERS
+from assay.base.tiers import TIERS
 
 # More than any key has; whoever pipes in something else is told so before all of it is read.
 _MOST = 8 << 10
@@ -53,8 +53,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run_new(args: argparse.Namespace) -> int:
     """Print a new key, and what lets it in."""
-    from assay.auth.keys import new_key, written_hash
-    from assay.console.streams import stop_without_reader
+    from assay.edges.auth.api_keys import new_key, written_hash
+    from assay.edges.standard_streams import stop_without_reader
 
     key = new_key()
     lines = [
@@ -73,7 +73,7 @@ def run_new(args: argparse.Namespace) -> int:
 
 def run_hash(args: argparse.Namespace) -> int:  # noqa: ARG001 - every command takes them
     """Print the hash of a key."""
-    from assay.auth.keys import objection, written_hash
+    from assay.edges.auth.api_keys import objection, written_hash
 
     key = _given()
     wrong = objection(key)

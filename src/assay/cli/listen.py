@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from assay.cli.ci import exit_status, recording_of
-from assay.cli.terms import (
+from assay.cli.guard_terms import (
     guard_settings,
     is_client_file,
     locked_of,
@@ -66,7 +66,7 @@ def serve(args: argparse.Namespace, ready: Callable[[str], None] | None = None) 
     try:
         return _listen(args, settings, [name for name in args.config if is_client_file(name)], ready)
     except ImportError as error:
-        from assay.extras import missing
+        from assay.base.extras import missing
 
         _log(f"assay: guarding over HTTP needs {missing(error, 'http')}")
         return 2
@@ -140,9 +140,9 @@ def _servers(args: argparse.Namespace, clients: list[str]) -> Servers:
 
 
 def _host(name: str) -> Servers:
-    from assay.clients.dialects import ConfigError, dialect_of
-    from assay.clients.files import FileError, find
-    from assay.clients.hosting import entries
+    from assay.cli.clients.all_dialects import ConfigError, dialect_of
+    from assay.cli.clients.config_files import FileError, find
+    from assay.cli.clients.hosting import entries
     from assay.edges.guard.front.host import Host
 
     try:
@@ -156,7 +156,7 @@ def _host(name: str) -> Servers:
 
 def _headers(options: list[str]) -> list[tuple[bytes, bytes]]:
     """The headers that *options* give. Raises `SettingsError`, which shows no value."""
-    from assay.guard.given import HeaderError, given_headers
+    from assay.cli.header_options import HeaderError, given_headers
 
     try:
         return [(name.lower().encode(), value.encode()) for name, value in given_headers(options, os.environ)]

@@ -14,9 +14,9 @@ from assay.cli.serve import add_settings
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from assay.cli.lock_servers import Wanted
-    from assay.edges.inquiry.inquiry import Log
-    from assay.lock.file import Lock
+    from assay.cli.lock_servers import WantedServer
+    from assay.edges.probe.server_probe import Log
+    from assay.lock.lock_file import Lock
     from assay.lock.locked import Difference, Locked
 
 _EPILOG = """\
@@ -113,7 +113,7 @@ def _client(text: str) -> dict[str, str]:
 
 def run(args: argparse.Namespace) -> int:
     """Lock, check, update or remove; the exit status."""
-    from assay.lock.file import LockError
+    from assay.lock.lock_file import LockError
 
     try:
         if args.remove and (_names_server(args) or args.name is not None or args.config):
@@ -127,7 +127,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _read(args: argparse.Namespace) -> Lock:
     """Return the lock; an empty one where the file is yet to be written. Raises `LockError`."""
-    from assay.lock.file import LockError, read
+    from assay.lock.lock_file import LockError, read
 
     try:
         return read(args.lock)
@@ -139,16 +139,16 @@ def _read(args: argparse.Namespace) -> Lock:
 
 def _names_server(args: argparse.Namespace) -> bool:
     """Whether the command line names servers to ask; if not, those in the lock are asked."""
-    from assay.cli.terms import named_servers
+    from assay.cli.guard_terms import named_servers
 
     return bool(named_servers(args))
 
 
 def _removed(args: argparse.Namespace, lock: Lock) -> int:
     """Take entries out of the lock. Raises `LockError`."""
+    from assay.base.printable import plain
     from assay.cli.lock_servers import check_names
-    from assay.console.plain import plain
-    from assay.lock.file import write
+    from assay.lock.lock_file import write
 
     check_names(args.lock, lock, args.remove)
     write(args.lock, {name: locked for name, locked in lock.items() if name not in args.remove})
@@ -159,9 +159,9 @@ def _removed(args: argparse.Namespace, lock: Lock) -> int:
 
 def _asked(args: argparse.Namespace, lock: Lock) -> int:
     """Ask the servers that are wanted; the exit status. Raises `LockError`."""
+    from assay.cli.guard_terms import settings_file
     from assay.cli.lock_servers import confirm, offered_by, wanted_servers
-    from assay.cli.terms import settings_file
-    from assay.edges.inquiry.inquiry import InquiryError, InterruptedInquiryError, LineError
+    from assay.edges.probe.server_probe import InquiryError, InterruptedInquiryError, LineError
     from assay.settings import load_cautiously
 
     file = settings_file(args.config)
@@ -190,7 +190,7 @@ def _remedy(reason: str, args: argparse.Namespace) -> str:
     return ""
 
 
-def _log(wanted: Wanted) -> Log:
+def _log(wanted: WantedServer) -> Log:
     """Return a log for one server: bounded, and each line once, since the server is asked twice."""
     left = _MOST_LOGGED
     logged: set[str] = set()
@@ -219,12 +219,12 @@ class _Outcome:
         self._checked: list[tuple[str, list[Difference]]] = []
         self._failed: list[tuple[str, str]] = []
 
-    def fail(self, wanted: Wanted, reason: str) -> None:
+    def fail(self, wanted: WantedServer, reason: str) -> None:
         """A server could not be asked, or is not in the lock."""
         self._failed.append((str(wanted), reason))
         self.status = 2
 
-    def take(self, wanted: Wanted, found: Locked) -> None:
+    def take(self, wanted: WantedServer, found: Locked) -> None:
         """What a server offers now."""
         from assay.lock.locked import differences
 
@@ -250,7 +250,7 @@ class _Outcome:
         else:
             self._write(name, found)
 
-    def _unknown(self, wanted: Wanted, name: str, found: Locked) -> None:
+    def _unknown(self, wanted: WantedServer, name: str, found: Locked) -> None:
         if not self._args.check:
             self._write(name, found)
             return
@@ -260,8 +260,8 @@ class _Outcome:
         self.fail(wanted, reason)
 
     def _write(self, name: str, found: Locked) -> None:
-        from assay.console.plain import plain
-        from assay.lock.file import write
+        from assay.base.printable import plain
+        from assay.lock.lock_file import write
 
         self._lock[name] = found
         write(self._args.lock, self._lock)
@@ -280,7 +280,7 @@ class _Outcome:
         for name, differing in self._checked:
             self._show(name, differing, print)
         if self._checked:
-            from assay.console.lock import summary
+            from assay.cli.terminal.lock_report import summary
 
             print(summary(every, self._args.lock))
         if any(each.counts for each in every):
@@ -289,7 +289,7 @@ class _Outcome:
     def _print_json(self) -> None:
         from json import dumps
 
-        from assay.console.lock import record
+        from assay.cli.terminal.lock_report import record
 
         clean = self.status == 0
         servers = [record(name, differing) for name, differing in self._checked]
@@ -298,8 +298,8 @@ class _Outcome:
         print(dumps(told, indent=2))
 
     def _show(self, name: str, differing: list[Difference], out: Callable[[str], None]) -> None:
-        from assay.console.lock import lines
-        from assay.console.style import Style
+        from assay.cli.terminal.lock_report import lines
+        from assay.cli.terminal.style import Style
 
         for line in lines(name, differing, Style(sys.stdout if out is print else sys.stderr)):
             out(line)
@@ -314,9 +314,9 @@ def _update(args: argparse.Namespace) -> str:
 
 def _name(lock: Lock, found: Locked) -> str:
     """Return the name of a server: that of its entry, if it has one, else the one it gives itself."""
+    from assay.core.masked_commands import masked_command
+    from assay.core.masking import masked_url
     from assay.lock.matching import alike, loose_entries, only_entry
-    from assay.masked_commands import masked_command
-    from assay.masking import masked_url
 
     itself = found.server.get("name")
     exact = [name for name, locked in lock.items() if locked.is_reached_by(found.command, found.url)]
@@ -330,7 +330,7 @@ def _name(lock: Lock, found: Locked) -> str:
 
 
 def _say(line: str) -> None:
-    from assay.console.plain import plain
+    from assay.base.printable import plain
 
     _say_plainly(plain(f"assay lock: {line}"))
 

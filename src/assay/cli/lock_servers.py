@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
 
-    from assay.clients.hosting import Entry
-    from assay.edges.inquiry.inquiry import Line, Log
-    from assay.lock.file import Lock
+    from assay.cli.clients.hosting import HostedEntry
+    from assay.edges.probe.server_probe import Log, ServerLine
+    from assay.lock.lock_file import Lock
     from assay.lock.locked import Locked
     from assay.settings import Settings
 
@@ -22,7 +22,7 @@ _PLAIN_VARIABLES = frozenset({"HOME", "USER", "LOGNAME", "PWD", "TMPDIR", "SHELL
 """Variables whose values a lock may have: they say where things are. Any other may hold a secret."""
 
 
-class Wanted(NamedTuple):
+class WantedServer(NamedTuple):
     """A server to ask."""
 
     name: str | None = None
@@ -41,16 +41,16 @@ class Wanted(NamedTuple):
     """Whether the operator, or a client's file, gave the name."""
 
     def __str__(self) -> str:
-        from assay.guard.server_names import name_of_command
-        from assay.masking import masked_url
+        from assay.base.server_names import name_of_command
+        from assay.core.masking import masked_url
 
         return self.name or masked_url(self.url) or name_of_command(self.command)
 
 
-def wanted_servers(args: argparse.Namespace, lock: Lock, settings: Settings) -> list[Wanted]:
+def wanted_servers(args: argparse.Namespace, lock: Lock, settings: Settings) -> list[WantedServer]:
     """Return the servers that the command line asks for. Raises `LockError`."""
-    from assay.cli.terms import is_client_file, named_servers
-    from assay.lock.file import LockError
+    from assay.cli.guard_terms import is_client_file, named_servers
+    from assay.lock.lock_file import LockError
 
     files = [name for name in args.config if is_client_file(name)]
     given = named_servers(args)
@@ -62,13 +62,13 @@ def wanted_servers(args: argparse.Namespace, lock: Lock, settings: Settings) -> 
         return _of_client(files[0], args, settings)
     if given:
         headers = tuple(_headers(args))
-        return [Wanted(args.name, tuple(args.command), args.target or "", headers, named=args.name is not None)]
+        return [WantedServer(args.name, tuple(args.command), args.target or "", headers, named=args.name is not None)]
     return _of_lock(args, lock)
 
 
 def _headers(args: argparse.Namespace) -> list[tuple[str, str]]:
-    from assay.guard.given import HeaderError, given_headers
-    from assay.lock.file import LockError
+    from assay.cli.header_options import HeaderError, given_headers
+    from assay.lock.lock_file import LockError
 
     try:
         return given_headers(args.header, os.environ)
@@ -76,8 +76,8 @@ def _headers(args: argparse.Namespace) -> list[tuple[str, str]]:
         raise LockError(str(error)) from None
 
 
-def _of_lock(args: argparse.Namespace, lock: Lock) -> list[Wanted]:
-    from assay.lock.file import LockError
+def _of_lock(args: argparse.Namespace, lock: Lock) -> list[WantedServer]:
+    from assay.lock.lock_file import LockError
 
     if not (args.check or args.update):
         raise LockError("give a COMMAND, --target URL or --config FILE.json")
@@ -88,19 +88,19 @@ def _of_lock(args: argparse.Namespace, lock: Lock) -> list[Wanted]:
     return [_from_entry(name, lock[name]) for name in names]
 
 
-def _from_entry(name: str, locked: Locked) -> Wanted:
-    from assay.masking import is_masked
+def _from_entry(name: str, locked: Locked) -> WantedServer:
+    from assay.core.masking import is_masked
 
     trouble = ""
     if is_masked((*locked.command, locked.url)):
         how = "--target URL" if locked.url else "-- COMMAND, or --config FILE.json"
         trouble = f"this server needs a secret, and the lock has none: give --name {name} {how}"
-    return Wanted(name, locked.command, locked.url, trouble=trouble)
+    return WantedServer(name, locked.command, locked.url, trouble=trouble)
 
 
 def check_names(path: str, lock: Lock, names: list[str]) -> None:
     """Raise `LockError` unless *lock*, the file at *path*, has an entry of each name."""
-    from assay.lock.file import LockError
+    from assay.lock.lock_file import LockError
 
     for name in names:
         if name not in lock:
@@ -111,15 +111,15 @@ def check_names(path: str, lock: Lock, names: list[str]) -> None:
 # ── a client's file ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _of_client(file: str, args: argparse.Namespace, settings: Settings) -> list[Wanted]:
+def _of_client(file: str, args: argparse.Namespace, settings: Settings) -> list[WantedServer]:
     """Return the servers of a client's file, or the one of it that --name names."""
     from functools import partial
 
-    from assay.clients.dialects import ConfigError, dialect_of
-    from assay.clients.environment import environment
-    from assay.clients.files import FileError, find
-    from assay.clients.hosting import DISABLED, entries
-    from assay.lock.file import LockError
+    from assay.cli.clients.all_dialects import ConfigError, dialect_of
+    from assay.cli.clients.config_files import FileError, find
+    from assay.cli.clients.hosting import DISABLED, entries
+    from assay.guard.hosted_server import environment
+    from assay.lock.lock_file import LockError
 
     hidden = {name: value if name in _PLAIN_VARIABLES else _mask() for name, value in os.environ.items()}
     try:
@@ -135,36 +135,38 @@ def _of_client(file: str, args: argparse.Namespace, settings: Settings) -> list[
     if not pairs:
         raise LockError(f"--config {file}: no servers in it")
 
-    def environ(entry: Entry) -> dict[str, str]:
+    def environ(entry: HostedEntry) -> dict[str, str]:
         return environment(os.environ, settings.guard.environment, entry.env)
 
     return [_from_client(entry, shown, environ(entry)) for entry, shown in pairs if args.name in {None, entry.name}]
 
 
 def _mask() -> str:
-    from assay.mask import MASK
+    from assay.base.mask import MASK
 
     return MASK
 
 
-def _from_client(entry: Entry, shown: Entry, env: dict[str, str]) -> Wanted:
+def _from_client(entry: HostedEntry, shown: HostedEntry, env: dict[str, str]) -> WantedServer:
     from assay.lock.locked import Locked
 
     # A variable may hold a secret that does not look like one, so the lock gets the entry without their values.
     kept = Locked(command=shown.command, url=shown.url)
-    return Wanted(entry.name, entry.command, entry.url, entry.headers, env, entry.cwd, kept, entry.trouble, named=True)
+    return WantedServer(
+        entry.name, entry.command, entry.url, entry.headers, env, entry.cwd, kept, entry.trouble, named=True
+    )
 
 
 # ── asking ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def confirm(args: argparse.Namespace, wanted: list[Wanted], say: Callable[[str], None]) -> None:
+def confirm(args: argparse.Namespace, wanted: list[WantedServer], say: Callable[[str], None]) -> None:
     """Ask before a command or an address in a lock, which may be a stranger's, is used. Raises `LockError`."""
     from shlex import join
 
-    from assay.cli.asking import agreed, has_terminal
-    from assay.lock.file import LockError
-    from assay.lock.words import visible
+    from assay.cli.confirmation import agreed, has_terminal
+    from assay.lock.change_text import visible
+    from assay.lock.lock_file import LockError
 
     asked = [each for each in wanted if not each.trouble]
     if args.yes or not asked:
@@ -180,7 +182,7 @@ def confirm(args: argparse.Namespace, wanted: list[Wanted], say: Callable[[str],
         raise LockError("nothing was started")
 
 
-def _question(asked: list[Wanted]) -> str:
+def _question(asked: list[WantedServer]) -> str:
     commands = sum(bool(each.command) for each in asked)
     addresses = len(asked) - commands
     parts = [f"start {'this command' if commands == 1 else 'these commands'}"] if commands else []
@@ -188,11 +190,11 @@ def _question(asked: list[Wanted]) -> str:
     return " and ".join(parts).capitalize() + "?"
 
 
-def offered_by(wanted: Wanted, args: argparse.Namespace, settings: Settings, log: Log) -> Locked:
+def offered_by(wanted: WantedServer, args: argparse.Namespace, settings: Settings, log: Log) -> Locked:
     """Return what a server offers, with the command or URL that the lock keeps of it. Raises `InquiryError`."""
     from dataclasses import replace
 
-    from assay.edges.inquiry.inquiry import InquiryError
+    from assay.edges.probe.server_probe import InquiryError
 
     if wanted.trouble:
         raise InquiryError(wanted.trouble)
@@ -201,34 +203,36 @@ def offered_by(wanted: Wanted, args: argparse.Namespace, settings: Settings, log
     return found if kept is None else replace(found, command=kept.command, url=kept.url)
 
 
-def _offered(wanted: Wanted, args: argparse.Namespace, settings: Settings, log: Log) -> Locked:
+def _offered(wanted: WantedServer, args: argparse.Namespace, settings: Settings, log: Log) -> Locked:
     from functools import partial
 
-    from assay.edges.inquiry.inquiry import CLIENT
-    from assay.edges.inquiry.two_clients import inquire_as_both
+    from assay.edges.probe.server_probe import CLIENT
+    from assay.edges.probe.two_clients import inquire_as_both
 
     limits, client = settings.guard_limits, args.client or CLIENT
-    opened: Callable[[], AbstractContextManager[Line]]
+    opened: Callable[[], AbstractContextManager[ServerLine]]
     if not wanted.command:
         opened = _http_line(wanted, limits.frame_bytes, client)
         return inquire_as_both(opened, log, limits, args.timeout, client=client, url=wanted.url)
-    from assay.edges.inquiry.lines import ChildLine
     from assay.edges.pipes import Signals
+    from assay.edges.probe.child_line import ChildLine
 
     with Signals() as signals:
         opened = partial(ChildLine, wanted.command, signals, limits.frame_bytes, env=wanted.env, cwd=wanted.cwd)
         return inquire_as_both(opened, log, limits, args.timeout, client=client, command=wanted.command)
 
 
-def _http_line(wanted: Wanted, limit: int, client: Mapping[str, str]) -> Callable[[], AbstractContextManager[Line]]:
+def _http_line(
+    wanted: WantedServer, limit: int, client: Mapping[str, str]
+) -> Callable[[], AbstractContextManager[ServerLine]]:
     from functools import partial
 
-    from assay.edges.inquiry.inquiry import InquiryError
+    from assay.edges.probe.server_probe import InquiryError
 
     try:
-        from assay.edges.inquiry.http_line import HttpLine
+        from assay.edges.probe.http_line import HttpLine
     except ImportError as error:
-        from assay.extras import missing
+        from assay.base.extras import missing
 
         raise InquiryError(f"a server at a URL needs {missing(error, 'http')}") from None
     return partial(HttpLine, wanted.url, limit, client, wanted.headers)

@@ -137,7 +137,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit status."""
-    from assay.console.streams import OutputError, prepare
+    from assay.edges.standard_streams import OutputError, prepare
 
     prepare()
     given = sys.argv[1:] if arguments is None else list(arguments)

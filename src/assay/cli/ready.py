@@ -8,7 +8,7 @@ import os
 import stat
 from typing import Final
 
-from assay.atomic import replace_file
+from assay.base.atomic_file import replace_file
 
 # Some of them are not there on every platform. A pipe that nobody reads is an error at once, and no wait.
 _AS_IT_IS: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)

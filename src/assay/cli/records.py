@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from assay.edges.recorder import Records
-    from assay.journal import Journal
+    from assay.records.journal import Journal
     from assay.settings import JournalSettings, Settings
 
 OFF = "off"
@@ -45,7 +45,7 @@ def opened(
         option, settings, log, deterministic=deterministic, server=server, mode=mode, frame_bytes=frame_bytes
     ) as journal:
         if _wants_telemetry(settings):
-            from assay.telemetry import Telemetry
+            from assay.records.telemetry import Telemetry
 
             telemetry = Telemetry.open(settings.telemetry, log=log, redact=settings.journal.redact)
         try:
@@ -72,7 +72,7 @@ def opened_journal(
         yield None
         return
     from assay.edges.hangup import telling
-    from assay.journal import Journal
+    from assay.records.journal import Journal
 
     journal = Journal.open(
         directory,

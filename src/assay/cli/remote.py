@@ -8,25 +8,25 @@ import os
 from typing import TYPE_CHECKING
 
 from assay.cli.ci import exit_status
-from assay.cli.terms import introduce, locked_of, records_of, server_name, terms_of
+from assay.cli.guard_terms import introduce, locked_of, records_of, server_name, terms_of
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
     from assay.edges.pipes import Outlet
-    from assay.recording.file import Recording
+    from assay.records.recording.recording_file import Recording
     from assay.settings import Settings
 
 
 def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording: Recording | None) -> int:
     """Guard until the client leaves, a signal comes or the server is lost."""
+    from assay.base.printable import plain
+    from assay.cli.header_options import HeaderError, given_headers
     from assay.cli.serve import _leave_what_lasts
-    from assay.console.plain import plain
-    from assay.console.streams import for_stderr
     from assay.edges.guard.overseer import Oversight
     from assay.edges.recorder import Recorder
-    from assay.guard.given import HeaderError, given_headers
+    from assay.edges.standard_streams import for_stderr
     from assay.guard.watch import Watch
 
     def say(line: str) -> None:
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording:
         headers = given_headers(args.header, os.environ)
         remote.check_target(args.target)
     except ImportError as error:
-        from assay.extras import missing
+        from assay.base.extras import missing
 
         say(f"assay: --target needs {missing(error, 'http')}")
         return 2

@@ -15,9 +15,9 @@ from assay.cli.serve import add_settings
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from assay.conversation import Facts
-    from assay.journal.replay import Judge, Opening, Replayed
-    from assay.verdict import Party, Verdict
+    from assay.base.verdict import Party, Verdict
+    from assay.core.conversation import Facts
+    from assay.records.journal.replay import Replayed, ReplayJudge, ReplayOpening
 
 _EPILOG = """\
 The journal needs payloads: assay guard --set journal.payloads=true -- COMMAND. Redacted messages are judged,
@@ -63,9 +63,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Replay one journal; the exit status."""
     from assay.cli.journal_choice import Directories, chosen, why_not
-    from assay.journal.pages import Pages
-    from assay.journal.reading import entries
-    from assay.journal.replay import replay, survey
+    from assay.records.journal.journal_lines import Pages
+    from assay.records.journal.reading import entries
+    from assay.records.journal.replay import replay, survey
 
     directories = Directories(args, _say)
     limits = directories.settings.limits
@@ -98,13 +98,13 @@ def run(args: argparse.Namespace) -> int:
     return 1 if counts["different"] else 0
 
 
-def _judge(opening: Opening) -> Judge:
-    from assay.journal.replay import plain_judge
+def _judge(opening: ReplayOpening) -> ReplayJudge:
+    from assay.records.journal.replay import plain_judge
 
     return judge_of_assets(opening) if opening.server == "assets" else plain_judge(opening)
 
 
-def judge_of_assets(opening: Opening) -> Judge:
+def judge_of_assets(opening: ReplayOpening) -> ReplayJudge:
     """Return what judges a conversation with the asset server."""
     return _Assets(opening)
 
@@ -112,10 +112,10 @@ def judge_of_assets(opening: Opening) -> Judge:
 class _Assets:
     """A conversation with the asset server, which knows its own tools from the start and has a door of its own."""
 
-    def __init__(self, opening: Opening) -> None:
-        from assay.assets.methods import Methods
-        from assay.assets.server import AssetServer
-        from assay.assets.sources import Catalogue
+    def __init__(self, opening: ReplayOpening) -> None:
+        from assay.assets.asset_server import AssetServer
+        from assay.assets.asset_sources import Catalogue
+        from assay.assets.mcp_methods import Methods
 
         self._server = AssetServer(Methods(Catalogue()), limits=opening.limits, revision=opening.revision)
         self._asked: dict[str, Verdict] = {}
@@ -146,10 +146,10 @@ def _key(message: Any) -> str:
 
 def _lines(replayed: Replayed) -> Iterator[str]:
     """A difference, for people."""
-    from assay.console.journal import title
-    from assay.console.plain import plain
-    from assay.journal.reading import violations
-    from assay.journal.record import status_of
+    from assay.base.printable import plain
+    from assay.cli.terminal.journal_table import title
+    from assay.records.journal.reading import violations
+    from assay.records.journal.record import status_of
 
     record, verdict = replayed.entry.record, replayed.verdict
     if record is None or verdict is None:
@@ -161,7 +161,7 @@ def _lines(replayed: Replayed) -> Iterator[str]:
 
 
 def _words(status: str, found: list[tuple[str, str]]) -> str:
-    from assay.console.plain import plain
+    from assay.base.printable import plain
 
     return plain(", ".join([status, *(f"{rule} at {at or 'the message'}" for rule, at in found)]))
 
@@ -179,6 +179,6 @@ def _why(counts: Counter[str]) -> str:
 
 
 def _say(line: str) -> None:
-    from assay.console.plain import plain
+    from assay.base.printable import plain
 
     print(f"assay replay: {plain(line)}", file=sys.stderr)

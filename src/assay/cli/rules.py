@@ -54,7 +54,7 @@ def run_rules(args: argparse.Namespace) -> int:
     if args.format == "json":
         import orjson
 
-        from assay.console.streams import write_utf8
+        from assay.edges.standard_streams import write_utf8
 
         write_utf8(orjson.dumps([rule._asdict() for rule in chosen], option=orjson.OPT_INDENT_2).decode() + "\n")
     else:
@@ -63,7 +63,7 @@ def run_rules(args: argparse.Namespace) -> int:
 
 
 def _table(rules: list[Rule]) -> list[str]:
-    from assay.console.style import Style
+    from assay.cli.terminal.style import Style
 
     style = Style(sys.stdout)
     colours = {"refuse": "red", "quarantine": "yellow", "report": "cyan"}
@@ -104,8 +104,8 @@ def _near(name: str) -> str:
 
 
 def _explanation(rule: Rule) -> list[str]:
-    from assay.console.style import Style
-    from assay.errors import CanonicalError
+    from assay.base.errors import CanonicalError
+    from assay.cli.terminal.style import Style
 
     style = Style(sys.stdout)
     error = CanonicalError.to_jsonrpc_error(rule.code)

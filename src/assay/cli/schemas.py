@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from assay.console.style import Style
-    from assay.spec.diff import Change
+    from assay.cli.terminal.style import Style
+    from assay.spec.revision_diff import RevisionChange
 
 Subparsers = argparse._SubParsersAction  # argparse has no public name for it
 
@@ -109,7 +109,7 @@ def run_export(args: argparse.Namespace) -> int:
     """The schema of every revision in a file of its own."""
     from pathlib import Path
 
-    from assay.atomic import replace_file
+    from assay.base.atomic_file import replace_file
     from assay.spec.revisions import REVISIONS
     from assay.spec.schema import protocol_schema
 
@@ -143,7 +143,7 @@ def _answered(answer: Callable[[], str], *, json: bool = False) -> int:
         print(f"assay schemas: {error.args[0]}", file=sys.stderr)
         return 2
     if json:
-        from assay.console.streams import write_utf8
+        from assay.edges.standard_streams import write_utf8
 
         write_utf8(text)
     else:
@@ -167,8 +167,8 @@ def _definitions(revision: str) -> str:
     return "".join(f"{name}\n" for name in protocol_schema(revision).definitions)
 
 
-def _changes(old: str, new: str, definition: str | None) -> list[Change]:
-    from assay.spec.diff import changes
+def _changes(old: str, new: str, definition: str | None) -> list[RevisionChange]:
+    from assay.spec.revision_diff import changes
     from assay.spec.schema import protocol_schema, suggestion
 
     found = changes(old, new)
@@ -180,8 +180,8 @@ def _changes(old: str, new: str, definition: str | None) -> list[Change]:
     return [change for change in found if change.definition == definition]
 
 
-def _text(old: str, new: str, found: list[Change]) -> str:
-    from assay.console.style import Style
+def _text(old: str, new: str, found: list[RevisionChange]) -> str:
+    from assay.cli.terminal.style import Style
 
     lines, style = [], Style(sys.stdout)
     width = min(max((len(change.field) for change in found), default=0), 40)
@@ -209,7 +209,7 @@ def _folded(line: str, margin: int, style: Style) -> list[str]:
     return wrap(line, style.limit, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
-def _records(old: str, new: str, found: list[Change]) -> str:
+def _records(old: str, new: str, found: list[RevisionChange]) -> str:
     records = [
         {
             "definition": change.definition,
@@ -223,8 +223,8 @@ def _records(old: str, new: str, found: list[Change]) -> str:
     return _json({"old": old, "new": new, "changes": records})
 
 
-def _markdown(old: str, new: str, found: list[Change]) -> str:
-    from assay.spec.pages import section
+def _markdown(old: str, new: str, found: list[RevisionChange]) -> str:
+    from assay.spec.changes_page import section
 
     return f"## {old} → {new}\n\n{section(found)}"
 

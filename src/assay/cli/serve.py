@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from assay.assets.methods import Methods
+    from assay.assets.mcp_methods import Methods
     from assay.edges.recorder import Records
     from assay.settings import Settings
 
@@ -85,12 +85,12 @@ def directory(name: str) -> str:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until the input ends or a signal comes."""
-    from assay.assets.methods import Methods
-    from assay.assets.sources import Catalogue
+    from assay.assets.asset_sources import Catalogue
+    from assay.assets.mcp_methods import Methods
+    from assay.assets.response import Tiers
+    from assay.base.limits import REQUESTS
     from assay.cli.records import opened
     from assay.edges.hangup import heed
-    from assay.limits import REQUESTS
-    from assay.response import Tiers
     from assay.settings import load
 
     # Until everything is there: nothing of it is garbage, and looking for some took 8 ms of the start.
@@ -113,10 +113,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _serve_stdio(settings: Settings, methods: Methods, records: Records) -> int:
-    from assay.assets.server import AssetServer
-    from assay.edges.own import responder
+    from assay.assets.asset_responder import responder
+    from assay.assets.asset_server import AssetServer
     from assay.edges.recorder import Recorder
-    from assay.edges.stdio import StandardStreams
+    from assay.edges.stdio_lines import StandardStreams
 
     recorder = Recorder("stdio", "stdio", records, holding=True)
     server = AssetServer(methods, limits=settings.limits, identify=recorder.identify)
@@ -138,9 +138,9 @@ def _serve_stdio(settings: Settings, methods: Methods, records: Records) -> int:
 
 def _serve_http(args: argparse.Namespace, settings: Settings, methods: Methods, records: Records) -> int:
     try:
-        from assay.edges.http import service
+        from assay.assets.http import service
     except ImportError as error:
-        from assay.extras import missing
+        from assay.base.extras import missing
 
         _log(f"assay: --http needs {missing(error, 'http')}")
         return 2
@@ -175,7 +175,7 @@ def _sources(args: argparse.Namespace) -> dict[str, str]:
 
 def _log(line: str) -> None:
     """One line to stderr, safe for a terminal; if nobody takes it, it is lost and the service goes on."""
-    from assay.console.plain import plain
+    from assay.base.printable import plain
 
     if sys.stderr is not None:
         with suppress(OSError, ValueError):

@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from assay.settings.places import Found
+    from assay.settings.locations import FoundSettings
     from assay.settings.weakening import Weakening
 
 _EPILOG = """\
@@ -49,8 +49,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list() -> int:
-    from assay.console.plain import plain
-    from assay.settings.trust import accepted
+    from assay.base.printable import plain
+    from assay.settings.trusted_files import accepted
 
     for path, known in sorted(accepted(os.environ).items()):
         print(plain(f"{path}{_since(path, known)}"))
@@ -59,7 +59,7 @@ def _list() -> int:
 
 def _since(path: str, known: str) -> str:
     """What has become of a file since it was accepted."""
-    from assay.settings.trust import hash_of
+    from assay.settings.trusted_files import hash_of
 
     try:
         with open(path, "rb") as file:
@@ -69,7 +69,7 @@ def _since(path: str, known: str) -> str:
 
 
 def _remove(path: str) -> int:
-    from assay.settings.trust import forget
+    from assay.settings.trusted_files import forget
 
     there = forget(os.environ, path)
     _say(f"{path}: {'no longer trusted' if there else 'was not trusted'}")
@@ -77,8 +77,8 @@ def _remove(path: str) -> int:
 
 
 def _trust(path: str, *, unasked: bool) -> int:
-    from assay.cli.asking import agreed, has_terminal
-    from assay.settings.trust import remember
+    from assay.cli.confirmation import agreed, has_terminal
+    from assay.settings.trusted_files import remember
 
     found = _read(path)
     weak = _weakenings(found)
@@ -97,10 +97,10 @@ def _trust(path: str, *, unasked: bool) -> int:
     return 0
 
 
-def _read(path: str) -> Found:
+def _read(path: str) -> FoundSettings:
     """The file at *path*. Raises `SettingsError`."""
     from assay.settings import SettingsError
-    from assay.settings.places import FILE, found_file
+    from assay.settings.locations import FILE, found_file
 
     if os.path.basename(path) != FILE:
         raise SettingsError(f"{path}: expected a file called {FILE}; --config takes any other, without trust")
@@ -110,7 +110,7 @@ def _read(path: str) -> Found:
     return found
 
 
-def _weakenings(found: Found) -> list[Weakening]:
+def _weakenings(found: FoundSettings) -> list[Weakening]:
     """
     What the file can weaken, whatever else is set.
 
@@ -118,10 +118,10 @@ def _weakenings(found: Found) -> list[Weakening]:
     whether or not they have ended.
     """
     from assay.rules import RULES
-    from assay.settings.known import known
     from assay.settings.merging import made
+    from assay.settings.schema_paths import known
     from assay.settings.sections import Settings
-    from assay.settings.sources import in_flags, in_table
+    from assay.settings.setting_sources import in_flags, in_table
     from assay.settings.weakening import weakenings
 
     rows = known(Settings)
@@ -142,7 +142,7 @@ def _show(path: str, weak: list[Weakening]) -> None:
 
 
 def _shown(text: str) -> str:
-    from assay.console.plain import plain
+    from assay.base.printable import plain
 
     return plain(text)
 

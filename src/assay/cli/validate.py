@@ -14,9 +14,9 @@ from assay.cli.serve import add_settings, directory
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from assay.assets.sources import Catalogue
-    from assay.limits import Limits
-    from assay.verdict import Violation
+    from assay.assets.asset_sources import Catalogue
+    from assay.base.limits import Limits
+    from assay.base.verdict import Violation
 
 _EPILOG = """\
 One file gives one line of JSON:
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     """Validate the files; the worst of their exit statuses."""
     import orjson
 
-    from assay.limits import REQUESTS
+    from assay.base.limits import REQUESTS
     from assay.settings import load
 
     limits = load(os.environ, os.getcwd(), file=args.config, flags=args.set, log=_say, limits=REQUESTS).limits
@@ -87,9 +87,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _catalogue(given: str | None) -> Catalogue:
     """The schemas that `assay serve` would have, without the examples."""
-    from assay.assets.files import read_directory
+    from assay.assets.asset_sources import SUBMODULE, Catalogue
+    from assay.assets.json_files import read_directory
     from assay.assets.library import Library, schema_file
-    from assay.assets.sources import SUBMODULE, Catalogue
 
     place = given or os.environ.get("SYN_SCHEMAS_DIR") or f"{SUBMODULE}/jsonschema"
     library = Library([schema_file(file) for file in read_directory(place, os.getcwd(), _say)])
@@ -126,9 +126,9 @@ def _below(path: str, failures: list[OSError]) -> Iterator[str]:
 
 def _validated(catalogue: Catalogue, name: str, schema: str | None, limits: Limits) -> Result:
     """What `validate_asset` says of a file, or why it could not be asked."""
-    from assay.assets.tools import validate_asset
+    from assay.assets.asset_tools import validate_asset
+    from assay.base.verdict import Violation
     from assay.ladder import syntax
-    from assay.verdict import Violation
 
     try:
         with open(0 if name == "-" else name, "rb", closefd=name != "-") as file:
@@ -146,7 +146,7 @@ def _validated(catalogue: Catalogue, name: str, schema: str | None, limits: Limi
 
 def _too_large(name: str, limits: Limits) -> Result:
     """What specs/001 §6 says of a request of that size: not valid, and never parsed."""
-    from assay.assets.server import TOO_LARGE
+    from assay.assets.asset_server import TOO_LARGE
 
     _say(f"{_shown(name)}: longer than {limits.frame_bytes:,} bytes")
     return dict(TOO_LARGE)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from assay.cli.platforms import refusal
 
 if TYPE_CHECKING:
-    from assay.cli.wrap_report import Outcome
-    from assay.clients.dialects import Dialect
-    from assay.clients.files import Found
-    from assay.clients.plan import Plan
+    from assay.cli.clients.all_dialects import Dialect
+    from assay.cli.clients.config_files import FoundConfig
+    from assay.cli.clients.plan import Plan
+    from assay.cli.wrap_report import WrapOutcome
 
 _CLIENTS = ("claude-desktop", "claude-code", "cursor", "vscode", "windsurf", "gemini", "zed", "codex")
 
@@ -109,19 +109,19 @@ class _Task:
     """What both commands do: find the files, show what changes, do it or not."""
 
     def __init__(self, args: argparse.Namespace, command: str) -> None:
-        from assay.cli.wrap_report import Report
+        from assay.cli.wrap_report import WrapReport
 
         self.args = args
         self.names: list[str] = []
         """Servers that were seen, in all files."""
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[WrapOutcome] = []
         self.failed = 0
         """How many files could not be read or written."""
-        self.report = Report(command, several=args.all)
+        self.report = WrapReport(command, several=args.all)
 
     def run(self) -> int:
         """Do it for every file; return the worst exit status."""
-        from assay.clients.files import FileError
+        from assay.cli.clients.config_files import FileError
 
         try:
             self.prepare()
@@ -158,11 +158,11 @@ class _Task:
         """Return what becomes of the configuration."""
         raise NotImplementedError
 
-    def carry_out(self, name: str, found: Found, plan: Plan, backup: str | None, dialect: Dialect) -> int:
+    def carry_out(self, name: str, found: FoundConfig, plan: Plan, backup: str | None, dialect: Dialect) -> int:
         """Write it; return the exit status."""
         raise NotImplementedError
 
-    def finished(self, name: str, found: Found, outcome: Outcome) -> None:
+    def finished(self, name: str, found: FoundConfig, outcome: WrapOutcome) -> None:
         """Report on a file in which nothing changes."""
         raise NotImplementedError
 
@@ -172,7 +172,7 @@ class _Task:
 
     def warn_of_client(self, name: str) -> None:
         """Report that the client may undo the change while it runs."""
-        from assay.clients.places import overwriting_client, short
+        from assay.cli.clients.config_places import overwriting_client, short
 
         client = overwriting_client(name)
         if client is not None:
@@ -180,8 +180,8 @@ class _Task:
 
     def _told(self, name: str) -> int:
         """Do it for one file. What stands in the way is one line."""
-        from assay.clients.dialects import ConfigError, NoServersError
-        from assay.clients.files import FileError
+        from assay.cli.clients.all_dialects import ConfigError, NoServersError
+        from assay.cli.clients.config_files import FileError
 
         self.report.begin(name)
         try:
@@ -197,15 +197,15 @@ class _Task:
 
     def _remedy(self, name: str) -> str:
         """Return what may have been meant by a file that does not exist."""
-        from assay.clients.places import meant_clients
+        from assay.cli.clients.config_places import meant_clients
 
         meant = meant_clients(name) if self.args.file is not None and not os.path.lexists(name) else []
         return f"; did you mean {' or '.join(f'--client {each}' for each in meant)}?" if meant else ""
 
     def _one(self, name: str) -> int:
-        from assay.cli.wrap_report import Outcome
-        from assay.clients.dialects import dialect_of
-        from assay.clients.files import backup_of, find
+        from assay.cli.clients.all_dialects import dialect_of
+        from assay.cli.clients.config_files import backup_of, find
+        from assay.cli.wrap_report import WrapOutcome
 
         found, dialect = find(name), dialect_of(name)
         text, backup = found.text, backup_of(found)
@@ -215,13 +215,13 @@ class _Task:
         plan = self.plan(text, backup, names, dialect)
         self._show(name, plan, dialect)
         status = self._done(name, found, plan, backup, dialect) if plan.changes else 0
-        outcome = Outcome(name, plan, dialect, written=status == 0)
+        outcome = WrapOutcome(name, plan, dialect, written=status == 0)
         self.outcomes.append(outcome)
         if not plan.changes:
             self.finished(name, found, outcome)
         return status
 
-    def _done(self, name: str, found: Found, plan: Plan, backup: str | None, dialect: Dialect) -> int:
+    def _done(self, name: str, found: FoundConfig, plan: Plan, backup: str | None, dialect: Dialect) -> int:
         from assay.cli.wrap_report import counted
 
         if not self.args.dry_run:
@@ -240,7 +240,7 @@ class _Task:
 
     def _unknown(self) -> int:
         """Report the servers that are asked for and in none of the files; return the exit status."""
-        from assay.clients.plan import suggestion
+        from assay.cli.clients.plan import suggestion
 
         missing = [name for name in self.args.server if name not in self.names] if self.args.all else []
         for name in missing:
@@ -248,8 +248,8 @@ class _Task:
         return 2 if missing else 0
 
     def _files(self) -> list[str]:
-        from assay.clients.files import FileError
-        from assay.clients.places import all_places, existing, places, short
+        from assay.cli.clients.config_files import FileError
+        from assay.cli.clients.config_places import all_places, existing, places, short
 
         given, client = self.args.file, self.args.client
         if [given is not None, client is not None, self.args.all].count(True) != 1:
@@ -283,10 +283,10 @@ class _Task:
     def _show_changes(self, name: str, plan: Plan, dialect: Dialect) -> None:
         from itertools import islice
 
+        from assay.cli.clients.config_places import short
+        from assay.cli.clients.masks import difference
+        from assay.cli.terminal.style import Style
         from assay.cli.wrap_report import shown
-        from assay.clients.masks import difference
-        from assay.clients.places import short
-        from assay.console.style import Style
 
         self.report.head()
         style = Style(sys.stdout)
@@ -300,7 +300,7 @@ class _Wrapping(_Task):
     """Behind the guard."""
 
     def prepare(self) -> None:
-        from assay.clients.programs import check_lasting, own_program
+        from assay.cli.clients.programs import check_lasting, own_program
 
         args = self.args
         self.program = args.program or own_program()
@@ -328,7 +328,7 @@ class _Wrapping(_Task):
     def _tell_journal(self, journal: str) -> None:
         from shlex import quote
 
-        from assay.clients.places import short
+        from assay.cli.clients.config_places import short
 
         where = f" {quote(journal)}" if os.path.isabs(journal) else ""
         line = f"to see what the guard finds: assay journal list{where}, assay journal show --server NAME{where}"
@@ -346,21 +346,21 @@ class _Wrapping(_Task):
         return wrap_total(self.outcomes, self.failed, self.args)
 
     def plan(self, text: str, backup: str | None, names: list[str], dialect: Dialect) -> Plan:
-        from assay.clients.plan import Wish, wrap
-        from assay.clients.programs import is_ours
+        from assay.cli.clients.plan import Wish, wrap
+        from assay.cli.clients.programs import is_ours
 
         wish = Wish(self.program, self.options, move=self.args.program is not None, is_ours=is_ours)
         return wrap(text, backup, names, wish, dialect)
 
     def tell_left(self, plan: Plan) -> None:
-        from assay.clients.plan import ALREADY
+        from assay.cli.clients.plan import ALREADY
 
         for each in plan.left:
             # With --all they are counted: there may be dozens.
             if each.why != ALREADY or not self.args.all:
                 self.report.server(each.server.label, f"left alone: {each.why}")
 
-    def finished(self, name: str, found: Found, outcome: Outcome) -> None:  # noqa: ARG002 - unwrap looks for the backup
+    def finished(self, name: str, found: FoundConfig, outcome: WrapOutcome) -> None:  # noqa: ARG002 - unwrap looks for the backup
         from assay.cli.wrap_report import counted
 
         if outcome.left and not outcome.already:
@@ -370,12 +370,12 @@ class _Wrapping(_Task):
         else:
             self.report.file(name, "nothing to do")
 
-    def carry_out(self, name: str, found: Found, plan: Plan, backup: str | None, dialect: Dialect) -> int:
-        from assay.cli.asking import agreed, has_terminal
+    def carry_out(self, name: str, found: FoundConfig, plan: Plan, backup: str | None, dialect: Dialect) -> int:
+        from assay.cli.clients.config_files import FileError, exchange
+        from assay.cli.clients.config_places import short
+        from assay.cli.clients.plan import unwrap
+        from assay.cli.confirmation import agreed, has_terminal
         from assay.cli.wrap_report import counted, shown
-        from assay.clients.files import FileError, exchange
-        from assay.clients.places import short
-        from assay.clients.plan import unwrap
 
         if not self.args.yes and not has_terminal():
             raise FileError("nothing was written: there is no terminal to ask on; --yes writes without asking")
@@ -400,7 +400,7 @@ class _Unwrapping(_Task):
         return unwrap_total(self.outcomes, self.failed, self.args)
 
     def plan(self, text: str, backup: str | None, names: list[str], dialect: Dialect) -> Plan:
-        from assay.clients.plan import unwrap
+        from assay.cli.clients.plan import unwrap
 
         return unwrap(text, backup, names, dialect)
 
@@ -410,17 +410,17 @@ class _Unwrapping(_Task):
             if not each.fine or self.args.server:
                 self.report.server(each.server.label, f"left alone: {each.why}")
 
-    def finished(self, name: str, found: Found, outcome: Outcome) -> None:  # noqa: ARG002 - wrap looks at it
-        from assay.clients.places import short
+    def finished(self, name: str, found: FoundConfig, outcome: WrapOutcome) -> None:  # noqa: ARG002 - wrap looks at it
+        from assay.cli.clients.config_places import short
 
         self.report.file(name, "nothing to do")
         if found.backup.exists() and not self.args.server:
             backup = short(str(found.backup))
             self.report.file(name, f"{backup} is still there; delete it if you do not need it: it may hold secrets")
 
-    def carry_out(self, name: str, found: Found, plan: Plan, backup: str | None, dialect: Dialect) -> int:
+    def carry_out(self, name: str, found: FoundConfig, plan: Plan, backup: str | None, dialect: Dialect) -> int:
+        from assay.cli.clients.config_files import exchange
         from assay.cli.wrap_report import counted
-        from assay.clients.files import exchange
 
         self.warn_of_client(name)
         exchange(found, plan.after)
@@ -432,11 +432,11 @@ class _Unwrapping(_Task):
             self._tidy(name, found, plan, dialect, edited=bool(rebuilt))
         return 0
 
-    def _tidy(self, name: str, found: Found, plan: Plan, dialect: Dialect, *, edited: bool) -> None:
+    def _tidy(self, name: str, found: FoundConfig, plan: Plan, dialect: Dialect, *, edited: bool) -> None:
         """Remove the backup, if nobody needs it."""
-        from assay.clients.files import forget_backup
-        from assay.clients.places import short
-        from assay.clients.plan import are_guarded
+        from assay.cli.clients.config_files import forget_backup
+        from assay.cli.clients.config_places import short
+        from assay.cli.clients.plan import are_guarded
 
         kept = f"{short(str(found.backup))} is kept"
         if edited:
@@ -457,7 +457,7 @@ _KEEP = "assay unwrap uses and removes it; keep it out of version control, it ma
 
 def _client(name: str) -> str:
     """Return what people call the client that has the file called *name*."""
-    from assay.clients.places import NAMES, client_of
+    from assay.cli.clients.config_places import NAMES, client_of
 
     client = client_of(name)
     return "the client" if client is None else NAMES[client]
@@ -465,7 +465,7 @@ def _client(name: str) -> str:
 
 def _unseen_journals() -> str | None:
     """Return where a guard writes its journal that does not get this shell's XDG_STATE_HOME; None if it is the same."""
-    from assay.guard.server_folders import servers_directory
+    from assay.settings.server_folders import servers_directory
 
     without = servers_directory({name: value for name, value in os.environ.items() if name != "XDG_STATE_HOME"})
     return None if without == servers_directory(os.environ) else without
@@ -479,7 +479,7 @@ def _place(path: str | None) -> str | None:
 
 def _lock(path: str | None) -> str | None:
     """*path* as a guard finds it. Raises `FileError` if it is not there: no server would start."""
-    from assay.clients.files import FileError
+    from assay.cli.clients.config_files import FileError
 
     place = _place(path)
     if place is not None and os.path.isabs(place) and not os.path.isfile(place):
@@ -488,7 +488,7 @@ def _lock(path: str | None) -> str | None:
 
 
 def _program(path: str) -> str:
-    from assay.clients.guarding import is_program
+    from assay.cli.clients.wrapping import is_program
 
     if not is_program(path):
         # By its name it is known again.

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from assay.console.style import Style
+from assay.cli.terminal.style import Style
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable
 
-    from assay.clients.dialects import Dialect
-    from assay.clients.plan import Plan
+    from assay.cli.clients.all_dialects import Dialect
+    from assay.cli.clients.plan import Plan
 
 _HANGING = 4
 """Columns by which the second line of a message is indented on a terminal."""
@@ -33,7 +33,7 @@ _GLUE = "\u00a0"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class WrapOutcome:
     """What has become of one file."""
 
     name: str
@@ -45,19 +45,19 @@ class Outcome:
     @property
     def already(self) -> int:
         """How many servers ran behind the guard before."""
-        from assay.clients.plan import ALREADY
+        from assay.cli.clients.plan import ALREADY
 
         return sum(each.why == ALREADY for each in self.plan.left)
 
     @property
     def left(self) -> int:
         """How many servers are left alone for a reason that a person should know."""
-        from assay.clients.plan import ALREADY, NOT_BEHIND
+        from assay.cli.clients.plan import ALREADY, NOT_BEHIND
 
         return sum(each.why not in (ALREADY, NOT_BEHIND) for each in self.plan.left)
 
 
-class Report:
+class WrapReport:
     """
     Prints lines about files and their servers to stderr.
 
@@ -85,7 +85,7 @@ class Report:
         name, self._pending = self._pending, None
         if name is None or not self._several:
             return
-        from assay.clients.places import NAMES, client_of, short
+        from assay.cli.clients.config_places import NAMES, client_of, short
 
         client = client_of(name)
         heading = f"{NAMES[client]}  {short(name)}" if client is not None else short(name)
@@ -99,7 +99,7 @@ class Report:
 
     def file(self, name: str, line: str) -> None:
         """Print a line about the file called *name*."""
-        from assay.clients.places import short
+        from assay.cli.clients.config_places import short
 
         self._line(line if self._several else f"{short(name)}: {line}")
 
@@ -156,7 +156,7 @@ def counted(number: int, noun: str = "server") -> str:
 # ── totals ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def wrap_total(outcomes: list[Outcome], failed: int, args: argparse.Namespace) -> str:
+def wrap_total(outcomes: list[WrapOutcome], failed: int, args: argparse.Namespace) -> str:
     """Return the last line of ``assay wrap --all``."""
     already, left = (sum(getattr(each, name) for each in outcomes) for name in ("already", "left"))
     changes = [(change.outcome, each.written) for each in outcomes for change in each.plan.changes]
@@ -171,7 +171,7 @@ def wrap_total(outcomes: list[Outcome], failed: int, args: argparse.Namespace) -
     return _total(outcomes, [*parts, *_some(unchanged, "not changed")], failed, undo if behind else "")
 
 
-def unwrap_total(outcomes: list[Outcome], failed: int, args: argparse.Namespace) -> str:
+def unwrap_total(outcomes: list[WrapOutcome], failed: int, args: argparse.Namespace) -> str:
     """Return the last line of ``assay unwrap --all``."""
     changes = [change.outcome for each in outcomes for change in each.plan.changes]
     rebuilt = changes.count("rebuilt")
@@ -186,7 +186,7 @@ def _some(number: int, what: str) -> list[str]:
     return [f"{number} {what}"] if number else []
 
 
-def _total(outcomes: list[Outcome], parts: list[str], failed: int, last: str) -> str:
+def _total(outcomes: list[WrapOutcome], parts: list[str], failed: int, last: str) -> str:
     failures = [f"{counted(failed, 'file')} failed"] if failed else []
     line = ", ".join([counted(len(outcomes), "file"), *parts, *failures])
     return f"{line}. {last}" if last else line
@@ -195,10 +195,10 @@ def _total(outcomes: list[Outcome], parts: list[str], failed: int, last: str) ->
 # ── names ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def shared_names(outcomes: Iterable[Outcome], *, dry_run: bool) -> str | None:
+def shared_names(outcomes: Iterable[WrapOutcome], *, dry_run: bool) -> str | None:
     """Return a line about names that several guards have, and that the journal therefore does not tell apart."""
-    from assay.clients.places import NAMES, client_of, short
-    from assay.clients.plan import guard_names
+    from assay.cli.clients.config_places import NAMES, client_of, short
+    from assay.cli.clients.plan import guard_names
 
     clients: dict[str, Counter[str]] = {}
     for each in outcomes:

@@ -13,9 +13,9 @@ from unicodedata import normalize
 
 import orjson
 
+from assay.base.verdict import Violation
 from assay.engine.pointers import escaped
 from assay.rules import violation
-from assay.verdict import Violation
 
 _SHOWN: Final = 60
 """Characters of a key that a finding shows."""

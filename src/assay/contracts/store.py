@@ -11,7 +11,7 @@ from weakref import WeakSet
 
 import orjson
 
-from assay.engine.admission import Refusal, compile_untrusted
+from assay.engine.admission import SchemaRefusal, compile_untrusted
 from assay.engine.compiled import PATTERN_SIZE, Compiled
 
 HELD: Final = 128 << 20
@@ -29,7 +29,7 @@ _COPIES: Final = 4
 _STEPPING_BACK: Final = (b"(?=", b"(?!", b"(?<", *(b"\\\\%d" % number for number in range(1, 10)))
 """How such a pattern is spelt in the text of a schema."""
 
-_SCHEMAS: dict[bytes, Compiled | Refusal] = {}
+_SCHEMAS: dict[bytes, Compiled | SchemaRefusal] = {}
 """By their text, the one that was asked for longest ago first."""
 
 _USERS: dict[bytes, "WeakSet[Any]"] = {}
@@ -71,7 +71,7 @@ def let_go(text: bytes) -> None:
             _waiting -= len(text)
 
 
-def compiled(schema: Any) -> Compiled | Refusal:
+def compiled(schema: Any) -> Compiled | SchemaRefusal:
     """*schema*, admitted and compiled as far as it can be judged by, or why not. The same object for the same text."""
     try:
         text = orjson.dumps(schema)
@@ -81,13 +81,13 @@ def compiled(schema: Any) -> Compiled | Refusal:
     return of_text(text, schema)
 
 
-def wholly_compiled(schema: Any) -> Compiled | Refusal:
+def wholly_compiled(schema: Any) -> Compiled | SchemaRefusal:
     """The same for those who judge by all of a schema or not at all."""
     usable = compiled(schema)
     return usable.left_out[0] if isinstance(usable, Compiled) and usable.left_out else usable
 
 
-def of_text(text: bytes, schema: Any = None, user: Any = None) -> Compiled | Refusal:
+def of_text(text: bytes, schema: Any = None, user: Any = None) -> Compiled | SchemaRefusal:
     """
     The schema that *text* spells, admitted and compiled; *schema* is the same, if it has been read already.
 

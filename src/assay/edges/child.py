@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, Self
 
-from assay.console.plain import plain
-from assay.guard.labels import label
+from assay.base.labels import label
+from assay.base.printable import plain
 
 CLOSED: Final = 2.0
 TERMINATED: Final = 1.5

@@ -18,17 +18,17 @@ from typing import Any, Final
 
 import orjson
 
+from assay.base.message import params_of
 from assay.edges.child import Labelled, StartError
 from assay.edges.child_pipe import ChildPipe, PipeOwner
 from assay.edges.child_room import ChildRoom, Tenant
 from assay.edges.client_http import BROKEN, HttpClient, SessionAnswer, WholeResponse
 from assay.edges.guard.front.guarded import Request
-from assay.edges.http.asking import UNNAMED, names_revision, peeked
 from assay.edges.http.idleness import Idleness
 from assay.edges.http.quotas import Full, Quota
-from assay.edges.http.replies import CLOSE, Receive, Reply, Send, not_allowed, refuse, reply, shared
-from assay.edges.http.section import Http
-from assay.edges.http.sessions import Session, Sessions
+from assay.edges.http.replies import CLOSE, HttpReply, Receive, Send, not_allowed, refuse, reply, shared
+from assay.edges.http.request_headers import UNNAMED, names_revision, peeked
+from assay.edges.http.sessions import HttpSession, Sessions
 from assay.edges.http.statuses import is_patient
 from assay.edges.response_stream import ResponseStream
 from assay.edges.server_child import ChildSharer, DedicatedChild, SharedChild, SharedLink, shared_sessions
@@ -40,7 +40,7 @@ from assay.guard.failure import contained, log_once
 from assay.guard.flight import End
 from assay.guard.session import GuardedSession
 from assay.guard.shared import SharedServer
-from assay.message import params_of
+from assay.settings.http_section import Http
 from assay.spec.revisions import REVISIONS, handshake
 
 PROBED: Final = 5.0
@@ -131,7 +131,7 @@ class ChildBackend:
 
     # ── a request ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def begin(self, request: Request) -> Awaited | Reply | None:
+    def begin(self, request: Request) -> Awaited | HttpReply | None:
         """Return the response to a POST, or the request that waits for its server; None if that takes more time."""
         head = request.head
         if self._stopping:
@@ -162,9 +162,9 @@ class ChildBackend:
         else:
             await self._unknown(request, receive, send)
 
-    async def carry_on(self, found: Awaited | Reply, receive: Receive, send: Send) -> None:
+    async def carry_on(self, found: Awaited | HttpReply, receive: Receive, send: Send) -> None:
         """Write the response to a request that was begun."""
-        if isinstance(found, Reply):
+        if isinstance(found, HttpReply):
             self._commit()
             await reply(send, *found)
             return
@@ -243,7 +243,7 @@ class ChildBackend:
         await full.refuse(send, [CLOSE, *shared(request.headers)])
 
     async def _opened(
-        self, client: HttpClient, session: Session[HttpClient], request: Request, receive: Receive, send: Send
+        self, client: HttpClient, session: HttpSession[HttpClient], request: Request, receive: Receive, send: Send
     ) -> None:
         """Answer the request that opens *session*, which is dropped if the server does not accept it."""
         client.http_session = session
@@ -272,7 +272,7 @@ class ChildBackend:
         """Return whether something has to end before *principal* can begin a session."""
         return self._quota.full(principal) is not None or self._sessions.is_full(principal)
 
-    def _ask(self, client: HttpClient, request: Request) -> Awaited | Reply:
+    def _ask(self, client: HttpClient, request: Request) -> Awaited | HttpReply:
         head = request.head
         if not client.server.has_room(len(request.frame)):
             return _overloaded(request)
@@ -289,7 +289,7 @@ class ChildBackend:
         if client.http_session is not None:
             self._sessions.touch(client.http_session)
 
-    async def _listen(self, session: Session[HttpClient], request: Request, receive: Receive, send: Send) -> None:
+    async def _listen(self, session: HttpSession[HttpClient], request: Request, receive: Receive, send: Send) -> None:
         """GET: the messages that belong to no request, or the rest of a stream that broke off."""
         client, headers = session.server, shared(request.headers)
         last = request.head.last_event
@@ -310,14 +310,14 @@ class ChildBackend:
         finally:
             client.left(stream)
 
-    def _dropped(self, session: Session[HttpClient]) -> None:
+    def _dropped(self, session: HttpSession[HttpClient]) -> None:
         """End a session, and its child with it, if that is its own."""
         with contained("a session could not be ended"):
             session.server.close(ENDED)
 
     # ── without sessions ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _ask_stateless(self, request: Request) -> Awaited | Reply:
+    def _ask_stateless(self, request: Request) -> Awaited | HttpReply:
         if not self._stateless.child.has_room(len(request.frame)):
             return _overloaded(request)
         found = self._stateless.ask(request)
@@ -410,7 +410,7 @@ class ChildBackend:
             idleness = max((each.server.idleness for each in _sessions_of(share)), default=Idleness.IDLE)
             yield Tenant(principal, idleness, partial(self._give_up_share, share))
 
-    async def _give_up(self, sessions: Sequence[Session[HttpClient]], pipe: ChildPipe) -> None:
+    async def _give_up(self, sessions: Sequence[HttpSession[HttpClient]], pipe: ChildPipe) -> None:
         """End *sessions*, and wait until nothing is left of their child, which ends with them."""
         for session in sessions:
             self._sessions.drop(session)
@@ -427,7 +427,7 @@ class ChildBackend:
         """Return what a client may read of the last lines that its own child wrote to stderr."""
         if not self._stderr_in_errors:
             return []
-        from assay.journal.redaction import without_secrets  # noqa: PLC0415 - for broken sessions only
+        from assay.core.redaction import without_secrets  # noqa: PLC0415 - for broken sessions only
 
         return without_secrets(last_words, self._redact)
 
@@ -501,16 +501,16 @@ class ChildBackend:
         self._commit()
 
 
-def _overloaded(request: Request) -> Reply:
+def _overloaded(request: Request) -> HttpReply:
     return _BUSY.reply([CLOSE, *shared(request.headers)])
 
 
-def _whole(request: Request, found: WholeResponse) -> Reply:
+def _whole(request: Request, found: WholeResponse) -> HttpReply:
     headers = shared(request.headers)
-    return Reply(found.status, found.content, [*headers, CLOSE] if found.status == 413 else headers)
+    return HttpReply(found.status, found.content, [*headers, CLOSE] if found.status == 413 else headers)
 
 
-def _idleness(session: Session[HttpClient]) -> Idleness:
+def _idleness(session: HttpSession[HttpClient]) -> Idleness:
     return session.server.idleness
 
 
@@ -518,7 +518,7 @@ def _stateless_server() -> SharedServer[ChildSharer]:
     return SharedServer()
 
 
-def _sessions_of(share: SharedChild) -> list[Session[HttpClient]]:
+def _sessions_of(share: SharedChild) -> list[HttpSession[HttpClient]]:
     clients = [each for each in share.server.members if isinstance(each, HttpClient)]
     return [each.http_session for each in clients if each.http_session is not None]
 

@@ -9,12 +9,14 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple, Protocol
 
-from assay import render
-from assay.conversation import Facts
+from assay.base.message import params_of
+from assay.base.verdict import Exchange, Party, Verdict
+from assay.core import render
+from assay.core.conversation import Facts
 from assay.edges.http.heads import SESSION, RequestHead
 from assay.edges.http.idleness import Idleness
-from assay.edges.http.replies import Reply, shared
-from assay.edges.http.sessions import Session
+from assay.edges.http.replies import HttpReply, shared
+from assay.edges.http.sessions import HttpSession
 from assay.edges.http.statuses import refusal
 from assay.edges.response_stream import SLOW_BYTES, ResponseStream
 from assay.guard.deliveries import Delivery, Loss, Outcome, State
@@ -24,9 +26,7 @@ from assay.guard.outgoing import is_answer
 from assay.guard.session import GuardedSession
 from assay.guard.shared import FAILED
 from assay.ladder import syntax
-from assay.message import params_of
 from assay.spec.revisions import features_of
-from assay.verdict import Exchange, Party, Verdict
 
 SLOW: Final = Loss("slow_client", "the client did not take what it was sent")
 BROKEN: Final = Loss("internal", FAILED, code="INTERNAL_ERROR")
@@ -84,7 +84,7 @@ class HttpClient:
     def __init__(self, session: GuardedSession, server: ServerLink) -> None:
         self.session = session
         self.server = server
-        self.http_session: Session[HttpClient] | None = None
+        self.http_session: HttpSession[HttpClient] | None = None
         """The session as HTTP knows it, once it is open."""
         self.ended = False
         self._waiting: dict[Key, deque[ResponseStream]] = {}
@@ -486,12 +486,12 @@ class SessionAnswer:
             headers.append((SESSION, session.ident.encode()))
         return headers
 
-    def reply(self) -> Reply | None:
+    def reply(self) -> HttpReply | None:
         """Return the whole response; None if it is to be written as a stream."""
         whole = self.response.whole
         if whole is not None and self.response.as_json:
-            return Reply(200, whole, self.headers)
-        return None if self.head.as_stream else Reply(202, b"", self.headers)
+            return HttpReply(200, whole, self.headers)
+        return None if self.head.as_stream else HttpReply(202, b"", self.headers)
 
     def finish(self) -> None:
         """The response was written, or the client has gone: a server that had to wait for the client goes on."""

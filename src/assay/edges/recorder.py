@@ -8,17 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter, time_ns
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from assay.base.verdict import Verdict
 from assay.guard.sinks import EventKind, Sink
-from assay.journal.moment import FRESH, Moment
-from assay.journal.repeats import GARBAGE
-from assay.verdict import Verdict
+from assay.records.journal.record_ids import FRESH, Moment
+from assay.records.journal.repeats import GARBAGE
 
 if TYPE_CHECKING:
-    from assay.assets.server import Settled, Turn
-    from assay.journal import Journal
-    from assay.journal.writer import Note
-    from assay.metrics import Metrics
-    from assay.telemetry import Telemetry
+    from assay.assets.asset_server import AssetTurn, Settled
+    from assay.records.journal import Journal
+    from assay.records.journal.writer import Note
+    from assay.records.metrics import Metrics
+    from assay.records.telemetry import Telemetry
 
 _ANSWERS: Final = frozenset({"result", "error", "missing", "unreadable"})
 """What ends an exchange if it belongs to one: what is no message does so where it seems to be the answer."""
@@ -187,7 +187,7 @@ class Recorder:
 
     def exchange(
         self,
-        turn: "Turn",
+        turn: "AssetTurn",
         answers: "Sequence[Settled]",
         moment: Moment,
         headers: Mapping[bytes, bytes] | None = None,
@@ -237,7 +237,7 @@ class Recorder:
     def _trace(
         self,
         telemetry: "Telemetry",
-        turn: "Turn",
+        turn: "AssetTurn",
         answers: "Sequence[Settled]",
         moment: Moment,
         headers: Mapping[bytes, bytes] | None,

@@ -9,11 +9,11 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Final
 
-from assay import render
+from assay.core import render
 from assay.edges.http.events import PING, event, primer
 from assay.edges.http.replies import STREAM, Pairs, Receive, Send
-from assay.edges.http.section import Http
-from assay.edges.http.sessions import Session
+from assay.edges.http.sessions import HttpSession
+from assay.settings.http_section import Http
 
 SLOW_BYTES: Final = 1 << 20
 """Bytes that may wait for a client to read them, until something is done about it."""
@@ -24,7 +24,7 @@ class ResponseStream:
 
     def __init__(
         self,
-        session: Session[Any] | None = None,
+        session: HttpSession[Any] | None = None,
         *,
         primed: bool = False,
         as_json: bool = False,

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
-from assay import render
+from assay.base.verdict import Party
+from assay.core import render
 from assay.edges.child import StartError
 from assay.edges.child_pipe import ChildPipe, PipeLine, PipeOwner
 from assay.edges.client_http import BROKEN, HttpClient
@@ -17,7 +18,6 @@ from assay.guard.own_frames import line
 from assay.guard.session import CROWD, GuardedSession
 from assay.guard.shared import FAILED, SharedServer, SharedSessions, Sharer
 from assay.ladder import syntax
-from assay.verdict import Party
 
 WHOSE: Final = "it cannot be said which client this is for"
 

@@ -10,11 +10,14 @@ from typing import Any, Final
 
 import orjson
 
-from assay.conversation import Facts
+from assay.base.message import params_of, versions_of
+from assay.base.meta import LEVEL_KEY
+from assay.base.verdict import Party, Verdict
+from assay.core.conversation import Facts
 from assay.edges.client_http import ACCEPTED, BROKEN, SLOW, WholeResponse, lost_answer, refusal_of
 from assay.edges.guard.front.guarded import Request
 from assay.edges.http.heads import RequestHead
-from assay.edges.http.replies import Reply, shared
+from assay.edges.http.replies import HttpReply, shared
 from assay.edges.http.statuses import status_in
 from assay.edges.response_stream import SLOW_BYTES, ResponseStream
 from assay.edges.server_child import SharedChild, UnavailableError
@@ -25,10 +28,7 @@ from assay.guard.failure import contained, log_once
 from assay.guard.id_map import key_of
 from assay.guard.outgoing import is_answer
 from assay.guard.session import GuardedSession
-from assay.message import params_of, versions_of
-from assay.meta import LEVEL_KEY
 from assay.spec.revisions import LATEST
-from assay.verdict import Party, Verdict
 
 _CLIENT: Final = ClientTraits("http")
 _SERVER: Final = ServerTraits("child", shared=True)
@@ -158,14 +158,14 @@ class StatelessRequest:
         """The headers of the response beside those that every response has."""
         return shared(self.head.headers)
 
-    def reply(self) -> Reply | None:
+    def reply(self) -> HttpReply | None:
         """Return the whole response; None if it is to be written as a stream."""
         whole = self.response.whole
         if whole is not None:
             status = status_in(whole)
             if self.response.as_json or status != 200:
-                return Reply(status, whole, self.headers)
-        return None if self.response.as_stream else Reply(202, b"", self.headers)
+                return HttpReply(status, whole, self.headers)
+        return None if self.response.as_stream else HttpReply(202, b"", self.headers)
 
     def finish(self) -> None:
         """The response was written, or the client has gone, which cancels the request."""

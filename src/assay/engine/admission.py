@@ -15,21 +15,21 @@ from assay.engine.backtracking import Backtracking
 from assay.engine.broken import allowed, found_at, found_pattern
 from assay.engine.compiled import PATTERN_SIZE, Compiled, Options, options
 from assay.engine.cost import Measure, check_cost
-from assay.engine.dialects import DRAFT_4, DRAFT_7
-from assay.engine.limits import Refusal, SchemaLimits
+from assay.engine.drafts import DRAFT_4, DRAFT_7
 from assay.engine.milder import Regex, left_out, regexes, strictly, without
-from assay.engine.outline import Outline, outlined
 from assay.engine.pointers import escaped
 from assay.engine.prices import may_step_back
+from assay.engine.schema_index import SchemaIndex, outlined
+from assay.engine.schema_limits import SchemaLimits, SchemaRefusal
 from assay.engine.wording import name
 
-__all__ = ["Refusal", "SchemaLimits", "admit", "compile_untrusted", "too_long"]
+__all__ = ["SchemaLimits", "SchemaRefusal", "admit", "compile_untrusted", "too_long"]
 
 
-def admit(schema: Any, limits: SchemaLimits = SchemaLimits()) -> Refusal | None:  # noqa: B008 - it is frozen
+def admit(schema: Any, limits: SchemaLimits = SchemaLimits()) -> SchemaRefusal | None:  # noqa: B008 - it is frozen
     """Why *schema* is not to be compiled, or None. Patterns and the metaschema are left to `compile_untrusted`."""
     surveyed = _surveyed(schema, limits)
-    if isinstance(surveyed, Refusal):
+    if isinstance(surveyed, SchemaRefusal):
         return surveyed
     return next(iter(left_out(surveyed.outline)), None)
 
@@ -40,7 +40,7 @@ def compile_untrusted(
     formats: bool = False,
     partly: bool = False,
     limits: SchemaLimits = SchemaLimits(),  # noqa: B008 - it is frozen
-) -> Compiled | Refusal:
+) -> Compiled | SchemaRefusal:
     """
     *schema* made ready to judge by, or why it is not. Raises nothing, whatever *schema* is.
 
@@ -49,7 +49,7 @@ def compile_untrusted(
     draft, and is none of the draft that holds then, is judged by the one that it was written for, if there is one.
     """
     usable = _usable(schema, formats, partly, limits)
-    if not partly or not isinstance(usable, Refusal) or usable.rule != "contract/schema":
+    if not partly or not isinstance(usable, SchemaRefusal) or usable.rule != "contract/schema":
         return usable
     return _of_an_older_draft(schema, formats, limits) or usable
 
@@ -64,23 +64,23 @@ def _of_an_older_draft(schema: Any, formats: bool, limits: SchemaLimits) -> Comp
         return None
     for draft in (DRAFT_7, DRAFT_4):
         usable = _usable({"$schema": draft.uri, **schema}, formats, True, limits)
-        if not isinstance(usable, Refusal):
+        if not isinstance(usable, SchemaRefusal):
             expected = "a $schema, since this is no schema of 2020-12"
-            unnamed = Refusal("contract/unknown-dialect", "", expected, f"none; it is judged by {draft.name}")
+            unnamed = SchemaRefusal("contract/unknown-dialect", "", expected, f"none; it is judged by {draft.name}")
             usable.left_out = (unnamed, *usable.left_out)
             return usable
     return None
 
 
-def _usable(schema: Any, formats: bool, partly: bool, limits: SchemaLimits) -> Compiled | Refusal:
+def _usable(schema: Any, formats: bool, partly: bool, limits: SchemaLimits) -> Compiled | SchemaRefusal:
     surveyed = _surveyed(schema, limits)
-    if isinstance(surveyed, Refusal):
+    if isinstance(surveyed, SchemaRefusal):
         return surveyed
     foreign = left_out(surveyed.outline)
     if not foreign:
         # Nearly every schema is settled here.
         usable = _compiled(surveyed, options(formats=formats, pattern_size=surveyed.pattern_size(limits)))
-        if not isinstance(usable, Refusal) or usable.rule != "contract/pattern":
+        if not isinstance(usable, SchemaRefusal) or usable.rule != "contract/pattern":
             return usable
     elif not partly:
         return foreign[0]
@@ -90,7 +90,7 @@ def _usable(schema: Any, formats: bool, partly: bool, limits: SchemaLimits) -> C
 class _Survey(NamedTuple):
     """What there is to a schema, and what it costs to judge by."""
 
-    outline: Outline
+    outline: SchemaIndex
     measure: Measure
 
     def pattern_size(self, limits: SchemaLimits) -> int:
@@ -99,8 +99,8 @@ class _Survey(NamedTuple):
 
 
 def _sorted_out(
-    surveyed: _Survey, foreign: list[Refusal], formats: bool, partly: bool, limits: SchemaLimits
-) -> Compiled | Refusal:
+    surveyed: _Survey, foreign: list[SchemaRefusal], formats: bool, partly: bool, limits: SchemaLimits
+) -> Compiled | SchemaRefusal:
     """A schema of which some patterns are not linear, or no patterns at all, or some references lead elsewhere."""
     outline = surveyed.outline
     patterns = _Patterns(outline, surveyed.pattern_size(limits), limits)
@@ -114,7 +114,7 @@ def _sorted_out(
         usable = _less(outline, _Less(useless, patterns.instead, settings, limits))
     else:
         usable = _compiled(surveyed, settings)
-    if not isinstance(usable, Refusal):
+    if not isinstance(usable, SchemaRefusal):
         usable.left_out = tuple(refused)
         if stepping:
             # Made when a text cannot be decided, since most always can.
@@ -133,20 +133,20 @@ class _Less(NamedTuple):
     limits: SchemaLimits
 
 
-def _less(outline: Outline, less: _Less) -> Compiled | Refusal:
+def _less(outline: SchemaIndex, less: _Less) -> Compiled | SchemaRefusal:
     """The schema without what is left out, compiled."""
     schema = without(outline, less.patterns, less.instead)
     if schema is None:
         expected = "a schema that can be judged without what is not judged by"
-        return Refusal("contract/schema-cost", "", expected, "a reference into it")
+        return SchemaRefusal("contract/schema-cost", "", expected, "a reference into it")
     surveyed = _surveyed(schema, less.limits)
-    return surveyed if isinstance(surveyed, Refusal) else _compiled(surveyed, less.settings)
+    return surveyed if isinstance(surveyed, SchemaRefusal) else _compiled(surveyed, less.settings)
 
 
-def _again(schema: Any, less: _Less) -> Compiled | Refusal:
+def _again(schema: Any, less: _Less) -> Compiled | SchemaRefusal:
     """The same, of a schema that was admitted before: its outline takes more room than it is worth keeping."""
     surveyed = _surveyed(schema, less.limits)
-    return surveyed if isinstance(surveyed, Refusal) else _less(surveyed.outline, less)
+    return surveyed if isinstance(surveyed, SchemaRefusal) else _less(surveyed.outline, less)
 
 
 _SMALL = 64 << 10
@@ -178,7 +178,7 @@ class _Patterns:
     instead: dict[str, str]
     """How some of them are spelt for the engine."""
 
-    def __init__(self, outline: Outline, each: int, limits: SchemaLimits) -> None:
+    def __init__(self, outline: SchemaIndex, each: int, limits: SchemaLimits) -> None:
         self._draft = outline.draft.uri
         self._each = each
         self._room = _ROOM
@@ -236,22 +236,22 @@ class _Patterns:
             size = min(most, self._size)
             if self._compiles(text, options(formats=False, backtracking=True, pattern_size=size)):
                 stepping = _made(partial(Backtracking, text, size, self._draft))
-                return None if isinstance(stepping, Refusal) else stepping
+                return None if isinstance(stepping, SchemaRefusal) else stepping
         return None
 
     def _compiles(self, text: str, settings: Options) -> bool:
         # Up to draft 7 the metaschema has the engine look at patterns more closely, so that the draft matters.
         alone = {"$schema": self._draft, "pattern": text}
-        return not isinstance(_made(lambda: jsonschema_rs.validator_for(alone, **settings)), Refusal)
+        return not isinstance(_made(lambda: jsonschema_rs.validator_for(alone, **settings)), SchemaRefusal)
 
 
-def _no_pattern(regex: Regex) -> Refusal:
-    return Refusal(
+def _no_pattern(regex: Regex) -> SchemaRefusal:
+    return SchemaRefusal(
         "contract/pattern", regex.at, "a regular expression that can be judged by", found_pattern(regex.text)
     )
 
 
-def _compiled(surveyed: _Survey, settings: Options) -> Compiled | Refusal:
+def _compiled(surveyed: _Survey, settings: Options) -> Compiled | SchemaRefusal:
     outline, measure = surveyed
     return _made(
         lambda: Compiled(outline.document, "#", outline.draft, settings, width=measure.width, effort=measure.effort)
@@ -261,7 +261,7 @@ def _compiled(surveyed: _Survey, settings: Options) -> Compiled | Refusal:
 _Made = TypeVar("_Made")
 
 
-def _made(make: Callable[[], _Made]) -> _Made | Refusal:
+def _made(make: Callable[[], _Made]) -> _Made | SchemaRefusal:
     """What the engine makes, or what it raised in place of it."""
     try:
         return make()
@@ -271,39 +271,41 @@ def _made(make: Callable[[], _Made]) -> _Made | Refusal:
         # A panic inside the engine is no `Exception`, and its class has no public name to import.
         if type(error).__name__ != "PanicException":
             raise
-        return Refusal("contract/schema", "", "a schema the engine can compile", "one that makes it panic")
+        return SchemaRefusal("contract/schema", "", "a schema the engine can compile", "one that makes it panic")
 
 
-def _refused(error: Exception) -> Refusal:
+def _refused(error: Exception) -> SchemaRefusal:
     """What the engine raised, as a refusal: where it points to, in our words and with few of the schema's."""
     path = list(getattr(error, "instance_path", None) or [])
     at = "".join(f"/{escaped(str(step))}" for step in path)
     has = found_at(path, getattr(error, "instance", None))
     if getattr(getattr(error, "kind", None), "format", "") == "regex":
         found = found_pattern(getattr(error, "instance", None))
-        return Refusal("contract/pattern", at, "a regular expression of modest size", found)
+        return SchemaRefusal("contract/pattern", at, "a regular expression of modest size", found)
     if path:
-        return Refusal("contract/schema", at, allowed(path) or f"what the draft allows for {name(str(path[-1]))}", has)
+        return SchemaRefusal(
+            "contract/schema", at, allowed(path) or f"what the draft allows for {name(str(path[-1]))}", has
+        )
     first = str(getattr(error, "message", "") or error).partition("\n")[0]
-    return Refusal("contract/schema", at, "a schema that its draft allows", first[:80] or type(error).__name__)
+    return SchemaRefusal("contract/schema", at, "a schema that its draft allows", first[:80] or type(error).__name__)
 
 
-def _surveyed(schema: Any, limits: SchemaLimits) -> _Survey | Refusal:
+def _surveyed(schema: Any, limits: SchemaLimits) -> _Survey | SchemaRefusal:
     """What there is to *schema*, and what it costs to judge by; or why it is not to be compiled."""
     length = _measured(schema, limits)
-    if isinstance(length, Refusal):
+    if isinstance(length, SchemaRefusal):
         return length
     outline = outlined(schema, limits.subschemas)
-    if isinstance(outline, Refusal):
+    if isinstance(outline, SchemaRefusal):
         return outline
     measure = check_cost(outline, limits, length)
-    return measure if isinstance(measure, Refusal) else _Survey(outline, measure)
+    return measure if isinstance(measure, SchemaRefusal) else _Survey(outline, measure)
 
 
-def _measured(schema: Any, limits: SchemaLimits) -> int | Refusal:
+def _measured(schema: Any, limits: SchemaLimits) -> int | SchemaRefusal:
     """The bytes of *schema*, or that it is too deep or too long. Nesting comes first: all else may rely on it."""
     if not isinstance(schema, dict | bool):
-        return Refusal("contract/schema", "", "a schema: an object or a boolean", "something else")
+        return SchemaRefusal("contract/schema", "", "a schema: an object or a boolean", "something else")
     level: list[Any] = [schema]
     seen = 0
     for _ in range(limits.levels + 1):
@@ -315,7 +317,7 @@ def _measured(schema: Any, limits: SchemaLimits) -> int | Refusal:
         if not level:
             break
     if level:
-        return Refusal("contract/schema-size", "", f"at most {limits.levels} levels", "more")
+        return SchemaRefusal("contract/schema-size", "", f"at most {limits.levels} levels", "more")
     length = _length(schema)
     return int(length) if length <= limits.size else too_long(limits)
 
@@ -346,6 +348,6 @@ def _length_by_hand(schema: Any) -> float:
         return float("inf")
 
 
-def too_long(limits: SchemaLimits) -> Refusal:
+def too_long(limits: SchemaLimits) -> SchemaRefusal:
     """That a schema has more bytes than *limits* allow."""
-    return Refusal("contract/schema-size", "", f"at most {limits.size:,} bytes", "more")
+    return SchemaRefusal("contract/schema-size", "", f"at most {limits.size:,} bytes", "more")

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assay.engine.judges import Judges
-from assay.engine.outline import Place
 from assay.engine.pointers import as_fragment
+from assay.engine.schema_index import SchemaPlace
 from assay.engine.wording import found, kinds, listed, name, one_of, types_of, wanted
 
 _NESTED = 8
@@ -50,7 +50,7 @@ class Branches:
     def __init__(self, judges: Judges) -> None:
         self._judges = judges
 
-    def likely(self, branches: Sequence[Place], value: Any) -> list[Place] | str:
+    def likely(self, branches: Sequence[SchemaPlace], value: Any) -> list[SchemaPlace] | str:
         """The branches *value* may have been meant for; or, where it fits none at a glance, what they want."""
         leaves = self._leaves(branches)
         fitting = [leaf for leaf in leaves if _type_fits(self.traits(leaf).types, value)]
@@ -61,7 +61,7 @@ class Branches:
         likely = self._by_fixed(fitting, value)
         return likely if isinstance(likely, str) else self._by_required(likely, value)
 
-    def takes_type(self, place: Place, keyword: str, value: Any) -> bool:
+    def takes_type(self, place: SchemaPlace, keyword: str, value: Any) -> bool:
         """Return whether a value of the JSON type of *value*, which *keyword* of *place* refuses, could fit there."""
         if keyword == "type" or not _type_fits(self.traits(place).types, value):
             return False
@@ -71,7 +71,7 @@ class Branches:
         branches = [below for other, _, below in outline.inside(place) if other == keyword]
         return any(_type_fits(self.traits(leaf).types, value) for leaf in self._leaves(branches))
 
-    def forms(self, branches: Sequence[Place]) -> str:
+    def forms(self, branches: Sequence[SchemaPlace]) -> str:
         """What *branches* want, together."""
         leaves = self._leaves(branches)
         traits = [self.traits(leaf) for leaf in leaves]
@@ -85,7 +85,7 @@ class Branches:
         words = list(dict.fromkeys(self.described(leaf) for leaf in leaves))
         return listed(words, None, "or")
 
-    def described(self, place: Place) -> str:
+    def described(self, place: SchemaPlace) -> str:
         """What *place* wants, as far as a few words can say."""
         place = self._judges.settled(place)
         traits = self.traits(place)
@@ -98,7 +98,7 @@ class Branches:
             return kinds(sorted(traits.types))
         return wanted(place.schema) or f"a value that fits {as_fragment(place.at)[:60]}"
 
-    def traits(self, place: Place) -> Traits:
+    def traits(self, place: SchemaPlace) -> Traits:
         """What can be told of *place* at a glance, its references and `allOf` included."""
         place = self._judges.settled(place)
         traits = self._judges.kept.get(place.at)
@@ -107,7 +107,7 @@ class Branches:
             self._collect(place, traits, _NESTED, set())
         return traits
 
-    def _collect(self, place: Place, traits: Traits, depth: int, seen: set[str]) -> None:
+    def _collect(self, place: SchemaPlace, traits: Traits, depth: int, seen: set[str]) -> None:
         place = self._judges.settled(place)
         schema, outline = place.schema, self._judges.outline
         # A place that is called in twice says nothing new: without this a chain of doubled references doubles the work.
@@ -131,10 +131,10 @@ class Branches:
             if called is not None:
                 self._collect(called, traits, depth - 1, seen)
 
-    def _leaves(self, branches: Sequence[Place]) -> list[Place]:
+    def _leaves(self, branches: Sequence[SchemaPlace]) -> list[SchemaPlace]:
         """The branches, with those that are only a choice themselves replaced by theirs."""
         outline = self._judges.outline
-        leaves: list[Place] = []
+        leaves: list[SchemaPlace] = []
         waiting = list(reversed(branches))
         while waiting and outline is not None and len(leaves) + len(waiting) <= _BRANCHES:
             place = self._judges.settled(waiting.pop())
@@ -145,7 +145,7 @@ class Branches:
                 leaves.append(place)
         return leaves + [self._judges.settled(place) for place in reversed(waiting)][: _BRANCHES - len(leaves)]
 
-    def _by_fixed(self, fitting: list[Place], value: dict[str, Any]) -> list[Place] | str:
+    def _by_fixed(self, fitting: list[SchemaPlace], value: dict[str, Any]) -> list[SchemaPlace] | str:
         traits = [self.traits(place) for place in fitting]
         scores = [_score(one.fixed, value) for one in traits]
         right = [(matches, place) for place, (matches, misses) in zip(fitting, scores, strict=True) if not misses]
@@ -163,7 +163,7 @@ class Branches:
         fewest = min(misses for _, misses in scores)
         return [place for place, (_, misses) in zip(fitting, scores, strict=True) if misses == fewest]
 
-    def _by_required(self, likely: list[Place], value: dict[str, Any]) -> list[Place]:
+    def _by_required(self, likely: list[SchemaPlace], value: dict[str, Any]) -> list[SchemaPlace]:
         """Those of the *likely* branches that *value* has all required properties of; all of them if there is none."""
         needs = [self.traits(place).required for place in likely]
         whole = [

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any
 import jsonschema_rs
 
 from assay.engine.budget import Budget, affordable, is_narrow
-from assay.engine.dialects import DRAFT_7, DRAFT_2020_12, Draft, Schema, draft_of
+from assay.engine.drafts import DRAFT_7, DRAFT_2020_12, Draft, Schema, draft_of
 from assay.engine.fault import Fault, Faults
 from assay.engine.formats import FORMATS
-from assay.engine.outline import UNNAMED, joined
 from assay.engine.pointers import from_fragment
 from assay.engine.prices import STEPPING_BACK
+from assay.engine.schema_index import UNNAMED, joined
 from assay.engine.wording import shown
 
 if TYPE_CHECKING:
     from assay.engine.backtracking import Backtracking
     from assay.engine.judges import Judges
-    from assay.engine.limits import Refusal
+    from assay.engine.schema_limits import SchemaRefusal
 
 PATTERN_SIZE = 1 << 20
 """Bytes one compiled regular expression may take: ``^.{0,1000}$`` needs just that."""
@@ -52,7 +52,7 @@ class Compiled:
     """The most steps of the engine that any one value of an instance can take; 1 for schemas we trust."""
     always_affordable: bool
     """Whether no message that is not large can cost too much: then `Budget.affords` need not be asked."""
-    left_out: "tuple[Refusal, ...]"
+    left_out: "tuple[SchemaRefusal, ...]"
     """What of the schema is not judged by, because nobody could."""
     effort: int
     """What admission took, in entries looked at (about 0.2 µs each): for whoever has to account for it."""
@@ -85,7 +85,7 @@ class Compiled:
         self.left_out = ()
         self._doubts: _Doubts | None = None
 
-    def steps_back(self, patterns: "Sequence[Backtracking]", less: "Callable[[], Compiled | Refusal]") -> None:
+    def steps_back(self, patterns: "Sequence[Backtracking]", less: "Callable[[], Compiled | SchemaRefusal]") -> None:
         """Says which patterns may step back, and what makes the same schema without them."""
         self._doubts = _Doubts(self.fits, patterns, max(1, self.width // STEPPING_BACK), less)
         self.is_valid = self._doubts.is_valid
@@ -158,12 +158,12 @@ class _Doubts:
         fits: Callable[[Any], bool],
         patterns: "Sequence[Backtracking]",
         times: int,
-        less: "Callable[[], Compiled | Refusal]",
+        less: "Callable[[], Compiled | SchemaRefusal]",
     ) -> None:
         self._fits = fits
         self._patterns = patterns
         self._times = times
-        self._less: Callable[[], Compiled | Refusal] | None = less
+        self._less: Callable[[], Compiled | SchemaRefusal] | None = less
         self._milder: Compiled | None = None
 
     def undecided(self, instance: Any, budget: Budget) -> str | None:

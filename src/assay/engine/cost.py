@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from assay.engine.growth import ANY_ITEM, ANY_PROPERTY, Reach, Table, Token, Work, grown
-from assay.engine.limits import Refusal, SchemaLimits
-from assay.engine.outline import Outline, Place
 from assay.engine.prices import UNIQUE, at_each_key, at_value
+from assay.engine.schema_index import SchemaIndex, SchemaPlace
+from assay.engine.schema_limits import SchemaLimits, SchemaRefusal
 
 WORK, WORK_PER_BYTE = 5_000, 4
 """Entries of tables that may be looked at to find out what a schema costs, and as many more for each byte of it: about
@@ -86,13 +86,13 @@ class _Whole:
     """How many times more than the chain alone would tell."""
 
 
-def check_cost(outline: Outline, limits: SchemaLimits, length: int) -> Measure | Refusal:
+def check_cost(outline: SchemaIndex, limits: SchemaLimits, length: int) -> Measure | SchemaRefusal:
     """What judging by this schema of *length* bytes costs, or why that could take too long, or never end."""
     goals = _goals(outline)
     nodes = {place.at: _node(outline, place, goals) for place in outline.order}
     nodes |= {mark: _Node([("", at) for at in places]) for mark, places in goals.items()}
     order = _innermost_first(nodes)
-    if isinstance(order, Refusal):
+    if isinstance(order, SchemaRefusal):
         return order
     wholes: dict[str, _Whole] = {}
     most = WORK + WORK_PER_BYTE * length
@@ -101,7 +101,7 @@ def check_cost(outline: Outline, limits: SchemaLimits, length: int) -> Measure |
         whole = _whole(nodes[at], wholes, work)
         if whole.chain > limits.chain:
             expected = f"at most {limits.chain} subschemas in a chain"
-            return Refusal("contract/schema-cost", _shown(at), expected, "more", most - work.left)
+            return SchemaRefusal("contract/schema-cost", _shown(at), expected, "more", most - work.left)
         if work.left < 0 or whole.size > limits.cost:
             return _too_dear(at, limits, most - work.left)
         wholes[at] = whole
@@ -111,7 +111,7 @@ def check_cost(outline: Outline, limits: SchemaLimits, length: int) -> Measure |
     return Measure(width, effort) if isinstance(width, int) else _too_dear(width, limits, effort)
 
 
-def _node(outline: Outline, place: Place, goals: dict[str, list[str]]) -> _Node:
+def _node(outline: SchemaIndex, place: SchemaPlace, goals: dict[str, list[str]]) -> _Node:
     node = _Node()
     if not isinstance(place.schema, dict):
         return node
@@ -145,7 +145,7 @@ def _token(keyword: str, key: str | int | None) -> Token | None:
     return _STEP_ON.get(keyword)
 
 
-def _goals(outline: Outline) -> dict[str, list[str]]:
+def _goals(outline: SchemaIndex) -> dict[str, list[str]]:
     """Where dynamic references may lead: the mark of a goal, and every place that bears it."""
     goals: dict[str, list[str]] = {}
     for place in outline.order:
@@ -158,7 +158,7 @@ def _goals(outline: Outline) -> dict[str, list[str]]:
     return goals
 
 
-def _referred(outline: Outline, place: Place, goals: dict[str, list[str]]) -> Iterator[tuple[str, str]]:
+def _referred(outline: SchemaIndex, place: SchemaPlace, goals: dict[str, list[str]]) -> Iterator[tuple[str, str]]:
     """
     The places the references at *place* lead to.
 
@@ -172,7 +172,7 @@ def _referred(outline: Outline, place: Place, goals: dict[str, list[str]]) -> It
             yield keyword, mark if dynamic else target.at
 
 
-def _innermost_first(nodes: dict[str, _Node]) -> list[str] | Refusal:
+def _innermost_first(nodes: dict[str, _Node]) -> list[str] | SchemaRefusal:
     """The places so ordered that all a place calls in at its own value come before it; or where they go in a circle."""
     order: list[str] = []
     state: dict[str, bool] = {}  # False while we are inside, True when done
@@ -191,7 +191,7 @@ def _innermost_first(nodes: dict[str, _Node]) -> list[str] | Refusal:
                 path.append((following, iter(nodes[following].here)))
             elif not state[following]:
                 expected = "references that come to an end at one value"
-                return Refusal("contract/schema-cycle", _shown(at), expected, f"a circle through `{keyword}`")
+                return SchemaRefusal("contract/schema-cycle", _shown(at), expected, f"a circle through `{keyword}`")
     return order
 
 
@@ -258,9 +258,9 @@ def _merged(parts: list[tuple[Table, int]], work: Work) -> Table:
     return merged
 
 
-def _too_dear(at: str, limits: SchemaLimits, effort: int) -> Refusal:
+def _too_dear(at: str, limits: SchemaLimits, effort: int) -> SchemaRefusal:
     expected = f"at most {limits.cost:,} subschemas to judge along one path of a value"
-    return Refusal("contract/schema-cost", _shown(at), expected, "more", effort)
+    return SchemaRefusal("contract/schema-cost", _shown(at), expected, "more", effort)
 
 
 def _shown(at: str) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from assay.engine.outline import Place
+from assay.engine.schema_index import SchemaPlace
 
 if TYPE_CHECKING:
     from assay.engine.explain import Walk
@@ -12,7 +12,7 @@ _ALWAYS = ("allOf", "anyOf", "oneOf", "if")
 _DEPENDENT = ("dependentSchemas", "dependencies")
 
 
-def covered_names(walk: "Walk", place: Place, value: dict[str, Any]) -> set[str]:
+def covered_names(walk: "Walk", place: SchemaPlace, value: dict[str, Any]) -> set[str]:
     """The properties of *value* that *place* and what it calls in speak of."""
     names: set[str] = set()
     for schema in _applied(walk, place, value):
@@ -29,7 +29,7 @@ def covered_names(walk: "Walk", place: Place, value: dict[str, Any]) -> set[str]
     return names
 
 
-def covered_items(walk: "Walk", place: Place, value: list[Any]) -> set[int]:
+def covered_items(walk: "Walk", place: SchemaPlace, value: list[Any]) -> set[int]:
     """The numbers of the items of *value* that *place* and what it calls in speak of."""
     numbers: set[int] = set()
     tuples = walk.outline.draft.many & {"items", "prefixItems"}
@@ -48,7 +48,7 @@ def covered_items(walk: "Walk", place: Place, value: list[Any]) -> set[int]:
     return numbers
 
 
-def _contained(walk: "Walk", place: Place, value: list[Any]) -> Iterator[int]:
+def _contained(walk: "Walk", place: SchemaPlace, value: list[Any]) -> Iterator[int]:
     for one in _places(walk, place, value):
         sought = walk.outline.below(one, "contains")
         if sought is not None:
@@ -60,11 +60,11 @@ def _contained(walk: "Walk", place: Place, value: list[Any]) -> Iterator[int]:
             yield from (number for number, item in enumerate(value) if fits(item))
 
 
-def _applied(walk: "Walk", place: Place, value: Any) -> Iterator[dict[str, Any]]:
+def _applied(walk: "Walk", place: SchemaPlace, value: Any) -> Iterator[dict[str, Any]]:
     return (one.schema for one in _places(walk, place, value) if isinstance(one.schema, dict))
 
 
-def _places(walk: "Walk", place: Place, value: Any) -> list[Place]:
+def _places(walk: "Walk", place: SchemaPlace, value: Any) -> list[SchemaPlace]:
     """*place* and every place it calls in that *value* fits, which are those whose word counts."""
     places = [place]
     seen = {place.at}
@@ -76,7 +76,7 @@ def _places(walk: "Walk", place: Place, value: Any) -> list[Place]:
     return places
 
 
-def _called(walk: "Walk", place: Place, value: Any) -> Iterator[Place]:
+def _called(walk: "Walk", place: SchemaPlace, value: Any) -> Iterator[SchemaPlace]:
     """The places *place* calls in at the same value; `not` gives none, since it says nothing of what it refuses."""
     for _, reference in walk.outline.references(place):
         target = walk.outline.referred(place, reference)

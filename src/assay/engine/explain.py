@@ -13,8 +13,8 @@ from assay.engine.branches import Branches
 from assay.engine.fault import Fault, Faults
 from assay.engine.judges import Judges
 from assay.engine.keywords import APPLYING, DECISIVE, REFERRING, SAID, SIMPLE, check_unevaluated
-from assay.engine.outline import Place
 from assay.engine.pointers import as_fragment, escaped
+from assay.engine.schema_index import SchemaPlace
 from assay.engine.weight import weights
 from assay.engine.wording import expected, found, found_for
 
@@ -44,7 +44,7 @@ TRIAL_STEPS = 300
 class Spot:
     """A value that does not fit the schema it is held against."""
 
-    place: Place
+    place: SchemaPlace
     schema: dict[str, Any]
     """What stands at `place`."""
     value: Any
@@ -97,18 +97,18 @@ class Walk:
         """How many faults were found so far."""
         return len(self.listed) + self.more
 
-    def fits(self, place: Place, value: Any) -> bool:
+    def fits(self, place: SchemaPlace, value: Any) -> bool:
         """Whether *value* fits *place*; costs a step, and more if a validator has to be made for it."""
         judge, compiled = self.judges.of(place)
         self.steps -= 1 + compiled // COMPILED_PER_STEP
         return judge(value)
 
-    def check(self, place: Place | None, value: Any, at: str) -> None:
+    def check(self, place: SchemaPlace | None, value: Any, at: str) -> None:
         """Walks into *place* if *value* does not fit it."""
         if place is not None and self.steps > 0 and not self.fits(place, value):
             self.into(place, value, at)
 
-    def into(self, place: Place, value: Any, at: str) -> None:
+    def into(self, place: SchemaPlace, value: Any, at: str) -> None:
         """Takes down the faults of *value*, which does not fit *place*: at least one."""
         if len(self.listed) >= self.most:
             self.more += 1
@@ -143,7 +143,7 @@ class Walk:
         wrong_type = not at and not self.branches.takes_type(spot.place, keyword, spot.value)
         self.listed.append(Fault(at or spot.at, keyword, wants, has, as_fragment(below), wrong_type))
 
-    def tried(self, branch: Place, value: Any) -> int:
+    def tried(self, branch: SchemaPlace, value: Any) -> int:
         """How many faults *value* has by *branch*, as far as a small part of the budget can tell."""
         budget = max(min(TRIAL_STEPS, self.steps), 0)
         trial = Walk(self.judges, 8, budget, self.weights, trial=True, depth=self.depth)

@@ -11,10 +11,10 @@ from typing import Any
 import jsonschema_rs
 
 from assay.engine.compiled import Options, registered
-from assay.engine.dialects import Schema
-from assay.engine.limits import Refusal
-from assay.engine.outline import Outline, Place, outlined
+from assay.engine.drafts import Schema
 from assay.engine.pointers import as_fragment
+from assay.engine.schema_index import SchemaIndex, SchemaPlace, outlined
+from assay.engine.schema_limits import SchemaRefusal
 
 Judge = Callable[[Any], bool]
 
@@ -45,15 +45,15 @@ class Judges:
         "root",
     )
 
-    outline: Outline | None
+    outline: SchemaIndex | None
     """None for a document we cannot find our way in."""
-    root: Place | None
+    root: SchemaPlace | None
     """The place that is judged by."""
 
     def __init__(self, document: Schema, entry: str, options: Options) -> None:
         outline, self._uri, self._registry = _known(document, entry)
-        self.outline = None if isinstance(outline, Refusal) else outline
-        self.root = None if isinstance(outline, Refusal) else outline.places[entry]
+        self.outline = None if isinstance(outline, SchemaRefusal) else outline
+        self.root = None if isinstance(outline, SchemaRefusal) else outline.places[entry]
         self._options = options
         self._places: dict[str, Judge] = {}
         self._keywords: dict[tuple[str, str], Judge] = {}
@@ -62,7 +62,7 @@ class Judges:
         self.kept: dict[str, Any] = {}
         """For whoever explains: what is worth finding out only once about a place."""
 
-    def settled(self, place: Place) -> Place:
+    def settled(self, place: SchemaPlace) -> SchemaPlace:
         """Where *place* leads if it is nothing but a reference, else itself."""
         for _ in range(64):
             schema = place.schema
@@ -73,7 +73,7 @@ class Judges:
             place = self.outline.referred(place, schema["$ref"]) or place
         return place
 
-    def of(self, place: Place) -> tuple[Judge, int]:
+    def of(self, place: SchemaPlace) -> tuple[Judge, int]:
         """The judge for *place*, and how many subschemas had to be compiled for it."""
         place = self.settled(place)
         judge = self._places.get(place.at)
@@ -87,7 +87,7 @@ class Judges:
         self._places[place.at] = judge
         return judge, size
 
-    def keyword(self, place: Place, keyword: str) -> Judge:
+    def keyword(self, place: SchemaPlace, keyword: str) -> Judge:
         """The judge for one keyword of *place* that holds no subschema."""
         judge = self._keywords.get((place.at, keyword))
         if judge is None and isinstance(place.schema, dict):
@@ -116,7 +116,7 @@ class Judges:
             # The document as a whole did compile. What does not by itself is left unexplained, never wrongly blamed.
             return _always
 
-    def _reach(self, place: Place) -> int:
+    def _reach(self, place: SchemaPlace) -> int:
         """How many subschemas judging by *place* may involve."""
         outline = self.outline
         if outline is None:
@@ -135,7 +135,7 @@ class Judges:
         return len(seen)
 
 
-_Known = tuple[Outline | Refusal, str, jsonschema_rs.Registry]
+_Known = tuple[SchemaIndex | SchemaRefusal, str, jsonschema_rs.Registry]
 
 _LATELY: dict[int, tuple[Schema, _Known]] = {}
 """The documents asked about last, by identity: the many parts of the protocol's schema share one outline."""
@@ -143,7 +143,7 @@ _LATELY: dict[int, tuple[Schema, _Known]] = {}
 
 def _known(document: Schema, entry: str) -> _Known:
     schema, known = _LATELY.get(id(document), (None, None))
-    if known is not None and schema is document and isinstance(known[0], Outline) and entry in known[0].places:
+    if known is not None and schema is document and isinstance(known[0], SchemaIndex) and entry in known[0].places:
         return known
     known = (outlined(document, entry=entry), *registered(document))
     while len(_LATELY) >= 4:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from assay.engine.covered import covered_items, covered_names
-from assay.engine.outline import Place
 from assay.engine.pointers import escaped
+from assay.engine.schema_index import SchemaPlace
 from assay.engine.wording import counted, found, listed, name
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def check_members(walk: "Walk", spot: "Spot") -> None:
             _check_other(walk, spot, key, member, at)
 
 
-def _speaking(walk: "Walk", spot: "Spot", key: str) -> list[Place]:
+def _speaking(walk: "Walk", spot: "Spot", key: str) -> list[SchemaPlace]:
     """The places under `properties` and `patternProperties` that speak of the property *key*."""
     places = [walk.outline.below(spot.place, "properties", key)] if key in _names_of(spot.schema, "properties") else []
     for pattern in _names_of(spot.schema, "patternProperties"):
@@ -107,7 +107,7 @@ def _item_keywords(walk: "Walk", spot: "Spot") -> tuple[str, str]:
     return ("items", "additionalItems") if isinstance(spot.schema.get("items"), list) else ("", "items")
 
 
-def _check_rest(walk: "Walk", spot: "Spot", rest: Place, fixed: int) -> None:
+def _check_rest(walk: "Walk", spot: "Spot", rest: SchemaPlace, fixed: int) -> None:
     walk.fits(rest, spot.value[fixed])  # pays for the validator, if it has to be made
     fits, _ = walk.judges.of(rest)
     for number in range(fixed, len(spot.value)):
@@ -156,7 +156,7 @@ def check_choice(walk: "Walk", spot: "Spot") -> None:
             _check_branches(walk, spot, keyword, branches)
 
 
-def _check_branches(walk: "Walk", spot: "Spot", keyword: str, branches: list[Place]) -> None:
+def _check_branches(walk: "Walk", spot: "Spot", keyword: str, branches: list[SchemaPlace]) -> None:
     """Walks into the branch that was meant, if one clearly was; else says what the branches want."""
     likely = walk.branches.likely(branches, spot.value)
     if isinstance(likely, str):
@@ -226,7 +226,7 @@ def _uncovered(walk: "Walk", spot: "Spot") -> Iterator[tuple[str | int, Any]]:
     return ((number, item) for number, item in enumerate(spot.value) if number not in numbers)
 
 
-def _branches(walk: "Walk", spot: "Spot", keyword: str) -> list[Place]:
+def _branches(walk: "Walk", spot: "Spot", keyword: str) -> list[SchemaPlace]:
     branches = spot.schema.get(keyword)
     places = [walk.outline.below(spot.place, keyword, number) for number in range(len(branches or ()))]
     return [place for place in places if place is not None]

@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterator, Mapping
 from copy import deepcopy
 from typing import Any, Final, NamedTuple
 
-from assay.engine.dialects import Schema
-from assay.engine.limits import Refusal
-from assay.engine.outline import Outline, Place
+from assay.engine.drafts import Schema
 from assay.engine.pointers import escaped, looked_up
 from assay.engine.prices import after_atom, repeated
+from assay.engine.schema_index import SchemaIndex, SchemaPlace
+from assay.engine.schema_limits import SchemaRefusal
 
 _APART: Final = frozenset({"$defs", "definitions", "contentSchema"})
 """What only a reference makes a part of the schema that it stands in, or what is never judged by."""
@@ -27,7 +27,7 @@ _UNEVALUATED: Final = ("unevaluatedProperties", "unevaluatedItems")
 class Regex(NamedTuple):
     """A regular expression of a schema."""
 
-    place: Place
+    place: SchemaPlace
     keyword: str
     """``pattern`` or ``patternProperties``."""
     text: str
@@ -39,7 +39,7 @@ class Regex(NamedTuple):
         return f"{self.place.at}/{self.keyword}{below}"
 
 
-def regexes(outline: Outline) -> Iterator[Regex]:
+def regexes(outline: SchemaIndex) -> Iterator[Regex]:
     """Every regular expression that the engine compiles."""
     for place in outline.order:
         if isinstance(place.schema, dict):
@@ -65,7 +65,7 @@ def strictly(pattern: str) -> str:
     return "".join(parts)
 
 
-def without(outline: Outline, patterns: Collection[str], instead: Mapping[str, str] = _NOTHING) -> Schema | None:
+def without(outline: SchemaIndex, patterns: Collection[str], instead: Mapping[str, str] = _NOTHING) -> Schema | None:
     """
     The schema without the regular expressions *patterns* and without the references that lead out of it.
 
@@ -87,12 +87,12 @@ def without(outline: Outline, patterns: Collection[str], instead: Mapping[str, s
     return None if removed and _leads_into(outline, removed) else copy
 
 
-def foreign(outline: Outline, place: Place) -> list[str]:
+def foreign(outline: SchemaIndex, place: SchemaPlace) -> list[str]:
     """The keywords of *place* whose reference leads out of the document."""
     return [keyword for keyword, reference in outline.references(place) if outline.is_remote(place, reference)]
 
 
-def _doubtful(outline: Outline, patterns: Collection[str]) -> set[str]:
+def _doubtful(outline: SchemaIndex, patterns: Collection[str]) -> set[str]:
     """The places whose word depends on what is left out, by their pointers."""
     above: dict[str, list[str]] = {}
     found = {regex.place.at for regex in regexes(outline) if regex.text in patterns}
@@ -115,7 +115,7 @@ def _doubtful(outline: Outline, patterns: Collection[str]) -> set[str]:
     return found
 
 
-def _leads_into(outline: Outline, removed: Collection[str]) -> bool:
+def _leads_into(outline: SchemaIndex, removed: Collection[str]) -> bool:
     """Whether a reference leads into what was *removed*; of a dynamic one nobody can tell."""
     for place in outline.order:
         for keyword, reference in outline.references(place):
@@ -138,7 +138,12 @@ class _Left:
     __slots__ = ("_doubtful", "_node", "_outline", "_patterns", "_place")
 
     def __init__(
-        self, outline: Outline, place: Place, node: dict[str, Any], doubtful: set[str], patterns: Collection[str]
+        self,
+        outline: SchemaIndex,
+        place: SchemaPlace,
+        node: dict[str, Any],
+        doubtful: set[str],
+        patterns: Collection[str],
     ) -> None:
         self._outline = outline
         self._place = place
@@ -202,10 +207,10 @@ class _Left:
         return any(below.at in self._doubtful for held, _, below in inside if held == keyword)
 
 
-def left_out(outline: Outline) -> list[Refusal]:
+def left_out(outline: SchemaIndex) -> list[SchemaRefusal]:
     """The references that lead out of the document, each as what is not judged by."""
     return [
-        Refusal("contract/remote-ref", f"{place.at}/{keyword}", "a reference inside the schema", reference[:60])
+        SchemaRefusal("contract/remote-ref", f"{place.at}/{keyword}", "a reference inside the schema", reference[:60])
         for place in outline.order
         for keyword, reference in outline.references(place)
         if outline.is_remote(place, reference)

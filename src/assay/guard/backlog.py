@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from assay.base.verdict import Exchange
 from assay.guard.deliveries import Delivery
-from assay.verdict import Exchange
 
 FULL: Final = 1 << 20
 """Bytes that are kept, from which on the client is not read: as many as wait for a pipe."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, Final, Literal, NamedTuple
 
-from assay.verdict import Exchange, Verdict
+from assay.base.verdict import Exchange, Verdict
 
 Pairs = Sequence[tuple[bytes, bytes]]
 """Headers of one request, in order."""

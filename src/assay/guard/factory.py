@@ -3,20 +3,20 @@
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final
 
-from assay.contracts.tools import Tools
-from assay.conversation import Conversation, Facts
+from assay.base.verdict import Party
+from assay.contracts.tool_contracts import Tools
+from assay.core.conversation import Conversation, Facts
 from assay.guard.deliveries import ClientTraits, ServerTraits
 from assay.guard.session import GuardedSession, Timing
 from assay.guard.sinks import Sinks
 from assay.guard.terms import Terms
 from assay.guard.watch import Watch
-from assay.verdict import Party
 
 if TYPE_CHECKING:
     from assay.guard.backoff import Backoff
     from assay.lock.inspection import Inspection
     from assay.lock.locked import Locked
-    from assay.recording.file import Recording
+    from assay.records.recording.recording_file import Recording
 
 MOST_SPARE: Final = 64
 """Sessions of one scope that are kept for the next request, some 10 kB each."""

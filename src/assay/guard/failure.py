@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from assay.conversation import Conversation
-from assay.verdict import Findings, Party, Verdict, verdict
+from assay.base.verdict import Findings, Party, Verdict, verdict
+from assay.core.conversation import Conversation
 
 _MOST_LOGGED: Final = 100
 _logged: set[tuple[str, int]] = set()

@@ -15,7 +15,7 @@ from weakref import WeakSet
 
 import orjson
 
-from assay.verdict import Kind, Party, Verdict
+from assay.base.verdict import Kind, Party, Verdict
 
 KEPT: Final = 50
 KEPT_BYTES: Final = 64 << 10
@@ -121,7 +121,7 @@ class Flight:
 
     def add_findings(self, verdict: Verdict) -> int:
         """Keep what is wrong with the last message, which may be masked or cut later; return the bytes that takes."""
-        from assay.recording.outcome import spelt_findings  # noqa: PLC0415 - for messages with findings only
+        from assay.records.recording.outcome import spelt_findings  # noqa: PLC0415 - for messages with findings only
 
         if not self.kept:
             # All was forgotten to make room.
@@ -161,7 +161,7 @@ class Flight:
         return path
 
     def _rows(self, redact: Sequence[str], end: End) -> Iterator[bytes]:
-        from assay.journal.redaction import Redactor  # noqa: PLC0415 - for broken sessions only
+        from assay.core.redaction import Redactor  # noqa: PLC0415 - for broken sessions only
 
         redactor = Redactor(redact)
         kept = [*(each for each in self._opening if each not in self.kept), *self.kept]

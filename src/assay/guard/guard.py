@@ -7,18 +7,18 @@ Accepted frames go on as they came, in the order they came, and none waits for a
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from assay import render
-from assay.contracts.tools import Tools
-from assay.conversation import NO_FACTS, Conversation, Facts
+from assay.base.limits import Limits
+from assay.base.message import params_of
+from assay.base.no_answer import within
+from assay.base.verdict import Exchange, Party, Verdict
+from assay.contracts.tool_contracts import Tools
+from assay.core import render
+from assay.core.conversation import NO_FACTS, Conversation, Facts
+from assay.core.party_state import Id
+from assay.core.policy import Policy
 from assay.guard.failure import failed, log_once
 from assay.guard.outline import LOOKED_AT, Outline, outline
 from assay.ladder import framing, syntax
-from assay.limits import Limits
-from assay.message import params_of
-from assay.no_answer import within
-from assay.policy import Policy
-from assay.side import Id
-from assay.verdict import Exchange, Party, Verdict
 
 if TYPE_CHECKING:
     from assay.lock.inspection import Inspection

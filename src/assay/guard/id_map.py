@@ -12,9 +12,9 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import orjson
 
+from assay.base.meta import SUBSCRIPTION_KEY
 from assay.guard.outline import outline
 from assay.ladder.spots import Tree, spots
-from assay.meta import SUBSCRIPTION_KEY
 
 _ID_FIRST: Final = re.compile(rb'(\{"jsonrpc":"2\.0","id":)("[^"\\]*+"|[0-9]{1,15}+)(?=[,}])')
 """The beginning of a message as most peers write it. The judge refuses a message that has a second id."""

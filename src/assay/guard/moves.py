@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from assay import render
-from assay.conversation import Conversation
+from assay.base.verdict import Party, Verdict
+from assay.core import render
+from assay.core.conversation import Conversation
+from assay.core.party_state import Id
 from assay.guard.deliveries import Failed
 from assay.guard.outline import LOOKED_AT, Outline, outline
 from assay.guard.own_frames import id_bytes
-from assay.side import Id
-from assay.verdict import Party, Verdict
 
 _CLIENT: Final = Party.CLIENT
 

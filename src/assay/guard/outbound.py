@@ -7,9 +7,9 @@ beyond 2^53, a method that is no visible ASCII) is left out: then whoever checks
 
 from typing import Any, Final
 
-from assay.contracts.headers import ParamHeaders
+from assay.base.meta import named_revision
+from assay.contracts.header_arguments import ParamHeaders
 from assay.ladder.headers import NAMED, encode
-from assay.meta import named_revision
 from assay.spec.revisions import LATEST, REVISIONS, handshake
 
 Pairs = list[tuple[bytes, bytes]]

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Iterator
 
-from assay import render
-from assay.conversation import Conversation
+from assay.base.verdict import Exchange, Party, Verdict, verdict
+from assay.core import render
+from assay.core.conversation import Conversation
 from assay.guard.deliveries import Author, Delivery, Failed, Outcome
 from assay.guard.moves import Move
 from assay.guard.outline import outline
 from assay.ladder import syntax
 from assay.rules import RULES, violation
-from assay.verdict import Exchange, Party, Verdict, verdict
 
 
 class Unread:

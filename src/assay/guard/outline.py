@@ -7,8 +7,8 @@ Only what stands among the members of the message itself counts: there may be id
 import re
 from typing import Final, NamedTuple
 
+from assay.core.party_state import Id
 from assay.ladder import syntax
-from assay.side import Id
 
 LOOKED_AT: Final = 4096
 """Bytes at either end that are looked at. Servers write the id first or last, next to the version."""

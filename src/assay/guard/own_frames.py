@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from assay.base.verdict import Exchange
 from assay.ladder import framing, syntax
-from assay.verdict import Exchange
 
 CANCELLED: Final = "notifications/cancelled"
 

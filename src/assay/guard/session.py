@@ -9,7 +9,9 @@ from math import inf
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from assay.conversation import NO_FACTS, Conversation, Facts
+from assay.base.no_answer import within
+from assay.base.verdict import Exchange, Party, Verdict
+from assay.core.conversation import NO_FACTS, Conversation, Facts
 from assay.guard.backlog import Backlog
 from assay.guard.deadlines import ENDLESS, Deadlines
 from assay.guard.deliveries import EMPTY, ClientTraits, Delivery, Failed, Loss, Outcome, ServerTraits, State, joined
@@ -21,8 +23,6 @@ from assay.guard.own_frames import cancelled, may_be_cancelled
 from assay.guard.restore import LASTING, SessionRestore, SessionState
 from assay.guard.sinks import Sinks
 from assay.ladder.framing import Rest
-from assay.no_answer import within
-from assay.verdict import Exchange, Party, Verdict
 
 if TYPE_CHECKING:
     from assay.guard.backoff import Backoff

@@ -7,12 +7,12 @@ One server that many sessions share: whom each message is for, in the ids of tha
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
-from assay import render
-from assay.collector import loaded
+from assay.base.collector import loaded
+from assay.base.message import answers
+from assay.core import render
 from assay.guard.id_map import IdMap, answer_as, key_of
 from assay.guard.outline import outline
 from assay.ladder import syntax
-from assay.message import answers
 
 FAILED: Final = "the guard failed; its log says why"
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Final, Literal
 
+from assay.base.verdict import Verdict
 from assay.guard.failure import log_once
-from assay.verdict import Verdict
 
 EventKind = Literal["stray", "restart"]
 

@@ -7,12 +7,12 @@ The handshake, the log level, subscriptions to resources. All else that a server
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Protocol
 
+from assay.base.limits import Limits
+from assay.base.verdict import Exchange, Party, Verdict
+from assay.core.party_state import has_capability
 from assay.guard.guard import Guard
 from assay.ladder import syntax
 from assay.ladder.framing import Rest
-from assay.limits import Limits
-from assay.side import has_capability
-from assay.verdict import Exchange, Party, Verdict
 
 MOST_SUBSCRIPTIONS: Final = 1000
 _URI_LENGTH: Final = 2048

@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
+from assay.base.limits import Limits
+from assay.core.policy import Policy
 from assay.guard.guard import Mode
-from assay.limits import Limits
-from assay.policy import Policy
 
 
 class Terms(NamedTuple):

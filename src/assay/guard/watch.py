@@ -9,15 +9,15 @@ from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Final
 
+from assay.base.labels import OURS, label, labelled
+from assay.base.verdict import Exchange, Party, Verdict, Violation
+from assay.core.spoken_revision import spoken
 from assay.guard.flight import ENTRY_BYTES, FLIGHTS, KEPT, KEPT_BYTES, UNKNOWN, End, Flight, Shelf
-from assay.guard.labels import OURS, label, labelled
 from assay.guard.sinks import EventKind, Sink
-from assay.spoken import spoken
-from assay.verdict import Exchange, Party, Verdict, Violation
 
 if TYPE_CHECKING:
-    from assay.console.names import Quarantined
-    from assay.journal.redaction import Redactor
+    from assay.cli.terminal.quarantined_names import Quarantined
+    from assay.core.redaction import Redactor
 
 __all__ = ("FLIGHTS", "KEPT", "KEPT_BYTES", "MOST_SHOWN", "Watch")
 
@@ -89,7 +89,7 @@ class _Secrets:
     @property
     def redactor(self) -> "Redactor":
         if self._made is None:
-            from assay.journal.redaction import Redactor  # noqa: PLC0415 - most conversations never need it
+            from assay.core.redaction import Redactor  # noqa: PLC0415 - most conversations never need it
 
             self._made = Redactor(self._patterns)
         return self._made
@@ -129,7 +129,7 @@ class _Tally:
 
     def add_quarantined(self, verdict: Verdict) -> None:
         """Keep the names of what was quarantined, for the summary."""
-        from assay.console.names import Quarantined  # noqa: PLC0415 - most conversations never need it
+        from assay.cli.terminal.quarantined_names import Quarantined  # noqa: PLC0415 - most conversations never need it
 
         if self.quarantined is None:
             self.quarantined = Quarantined()
@@ -316,7 +316,7 @@ class Watch(Sink):
             yield f"{ours if number else head}{line}"
 
     def _counts(self) -> Iterator[str]:
-        from assay.console.plain import plain  # noqa: PLC0415 - not while a server starts
+        from assay.base.printable import plain  # noqa: PLC0415 - not while a server starts
 
         tally = self._tally
         tally.asides.end()
@@ -396,9 +396,9 @@ def _fate(verdict: Verdict, *, enforcing: bool) -> str:
 
 def _line(verdict: Verdict, redactor: "Redactor", *, enforcing: bool) -> str:
     """The first thing that is wrong with a message. What peers have said is printed safely, and without secrets."""
-    from assay.console.names import summed  # noqa: PLC0415 - most conversations never need it
-    from assay.console.plain import plain  # noqa: PLC0415 - as above
-    from assay.console.verdicts import title  # noqa: PLC0415 - as above
+    from assay.base.printable import plain  # noqa: PLC0415 - as above
+    from assay.cli.terminal.quarantined_names import summed  # noqa: PLC0415 - most conversations never need it
+    from assay.cli.terminal.verdicts import title  # noqa: PLC0415 - as above
 
     what = redactor.text(title(verdict))
     fate = _fate(verdict, enforcing=enforcing)
@@ -411,7 +411,7 @@ def _line(verdict: Verdict, redactor: "Redactor", *, enforcing: bool) -> str:
 
 def _further(verdict: Verdict, redactor: "Redactor", *, enforcing: bool) -> Iterator[str]:
     """What differs from a lock, and what is wrong with each entry: an operator reviews each."""
-    from assay.console.plain import plain  # noqa: PLC0415 - as above
+    from assay.base.printable import plain  # noqa: PLC0415 - as above
 
     # Where entries are quarantined the first line has their names, and nothing of what is wrong.
     first = 0 if _fate(verdict, enforcing=enforcing) == _ASIDE else 1
@@ -433,7 +433,7 @@ def _discreet(violation: Violation, redactor: "Redactor") -> Violation:
 
 def _shown(data: bytes, redactor: "Redactor") -> str:
     """What a server has sent in place of a message, cut short, with nothing that a terminal would act upon."""
-    from assay.console.plain import plain  # noqa: PLC0415 - as above
+    from assay.base.printable import plain  # noqa: PLC0415 - as above
 
     # First without secrets, then cut: half a secret looks like nothing.
     text = redactor.text(data[: 2 * _MOST_ASIDE].decode(errors="replace").rstrip("\r"))

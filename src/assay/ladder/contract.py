@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from assay.contracts.tools import Contract, concerns, over_stdio, refused
+from assay.base.verdict import Violation
+from assay.contracts.tool_contracts import Contract, concerns, over_stdio, refused
 from assay.engine.budget import Budget
 from assay.engine.compiled import Compiled
 from assay.engine.fault import Fault, Faults
@@ -11,7 +12,6 @@ from assay.engine.pointers import looked_up
 from assay.engine.wording import shown
 from assay.ladder import syntax
 from assay.rules import broken, violation
-from assay.verdict import Violation
 
 _NO_ARGUMENTS: dict[str, Any] = {}
 _UNJUDGED = {"cost": "contract/unjudged"}

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
+from assay.base.limits import DEFAULT
+from assay.base.verdict import Kind, Violation
 from assay.contracts.look_alikes import Keys
 from assay.engine.wording import found as found_words
-from assay.limits import DEFAULT
 from assay.rules import violation
-from assay.verdict import Kind, Violation
 
 
 class Profile(NamedTuple):

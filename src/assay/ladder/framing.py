@@ -6,9 +6,9 @@ Over HTTP the body of a request is the frame; there only the limit applies.
 
 from collections.abc import Iterable, Iterator
 
-from assay.limits import DEFAULT
+from assay.base.limits import DEFAULT
+from assay.base.verdict import Violation
 from assay.rules import violation
-from assay.verdict import Violation
 
 _WHITE_SPACE = b" \t\r\n"
 _SPACES = bytes.maketrans(b"\r\n", b"  ")

@@ -11,14 +11,14 @@ from binascii import a2b_base64, b2a_base64
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from assay.contracts.headers import ParamHeader, ParamHeaders
+from assay.base.meta import REVISION_KEY, named_revision
+from assay.base.verdict import Violation
+from assay.contracts.header_arguments import ParamHeader, ParamHeaders
 from assay.engine.pointers import escaped
 from assay.engine.wording import shown
-from assay.meta import REVISION_KEY, named_revision
 from assay.rules import violation
 from assay.spec.methods import methods
 from assay.spec.revisions import LATEST, REVISIONS, handshake
-from assay.verdict import Violation
 
 Headers = Mapping[bytes, bytes | tuple[bytes, ...]]
 """Names in lower case, each with its value; one that was sent more than once, with all of them in a tuple."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
+from assay.base.verdict import Party, Violation
 from assay.contracts.look_alikes import Keys
 from assay.engine.budget import Budget
 from assay.engine.compiled import Compiled, compile_schema
@@ -18,7 +19,6 @@ from assay.spec.methods import Method, method_meant, methods, revisions_of
 from assay.spec.notation import Schema
 from assay.spec.revisions import FEATURES, REVISIONS
 from assay.spec.schema import ProtocolSchema, protocol_schema
-from assay.verdict import Party, Violation
 
 MAY_ASK_BACK = frozenset({"tools/call", "prompts/get", "resources/read"})
 """Requests that may be answered by asking back, in the revisions where results say what they are."""

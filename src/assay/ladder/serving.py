@@ -9,9 +9,9 @@ message without a revision would lock every other client out.
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from assay.meta import named_revision
+from assay.base.meta import named_revision
+from assay.base.verdict import Violation
 from assay.rules import violation
-from assay.verdict import Violation
 
 HEADER_RULES: Final = frozenset({"protocol/header-missing", "protocol/header-mismatch", "protocol/header-encoding"})
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from assay.collector import paused
+from assay.base.collector import paused
 
 Tree = Mapping[str, "str | Tree"]
 """The members that are looked for, by key: a name for what is found, or the members inside."""

@@ -12,13 +12,13 @@ from typing import Any
 import jiter
 import orjson
 
-from assay.collector import paused
+from assay.base.collector import paused
+from assay.base.limits import DEFAULT
+from assay.base.value_count import at_most, more_than
+from assay.base.verdict import Violation
 from assay.engine.budget import LARGE
 from assay.engine.pointers import escaped
-from assay.limits import DEFAULT
-from assay.marks import at_most, more_than
 from assay.rules import violation
-from assay.verdict import Violation
 
 _loads = orjson.loads
 _dumps = orjson.dumps

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import orjson
 
-from assay.engine.dialects import DRAFT_2020_12, Draft, draft_of
+from assay.engine.drafts import DRAFT_2020_12, Draft, draft_of
 
 SCHEMAS: Final = frozenset({"inputSchema", "outputSchema"})
 """The members of a definition that are schemas."""

@@ -42,7 +42,7 @@ class Change(NamedTuple):
         return self.weight in {"breaking", "undecided"}
 
 
-class Kind(NamedTuple):
+class ChangeKind(NamedTuple):
     """A kind of thing that a server offers."""
 
     noun: str
@@ -56,9 +56,9 @@ class Kind(NamedTuple):
 
 
 KINDS: Final = (
-    Kind("tool", "tools/list", "tools", "name", "Tool"),
-    Kind("resource template", "resources/templates/list", "resourceTemplates", "uriTemplate", "ResourceTemplate"),
-    Kind("prompt", "prompts/list", "prompts", "name", "Prompt"),
+    ChangeKind("tool", "tools/list", "tools", "name", "Tool"),
+    ChangeKind("resource template", "resources/templates/list", "resourceTemplates", "uriTemplate", "ResourceTemplate"),
+    ChangeKind("prompt", "prompts/list", "prompts", "name", "Prompt"),
 )
 BY_METHOD: Final = {kind.method: kind for kind in KINDS}
 
@@ -66,7 +66,7 @@ _QUIET: Final = frozenset({"execution", "icons"})
 """Members without a word for a model: that they come with a revision which has them is nothing to be told."""
 
 
-def changes(kind: Kind, old: dict[str, Any], new: dict[str, Any], was: str = "", now: str = "") -> list[Change]:
+def changes(kind: ChangeKind, old: dict[str, Any], new: dict[str, Any], was: str = "", now: str = "") -> list[Change]:
     """
     What is different in *new*; nothing if both say the same.
 
@@ -94,14 +94,14 @@ def _bounded(found: list[Change]) -> list[Change]:
     return [*found[:MOST], Change("undecided", "", f"{len(found) - MOST:,} changes more", ABSENT, ABSENT)]
 
 
-def _comes_with_revision(kind: Kind, member: str, before: Any, after: Any, was: str, now: str) -> bool:
+def _comes_with_revision(kind: ChangeKind, member: str, before: Any, after: Any, was: str, now: str) -> bool:
     """Whether *member* is there in one of the two only because the other revision does not have it."""
     if after is ABSENT:
         return _has(was, kind, member) and not _has(now, kind, member)
     return before is ABSENT and member in _QUIET and _has(now, kind, member) and not _has(was, kind, member)
 
 
-def _has(revision: str, kind: Kind, member: str) -> bool:
+def _has(revision: str, kind: ChangeKind, member: str) -> bool:
     # A lock may have been made in a revision that is not known here.
     return revision in REVISIONS and member in protocol_schema(revision).definition(kind.definition).get(
         "properties", {}

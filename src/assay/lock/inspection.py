@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
+from assay.base.verdict import Exchange, Party, Violation
 from assay.engine.pointers import escaped
-from assay.lock.changes import BY_METHOD, Change, Kind
+from assay.lock.change_text import PHRASES, told, visible
+from assay.lock.changes import BY_METHOD, Change, ChangeKind
 from assay.lock.locked import Locked, closest_changes, identity_changes, spelt
-from assay.lock.words import PHRASES, told, visible
 from assay.rules import violation
-from assay.verdict import Exchange, Party, Violation
 
 SERVER_KEY: Final = "io.modelcontextprotocol/serverInfo"
 
@@ -52,7 +52,7 @@ class Inspection:
 
     # ── lists ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _check_page(self, kind: Kind, exchange: Exchange, result: dict[str, Any]) -> Iterator[Violation]:
+    def _check_page(self, kind: ChangeKind, exchange: Exchange, result: dict[str, Any]) -> Iterator[Violation]:
         page = result.get(kind.member)
         if not isinstance(page, list):
             return
@@ -60,7 +60,7 @@ class Inspection:
             # Names that only some clients get are not missed: this client may be one of the others.
             self._missing[kind.member] = set(self.locked.of(kind)) - self.locked.only_for(kind).keys()
         missing = self._missing.get(kind.member)
-        budget = _Budget(_COMPARED)
+        budget = _InspectionBudget(_COMPARED)
         for number, entry in enumerate(page):
             key = entry.get(kind.key) if isinstance(entry, dict) else None
             # What is none at all breaks the schema of the result.
@@ -74,7 +74,7 @@ class Inspection:
             yield from self._removed(kind, missing)
 
     def _check_entry(
-        self, kind: Kind, key: str, entry: dict[str, Any], at: str, revision: str, budget: "_Budget"
+        self, kind: ChangeKind, key: str, entry: dict[str, Any], at: str, revision: str, budget: "_InspectionBudget"
     ) -> Iterator[Violation]:
         known, now = self.locked.texts[kind.member].get(key), spelt(entry)
         if known is None:
@@ -86,7 +86,7 @@ class Inspection:
             yield from self._check_changes(kind, key, entry, at, revision)
 
     def _check_changes(
-        self, kind: Kind, key: str, entry: dict[str, Any], at: str, revision: str
+        self, kind: ChangeKind, key: str, entry: dict[str, Any], at: str, revision: str
     ) -> Iterator[Violation]:
         found = closest_changes(kind, self.locked.forms(kind, key), entry, self.locked.revision, revision)
         for change in found[:_MOST_CHANGES]:
@@ -95,7 +95,7 @@ class Inspection:
             rest = f"{len(found) - _MOST_CHANGES:,} changes more"
             yield self._violation("lock/changed", at, expected="what was locked", found=rest)
 
-    def _removed(self, kind: Kind, missing: set[str]) -> Iterator[Violation]:
+    def _removed(self, kind: ChangeKind, missing: set[str]) -> Iterator[Violation]:
         for key in sorted(missing):
             yield self._violation(
                 "lock/removed",
@@ -138,7 +138,7 @@ class Inspection:
         return violation(rule, at, expected=expected, found=found, detail=visible(detail, 100))
 
 
-class _Budget:
+class _InspectionBudget:
     """What of one page is compared in detail: each name once, and only so many bytes."""
 
     __slots__ = ("_bytes", "_names")

@@ -7,11 +7,11 @@ from typing import Any, Final, Literal, NamedTuple
 
 import orjson
 
-from assay.guard.server_names import same_server
-from assay.lock.changes import KINDS, WEIGHTS, Change, Kind, Weight, changes
+from assay.base.server_names import same_server
+from assay.core.masked_commands import masked_command
+from assay.core.masking import masked_url
+from assay.lock.changes import KINDS, WEIGHTS, Change, ChangeKind, Weight, changes
 from assay.lock.shifts import ABSENT, was_is
-from assay.masked_commands import masked_command
-from assay.masking import masked_url
 
 Definitions = Mapping[str, dict[str, Any]]
 """Definitions of one kind, by what they are known by."""
@@ -63,16 +63,16 @@ class Locked:
     unasked: Way | None = None
     """The kind of client that the server failed for, so that nothing is known of it."""
 
-    def of(self, kind: Kind) -> Definitions:
+    def of(self, kind: ChangeKind) -> Definitions:
         """What it offers of one kind."""
         return self.listed.get(kind.member, {})
 
-    def forms(self, kind: Kind, name: str) -> list[dict[str, Any]]:
+    def forms(self, kind: ChangeKind, name: str) -> list[dict[str, Any]]:
         """Return every definition that is locked under *name*: none, one, or two."""
         every = (of.get(kind.member, {}).get(name) for of in (self.listed, self.variants))
         return [each for each in every if each is not None]
 
-    def only_for(self, kind: Kind) -> Mapping[str, Way]:
+    def only_for(self, kind: ChangeKind) -> Mapping[str, Way]:
         """Return the names of one kind that only one kind of client gets."""
         return self.offered.get(kind.member, {})
 
@@ -164,7 +164,7 @@ def differences(old: Locked, new: Locked, *, named: bool = False) -> list[Differ
     return found
 
 
-def _changes_of_entry(kind: Kind, name: str, old: Locked, new: Locked) -> Iterator[Change]:
+def _changes_of_entry(kind: ChangeKind, name: str, old: Locked, new: Locked) -> Iterator[Change]:
     was, now = old.forms(kind, name), new.forms(kind, name)
     every = [closest_changes(kind, was, form, old.revision, new.revision) for form in now]
     told: list[Change] = []
@@ -191,7 +191,7 @@ def _changes_of_clients(was: Way | None, now: Way | None) -> Iterator[Change]:
 
 
 def closest_changes(
-    kind: Kind, forms: Sequence[dict[str, Any]], new: dict[str, Any], was: str = "", now: str = ""
+    kind: ChangeKind, forms: Sequence[dict[str, Any]], new: dict[str, Any], was: str = "", now: str = ""
 ) -> list[Change]:
     """Return how *new* differs from the one of the locked *forms* that it differs least from."""
     every = [changes(kind, form, new, was, now) for form in forms]

@@ -10,11 +10,11 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
-from assay.guard.server_names import may_be_same_server, same_address, same_server
-from assay.lock.file import FILE, Lock, LockError, read
+from assay.base.server_names import may_be_same_server, same_address, same_server
+from assay.core.masked_commands import masked_command
+from assay.core.masking import masked_url
+from assay.lock.lock_file import FILE, Lock, LockError, read
 from assay.lock.locked import Locked
-from assay.masked_commands import masked_command
-from assay.masking import masked_url
 
 _MOST_NAMES: Final = 10
 """Names of entries that are listed in a message."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from assay.engine.dialects import DRAFT_2020_12, Draft, draft_of, subschemas
+from assay.engine.drafts import DRAFT_2020_12, Draft, draft_of, subschemas
 from assay.engine.pointers import NOWHERE, escaped, from_fragment, looked_up
 from assay.engine.wording import wanted
 from assay.lock.canonical import text

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import TypeVar
 
-from assay.lock.changes import KINDS, Kind, changes
+from assay.lock.changes import KINDS, ChangeKind, changes
 from assay.lock.locked import BARE, CAPABLE, Definitions, Locked, Way
 
 _Found = TypeVar("_Found")
@@ -25,12 +25,12 @@ def united(bare: Locked, capable: Locked) -> Locked:
     )
 
 
-def _variants(kind: Kind, bare: Locked, capable: Locked) -> Definitions:
+def _variants(kind: ChangeKind, bare: Locked, capable: Locked) -> Definitions:
     both = bare.of(kind).keys() & capable.of(kind).keys()
     return {name: capable.of(kind)[name] for name in both if changes(kind, bare.of(kind)[name], capable.of(kind)[name])}
 
 
-def _offered(kind: Kind, bare: Locked, capable: Locked) -> dict[str, Way]:
+def _offered(kind: ChangeKind, bare: Locked, capable: Locked) -> dict[str, Way]:
     only_bare: dict[str, Way] = dict.fromkeys(bare.of(kind).keys() - capable.of(kind).keys(), BARE)
     only_capable: dict[str, Way] = dict.fromkeys(capable.of(kind).keys() - bare.of(kind).keys(), CAPABLE)
     return only_bare | only_capable

@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from assay.verdict import Action
+from assay.base.verdict import Action
 
 
 class Rule(NamedTuple):

@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from assay.rules import contract, envelope, frames, guarding, protocol
+from assay.base.verdict import Violation
+from assay.rules import contract, envelope, frames, lock_and_guard, protocol
 from assay.rules.rule import Rule
 from assay.spec.revisions import handshake
-from assay.verdict import Violation
 
 if TYPE_CHECKING:
     from assay.engine.fault import Fault
 
-_FAMILIES: Final = (frames, envelope, protocol, contract, guarding)
+_FAMILIES: Final = (frames, envelope, protocol, contract, lock_and_guard)
 
 RULES: Final[Mapping[str, Rule]] = {rule.id: rule for family in _FAMILIES for rule in family.ROWS}
 

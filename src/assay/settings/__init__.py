@@ -7,12 +7,12 @@ there, however empty. What may be written in a file, which variables there are, 
 slip all follow from the dataclasses. Reads that one file and nothing else; knows no command.
 """
 
-from assay.settings.auth import ApiKey, Auth, Jwt
+from assay.settings.auth_section import ApiKey, Auth, Jwt
 from assay.settings.caution import load_cautiously
 from assay.settings.loading import load, load_as
-from assay.settings.places import Log
+from assay.settings.locations import Log
 from assay.settings.sections import JournalSettings, Settings, TelemetrySettings, TierSettings
-from assay.settings.slips import SettingsError
+from assay.settings.setting_errors import SettingsError
 
 __all__ = [
     "ApiKey",

@@ -2,7 +2,7 @@
 Settings for commands that clients start in any directory, a stranger's included.
 
 A file that was found in the working directory may make the guard stricter. What would make it weaker counts only if
-the operator has named the file or has accepted its content (`assay.settings.trust`).
+the operator has named the file or has accepted its content (`assay.settings.trusted_files`).
 """
 
 import os
@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from time import gmtime, strftime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from assay.settings.places import Found, Log, found_file, own_variables
+from assay.settings.locations import FoundSettings, Log, found_file, own_variables
 from assay.settings.sections import Settings
 
 if TYPE_CHECKING:
-    from assay.settings.known import Path
-    from assay.settings.sources import Given
+    from assay.settings.schema_paths import Path
+    from assay.settings.setting_sources import Given
     from assay.settings.weakening import Weakening
 
 _NAMED: Final = 8
@@ -50,10 +50,10 @@ def load_cautiously(
     return _weighed(environ, found, flags, log)
 
 
-def _weighed(environ: Mapping[str, str], found: Found | None, flags: Sequence[str], log: Log) -> Cautious:
-    from assay.settings.known import known  # noqa: PLC0415 - only a file costs it
+def _weighed(environ: Mapping[str, str], found: FoundSettings | None, flags: Sequence[str], log: Log) -> Cautious:
     from assay.settings.merging import made  # noqa: PLC0415
-    from assay.settings.sources import in_flags, in_table, in_variables  # noqa: PLC0415
+    from assay.settings.schema_paths import known  # noqa: PLC0415 - only a file costs it
+    from assay.settings.setting_sources import in_flags, in_table, in_variables  # noqa: PLC0415
 
     rows = known(Settings)
     file = list(in_table(rows, found.table, found.place)) if found is not None else []
@@ -75,13 +75,13 @@ def _weighed(environ: Mapping[str, str], found: Found | None, flags: Sequence[st
 
 
 def _ignored(
-    environ: Mapping[str, str], found: Found, file: "list[Given]", rest: "list[Given]", log: Log
+    environ: Mapping[str, str], found: FoundSettings, file: "list[Given]", rest: "list[Given]", log: Log
 ) -> "tuple[Weakening, ...] | None":
     """What does not count of a file that was found, which *log* gets a line about; None if the file is trusted."""
     from shlex import quote  # noqa: PLC0415 - only a file that weakens something costs it
 
-    from assay.settings.slips import SettingsError  # noqa: PLC0415
-    from assay.settings.trust import standing  # noqa: PLC0415
+    from assay.settings.setting_errors import SettingsError  # noqa: PLC0415
+    from assay.settings.trusted_files import standing  # noqa: PLC0415
     from assay.settings.weakening import weakenings  # noqa: PLC0415
 
     try:

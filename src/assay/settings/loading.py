@@ -4,8 +4,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from assay.limits import DEFAULT, Limits
-from assay.settings.places import Found, Log, found_file, own_variables
+from assay.base.limits import DEFAULT, Limits
+from assay.settings.locations import FoundSettings, Log, found_file, own_variables
 from assay.settings.sections import Settings
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def load_as(
 
 def settings_of(
     kind: type[Section],
-    found: Found | None,
+    found: FoundSettings | None,
     environ: Mapping[str, str],
     flags: Sequence[str],
     log: Log,

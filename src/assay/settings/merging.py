@@ -6,10 +6,10 @@ from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin
 
-from assay.settings.known import Path, is_array, known, when_given
-from assay.settings.places import Found, Log
-from assay.settings.slips import SettingsError
-from assay.settings.sources import Given, in_flags, in_table, in_variables
+from assay.settings.locations import FoundSettings, Log
+from assay.settings.schema_paths import Path, is_array, known, when_given
+from assay.settings.setting_errors import SettingsError
+from assay.settings.setting_sources import Given, in_flags, in_table, in_variables
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -21,7 +21,7 @@ else:
 
 def merged(
     kind: type[Section],
-    found: Found | None,
+    found: FoundSettings | None,
     variables: Mapping[str, str],
     flags: Sequence[str],
     log: Log,

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from assay.edges.http.section import Http
-from assay.guard.section import GuardSettings
-from assay.limits import Limits
-from assay.settings.auth import Auth
-from assay.settings.fields import table, word
-from assay.tiers import TIERS
+from assay.base.limits import Limits
+from assay.base.tiers import TIERS
+from assay.settings.auth_section import Auth
+from assay.settings.field_rules import table, word
+from assay.settings.guard_section import GuardSettings
+from assay.settings.http_section import Http
 
 AUTO: Final = "auto"
 """In place of a directory: the usual one."""
@@ -20,7 +20,7 @@ ASSETS_JOURNAL: Final = "runs/mcp_server/envelope_validation"
 
 
 def _tools() -> Sequence[str]:
-    from assay.contracts.assets import TOOLS  # noqa: PLC0415 - not needed where nothing is configured
+    from assay.contracts.own_tools import TOOLS  # noqa: PLC0415 - not needed where nothing is configured
 
     return tuple(TOOLS)
 
@@ -71,7 +71,7 @@ class JournalSettings:
         if self.total_bytes < self.bytes:
             raise ValueError(f"total_bytes must be at least bytes, which is {self.bytes}; found {self.total_bytes}")
         if self.redact:
-            from assay.journal.redaction import Redactor  # noqa: PLC0415 - most have no patterns of their own
+            from assay.core.redaction import Redactor  # noqa: PLC0415 - most have no patterns of their own
 
             Redactor(self.redact)
 

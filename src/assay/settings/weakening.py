@@ -11,16 +11,16 @@ from dataclasses import fields
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from assay.limits import Limits
-from assay.settings.known import ANY, EACH, Path, fits
+from assay.base.limits import Limits
+from assay.base.tiers import TIERS
 from assay.settings.merging import made
+from assay.settings.schema_paths import ANY, EACH, Path, fits
 from assay.settings.sections import Settings
-from assay.settings.sources import Given
-from assay.tiers import TIERS
+from assay.settings.setting_sources import Given
 
 if TYPE_CHECKING:
-    from assay.guard.section import GuardSettings
-    from assay.policy import Policy
+    from assay.core.policy import Policy
+    from assay.settings.guard_section import GuardSettings
 
 Weaker = Callable[[Any, Any], bool]
 """Whether the first value is weaker than the second, which is in force without it."""
@@ -248,15 +248,15 @@ def _passes_more(guard: "GuardSettings", base: "GuardSettings", today: str) -> b
 
 
 def _policy(guard: "GuardSettings", today: str) -> "Policy":
-    from assay.guard.ruling import policy  # noqa: PLC0415 - only a policy needs the rules
-    from assay.policy import Policy  # noqa: PLC0415
+    from assay.core.policy import Policy  # noqa: PLC0415
+    from assay.settings.policy_settings import policy  # noqa: PLC0415 - only a policy needs the rules
 
     return policy(guard, today) or Policy()
 
 
 def _action(policy: "Policy", rule: str, tool: str | None) -> str:
+    from assay.base.verdict import Violation  # noqa: PLC0415
     from assay.rules import RULES  # noqa: PLC0415 - only a policy needs the rules
-    from assay.verdict import Violation  # noqa: PLC0415
 
     return policy.decide(Violation(rule, "", "", "", "", "", RULES[rule].action), tool).action
 

@@ -33,7 +33,7 @@ class NotationError(ValueError):
     """The facts are not written as the notation asks; the message names the line."""
 
 
-class Facts:
+class WireFacts:
     """The definitions in a text, each read when it is first asked for."""
 
     def __init__(self, text: str, *, name: str = "facts") -> None:
@@ -71,16 +71,16 @@ class Facts:
                 self.fail(start, f"{name} would be written out within itself")
             self._reading.append(name)
             try:
-                self._read[key] = self._resolved(_Reader(self, start, self._text(start), revision))
+                self._read[key] = self._resolved(_NotationReader(self, start, self._text(start), revision))
             finally:
                 self._reading.pop()
         return self._read[key]
 
     def type(self, text: str, revision: int) -> Schema:
         """The JSON Schema in *revision* of a type that stands outside the table: one of its corrections."""
-        return self._resolved(_Reader(self, 0, [f"it = {text}"], revision))
+        return self._resolved(_NotationReader(self, 0, [f"it = {text}"], revision))
 
-    def _resolved(self, reader: "_Reader") -> Schema:
+    def _resolved(self, reader: "_NotationReader") -> Schema:
         schema = reader.definition()
         for place, name, token in reader.references:
             form = self._find(name, reader.revision)[1]
@@ -133,10 +133,10 @@ class Facts:
         raise NotationError(f"{self.name}, line {line + 1}: {problem}")
 
 
-class _Reader:
+class _NotationReader:
     """Reads one definition as it stands in one revision."""
 
-    def __init__(self, facts: Facts, start: int, lines: list[str], revision: int) -> None:
+    def __init__(self, facts: WireFacts, start: int, lines: list[str], revision: int) -> None:
         self.facts = facts
         self.revision = revision
         self.start = start

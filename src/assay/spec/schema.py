@@ -9,7 +9,7 @@ from functools import cache
 from os.path import dirname, join
 from typing import TYPE_CHECKING, Any, Final
 
-from assay.spec.notation import Facts, Schema
+from assay.spec.notation import Schema, WireFacts
 from assay.spec.revisions import REVISIONS, position
 
 if TYPE_CHECKING:
@@ -123,10 +123,10 @@ def protocol_schema(revision: str, *, errata: bool = True) -> ProtocolSchema:
 
 
 @cache
-def facts() -> Facts:
+def facts() -> WireFacts:
     """The table of facts, read once."""
     with open(join(dirname(__file__), "facts.txt"), encoding="utf-8") as table:
-        return Facts(table.read(), name="facts.txt")
+        return WireFacts(table.read(), name="facts.txt")
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

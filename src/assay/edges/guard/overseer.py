@@ -9,20 +9,20 @@ from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from assay.contracts.tools import Tools
-from assay.conversation import NO_FACTS, Conversation, Facts
+from assay.base.verdict import Exchange, Party, Verdict
+from assay.contracts.tool_contracts import Tools
+from assay.core.conversation import NO_FACTS, Conversation, Facts
+from assay.core.party_state import Id
 from assay.edges.recorder import Recorder
 from assay.guard.failure import log_once
 from assay.guard.flight import UNKNOWN, End
 from assay.guard.guard import NO_MOVE, Guard, Move, Settled
 from assay.guard.terms import Terms
-from assay.side import Id
-from assay.verdict import Exchange, Party, Verdict
 
 if TYPE_CHECKING:
     from assay.lock.inspection import Inspection
     from assay.lock.locked import Locked
-    from assay.recording.file import Recording
+    from assay.records.recording.recording_file import Recording
 
 _CLIENT: Final = Party.CLIENT
 

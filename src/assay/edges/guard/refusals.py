@@ -11,11 +11,12 @@ from typing import Any, Final
 
 import orjson
 
-from assay import no_answer, render
+from assay.base import no_answer
+from assay.base.verdict import Exchange
+from assay.core import render
+from assay.core.party_state import Id
 from assay.edges.guard.failing import first_line, plain
 from assay.ladder import syntax
-from assay.side import Id
-from assay.verdict import Exchange
 
 MOST_BYTES: Final = 64 << 10
 """Bytes of such a body that are read: errors have a few hundred, and a page says all in its first lines."""

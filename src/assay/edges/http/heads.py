@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from assay.edges.http.asking import Accepts, Headers, is_json
 from assay.edges.http.replies import CLOSE, Pairs, Send, refuse, shared
+from assay.edges.http.request_headers import Accepts, Headers, is_json
 from assay.spec.revisions import REVISIONS, handshake
 
 SESSION: Final = b"mcp-session-id"
@@ -47,7 +47,7 @@ _PROTECTED: Final = frozenset(
 _CHARSET: Final = re.compile(rb';\s*charset\s*=\s*"?([^";\s]*)"?', re.IGNORECASE)
 
 
-class Refusal(NamedTuple):
+class HeadRefusal(NamedTuple):
     """Why a request is refused by its head alone."""
 
     status: int
@@ -84,13 +84,13 @@ class RequestHead(NamedTuple):
 _accepts: Final = Accepts()
 
 
-def read_head(method: str, given: Pairs) -> RequestHead | Refusal:
+def read_head(method: str, given: Pairs) -> RequestHead | HeadRefusal:
     """The head of a request with these headers, names in lower case; or why there is none that can be relied on."""
     pairs = [(name, value.strip(b" \t")) for name, value in given]
     headers: Headers = dict(pairs)
     if len(headers) != len(pairs):
         joined = _joined(pairs)
-        if isinstance(joined, Refusal):
+        if isinstance(joined, HeadRefusal):
             return joined
         headers = joined
     wrong = _wrong_names(headers) or _wrong_values(headers)
@@ -126,11 +126,11 @@ def may_be_odd(headers: Headers, revision: str | None) -> bool:
     return token is not None and PRINTABLE.fullmatch(token) is None
 
 
-def check_accept(head: RequestHead) -> Refusal | None:
+def check_accept(head: RequestHead) -> HeadRefusal | None:
     """Why no answer of ours would be acceptable to the client; None if one is."""
     if head.method == "DELETE" or head.as_stream or (head.as_json and head.method == "POST"):
         return None
-    return Refusal(406, "the answer is application/json or text/event-stream")
+    return HeadRefusal(406, "the answer is application/json or text/event-stream")
 
 
 def visible(value: bytes) -> bool:
@@ -154,7 +154,7 @@ def is_utf8(content_type: bytes) -> bool:
     return charset_of(content_type) in {b"", b"utf-8", b"utf8"}
 
 
-def _joined(pairs: Pairs) -> Headers | Refusal:
+def _joined(pairs: Pairs) -> Headers | HeadRefusal:
     """Headers by name. One that comes twice and is no list has no one value."""
     headers: Headers = {}
     for name, value in pairs:
@@ -163,7 +163,7 @@ def _joined(pairs: Pairs) -> Headers | Refusal:
         elif name in _LISTS:
             headers[name] += b", " + value
         elif name == b"content-type":
-            return Refusal(415, "the header Content-Type came twice")
+            return HeadRefusal(415, "the header Content-Type came twice")
         elif is_protected(name) or name == b"traceparent":
             return _odd(name, f"the header {shown_name(name)} came twice; send it once")
         else:
@@ -172,50 +172,50 @@ def _joined(pairs: Pairs) -> Headers | Refusal:
     return headers
 
 
-def _odd(name: bytes, detail: str) -> Refusal:
+def _odd(name: bytes, detail: str) -> HeadRefusal:
     """A header that has no one value. For those that repeat the body, the specification has an error of its own."""
     mismatch = name in {VERSION, b"mcp-method", b"mcp-name"} or name.startswith(b"mcp-param-")
-    return Refusal(400, detail, "HEADER_MISMATCH" if mismatch else "INVALID_ENVELOPE")
+    return HeadRefusal(400, detail, "HEADER_MISMATCH" if mismatch else "INVALID_ENVELOPE")
 
 
-def _wrong_names(headers: Headers) -> Refusal | None:
+def _wrong_names(headers: Headers) -> HeadRefusal | None:
     for name in headers if b"_" in b"".join(headers) else ():
         if b"_" in name and is_protected(name.replace(b"_", b"-")):
             # Servers behind CGI, WSGI and some proxies read Mcp_Session_Id as Mcp-Session-Id.
-            return Refusal(400, f"the header {shown_name(name)} is spelt with an underscore; use a hyphen")
+            return HeadRefusal(400, f"the header {shown_name(name)} is spelt with an underscore; use a hyphen")
     listed = headers.get(b"connection")
     if listed is None or listed.lower() in {b"keep-alive", b"close"}:
         return None
     for each in listed.split(b","):
         name = each.strip(b" \t").lower()
         if is_protected(name):
-            return Refusal(400, f"Connection names {shown_name(name)}, which is not for one hop only")
+            return HeadRefusal(400, f"Connection names {shown_name(name)}, which is not for one hop only")
     return None
 
 
-def _wrong_values(headers: Headers) -> Refusal | None:
+def _wrong_values(headers: Headers) -> HeadRefusal | None:
     for name in _SINGLE_WORDS:
         value = headers.get(name)
         if value is not None and not visible(value):
             if name == VERSION:
                 requested = {"requested": value[:100].decode("latin-1"), "supported": list(REVISIONS)}
-                return Refusal(400, "unknown MCP-Protocol-Version", "UNSUPPORTED_REVISION", requested)
+                return HeadRefusal(400, "unknown MCP-Protocol-Version", "UNSUPPORTED_REVISION", requested)
             return _odd(name, f"the header {shown_name(name)} is not one word of visible ASCII")
     token = headers.get(b"authorization")
     if token is not None and PRINTABLE.fullmatch(token) is None:
-        return Refusal(400, "the header Authorization is not printable ASCII")
+        return HeadRefusal(400, "the header Authorization is not printable ASCII")
     return None
 
 
-def _wrong_body(headers: Headers) -> Refusal | None:
+def _wrong_body(headers: Headers) -> HeadRefusal | None:
     kind = headers.get(b"content-type", b"")
     if kind != b"application/json":
         if not is_json(headers):
-            return Refusal(415, "the body is application/json")
+            return HeadRefusal(415, "the body is application/json")
         if not is_utf8(kind):
-            return Refusal(415, "the body is UTF-8; send no other charset")
+            return HeadRefusal(415, "the body is UTF-8; send no other charset")
     if headers.get(b"content-encoding", b"identity").lower() != b"identity":
-        return Refusal(415, "the body must not be compressed; leave Content-Encoding out")
+        return HeadRefusal(415, "the body must not be compressed; leave Content-Encoding out")
     return None
 
 
@@ -226,7 +226,7 @@ def shown_name(name: bytes) -> str:
     return {"Mcp-Protocol-Version": "MCP-Protocol-Version", "Last-Event-Id": "Last-Event-ID"}.get(shown, shown)
 
 
-async def refuse_head(refusal: Refusal, headers: Headers, send: Send) -> None:
+async def refuse_head(refusal: HeadRefusal, headers: Headers, send: Send) -> None:
     """Answer a request that is refused by its head."""
     status, detail, code, data = refusal
     # Whoever frames a request oddly is not trusted with where its body ends; what it accepts has no part in that.

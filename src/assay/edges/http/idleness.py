@@ -24,7 +24,7 @@ class Idleness(IntEnum):
     """A client waits for an answer: such a session is never ended."""
 
 
-class Held(Protocol):
+class HeldSession(Protocol):
     """What takes a place: a session, or a child with its sessions."""
 
     @property
@@ -32,7 +32,7 @@ class Held(Protocol):
         """Whose it is."""
 
 
-H = TypeVar("H", bound=Held)
+H = TypeVar("H", bound=HeldSession)
 
 
 def to_end(

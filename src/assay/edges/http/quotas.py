@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from assay.edges.http.replies import Pairs, Reply, Send, error_body, refuse
+from assay.edges.http.replies import HttpReply, Pairs, Send, error_body, refuse
 
 _TRY_AGAIN: Final = 1
 """Seconds after which a client may try again, where nothing else is said."""
@@ -18,10 +18,10 @@ class Full(NamedTuple):
     """
     why: str
 
-    def reply(self, headers: Pairs = ()) -> Reply:
+    def reply(self, headers: Pairs = ()) -> HttpReply:
         """Return the whole response for a client that is to try again."""
         told = [(b"retry-after", b"%d" % _TRY_AGAIN), *headers]
-        return Reply(self.status, error_body("OVERLOADED", self.why), told)
+        return HttpReply(self.status, error_body("OVERLOADED", self.why), told)
 
     async def refuse(self, send: Send, headers: Pairs = (), *, seconds: int = _TRY_AGAIN) -> None:
         """Tell the client so, and when to try again."""

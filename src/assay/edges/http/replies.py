@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from assay import render
-from assay.errors import CanonicalError
+from assay.base.errors import CanonicalError
+from assay.core import render
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -27,7 +27,7 @@ STREAM: Final[Pairs] = (
 )
 
 
-class Reply(NamedTuple):
+class HttpReply(NamedTuple):
     """A whole answer."""
 
     status: int

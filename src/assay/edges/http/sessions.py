@@ -10,7 +10,7 @@ from secrets import token_urlsafe
 from typing import Final, Generic, TypeVar
 
 from assay.edges.http.idleness import Idleness, to_end
-from assay.edges.http.section import Http
+from assay.settings.http_section import Http
 
 REPLAYED: Final = 64
 """Events of a session that can be sent again to a client whose stream broke off."""
@@ -25,7 +25,7 @@ REPLAYED_BY_ALL: Final = 64 << 20
 S = TypeVar("S")
 
 
-class Session(Generic[S]):
+class HttpSession(Generic[S]):
     """One client's conversation, from `initialize` on."""
 
     __slots__ = (
@@ -106,16 +106,16 @@ class Sessions(Generic[S]):
         self,
         http: Http,
         clock: Callable[[], float],
-        dropped: Callable[["Session[S]"], None] | None = None,
+        dropped: Callable[["HttpSession[S]"], None] | None = None,
         *,
-        idleness: Callable[["Session[S]"], Idleness] | None = None,
+        idleness: Callable[["HttpSession[S]"], Idleness] | None = None,
     ) -> None:
         """*dropped* is told of each session that ends, before its streams do; *idleness* says which may end."""
         self._http = http
         self._clock = clock
         self._dropped = dropped
         self._idleness = idleness or _by_streams
-        self._by_id: OrderedDict[str, Session[S]] = OrderedDict()
+        self._by_id: OrderedDict[str, HttpSession[S]] = OrderedDict()
         self._each: dict[str, int] = {}
         self._kept: dict[str, int] = {}
         """Bytes of events that are kept for each principal."""
@@ -124,10 +124,10 @@ class Sessions(Generic[S]):
     def __len__(self) -> int:
         return len(self._by_id)
 
-    def __iter__(self) -> Iterator[Session[S]]:
+    def __iter__(self) -> Iterator[HttpSession[S]]:
         return iter(self._by_id.values())
 
-    def begin(self, principal: str, server: S) -> Session[S] | None:
+    def begin(self, principal: str, server: S) -> HttpSession[S] | None:
         """A new session; an idle one ends for it at the limit. None if none is idle that may end for *principal*."""
         self.sweep()
         if self.is_full(principal):
@@ -137,7 +137,7 @@ class Sessions(Generic[S]):
                 return None
             self.drop(last)
         # 256 bits: nobody guesses one.
-        session = Session(token_urlsafe(32), principal, server, self._clock(), partial(self._count, principal))
+        session = HttpSession(token_urlsafe(32), principal, server, self._clock(), partial(self._count, principal))
         self._by_id[session.ident] = session
         self._each[principal] = self._each.get(principal, 0) + 1
         return session
@@ -150,7 +150,7 @@ class Sessions(Generic[S]):
         """Whether *principal* has as many sessions as one may have."""
         return self._each.get(principal, 0) >= self._http.sessions_each
 
-    def find(self, ident: bytes, principal: str) -> Session[S] | None:
+    def find(self, ident: bytes, principal: str) -> HttpSession[S] | None:
         """The session *ident* of *principal*. Somebody else's is none, so that nothing is learned by trying."""
         try:
             session = self._by_id.get(ident.decode("ascii"))
@@ -166,13 +166,13 @@ class Sessions(Generic[S]):
         self._by_id.move_to_end(session.ident)
         return session
 
-    def touch(self, session: Session[S]) -> None:
+    def touch(self, session: HttpSession[S]) -> None:
         """*session* was used until now: the time that a request takes is not time in which its session is idle."""
         if session.ident in self._by_id:
             session.used = self._clock()
             self._by_id.move_to_end(session.ident)
 
-    def drop(self, session: Session[S]) -> None:
+    def drop(self, session: HttpSession[S]) -> None:
         """Ends *session*."""
         if self._by_id.pop(session.ident, None) is None:
             return
@@ -213,5 +213,5 @@ class Sessions(Generic[S]):
             found.forget()
 
 
-def _by_streams(session: Session[S]) -> Idleness:
+def _by_streams(session: HttpSession[S]) -> Idleness:
     return session.idleness

@@ -4,11 +4,11 @@ from typing import Final
 
 import orjson
 
-from assay import render
+from assay.base.errors import CanonicalError
+from assay.base.verdict import Verdict
+from assay.core import render
 from assay.edges.http.replies import error_body
-from assay.errors import CanonicalError
 from assay.spec.revisions import REVISIONS, features_of, handshake
-from assay.verdict import Verdict
 
 _BY_STATUS: Final = frozenset({"HEADER_MISMATCH", "UNSUPPORTED_REVISION"})
 """Errors of requests that only a client of a later era sends: there the specification sets the status."""

@@ -11,8 +11,8 @@ from collections import deque
 from contextlib import suppress
 from typing import Final, Self
 
-from assay.console.plain import plain
-from assay.console.streams import for_stderr
+from assay.base.printable import plain
+from assay.edges.standard_streams import for_stderr
 
 MOST: Final = 1 << 20
 """Bytes that wait for whoever reads it."""

@@ -10,13 +10,13 @@ from typing import Any, Final
 
 from assay.edges.guard.front.guarded import Backend, Request, failure
 from assay.edges.http import body
-from assay.edges.http.asking import headers_of, path_of
-from assay.edges.http.door import METADATA, Door
+from assay.edges.http.access import METADATA, Door
 from assay.edges.http.heads import check_accept, refuse_head
-from assay.edges.http.probes import probes
+from assay.edges.http.health import probes
 from assay.edges.http.quotas import Full, Quota
-from assay.edges.http.replies import CLOSE, Pairs, Receive, Reply, Route, Send, not_allowed, refuse, reply, shared
-from assay.edges.http.section import Http
+from assay.edges.http.replies import CLOSE, HttpReply, Pairs, Receive, Route, Send, not_allowed, refuse, reply, shared
+from assay.edges.http.request_headers import headers_of, path_of
+from assay.settings.http_section import Http
 
 _log: Final = logging.getLogger("assay")
 
@@ -95,7 +95,7 @@ class Front:
         """How many streams are open."""
         return self._streams.held
 
-    def at_once(self, _: Pairs, __: bytes) -> Reply | None:
+    def at_once(self, _: Pairs, __: bytes) -> HttpReply | None:
         """Nothing is: a server is always waited for."""
         return None
 

@@ -8,10 +8,10 @@ from typing import NamedTuple, Protocol
 
 import orjson
 
-from assay import render
-from assay.edges.http.asking import Headers
+from assay.core import render
 from assay.edges.http.heads import RequestHead
 from assay.edges.http.replies import Receive, Send
+from assay.edges.http.request_headers import Headers
 from assay.edges.http.statuses import is_patient, status_of
 
 

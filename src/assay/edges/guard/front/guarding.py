@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import NamedTuple, Protocol
 
-from assay.auth import Gate, Principal
+from assay.base.labels import labelled
+from assay.edges.auth import Gate, Principal
 from assay.edges.child import unstartable
 from assay.edges.guard.front.front import Front
 from assay.edges.guard.front.guarded import Backend
@@ -14,21 +15,20 @@ from assay.edges.guard.http_to_http.proxy import Proxy
 from assay.edges.guard.http_to_http.target import Target
 from assay.edges.guard.overseer import Oversight
 from assay.edges.guard.stdio_to_http.upstream import shown_url
-from assay.edges.http.asking import ENDPOINT
-from assay.edges.http.door import Door
-from assay.edges.http.place import Place
+from assay.edges.http.access import Door
+from assay.edges.http.http_server import serve
+from assay.edges.http.listen_address import ListenAddress
 from assay.edges.http.replies import Pairs, Route
-from assay.edges.http.server import serve
+from assay.edges.http.request_headers import ENDPOINT
 from assay.edges.recorder import Recorder, RecorderSink, Records
 from assay.guard.factory import SessionFactory
-from assay.guard.hello import hello
-from assay.guard.labels import labelled
+from assay.guard.greeting import hello
 from assay.guard.sinks import Sinks
 from assay.guard.terms import Terms
 from assay.guard.watch import Watch
 from assay.lock.locked import Locked
-from assay.metrics import Metrics
-from assay.recording.file import Recording
+from assay.records.metrics import Metrics
+from assay.records.recording.recording_file import Recording
 from assay.settings import Settings, SettingsError
 from assay.spec.revisions import REVISIONS
 from assay.spec.schema import protocol_schema
@@ -245,7 +245,7 @@ def run(
     )
     desk = Desk(terms, settings, keep, metrics, [], watch, gate is not None, say, locked, errors, recording, name)
     backends = servers.backends(desk)
-    place = Place.open("--listen", address, settings.http, gated=gate is not None)
+    place = ListenAddress.open("--listen", address, settings.http, gated=gate is not None)
     # Before anybody is listened to: a request is no time to open a file.
     for revision in REVISIONS:
         protocol_schema(revision)

@@ -8,25 +8,25 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from assay.clients.environment import environment
-from assay.clients.hosting import Entry
+from assay.base.labels import labelled
+from assay.cli.clients.hosting import HostedEntry
 from assay.edges.child import unstartable
 from assay.edges.guard.front.guarded import Backend, Request, failure
 from assay.edges.guard.front.guarding import Desk
 from assay.edges.guard.front.index import Row, index, row, standing
 from assay.edges.guard.http_to_http.oauth import Discovery
 from assay.edges.guard.http_to_http.proxy import Proxy
-from assay.edges.http.asking import ENDPOINT
-from assay.edges.http.door import Door
+from assay.edges.http.access import Door
 from assay.edges.http.replies import Receive, Route, Send, reply, shared, text
-from assay.guard.labels import labelled
+from assay.edges.http.request_headers import ENDPOINT
+from assay.guard.hosted_server import environment
 from assay.settings import SettingsError
 
 
 class Hosted:
     """One server of the host."""
 
-    def __init__(self, entry: Entry, make: Callable[[], Backend], why_not: Callable[[], str] = str) -> None:
+    def __init__(self, entry: HostedEntry, make: Callable[[], Backend], why_not: Callable[[], str] = str) -> None:
         """
         *make* makes what answers for it; it may raise `ValueError` or `OSError`, which is then told.
 
@@ -98,7 +98,7 @@ class Hosted:
 class Host:
     """The servers of one configuration."""
 
-    def __init__(self, file: str, entries: Sequence[Entry]) -> None:
+    def __init__(self, file: str, entries: Sequence[HostedEntry]) -> None:
         self._file = file
         self._entries = entries
 
@@ -129,12 +129,12 @@ class Host:
         return routes
 
 
-def path_of(entry: Entry) -> str:
+def path_of(entry: HostedEntry) -> str:
     """Where it is served, as a path that is no longer quoted."""
     return f"/{entry.name}{ENDPOINT}"
 
 
-def _hosted(entry: Entry, desk: Desk) -> Hosted:
+def _hosted(entry: HostedEntry, desk: Desk) -> Hosted:
     own = desk.for_server(entry.name)
 
     def make() -> Backend:
@@ -150,7 +150,7 @@ def _hosted(entry: Entry, desk: Desk) -> Hosted:
     return Hosted(entry, make, why_not)
 
 
-def _environ(entry: Entry, desk: Desk) -> dict[str, str]:
+def _environ(entry: HostedEntry, desk: Desk) -> dict[str, str]:
     """The environment of a server: ours has the tokens of all the others."""
     return environment(os.environ, desk.settings.guard.environment, entry.env)
 

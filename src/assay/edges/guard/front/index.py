@@ -11,10 +11,10 @@ from urllib.parse import quote, urlsplit
 
 import orjson
 
-from assay.console.plain import plain
-from assay.edges.http.asking import headers_of
-from assay.edges.http.door import Door
+from assay.base.printable import plain
+from assay.edges.http.access import Door
 from assay.edges.http.replies import Receive, Route, Send, reads, reply, shared, text
+from assay.edges.http.request_headers import headers_of
 
 Row = Mapping[str, str]
 """What is shown of a server: name, path, server, state, why."""

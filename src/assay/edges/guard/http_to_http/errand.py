@@ -11,6 +11,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from assay.base.errors import CanonicalError
+from assay.base.no_answer import within
 from assay.edges.guard.front.guarded import Request
 from assay.edges.guard.http_to_http.forwarding import UpstreamHead
 from assay.edges.guard.http_to_http.hearing import Hearing
@@ -19,13 +21,11 @@ from assay.edges.guard.http_to_http.target import Answered, BrokenError, NoAnswe
 from assay.edges.guard.http_to_http.turn import Told, Turn
 from assay.edges.guard.refusals import MOST_BYTES, SECONDS
 from assay.edges.guard.stint import Stint
-from assay.edges.http.door import METADATA
+from assay.edges.http.access import METADATA
 from assay.edges.http.events import Reader, event
 from assay.edges.http.replies import CLOSE, JSON, SMALL, STREAM, Pairs, Send, error_body, refuse, shared
 from assay.edges.http.statuses import status_of
-from assay.errors import CanonicalError
 from assay.guard.guard import cancelled, may_be_cancelled
-from assay.no_answer import within
 
 if TYPE_CHECKING:
     from assay.edges.guard.http_to_http.proxy import Proxy

@@ -9,9 +9,9 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from assay.edges.http.asking import Headers, media_type
 from assay.edges.http.heads import LAST_EVENT, PRINTABLE, SESSION, VERSION, RequestHead, is_utf8, shown_name, visible
 from assay.edges.http.replies import Pairs
+from assay.edges.http.request_headers import Headers, media_type
 
 _HOPS: Final = frozenset(
     {

@@ -12,7 +12,7 @@ from hashlib import sha256
 from time import monotonic
 from typing import Any, Final
 
-from assay.conversation import Facts
+from assay.core.conversation import Facts
 from assay.edges.guard.failing import NO_POST
 from assay.edges.guard.front.guarded import Request
 from assay.edges.guard.http_to_http.errand import Errand
@@ -22,13 +22,13 @@ from assay.edges.guard.http_to_http.target import NoAnswerError, Target
 from assay.edges.guard.http_to_http.turn import Told, Turn
 from assay.edges.guard.overseer import Oversight
 from assay.edges.guard.stdio_to_http.upstream import shown_url
-from assay.edges.http.asking import ENDPOINT, UNNAMED, names_revision, peeked
 from assay.edges.http.heads import LAST_EVENT, RequestHead, shown_name
+from assay.edges.http.open_streams import close, until_gone
 from assay.edges.http.replies import CLOSE, Pairs, Receive, Send, not_allowed, refuse, reply, shared
-from assay.edges.http.section import Http
+from assay.edges.http.request_headers import ENDPOINT, UNNAMED, names_revision, peeked
 from assay.edges.http.statuses import is_patient
-from assay.edges.http.streams import close, until_gone
 from assay.guard.flight import End
+from assay.settings.http_section import Http
 from assay.spec.revisions import LATEST, REVISIONS, handshake
 
 _JSON: Final = b"application/json"

@@ -13,13 +13,13 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
-from assay.contracts.tools import Tools
+from assay.base.verdict import Exchange, Party
+from assay.contracts.tool_contracts import Tools
+from assay.core.party_state import Id
 from assay.edges.guard.overseer import Overseer, Oversight
 from assay.edges.http.idleness import Idleness, to_end
-from assay.edges.http.section import Http
 from assay.lock.inspection import Inspection
-from assay.side import Id
-from assay.verdict import Exchange, Party
+from assay.settings.http_section import Http
 
 REMEMBERED: Final = 1000
 """Events of a session that are known again when they come again. Servers keep fewer, or keep them for minutes."""

@@ -15,8 +15,8 @@ import httpx
 
 from assay.edges.guard.failing import CONNECT, reason
 from assay.edges.guard.http_to_http.forwarding import UpstreamHead, end_to_end, read_upstream_head
+from assay.edges.http.origin_check import leads_here
 from assay.edges.http.replies import Pairs
-from assay.edges.http.safety import leads_here
 
 IDLE_SECONDS: Final = 3.0
 """How long a connection is kept for the next request: less than the 5 seconds after which Node.js and uvicorn close."""

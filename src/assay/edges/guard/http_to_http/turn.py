@@ -7,8 +7,11 @@ Bytes in, bytes out: it knows statuses and events, and nothing of connections. E
 from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
-from assay import render
-from assay.conversation import Facts
+from assay.base.message import versions_of
+from assay.base.verdict import Exchange, Party, Verdict
+from assay.core import render
+from assay.core.conversation import Facts
+from assay.core.party_state import Id
 from assay.edges.guard.http_to_http.talks import LONGEST_ID, REMEMBERED, Stream, Talk
 from assay.edges.guard.refusals import addressed, explained
 from assay.edges.http.events import PING, Event, event
@@ -17,9 +20,6 @@ from assay.edges.http.replies import error_body
 from assay.edges.http.statuses import refusal, status_of
 from assay.guard.guard import Move
 from assay.ladder import syntax
-from assay.message import versions_of
-from assay.side import Id
-from assay.verdict import Exchange, Party, Verdict
 
 _CLIENT: Final = Party.CLIENT
 _SERVER: Final = Party.SERVER

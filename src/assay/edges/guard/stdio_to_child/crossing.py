@@ -7,6 +7,7 @@ Accepted frames leave as they came, in the order they came.
 from collections.abc import Iterable
 from typing import Final
 
+from assay.base.verdict import Party, Verdict
 from assay.edges.guard.overseer import Overseer, Watcher, passing
 from assay.edges.pipes import FULL, Outlet
 from assay.edges.recorder import Recorder
@@ -14,7 +15,6 @@ from assay.guard.failure import log_once
 from assay.guard.guard import NO_MOVE, Guard, Move, Settled
 from assay.guard.standing import Hear
 from assay.ladder.framing import Rest, Splitter
-from assay.verdict import Party, Verdict
 
 CROWDED: Final = FULL // 2
 """Bytes that wait for the next server, from which on requests are not added to them."""

@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
+from assay.base.verdict import Party, Verdict
 from assay.edges.child import CLOSED, Child
 from assay.edges.guard.overseer import Watcher
 from assay.edges.guard.stdio_to_child.crossing import Crossing
@@ -19,7 +20,6 @@ from assay.guard.failure import log_once
 from assay.guard.flight import End
 from assay.guard.guard import Guard, withdrawn
 from assay.guard.standing import Reopening, Standing
-from assay.verdict import Party, Verdict
 
 CLIENT_LEFT: Final = 0
 SERVER_ENDED: Final = 3
@@ -230,7 +230,7 @@ class Relay:
         lines = self._keeper.last_lines()
         if not lines or not self._guard.conversation.open_requests(_CLIENT):
             return []
-        from assay.journal.redaction import without_secrets  # noqa: PLC0415 - for broken sessions only
+        from assay.core.redaction import without_secrets  # noqa: PLC0415 - for broken sessions only
 
         return without_secrets(lines, self._redact)
 

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing
 from typing import Any, Final
 
+from assay.base.verdict import Exchange
 from assay.edges.guard.failing import NO_POST, first_line, plain
 from assay.edges.guard.refusals import addressed
 from assay.edges.guard.stdio_to_http.upstream import Lost, Pairs, Reply, Upstream
@@ -16,7 +17,6 @@ from assay.edges.guard.stint import Stint
 from assay.edges.http.events import Event, Reader
 from assay.guard.outbound import VERSION, header_text
 from assay.ladder import framing, syntax
-from assay.verdict import Exchange
 
 SESSION: Final = b"mcp-session-id"
 _LAST_EVENT: Final = b"last-event-id"

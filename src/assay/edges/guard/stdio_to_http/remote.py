@@ -14,23 +14,23 @@ from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from assay import render
+from assay.base.limits import DEEPEST
+from assay.base.verdict import Exchange, Party, Verdict
+from assay.core import render
+from assay.core.party_state import Id
 from assay.edges.guard.overseer import Overseer, Oversight, Watcher
 from assay.edges.guard.refusals import explained
 from assay.edges.guard.stdio_to_http.client import Client
 from assay.edges.guard.stdio_to_http.dialogue import Asked, Dialogue, Refused, SessionGone
 from assay.edges.guard.stdio_to_http.upstream import Lost, Upstream, objection_to, shown_url
 from assay.edges.hangup import is_heeded
-from assay.edges.http.safety import leads_here
+from assay.edges.http.origin_check import leads_here
 from assay.edges.pipes import Outlet
 from assay.guard.failure import log_once
 from assay.guard.guard import Move, Settled, line
 from assay.guard.outbound import is_stateless, stateless_headers
 from assay.guard.outline import outline
 from assay.ladder import syntax
-from assay.limits import DEEPEST
-from assay.side import Id
-from assay.verdict import Exchange, Party, Verdict
 
 CLIENT_LEFT: Final = 0
 CANNOT_RUN: Final = 2

@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from assay.base.server_names import name_of_url
 from assay.edges.guard.failing import CONNECT, first_line, plain, reason
-from assay.edges.http.safety import leads_here
-from assay.guard.server_names import name_of_url
+from assay.edges.http.origin_check import leads_here
 
 WRITE: Final = 60.0
 """Seconds in which some bytes of a message must be taken."""

@@ -1,0 +1,387 @@
+"""
+Plain JSON-RPC 2.0 as specs/002 has it: building, checking, serving and calling. A thin face of the syntax and envelope
+rungs.
+
+No I/O: a client is given its transport, a server is handed text.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import count
+from typing import Any, NamedTuple, TypedDict
+
+from assay.api import python_values
+from assay.api.exceptions import JsonRpcError
+from assay.base.errors import CanonicalError
+from assay.base.limits import DEFAULT
+from assay.base.verdict import Violation
+from assay.contracts.store import wholly_compiled
+from assay.core import render
+from assay.engine.admission import SchemaRefusal
+from assay.ladder import envelope
+from assay.rules import violation
+
+Transport = Callable[[str], str | bytes | None]
+"""Carries one message over, and gives back the answer; None or "" where there is none."""
+
+Params = Mapping[str, Any] | list[Any] | None
+
+
+class Report(TypedDict):
+    """What a check found: every fault, in words."""
+
+    valid: bool
+    errors: list[str]
+
+
+class JsonRpc:
+    """Builds messages, and checks them, every fault listed."""
+
+    @staticmethod
+    def create_request(method: str, params: Params = None, request_id: str | float | None = None) -> dict[str, Any]:
+        """A request; without *request_id* it gets a fresh UUID."""
+        return {"jsonrpc": "2.0", "id": _fresh_id() if request_id is None else request_id, **_call(method, params)}
+
+    @staticmethod
+    def create_notification(method: str, params: Params = None) -> dict[str, Any]:
+        """A message that is never answered."""
+        return {"jsonrpc": "2.0", **_call(method, params)}
+
+    @staticmethod
+    def create_response(request_id: str | float | None, result: Any) -> dict[str, Any]:
+        """The answer to a request that succeeded."""
+        return {"jsonrpc": "2.0", "id": request_id, "result": result}
+
+    @staticmethod
+    def create_error_response(
+        request_id: str | float | None, code: int, message: str, data: Any = None
+    ) -> dict[str, Any]:
+        """The answer to a request that failed; the id is None where none could be read."""
+        return {"jsonrpc": "2.0", "id": request_id, "error": _error(code, message, data)}
+
+    @staticmethod
+    def validate_request(message: Any) -> Report:
+        """A request; one without an id is a notification."""
+        return _report([*envelope.check_call(message, envelope.JSONRPC), *_check_values(message)])
+
+    @staticmethod
+    def validate_response(message: Any) -> Report:
+        """A result or an error. What they carry, `error.data` too, is a JSON value."""
+        return _report([*envelope.check_answer(message, envelope.JSONRPC), *_check_values(message)])
+
+    @staticmethod
+    def validate_batch_request(messages: Any) -> Report:
+        """An array of requests, not empty; each fault with the index of its entry."""
+        return _batch_report(messages, JsonRpc.validate_request)
+
+    @staticmethod
+    def validate_batch_response(messages: Any) -> Report:
+        """An array of responses, not empty; each fault with the index of its entry."""
+        return _batch_report(messages, JsonRpc.validate_response)
+
+    @staticmethod
+    def validate_tool_params(tool: str, schema: Any, arguments: Any) -> Report:
+        """*arguments* against a tool's schema, by the full JSON Schema engine; neither of them is trusted."""
+        usable = wholly_compiled(schema)
+        if isinstance(usable, SchemaRefusal):
+            wrong = f"{tool}: the schema cannot be used: expected {usable.expected}, found {usable.found}"
+            return _found([f"{wrong} [{usable.rule}]"])
+        value = python_values.plain(arguments)
+        if isinstance(value, Violation):
+            return _found([f"{tool}: arguments: expected {value.expected}, found {value.found} [{value.rule}]"])
+        faults = usable.faults(value)
+        listed = [
+            f"{tool}: {each.at or 'arguments'}: expected {each.expected}, found {each.found}" for each in faults.listed
+        ]
+        return _found([*listed, f"{tool}: and at least {faults.more} more"] if faults.more else listed)
+
+    @staticmethod
+    def validate_resource_uri(uri: Any) -> bool:
+        """Whether *uri* is ``resource://`` and a provider."""
+        if not isinstance(uri, str) or not uri.startswith("resource://"):
+            return False
+        # As in every URI, a query or a fragment ends the provider as a path does.
+        provider = uri.removeprefix("resource://").replace("?", "/").replace("#", "/").partition("/")[0]
+        return bool(provider.strip())
+
+    @staticmethod
+    def validate_json_string(text: str | bytes) -> tuple[bool, Any, str | None]:
+        """Whether *text* is one JSON value that a message may hold, that value, and what is wrong if it is not."""
+        value = python_values.read(python_values.frame_of(text))
+        return (False, None, str(value)) if isinstance(value, Violation) else (True, value, None)
+
+
+class JsonRpcValidator(JsonRpc):
+    """The checks of `JsonRpc` under the name that specs/002 gives to the central place for them."""
+
+
+class _Method(NamedTuple):
+    function: Callable[..., Any]
+    signature: Any
+    """An `inspect.Signature`; None for the few built-in functions that do not tell theirs."""
+
+
+class JsonRpcServer:
+    """Functions, called by name. Everything that comes in or goes out is checked."""
+
+    def __init__(self, server_id: str) -> None:
+        self.server_id = server_id
+        self._methods: dict[str, _Method] = {}
+
+    def register_method(self, name: str, function: Callable[..., Any]) -> None:
+        """Calls of *name* go to *function*: an object of params as keywords, an array as positions."""
+        from inspect import iscoroutinefunction, signature  # noqa: PLC0415 - for servers only
+
+        if not isinstance(name, str) or not name:
+            raise ValueError("a method's name is a string that is not empty")
+        if not callable(function) or any(map(iscoroutinefunction, (function, type(function).__call__))):
+            raise TypeError(f"{name}: a plain function is needed")
+        try:
+            self._methods[name] = _Method(function, signature(function))
+        except ValueError:
+            self._methods[name] = _Method(function, None)
+
+    def process_request(self, text: str | bytes) -> str:
+        """The answer to one message or batch, "" where none is due. Never raises."""
+        frame = python_values.frame_of(text)
+        value = python_values.read(frame)
+        if isinstance(value, Violation):
+            answer: bytes | None = _refusal(None, [value])
+        elif isinstance(value, list):
+            answer = self._batch(frame, value)
+        else:
+            answer = self._one(frame, value)
+        return "" if answer is None else answer.decode()
+
+    def _batch(self, frame: bytes, messages: list[Any]) -> bytes | None:
+        """The answers to the entries, in one array; one error for a batch that is none."""
+        # A frame holds half a million entries such as `1`: no peer may have so many requests open, nor so many answers.
+        if not 0 < len(messages) <= DEFAULT.batch_entries:
+            return _refusal(None, [_no_batch(len(messages))])
+        entries = zip(render.entries(frame), messages, strict=True)
+        return render.array([self._one(spelt, message) for spelt, message in entries])
+
+    def _one(self, frame: bytes, message: Any) -> bytes | None:
+        faults = list(envelope.check_call(message, envelope.JSONRPC))
+        if faults:
+            return None if _is_notification(message) else _refusal(_id_token(frame, message), faults)
+        outcome = self._called(message)
+        return self._answer(_id_token(frame, message) or b"null", outcome) if "id" in message else None
+
+    def _answer(self, ident: bytes, outcome: dict[str, Any]) -> bytes:
+        """*outcome*, a result or an error, as a frame; an internal error in its place if it is no answer at all."""
+        answer = {"jsonrpc": "2.0", "id": None, **outcome}
+        written = next(envelope.check_answer(answer, envelope.JSONRPC), None) or python_values.written(answer)
+        if isinstance(written, Violation):
+            self._log(f"what a handler answers cannot be sent: {written}")
+            written = render.error_frame(None, _canonical("INTERNAL_ERROR"), None, None)
+        # The first null is that of the id, which is echoed as it was spelt: 1e2 stays 1e2.
+        return written.replace(b"null", ident, 1)
+
+    def _called(self, message: dict[str, Any]) -> dict[str, Any]:
+        """What becomes of a call: ``{"result": …}`` or ``{"error": …}``."""
+        method = self._methods.get(message["method"])
+        if method is None:
+            return {"error": _canonical("METHOD_NOT_FOUND")}
+        params = message.get("params", {})
+        args, kwargs = (params, {}) if isinstance(params, list) else ((), params)
+        try:
+            if method.signature is not None:
+                method.signature.bind(*args, **kwargs)
+        except TypeError as wrong:
+            return {"error": _wrong_params(wrong)}
+        try:
+            return {"result": method.function(*args, **kwargs)}
+        except JsonRpcError as error:
+            return {"error": _error(error.code, error.message, error.data)}
+        except (Exception, SystemExit) as error:
+            # SystemExit too: a handler that parses a command line must not end the server.
+            if method.signature is None and isinstance(error, TypeError):
+                return {"error": _wrong_params(error)}
+            self._log(f"the handler of {message['method']} failed", exc_info=True)
+            return {"error": _canonical("INTERNAL_ERROR")}
+
+    def _log(self, what: str, *, exc_info: bool = False) -> None:
+        import logging  # noqa: PLC0415 - only where something is wrong
+
+        logging.getLogger("assay").error("%s: %s", self.server_id, what, exc_info=exc_info)
+
+
+class JsonRpcClient:
+    """Calls methods over a transport. What goes out and what comes back is checked."""
+
+    def __init__(self, client_id: str, transport: Transport) -> None:
+        self.client_id = client_id
+        self._transport = transport
+        self._numbers = count(1)
+
+    def call(self, method: str, params: Params = None) -> Any:
+        """The result of *method*; raises `JsonRpcError` for an error, or an answer that is none."""
+        request = self._request(method, params)
+        return _result_of(self._exchanged(request), request["id"])
+
+    def notify(self, method: str, params: Params = None) -> None:
+        """Says something that is not answered."""
+        message = JsonRpc.create_notification(method, params)
+        _raise_for(envelope.check_call(message, envelope.JSONRPC))
+        self._transport(_text(message))
+
+    def batch(self, calls: Iterable[tuple[str, Params]]) -> list[Any]:
+        """The results of several calls in one message, in order; a failed one is a `JsonRpcError` in its place."""
+        requests = [self._request(method, params) for method, params in calls]
+        if not requests:
+            raise _raised("INVALID_ENVELOPE", [_no_batch(0)])
+        answers = self._exchanged(requests)
+        if not isinstance(answers, list):
+            # One error for the whole batch, or nothing that could be an answer.
+            _result_of(answers, None)
+            raise _raised("UPSTREAM_INVALID", [_unlike("an array of answers", "one answer")])
+        return [_outcome(answers, request["id"]) for request in requests]
+
+    def _request(self, method: str, params: Params) -> dict[str, Any]:
+        request = JsonRpc.create_request(method, params, f"{self.client_id}-{next(self._numbers)}")
+        _raise_for(envelope.check_call(request, envelope.JSONRPC))
+        return request
+
+    def _exchanged(self, message: Any) -> Any:
+        """What comes back for *message*, as a JSON value."""
+        answer = self._transport(_text(message))
+        if not answer:
+            raise _raised("UPSTREAM_FAILURE", [])
+        value = python_values.read(python_values.frame_of(answer))
+        if isinstance(value, Violation):
+            raise _raised("UPSTREAM_INVALID", [value])
+        return value
+
+
+def _call(method: str, params: Params) -> dict[str, Any]:
+    return {"method": method} if params is None else {"method": method, "params": params}
+
+
+def _fresh_id() -> str:
+    from uuid import uuid4  # noqa: PLC0415 - for those who do not count
+
+    return str(uuid4())
+
+
+def _error(code: int, message: str, data: Any = None) -> dict[str, Any]:
+    error = {"code": code, "message": message}
+    return error if data is None else {**error, "data": data}
+
+
+def _canonical(code: str) -> dict[str, Any]:
+    return CanonicalError.to_jsonrpc_error(code)
+
+
+def _wrong_params(wrong: TypeError) -> dict[str, Any]:
+    # The reason names parameters, which may come from the message: a short piece of it is enough.
+    return {**_canonical("INVALID_PARAMS"), "data": {"reason": str(wrong)[:200]}}
+
+
+def _found(errors: list[str]) -> Report:
+    return {"valid": not errors, "errors": errors}
+
+
+def _report(faults: Iterable[Violation]) -> Report:
+    return _found([str(each) for each in faults])
+
+
+def _check_values(message: Any) -> Iterator[Violation]:
+    """
+    Yield a violation for each part of a message that JSON cannot write.
+
+    The envelope's own rung leaves these parts alone: it judges what was read from JSON. Here Python code may have built
+    the message.
+    """
+    if not isinstance(message, dict):
+        return
+    error = message.get("error")
+    parts = {f"/{name}": message.get(name) for name in ("params", "result")}
+    parts["/error/data"] = error.get("data") if isinstance(error, dict) else None
+    for at, value in parts.items():
+        why = python_values.why_not_json(value)
+        if why is not None:
+            yield violation(f"envelope/{at.split('/')[1]}", at, expected="a JSON value", found=why)
+
+
+def _batch_report(messages: Any, check: Callable[[Any], Report]) -> Report:
+    if not isinstance(messages, list):
+        return _found(["a batch is an array"])
+    if not messages:
+        return _found(["a batch is not empty"])
+    return _found([f"entry {index}: {error}" for index, each in enumerate(messages) for error in check(each)["errors"]])
+
+
+def _no_batch(size: int) -> Violation:
+    expected = f"at most {DEFAULT.batch_entries:,} messages" if size else "a batch that is not empty"
+    return violation("envelope/batch", expected=expected, found=f"{size:,} messages")
+
+
+def _is_notification(message: Any) -> bool:
+    """Whether *message* asks for no answer, whatever else is wrong; what names no method asks for one (-32600)."""
+    if not isinstance(message, dict) or "id" in message or message.get("jsonrpc") != "2.0":
+        return False
+    return isinstance(message.get("method"), str) and message["method"] != ""
+
+
+def _id_token(frame: bytes, message: Any) -> bytes | None:
+    """The id as *frame* spells it; None if there is none that an answer could carry."""
+    ident = message.get("id") if isinstance(message, dict) else None
+    if not isinstance(ident, str | int | float) or isinstance(ident, bool):
+        return None
+    # An integer other than 0 has one spelling, and may be longer than the 64 bits that are written elsewhere.
+    return str(ident).encode() if type(ident) is int and ident != 0 else render.id_token(frame, ident)
+
+
+def _refusal(ident: bytes | None, faults: list[Violation]) -> bytes:
+    # No revision: plain JSON-RPC answers what has no readable id with null.
+    return render.refusal(ident, faults, 0, None)
+
+
+def _text(message: Any) -> str:
+    """*message* as it is sent; raises for params that JSON has no way to write, or that are too much for a frame."""
+    frame = python_values.written(message)
+    if isinstance(frame, Violation):
+        raise _raised("INVALID_ENVELOPE", [frame])
+    return frame.decode()
+
+
+def _raise_for(faults: Iterable[Violation]) -> None:
+    listed = list(faults)
+    if listed:
+        raise _raised("INVALID_ENVELOPE", listed)
+
+
+def _raised(code: str, faults: list[Violation]) -> JsonRpcError:
+    data = {"violations": [render.as_json(each) for each in faults]} if faults else None
+    return JsonRpcError(**_canonical(code), data=data)
+
+
+def _unlike(expected: str, found: str) -> Violation:
+    return violation("protocol/unsolicited", "/id", expected=expected, found=found)
+
+
+def _outcome(answers: list[Any], ident: str) -> Any:
+    """The result for *ident* among *answers*, which come in any order; a `JsonRpcError` if there is not exactly one."""
+    mine = [each for each in answers if isinstance(each, dict) and each.get("id") == ident]
+    if not mine:
+        return _raised("UPSTREAM_FAILURE", [])
+    if len(mine) > 1:
+        return _raised("UPSTREAM_INVALID", [_unlike("one answer", f"{len(mine)} answers")])
+    try:
+        return _result_of(mine[0], ident)
+    except JsonRpcError as error:
+        return error
+
+
+def _result_of(answer: Any, ident: str | None) -> Any:
+    """The result in *answer*; raises for an error, and for anything that is not the answer to *ident*."""
+    faults = list(envelope.check_answer(answer, envelope.JSONRPC))
+    if faults:
+        raise _raised("UPSTREAM_INVALID", faults)
+    # An error without an id answers what the other side could not read: that may well be this request.
+    if answer["id"] != ident and not (answer["id"] is None and "error" in answer):
+        raise _raised("UPSTREAM_INVALID", [_unlike("the id of the request", render.shown_id(answer["id"]))])
+    if "error" in answer:
+        error = answer["error"]
+        raise JsonRpcError(error["code"], error["message"], error.get("data"))
+    return answer["result"]

@@ -1,0 +1,155 @@
+"""
+The registry of specs/000: the envelope, and the input and output of tools, each ready to validate.
+
+Reads files of its root and nothing else; references are never fetched.
+"""
+
+from collections.abc import Mapping
+from os import PathLike, fspath
+from os.path import basename, isfile, join
+from typing import Any, Literal, NamedTuple
+
+from assay.api import python_values
+from assay.api.exceptions import ValidationError
+from assay.base.limits import DEFAULT
+from assay.base.verdict import Violation
+from assay.contracts.own_tools import TOOLS
+from assay.contracts.store import wholly_compiled
+from assay.engine.admission import SchemaRefusal
+from assay.engine.compiled import Compiled
+from assay.engine.fingerprint import fingerprint
+from assay.ladder import envelope, syntax
+from assay.rules import broken
+
+Direction = Literal["input", "output"]
+
+
+class EnvelopeSchema:
+    """The envelope of specs/000: id, jsonrpc, method and params, all of them required."""
+
+    def __init__(self, profile: envelope.Profile) -> None:
+        self._profile = profile
+
+    @property
+    def wants_uuids(self) -> bool:
+        """Whether a string counts as an id only if it is a UUID."""
+        return self._profile.uuid_ids
+
+    def validate(self, instance: Any) -> None:
+        """Returns for an envelope that is right; raises `ValidationError` with every fault for one that is not."""
+        faults = tuple(envelope.check_call(instance, self._profile, needs_id=True))
+        if faults:
+            raise ValidationError(faults)
+
+
+class RecordSchema:
+    """One direction of a tool's I/O: a record that names the tool and carries its input, or its output too."""
+
+    def __init__(self, tool: str, direction: Direction, schemas: Mapping[Direction, Any]) -> None:
+        self._tool = tool
+        self._direction = direction
+        self._record = self._usable(_record(tool, direction))
+        # On their own, not inside the record's schema: their references begin at their own root.
+        self._members = {member: self._usable(schema) for member, schema in schemas.items()}
+
+    def validate(self, instance: Any) -> None:
+        """Returns for a record that is right; raises `ValidationError` for one that is not."""
+        record = python_values.plain(instance)
+        if isinstance(record, Violation):
+            raise ValidationError([record])
+        found, more = self._check(self._record, self._direction, record, "")
+        for member, schema in self._members.items():
+            # What is no object is a fault of the record, and told already.
+            if isinstance(record, dict) and isinstance(record.get(member), dict):
+                inside, beyond = self._check(schema, member, record[member], f"/{member}")
+                found, more = found + inside, more + beyond
+        if found:
+            raise ValidationError(found, more)
+
+    def _usable(self, schema: Any) -> Compiled:
+        usable = wholly_compiled(schema)
+        if isinstance(usable, SchemaRefusal):
+            where = f"{self._direction} of {self._tool}: {usable.at}"
+            raise ValueError(f"{where}: expected {usable.expected}, found {usable.found} [{usable.rule}]")
+        return usable
+
+    def _check(self, schema: Compiled, member: Direction, value: Any, at: str) -> tuple[list[Violation], int]:
+        faults = schema.faults(value, at=at)
+        found = [broken(f"contract/{member}", each, detail=f"{member} of {self._tool}") for each in faults.listed]
+        return found, faults.more
+
+
+class ToolIO(NamedTuple):
+    """A tool's two schemas. One object for one fingerprint."""
+
+    tool: str
+    input: RecordSchema
+    output: RecordSchema
+    fingerprint: str
+    """SHA-256 of the tool's name and its two schemas as canonical JSON."""
+
+
+class SchemaRegistry:
+    """
+    Knows the asset server's own tools; with *schema_root*, those of ``<tool>.input.schema.json`` and
+    ``<tool>.output.schema.json`` in that directory instead.
+
+    Files are read each time they are asked for: one that has changed gives a new fingerprint, and so a new object.
+    """
+
+    def __init__(self, schema_root: str | PathLike[str] | None = None, *, deterministic_ids: bool = False) -> None:
+        self._root = None if schema_root is None else fspath(schema_root)
+        self._envelope = EnvelopeSchema(envelope.STRICT_UUID if deterministic_ids else envelope.STRICT)
+        self._by_fingerprint: dict[str, ToolIO] = {}
+
+    def __repr__(self) -> str:
+        root = "" if self._root is None else repr(self._root)
+        ids = "deterministic_ids=True" if self._envelope.wants_uuids else ""
+        return f"SchemaRegistry({', '.join(filter(None, (root, ids)))})"
+
+    def load_envelope(self) -> EnvelopeSchema:
+        """The envelope's schema."""
+        return self._envelope
+
+    def load_tool_io(self, tool_id: str) -> ToolIO:
+        """The schemas of *tool_id*; ``KeyError`` if it is unknown, ``ValueError`` if its files are no schemas."""
+        arguments, result = self._schemas_of(tool_id)
+        known_by = fingerprint([tool_id, arguments, result])
+        if known_by not in self._by_fingerprint:
+            self._by_fingerprint[known_by] = ToolIO(
+                tool_id,
+                RecordSchema(tool_id, "input", {"input": arguments}),
+                RecordSchema(tool_id, "output", {"input": arguments, "output": result}),
+                known_by,
+            )
+        return self._by_fingerprint[known_by]
+
+    def _schemas_of(self, tool_id: str) -> tuple[Any, Any]:
+        if self._root is not None:
+            return _read(self._root, tool_id, "input"), _read(self._root, tool_id, "output")
+        if not isinstance(tool_id, str) or tool_id not in TOOLS:
+            raise KeyError(f"no tool {_shown(tool_id)}; there are {', '.join(TOOLS)}")
+        return TOOLS[tool_id]
+
+
+def _read(root: str, tool_id: str, direction: Direction) -> Any:
+    # A tool's name comes from a message: it must not lead out of the directory.
+    usable = isinstance(tool_id, str) and tool_id != "" and basename(tool_id) == tool_id
+    path = join(root, f"{tool_id}.{direction}.schema.json")
+    if not usable or not isfile(path):
+        raise KeyError(f"no tool {_shown(tool_id)} in {root}")
+    with open(path, "rb") as file:
+        schema = syntax.read(file.read(), DEFAULT.depth)
+    if isinstance(schema, Violation):
+        raise ValueError(f"{path}: {schema}")
+    return schema
+
+
+def _shown(tool_id: object) -> str:
+    return repr(tool_id)[:80]
+
+
+def _record(tool_id: str, direction: Direction) -> dict[str, Any]:
+    payload = {"type": "object"}
+    properties: dict[str, Any] = {"tool": {"const": tool_id}, direction: payload, "input": payload}
+    return {"type": "object", "required": ["tool", direction], "properties": properties}

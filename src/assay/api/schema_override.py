@@ -1,0 +1,109 @@
+"""
+An operator's own schema in place of the bundled one (specs/003), from a file or an address.
+
+The only code that ever fetches a schema, and only the one that was named to it: references resolve inside the document,
+or the document is refused.
+"""
+
+from typing import Any, Final
+
+from assay.base.limits import DEFAULT
+from assay.base.verdict import Violation
+from assay.engine.admission import SchemaLimits, SchemaRefusal, compile_untrusted
+from assay.engine.compiled import Compiled, compile_schema
+from assay.engine.pointers import as_fragment, escaped
+from assay.ladder import syntax
+
+# An override is an operator's own schema, so it may be larger than a tool's: two orders of magnitude more than the
+# official one, all of whose definitions are judged side by side here. The bounds keep a wrong address from filling the
+# memory, and what it holds from crashing the engine.
+_MOST_BYTES: Final = 16 << 20
+_OVERRIDE: Final = SchemaLimits(size=_MOST_BYTES, subschemas=100_000, cost=1_000_000)
+_FETCH_SECONDS: Final = 10
+
+
+class Override:
+    """A schema document of an operator's, with the definitions in it. Raises `ValueError` for what is none."""
+
+    def __init__(self, document: Any) -> None:
+        member = "$defs" if isinstance(document, dict) and "$defs" in document else "definitions"
+        definitions = document.get(member) if isinstance(document, dict) else None
+        if not isinstance(definitions, dict) or not definitions:
+            raise ValueError("it has neither $defs nor definitions")
+        self.definitions: dict[str, Any] = definitions
+        self._document = document
+        self._at = {name: as_fragment(f"/{member}/{escaped(name)}") for name in definitions}
+        self._validators: dict[str, Compiled] = {}
+        # Compiled once as a whole: a definition that is broken, or refers to something else, is found out now.
+        whole = compile_untrusted(self._all_at_once(), limits=_OVERRIDE)
+        if isinstance(whole, SchemaRefusal):
+            raise ValueError(f"{whole.at}: expected {whole.expected}, found {whole.found} [{whole.rule}]")
+        if not whole.is_sure:
+            # By a definition of the protocol every message is judged, wholly or not at all.
+            raise ValueError("expected patterns without look-around and back-references [contract/pattern]")
+        self.methods = _methods_of(definitions)
+
+    def _all_at_once(self) -> dict[str, Any]:
+        """The document, judging by every one of its definitions."""
+        references = [{"$ref": at} for at in self._at.values()]
+        if "$ref" in self._document:
+            # Up to draft 7 a reference hides all that stands beside it.
+            references.append({"$ref": self._document["$ref"]})
+        return {**{key: value for key, value in self._document.items() if key != "$ref"}, "allOf": references}
+
+    def validator(self, name: str) -> Compiled:
+        """What judges a value by the definition *name*."""
+        if name not in self._validators:
+            self._validators[name] = compile_schema(self._document, at=self._at[name])
+        return self._validators[name]
+
+
+def load(uri: str) -> Override | None:
+    """The schema at *uri*; None, and a critical line in the log, if there is none that can be used."""
+    try:
+        document = syntax.read(_fetched(uri), DEFAULT.depth)
+        if isinstance(document, Violation):
+            raise ValueError(str(document))
+        return Override(document)
+    except Exception as error:
+        import logging  # noqa: PLC0415 - not needed where nothing fails
+
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        logging.getLogger("assay").critical(
+            "schema override %s: %s; the bundled schema stays in force", shown_uri(uri), reason
+        )
+        return None
+
+
+def _fetched(uri: str) -> bytes:
+    """The text of a schema. Nothing else ever fetches over the network, and this only what an operator named."""
+    from urllib.parse import urlsplit  # noqa: PLC0415 - only who overrides the schema needs it
+    from urllib.request import url2pathname, urlopen  # noqa: PLC0415 - as above
+
+    parts = urlsplit(uri)
+    if parts.scheme in {"http", "https"}:
+        with urlopen(uri, timeout=_FETCH_SECONDS) as answer:  # noqa: S310 - the scheme is checked above
+            text: bytes = answer.read(_MOST_BYTES + 1)
+    else:
+        with open(url2pathname(parts.path) if parts.scheme == "file" else uri, "rb") as file:
+            text = file.read(_MOST_BYTES + 1)
+    if len(text) > _MOST_BYTES:
+        raise ValueError(f"it has more than {_MOST_BYTES:,} bytes")
+    return text
+
+
+def shown_uri(uri: str) -> str:
+    """Return *uri* for the log and for people, without its name, password and query, which may be secret."""
+    head, separator, rest = uri.partition("?")[0].rpartition("@")
+    return f"{head.partition('://')[0]}://…@{rest}" if separator and "://" in head else uri.partition("?")[0]
+
+
+def _methods_of(definitions: dict[str, Any]) -> dict[str, str]:
+    """The definitions that are messages of one method, by that method."""
+    found: dict[str, str] = {}
+    for name, schema in definitions.items():
+        properties = schema.get("properties") if isinstance(schema, dict) else None
+        method = properties.get("method") if isinstance(properties, dict) else None
+        if isinstance(method, dict) and isinstance(method.get("const"), str):
+            found[method["const"]] = name
+    return found

@@ -1,0 +1,394 @@
+"""
+The schema validator and the middleware of specs/003: one step between a transport and a router.
+
+Faces of the same rungs as `Conversation`, without its memory: each message is judged for itself.
+"""
+
+from collections.abc import Callable, Iterable
+from os import PathLike, fspath
+from typing import Any, Final
+
+from assay.api.exceptions import ValidationError
+from assay.api.schema_override import Override, load, shown_uri
+from assay.base.limits import DEFAULT
+from assay.base.verdict import Party, Violation
+from assay.core import render
+from assay.engine.compiled import Compiled
+from assay.engine.fault import Fault
+from assay.ladder import envelope, framing, syntax
+from assay.ladder.envelope import kind_of
+from assay.ladder.framing import Text
+from assay.ladder.protocol import definition_of, judge
+from assay.rules import broken, violation
+from assay.spec.methods import methods
+from assay.spec.revisions import LATEST_HANDSHAKE, features_of
+from assay.spec.schema import protocol_schema, suggestion
+
+Handler = Callable[[bytes], bytes | None]
+
+Found = tuple[list[Violation], int]
+"""What is wrong, and at least how much more."""
+
+# Generic message types, and the definitions that stand for them in one revision or another.
+_GENERIC: Final = {
+    "request": ("JSONRPCRequest", "JSONRPCMessage"),
+    "notification": ("JSONRPCNotification", "JSONRPCMessage"),
+    "response": ("JSONRPCResultResponse", "JSONRPCResponse", "JSONRPCMessage"),
+    "error": ("JSONRPCErrorResponse", "JSONRPCError", "JSONRPCMessage"),
+}
+_GENERIC_NAMES: Final = frozenset(name for names in _GENERIC.values() for name in names)
+
+
+class SchemaValidator:
+    """
+    Judges single messages by the schema of one revision, or by an operator's own.
+
+    *schema_override_uri* (a path, ``file:`` or ``http(s):``) replaces the bundled schema. If it cannot be loaded or
+    does not compile, that is logged as critical and the bundled one is used. Everything is loaded once, compiled once,
+    kept. An override that defines only generic messages (``JSONRPCRequest`` …) judges every method by those.
+
+    An unknown *revision* is a `ValueError`.
+    """
+
+    def __init__(
+        self,
+        *,
+        revision: str = LATEST_HANDSHAKE,
+        schema_override_uri: str | PathLike[str] | None = None,
+        errata: bool = True,
+    ) -> None:
+        self.revision = revision
+        self._bundled = protocol_schema(revision, errata=errata)
+        self._override_uri = schema_override_uri
+        self._initialized = False
+        self._override: Override | None = None
+        self._any_method = False
+        """Whether the schema in force names no method, so that the generic definitions judge each of them."""
+        self._methods = {name: method.definition for name, method in methods(revision).items()}
+
+    def __repr__(self) -> str:
+        parts = [f"revision={self.revision!r}"]
+        if self._override_uri is not None:
+            parts.append(f"schema_override_uri={shown_uri(fspath(self._override_uri))!r}")
+        if not self._bundled.errata:
+            parts.append("errata=False")
+        return f"SchemaValidator({', '.join(parts)})"
+
+    @property
+    def overridden(self) -> bool:
+        """Whether an operator's own schema is in force."""
+        return self._override is not None
+
+    def initialize(self) -> None:
+        """
+        Loads the override, if there is one. Called again, it does nothing.
+
+        The first judgement calls it, if nobody else has; better to do so at start-up, where waiting hurts nobody.
+        """
+        if self._initialized:
+            return
+        self._initialized = True
+        if self._override_uri is not None:
+            self._override = load(fspath(self._override_uri))
+        if self._override is not None:
+            self._methods = self._override.methods
+            self._any_method = not self._methods and not _GENERIC_NAMES.isdisjoint(self._override.definitions)
+
+    def validate(self, message_type: str, data: Text) -> None:
+        """
+        Returns for a message that is right; raises `ValidationError` for one that is not.
+
+        *message_type* is a method's name (``tools/call``), a definition's name (``CallToolResult``), or one of
+        ``request``, ``notification``, ``response``, ``error``; any other raises ``KeyError``. *data* is the message as
+        text or bytes; anything else raises ``TypeError``.
+        """
+        self._definitions(message_type)
+        value = _read(framing.as_frame(data))
+        found, more = ([value], 0) if isinstance(value, Violation) else self.check(message_type, value)
+        if found:
+            raise ValidationError(found, more)
+
+    def check(self, message_type: str, value: Any) -> Found:
+        """
+        What is wrong with *value* as a *message_type*; `KeyError` as for `validate`.
+
+        The envelope is judged by its own rung, which knows what no schema says: that a notification has no id, and a
+        result no error beside it. The schema says the rest.
+        """
+        names = self._definitions(message_type)
+        head = list(self._check_envelope(message_type, value))
+        found, more = list(head), 0
+        for name in names:
+            faults = self._compiled(name).faults(value)
+            # What the envelope's own rung has found is not said twice.
+            listed = [each for each in faults.listed if not head or each.at.startswith(("/params/", "/result/"))]
+            found += [self._violation(message_type, name, each) for each in listed]
+            more += faults.more
+        return found[: DEFAULT.violations], more + max(0, len(found) - DEFAULT.violations)
+
+    def _violation(self, message_type: str, name: str, fault: Fault) -> Violation:
+        rule = "protocol/method" if fault.at == "/method" else self._rule(message_type)
+        hint = self._hint(definition_of(fault.schema_at) or name)
+        return broken(rule, fault, revision=self.revision, detail=name, hint=hint)
+
+    def knows(self, message_type: str) -> bool:
+        """Whether there is a definition for *message_type*."""
+        try:
+            self._definitions(message_type)
+        except KeyError:
+            return False
+        return True
+
+    def type_of(self, kind: str, method: str) -> str:
+        """Return the message type that judges a *kind* of message with *method*."""
+        return kind if self._any_method else method
+
+    def check_method(self, kind: str, method: str) -> Violation | None:
+        """Why *method* cannot be sent as *kind*, or None."""
+        self.initialize()
+        if self._any_method:
+            return None
+        if method in self._methods:
+            known = "notification" if self._methods[method].endswith("Notification") else "request"
+            if known == kind:
+                return None
+        if self._override is None:
+            # Which of the two speaks is not known here, and matters only for methods that are known.
+            return judge(self.revision).check_method(Party.CLIENT, kind, method)
+        expected = "a method of the schema in force, with an id if it is a request"
+        return violation("protocol/method", "/method", expected=expected, found=f'"{method[:60]}"')
+
+    def _check_envelope(self, message_type: str, value: Any) -> Iterable[Violation]:
+        """The faults of *value* as a message; none if *message_type* is a definition, which may be a part of one."""
+        if message_type in {"response", "error"}:
+            return envelope.check_answer(value, envelope.MCP, error_id=not features_of(self.revision).optional_error_id)
+        if message_type in {"request", "notification"}:
+            return _check_call(value, message_type == "request")
+        if message_type in self._methods:
+            return _check_call(value, not self._methods[message_type].endswith("Notification"))
+        if self._is_any_method(message_type):
+            return _check_named_call(value, message_type, self._generic_kind(message_type) == "request")
+        return ()
+
+    def _rule(self, message_type: str) -> str:
+        """The rule that a fault of the schema breaks: what asks has params; what answers, or is a part, has results."""
+        asks = message_type in {"request", "notification", *self._methods} or self._is_any_method(message_type)
+        named = message_type.endswith(("Request", "Notification", "Params"))
+        return "protocol/params" if asks or named else "protocol/result"
+
+    def _hint(self, definition: str) -> str:
+        if self._override is not None:
+            return f"Correct the named field; see {definition} in the schema in force."
+        return f"`assay schemas show {self.revision} {definition}` shows the expected shape."
+
+    def _definitions(self, message_type: str) -> tuple[str, ...]:
+        """The definitions that a *message_type* has to meet, all of them."""
+        self.initialize()
+        known = self._names()
+        if message_type in _GENERIC:
+            # None at all, in an override that has none: the envelope is judged in any case.
+            return tuple(name for name in _GENERIC[message_type] if name in known)[:1]
+        own = self._methods.get(message_type)
+        if own is not None:
+            # Up to 2025-06-18 a method's own definition leaves the JSON-RPC head out, and what all params have.
+            base = "JSONRPCNotification" if own.endswith("Notification") else "JSONRPCRequest"
+            whole = "jsonrpc" in self._definition(own).get("properties", {})
+            return (own,) if whole or base not in known else (base, own)
+        if message_type in known:
+            return (message_type,)
+        if self._is_any_method(message_type):
+            return self._definitions(self._generic_kind(message_type))
+        near = suggestion(message_type[:100], (*self._methods, *known, *_GENERIC))
+        raise KeyError(f"unknown message type {message_type[:100]!r}{near}")
+
+    def _is_any_method(self, message_type: str) -> bool:
+        """Whether *message_type* is the name of a method that the generic definitions judge."""
+        return self._any_method and bool(message_type) and message_type not in {*_GENERIC, *self._names()}
+
+    def _generic_kind(self, method: str) -> str:
+        """Return the kind of a message with *method*, by the bundled revision, else by its name."""
+        known = methods(self.revision).get(method)
+        if known is not None:
+            return known.kind
+        return "notification" if method.startswith("notifications/") else "request"
+
+    def _names(self) -> Iterable[str]:
+        return self._bundled.definitions if self._override is None else self._override.definitions
+
+    def _definition(self, name: str) -> dict[str, Any]:
+        return self._bundled.definition(name) if self._override is None else self._override.definitions[name]
+
+    def _compiled(self, name: str) -> Compiled:
+        return self._bundled.validator(name) if self._override is None else self._override.validator(name)
+
+
+class ValidationMiddleware:
+    """
+    Stands in front of *next_handler*: bytes in, bytes or None out.
+
+    A bad message is answered here and never reaches the handler; with *strict* off it is logged and passed on. What the
+    handler answers is checked too, logged, and with *strict_outgoing* replaced by an error. What asks for no answer
+    gets none, whatever the handler returns.
+    """
+
+    def __init__(
+        self,
+        validator: SchemaValidator,
+        next_handler: Handler,
+        *,
+        strict: bool = True,
+        validate_outgoing: bool = True,
+        strict_outgoing: bool = False,
+    ) -> None:
+        self._validator = validator
+        self._next = next_handler
+        self._strict = strict
+        self._validate_outgoing = validate_outgoing
+        self._strict_outgoing = strict_outgoing
+        validator.initialize()
+
+    def __call__(self, data: Text) -> bytes | None:
+        """The answer to *data*, text or bytes; None where none is due."""
+        data = framing.as_frame(data)
+        if framing.is_blank(data):
+            return None
+        value = _read(data)
+        if isinstance(value, list) and self._takes_batch(value):
+            # Each entry is a message of its own, and reaches the handler as one.
+            entries = zip(render.entries(data), value, strict=True)
+            return render.array([self._single(spelt, each, batched=True) for spelt, each in entries])
+        return self._single(data, value)
+
+    def _takes_batch(self, values: list[Any]) -> bool:
+        return features_of(self._validator.revision).batches and 0 < len(values) <= DEFAULT.open_requests
+
+    def _single(self, data: bytes, value: Any, *, batched: bool = False) -> bytes | None:
+        found, more = self._check(value)
+        if batched and isinstance(value, dict) and value.get("method") == "initialize":
+            found.append(
+                violation("protocol/batched-initialize", "/method", expected="initialize alone", found="in a batch")
+            )
+        if not found:
+            return self._passed(data, value)
+        self._log("refused" if self._strict else "passed on", found)
+        return self._refusal(data, value, found, more) if self._strict else self._passed(data, value)
+
+    def _check(self, value: Any) -> Found:
+        """What is wrong with a message of either direction."""
+        if isinstance(value, Violation):
+            return [value], 0
+        if isinstance(value, list):
+            return [self._no_batch(len(value))], 0
+        kind = kind_of(value)
+        if kind == "error":
+            return self._check_error(value)
+        if kind == "result":
+            return self._validator.check("response", value)
+        faults = list(envelope.check(value))
+        method = value.get("method") if isinstance(value, dict) else None
+        if kind == "unreadable" or not isinstance(method, str) or not method:
+            return faults, 0
+        wrong = self._validator.check_method(kind, method)
+        if wrong is not None:
+            return [*faults, wrong], 0
+        return self._validator.check(self._validator.type_of(kind, method), value)
+
+    def _check_error(self, value: dict[str, Any]) -> Found:
+        """The faults of an error; none for a null id, which JSON-RPC demands for what could not be read."""
+        found, more = self._validator.check("error", value)
+        if value.get("id", "") is None and not features_of(self._validator.revision).optional_error_id:
+            found = [each for each in found if each.rule != "envelope/id"]
+        return found, more
+
+    def _no_batch(self, size: int) -> Violation:
+        revision = self._validator.revision
+        expected = "one message (only 2025-03-26 has batches)"
+        if features_of(revision).batches:
+            expected = f"at most {DEFAULT.open_requests:,} messages" if size else "a batch that is not empty"
+        return violation("envelope/batch", expected=expected, found=f"an array of {size:,} items", revision=revision)
+
+    def _refusal(self, data: bytes, value: Any, found: list[Violation], more: int) -> bytes | None:
+        if not _wants_answer(value):
+            return None
+        return render.refusal(_id_token(data, value), found, more, self._validator.revision)
+
+    def _passed(self, data: bytes, value: Any) -> bytes | None:
+        answer = self._next(data)
+        if answer is None:
+            return None
+        if not _wants_answer(value):
+            self._log("dropped", [violation("protocol/unsolicited", expected="no answer", found="one")])
+            return None
+        return self._checked(answer, data, value) if self._validate_outgoing else answer
+
+    def _checked(self, answer: bytes, data: bytes, request: Any) -> bytes:
+        """The handler's *answer*, if it is one; else, where that is asked for, an error in its place."""
+        found, more = self._check_answer(_read(answer), request)
+        if not found:
+            return answer
+        self._log("replaced the answer" if self._strict_outgoing else "passed on the answer", found)
+        if not self._strict_outgoing:
+            return answer
+        return render.failure(_id_token(data, request), "INTERNAL_ERROR", found, more, self._validator.revision)
+
+    def _check_answer(self, value: Any, request: Any) -> Found:
+        found, more = self._check(value)
+        if found:
+            return found, more
+        if kind_of(value) not in {"result", "error"}:
+            return [violation("envelope/members", expected="a result or an error", found=f"a {kind_of(value)}")], 0
+        asked = request.get("id") if isinstance(request, dict) else None
+        if asked is not None and value.get("id") != asked:
+            # What it says is not quoted: the log has no place for payloads.
+            return [violation("protocol/unsolicited", "/id", expected="the id of the request", found="another")], 0
+        name = self._result_definition(request, value)
+        if name is None or not self._validator.knows(name):
+            return [], 0
+        found, more = self._validator.check(name, value["result"])
+        return [each.under("/result") for each in found], more
+
+    def _result_definition(self, request: Any, answer: dict[str, Any]) -> str | None:
+        """What the result in *answer* has to meet, if the *request* tells."""
+        if not isinstance(request, dict) or not isinstance(request.get("method"), str) or "result" not in answer:
+            return None
+        revision, params = self._validator.revision, request.get("params")
+        as_task = features_of(revision).tasks and isinstance(params, dict) and "task" in params
+        return judge(revision).result_definition(request["method"], answer["result"], as_task=as_task)
+
+    def _log(self, what: str, found: list[Violation]) -> None:
+        import logging  # noqa: PLC0415 - ten milliseconds that a stream of good messages never needs
+
+        log = logging.getLogger("assay")
+        for each in found:
+            # Where, by which rule and what the schema asks for; never what was there: that is the payload. A place
+            # can hold keys of the message, so it is quoted, and cut.
+            log.warning(
+                "%s: %.200r: expected %s [%s] (schema %s)", what, each.at, each.expected, each.rule, each.schema_at
+            )
+
+
+def _read(frame: bytes) -> Any | Violation:
+    return framing.check(frame, DEFAULT.frame_bytes) or syntax.read(frame, DEFAULT.depth)
+
+
+def _check_call(value: Any, is_request: bool) -> Iterable[Violation]:
+    yield from envelope.check_call(value, envelope.MCP, needs_id=is_request)
+    if not is_request and isinstance(value, dict) and "id" in value:
+        yield violation("envelope/id", "/id", expected="no id in a notification", found="one")
+
+
+def _check_named_call(value: Any, method: str, is_request: bool) -> Iterable[Violation]:
+    yield from _check_call(value, is_request)
+    named = value.get("method") if isinstance(value, dict) else None
+    if isinstance(named, str) and named and named != method:
+        yield violation("protocol/method", "/method", expected=f'"{method[:60]}"', found=f'"{named[:60]}"')
+
+
+def _wants_answer(value: Any) -> bool:
+    """Whether somebody waits for an answer to *value*: a request, or what may have been meant as one."""
+    return not isinstance(value, dict) or kind_of(value) not in {"notification", "result", "error"}
+
+
+def _id_token(frame: bytes, value: Any) -> bytes | None:
+    """The id as *frame* spells it; None if there is none that an answer could carry."""
+    return None if render.usable_id(frame, value) is None else render.id_token(frame, value["id"])

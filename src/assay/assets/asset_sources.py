@@ -1,0 +1,137 @@
+"""
+What the asset server serves: schemas, examples, and where assets are stored. Read once, from the variables of specs/001
+and the files they lead to; whatever is asked later is answered from memory.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay.assets.json_files import File, Log, name_of, read_directory
+from assay.assets.library import Library, SchemaFile, schema_file
+from assay.assets.store_backend import StoreBackend
+from assay.engine.admission import SchemaRefusal
+from assay.engine.compiled import Compiled
+
+SUBMODULE = "libs/synesthetic-schemas"
+"""Where both directories are looked for, under the working directory, unless a variable names them (specs/001 §2)."""
+
+CANONICAL = "synesthetic-asset"
+"""The schema of a whole asset: what an asset that names no schema is taken for (specs/001 §9)."""
+
+ALIASES = {"nested-synesthetic-asset": CANONICAL}
+"""Names that stand for another schema (specs/001 §9)."""
+
+REFERENCE = "$schemaRef"
+"""The member by which an asset names its schema: ``jsonschema/tone.schema.json``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """An example, as it lies in its file."""
+
+    component: str
+    """Its file name up to the first full stop."""
+    schema: str
+    """The name of the schema it is an example of."""
+    file: File
+
+    @property
+    def path(self) -> str:
+        """As listings show it."""
+        return self.file.path
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Schemas and examples by name and path, and the backend if there is one. Never changes."""
+
+    library: Library = field(default_factory=Library)
+    examples: tuple[Example, ...] = ()
+    """By component and path."""
+    backend: StoreBackend | None = None
+    _by_path: Mapping[str, Example] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str], cwd: str | os.PathLike[str], log: Log = lambda _: None) -> "Catalogue":
+        """
+        What *environ* and *cwd* lead to. A file that cannot be used is left out, with a line to *log*.
+
+        A variable that is set decides alone: if its directory is not there, the listing is empty, and not that of
+        some other directory.
+        """
+        schemas = _read(environ, "SYN_SCHEMAS_DIR", "jsonschema", cwd, log)
+        library = Library([schema_file(file) for file in schemas])
+        _note_shared_names(library, log)
+        files = _read(environ, "SYN_EXAMPLES_DIR", "examples", cwd, log)
+        examples = sorted((_example(file, library) for file in files), key=lambda one: (one.component, one.path))
+        # Listed paths come last: where a path could mean two files, it means the one that is listed so.
+        by_path = {one.file.inside: one for one in examples} | {one.path: one for one in examples}
+        return cls(library, tuple(examples), StoreBackend.read(environ), by_path)
+
+    @property
+    def schemas(self) -> tuple[SchemaFile, ...]:
+        """By name, version and path."""
+        return self.library.files
+
+    def schema(self, name: str) -> SchemaFile | None:
+        """The schema that *name*, or what it is an alias of, names."""
+        return self.library.find(ALIASES.get(name, name))
+
+    def judge(self, name: str) -> Compiled | SchemaRefusal | None:
+        """That schema ready to judge by, why it is not, or None if there is none."""
+        return self.library.judge(ALIASES.get(name, name))
+
+    def example(self, path: str) -> Example | None:
+        """The example *path* leads to, as listed or relative to the examples directory. Nothing else is ever found."""
+        return self._by_path.get(path)
+
+    def schema_of(self, asset: Any, base: str = "") -> str:
+        """The name of the schema that *asset* is to be judged by; *base* is its file name, if it has one."""
+        return _schema_of(asset, base, self.library)
+
+
+def _read(environ: Mapping[str, str], variable: str, folder: str, cwd: str | os.PathLike[str], log: Log) -> list[File]:
+    given = environ.get(variable)
+    if given:
+        return read_directory(given, cwd, log)
+    usual = f"{SUBMODULE}/{folder}"
+    if os.path.isdir(os.path.join(cwd, usual)):
+        return read_directory(usual, cwd, log)
+    log(f"{variable} is not set and there is no {usual}: nothing to list")
+    return []
+
+
+def _example(file: File, library: Library) -> Example:
+    return Example(file.base.partition(".")[0], _schema_of(file.value, file.base, library), file)
+
+
+def _schema_of(asset: Any, base: str, library: Library) -> str:
+    """
+    The schema that `$schemaRef` names, known or not; else the one the file is named after; else the canonical one.
+
+    ``Control-Bundle_Example.json`` and ``control-bundle.small.json`` are both named after ``control-bundle``.
+    """
+    named = asset.get(REFERENCE) if isinstance(asset, dict) else None
+    if isinstance(named, str) and named:
+        return name_of(named.partition("#")[0].replace("\\", "/").rstrip("/").rpartition("/")[2])
+    component = base.partition(".")[0]
+    if library.find(component) is not None:
+        return component
+    plain = _plain(component.partition("_")[0])
+    return next((one.name for one in library.files if plain and _plain(one.name) == plain), CANONICAL)
+
+
+def _plain(name: str) -> str:
+    return "".join(char for char in name.casefold() if char.isalnum())
+
+
+def _note_shared_names(library: Library, log: Log) -> None:
+    """One line for each file whose name or identifier another file has already."""
+    seen: dict[str, str] = {}
+    for one in library.files:
+        identifier = one.file.value.get("$id")
+        for name in (one.name, identifier):
+            if isinstance(name, str) and seen.setdefault(name, one.path) != one.path:
+                log(f"{one.path}: shares the name {name[:80]} with {seen[name]}")

@@ -1,0 +1,189 @@
+"""
+The seven tools of specs/001, as functions over a catalogue, and the table that describes them.
+
+Their arguments are known to fit the input schema. Whatever the assets in them are, nothing is raised, and the same
+arguments give the same bytes.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from assay.assets import patch, store_backend, validation
+from assay.assets.asset_sources import ALIASES, Catalogue
+from assay.contracts import own_tools as contracts
+
+Result = dict[str, Any]
+
+VALID: Mapping[str, Any] = MappingProxyType({"ok": True, "errors": []})
+"""What is said of an asset that fits."""
+
+EVERYTHING = "all"
+"""The component that stands for every component."""
+
+
+def list_schemas(catalogue: Catalogue) -> Result:
+    """Every schema, by name, version and path."""
+    rows = [{"name": one.name, "version": one.version, "path": one.path} for one in catalogue.schemas]
+    return {"ok": True, "schemas": rows}
+
+
+def get_schema(catalogue: Catalogue, name: str) -> Result:
+    """One schema, as its file has it."""
+    found = catalogue.schema(name)
+    if found is None:
+        return _not_found()
+    return {"ok": True, "schema": found.file.value, "version": found.version}
+
+
+def list_examples(catalogue: Catalogue, component: str = EVERYTHING) -> Result:
+    """The examples of *component*, by component and path: those named so, and those of the schema of that name."""
+    wanted = ALIASES.get(component, component)
+    rows = [
+        {"component": one.component, "path": one.path}
+        for one in catalogue.examples
+        if wanted in (EVERYTHING, one.component, one.schema)
+    ]
+    return {"ok": True, "examples": rows}
+
+
+def get_example(catalogue: Catalogue, path: str) -> Result:
+    """One example, the schema it belongs to, and whether it fits that schema now."""
+    found = catalogue.example(path)
+    if found is None:
+        return _not_found()
+    example = found.file.value
+    errors = validation.check(catalogue, example, found.schema)
+    return {"ok": True, "example": example, "schema": found.schema, "validated": not errors}
+
+
+def validate_asset(catalogue: Catalogue, asset: Any, schema: str) -> Result:
+    """Whether *asset* fits *schema*; a schema that is unknown or unusable is an error like any other."""
+    errors = validation.check(catalogue, asset, schema)
+    return _invalid(errors) if errors else dict(VALID)
+
+
+def diff_assets(_: Catalogue, base: Any, new: Any) -> Result:
+    """The patch that makes *new* of *base*."""
+    return {"ok": True, "patch": patch.difference(base, new)}
+
+
+def populate_backend(catalogue: Catalogue, asset: Any, validate_first: bool = True) -> Result:
+    """Sends *asset* to the backend; unless told otherwise, only if it fits the schema it names."""
+    if catalogue.backend is None:
+        return store_backend.unsupported("SYN_BACKEND_URL is not set")
+    errors = validation.check_json(asset)
+    if validate_first and not errors:
+        errors = validation.check(catalogue, asset, catalogue.schema_of(asset))
+    if errors:
+        return _invalid(errors)
+    try:
+        # Not orjson: it has no integers beyond 64 bits, and turns NaN into null.
+        body = json.dumps(asset, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+    except ValueError:
+        return _invalid([{"path": "", "msg": "expected finite numbers, found another one"}])
+    return store_backend.store(catalogue.backend, body)
+
+
+def _not_found() -> Result:
+    return {"ok": False, "reason": "not_found"}
+
+
+def _invalid(errors: list[validation.Error]) -> Result:
+    return {"ok": False, "reason": "validation_failed", "errors": errors}
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool: what a client is told about it, what it promises, and what does it."""
+
+    name: str
+    title: str
+    description: str
+    annotations: Mapping[str, bool]
+    """MCP's hints: `readOnlyHint`, `destructiveHint`, `idempotentHint`, `openWorldHint`."""
+    input: contracts.Schema
+    output: contracts.Schema
+    function: Callable[..., Result]
+    """What does it, for arguments that were read from a frame: `call` takes any."""
+
+    def call(self, catalogue: Catalogue, arguments: Mapping[str, Any]) -> Result:
+        """The tool's result for *arguments*, which fit `input`, wherever they come from."""
+        errors = validation.check_json(arguments["asset"]) if "asset" in arguments else []
+        return _invalid(errors) if errors else self.function(catalogue, **arguments)
+
+
+_READS: Mapping[str, bool] = MappingProxyType(
+    {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
+)
+_STORES: Mapping[str, bool] = MappingProxyType(
+    {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False, "openWorldHint": True}
+)
+
+
+def _tool(
+    function: Callable[..., Result], title: str, description: str, annotations: Mapping[str, bool] = _READS
+) -> Tool:
+    name = function.__name__
+    return Tool(name, title, description, annotations, *contracts.TOOLS[name], function)
+
+
+TOOLS: Mapping[str, Tool] = MappingProxyType(
+    {
+        tool.name: tool
+        for tool in (
+            _tool(
+                list_schemas,
+                "List schemas",
+                "Lists the JSON Schemas of the catalogue: name, version and file path of each. Start here: the names "
+                "are what get_schema and validate_asset take.",
+            ),
+            _tool(
+                get_schema,
+                "Get a schema",
+                "Returns one JSON Schema by its name, whole, with its version. Read it before you write an asset of "
+                "that kind. An unknown name gives ok: false with reason not_found.",
+            ),
+            _tool(
+                list_examples,
+                "List examples",
+                "Lists example assets: component and path of each. `component` narrows the list to one component or to "
+                'the examples of one schema; "all", the default, lists every example. The paths are what get_example '
+                "takes.",
+            ),
+            _tool(
+                get_example,
+                "Get an example",
+                "Returns one example asset by its path, with the name of its schema and whether it fits that schema "
+                "now. A good model to start a new asset from. A path that list_examples does not list gives ok: false "
+                "with reason not_found.",
+            ),
+            _tool(
+                validate_asset,
+                "Validate an asset",
+                "Checks an asset against a schema of the catalogue (JSON Schema Draft 2020-12). Gives ok: true, or ok: "
+                "false with errors, each with the JSON Pointer of the wrong place and what is expected there. Correct "
+                "those places and validate again. A top-level $schemaRef in the asset is ignored: `schema` decides.",
+            ),
+            _tool(
+                diff_assets,
+                "Diff two assets",
+                "Compares two assets and returns the JSON Patch (RFC 6902) that turns `base` into `new`, made of add, "
+                "remove and replace. Arrays that differ are replaced whole. An empty patch means there is no "
+                "difference.",
+            ),
+            _tool(
+                populate_backend,
+                "Store an asset",
+                "Stores an asset in the configured backend and returns the id it got there. By default the asset is "
+                "validated first, against the schema its $schemaRef names, else as a synesthetic-asset; if it does not "
+                "fit, nothing is sent. Calling it twice stores two assets. Without a configured backend it gives ok: "
+                "false with reason unsupported.",
+                _STORES,
+            ),
+        )
+    }
+)
+"""By name, in the order of specs/001."""

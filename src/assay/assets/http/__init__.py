@@ -1,0 +1,1 @@
+"""The asset server over Streamable HTTP."""

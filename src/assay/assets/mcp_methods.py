@@ -1,0 +1,299 @@
+"""
+The asset server's answers to MCP's methods, in every revision. No frames, no ids: params in, a result out.
+
+Params have been judged already. What cannot be answered is a `MethodError`, with the code that the revision wants.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from time import perf_counter
+from typing import Any, Final
+
+import orjson
+
+from assay import __version__
+from assay.assets import store_backend
+from assay.assets.asset_sources import Catalogue
+from assay.assets.asset_tools import TOOLS, Tool
+from assay.assets.prompts import Prompts
+from assay.assets.resources import Resources
+from assay.assets.response import TIERS, Enveloper, ResponseEnvelope, Tiers, ToolError
+from assay.assets.response.enveloper import REQUEST_IDS, Text
+from assay.assets.tool_answers import Answers
+from assay.base.errors import CanonicalError
+from assay.base.verdict import Violation
+from assay.spec.revisions import LATEST_HANDSHAKE, REVISIONS, features_of, handshake
+
+PAGE: Final = 100
+"""Entries of a list in one answer: a page of 100 resources is about 15 KB."""
+
+FRESH_MS: Final = 3_600_000
+"""How long a client may keep an answer (2026-07-28): files are read at start only, so an hour is no risk."""
+
+INSTRUCTIONS: Final = (
+    "Schemas, examples and validation of assets. Begin with list_schemas; read a schema with get_schema, a worked "
+    "example with get_example; check what you write with validate_asset before you store it with populate_backend."
+)
+
+Params = Mapping[str, Any]
+Result = dict[str, Any]
+
+
+class MethodError(Exception):
+    """A request that is right by the schema, and cannot be answered; *code* is a canonical one."""
+
+    def __init__(self, code: str, message: str | None = None, data: Mapping[str, Any] | None = None) -> None:
+        super().__init__(code, message)
+        self.code = code
+        self.message = message
+        self.data = dict(data) if data else None
+
+    def error(self) -> dict[str, Any]:
+        """Code and message as JSON-RPC has them."""
+        error: dict[str, Any] = CanonicalError.to_jsonrpc_error(self.code)
+        return {**error, "message": self.message} if self.message else error
+
+
+class Methods:
+    """What the asset server knows how to answer."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        *,
+        tiers: Tiers | None = None,
+        tier: str = "community",
+        clock: Callable[[], float] = perf_counter,
+    ) -> None:
+        self._catalogue = catalogue
+        self._resources = Resources(catalogue)
+        self._prompts = Prompts(catalogue, self._resources)
+        self._tiers = tiers or Tiers({})
+        self.tier = tier
+        """The tier of whoever is not known to be in another."""
+        self._envelopers = {
+            name: Enveloper(name, __version__, parameters=tuple(tool.input["properties"]), clock=clock)
+            for name, tool in TOOLS.items()
+        }
+        self._answers = Answers(catalogue)
+        self._free = frozenset(name for name in TOOLS if self._tiers.allows(name, TIERS[0]))
+        self._tools: dict[str, list[Result]] = {}
+        self._table: dict[str, Callable[[Params, str], Result]] = {
+            "initialize": self._initialize,
+            "ping": lambda _, __: {},
+            "server/discover": self._discover,
+            "tools/list": self._list_tools,
+            "resources/list": self._list_resources,
+            "resources/templates/list": self._list_templates,
+            "resources/read": self._read_resource,
+            "prompts/list": self._list_prompts,
+            "prompts/get": self._get_prompt,
+            "completion/complete": self._complete,
+        }
+
+    def answer(
+        self, method: str, params: Params, revision: str, tier: str | None = None, request_id: str | None = None
+    ) -> bytes:
+        """The result of *method* for a caller in *tier*, as JSON text; raises `MethodError`."""
+        if method == "tools/call":
+            return self._call_tool(params, revision, tier or self.tier, request_id)
+        known = self._table.get(method)
+        if known is None:
+            raise MethodError("METHOD_NOT_FOUND", None, {"method": method[:100]})
+        return orjson.dumps(known(params, revision))
+
+    def bare(self, name: str, arguments: Params, tier: str | None = None) -> bytes:
+        """What the tool *name* gives, without an envelope, as JSON text: the answer of specs/001."""
+        tool = TOOLS.get(name)
+        if tool is None:
+            return orjson.dumps(store_backend.unsupported("tool not implemented"))
+        if name not in self._free and not self._tiers.allows(name, tier or self.tier):
+            return orjson.dumps(store_backend.unsupported(f"{name} needs the {self._tiers.needed(name)} tier"))
+        return self._answers.to(tool, arguments).text
+
+    def refused(
+        self,
+        name: str,
+        params: Params,
+        wrong: Sequence[Violation],
+        revision: str,
+        tier: str,
+        request_id: str | None = None,
+    ) -> bytes:
+        """The result of a call whose arguments break the tool's contract: a failure in an envelope, as JSON text."""
+        # Without what was found there: nothing that the caller sent in belongs into an error (specs/004).
+        known = TOOLS[name].input["properties"]
+        details = [
+            {"at": _ours(each.at, known), "expected": each.expected, "rule": each.rule, "hint": each.hint}
+            for each in wrong
+        ]
+        error = ToolError("The arguments break the tool's inputSchema.", "invalid_argument", {"violations": details})
+        text = self._envelopers[name].failed(
+            error, tier=tier, request_id=_correlation(params.get("_meta")) or request_id
+        )
+        return _tool_result(text, orjson.dumps(text.decode())[1:-1], False, revision)
+
+    def tools(self, revision: str) -> list[Result]:
+        """The tools as *revision* lists them, in the order of the specification."""
+        if revision not in self._tools:
+            self._tools[revision] = [_listed(tool, revision) for tool in TOOLS.values()]
+        return self._tools[revision]
+
+    # ── opening ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _initialize(self, params: Params, _: str) -> Result:
+        asked = params["protocolVersion"]
+        known = asked in REVISIONS and handshake(asked)
+        return {
+            "protocolVersion": asked if known else LATEST_HANDSHAKE,
+            "capabilities": capabilities(),
+            "serverInfo": information(),
+            "instructions": INSTRUCTIONS,
+        }
+
+    def _discover(self, _: Params, revision: str) -> Result:
+        return {
+            "supportedVersions": list(REVISIONS),
+            "capabilities": capabilities(),
+            "instructions": INSTRUCTIONS,
+            "_meta": {"io.modelcontextprotocol/serverInfo": information()},
+            **_kept(revision),
+        }
+
+    # ── tools ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _list_tools(self, params: Params, revision: str) -> Result:
+        return _page("tools", self.tools(revision), params, revision)
+
+    def _call_tool(self, params: Params, revision: str, tier: str, request_id: str | None) -> bytes:
+        name = params["name"]
+        tool = TOOLS.get(name)
+        if tool is None:
+            raise MethodError("UNKNOWN_TOOL", f"Unknown tool: {name[:100]}")
+        arguments = params.get("arguments", {})
+        written = self._envelopers[name].write(
+            lambda: self._run(tool, arguments, tier),
+            tier=tier,
+            request_id=(_correlation(params["_meta"]) if "_meta" in params else None) or request_id,
+            arguments=arguments,
+        )
+        return _tool_result(*written, revision)
+
+    def _run(self, tool: Tool, arguments: Params, tier: str) -> Text:
+        if tool.name not in self._free:
+            self._tiers.check(tool.name, tool.name, tier)
+        return self._answers.to(tool, arguments)
+
+    # ── resources ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _list_resources(self, params: Params, revision: str) -> Result:
+        return _page("resources", self._resources.listed(), params, revision)
+
+    def _list_templates(self, params: Params, revision: str) -> Result:
+        return _page("resourceTemplates", self._resources.templates(), params, revision)
+
+    def _read_resource(self, params: Params, revision: str) -> Result:
+        uri = params["uri"]
+        found = self._resources.read(uri)
+        if found is None:
+            code = "RESOURCE_NOT_FOUND" if handshake(revision) else "INVALID_PARAMS"
+            raise MethodError(code, "Resource not found", {"uri": uri[:1000]})
+        return {"contents": [found], **_kept(revision)}
+
+    # ── prompts ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _list_prompts(self, params: Params, revision: str) -> Result:
+        return _page("prompts", self._prompts.listed(features_of(revision).titles), params, revision)
+
+    def _get_prompt(self, params: Params, revision: str) -> Result:
+        filled = self._prompts.filled(params["name"], params.get("arguments", {}))
+        if isinstance(filled, str):
+            raise MethodError("INVALID_PARAMS", filled, {"name": params["name"][:100]})
+        return {**filled, **_typed(revision)}
+
+    def _complete(self, params: Params, revision: str) -> Result:
+        reference, argument = params["ref"], params["argument"]
+        resource = reference["type"] == "ref/resource"
+        source = self._resources.completions if resource else self._prompts.completions
+        named = reference["uri" if resource else "name"]
+        values = source(named, argument["name"], argument["value"])
+        if values is None:
+            what = "template" if resource else "prompt"
+            raise MethodError("INVALID_PARAMS", f"No such {what} or argument", {what: named[:1000]})
+        completion = {"values": values[:100], "total": len(values), "hasMore": len(values) > 100}
+        return {"completion": completion, **_typed(revision)}
+
+
+def capabilities() -> Result:
+    """What the server declares: nothing changes while it runs, so nothing is subscribed to."""
+    return {
+        "tools": {"listChanged": False},
+        "resources": {"subscribe": False, "listChanged": False},
+        "prompts": {"listChanged": False},
+        "completions": {},
+    }
+
+
+def information() -> Result:
+    """Who answers."""
+    return {"name": "assay", "title": "Assay asset server", "version": __version__}
+
+
+def _listed(tool: Tool, revision: str) -> Result:
+    """A tool with the members that *revision* has."""
+    features = features_of(revision)
+    shown: Result = {"name": tool.name}
+    if features.titles:
+        shown["title"] = tool.title
+    shown |= {"description": tool.description, "inputSchema": tool.input}
+    if features.output_schemas:
+        shown["outputSchema"] = ResponseEnvelope.json_schema(tool.output)
+    if features.annotations:
+        shown["annotations"] = {"title": tool.title, **tool.annotations}
+    return shown
+
+
+def _tool_result(envelope: bytes, quoted: bytes, good: bool, revision: str) -> bytes:
+    """The envelope as text, for every client, and as structured content where the revision has it."""
+    features = features_of(revision)
+    structured = b',"structuredContent":%b' % envelope if features.output_schemas else b""
+    ending = b',"isError":false' if good else b',"isError":true'
+    if features.result_types:
+        ending += b',"resultType":"complete"'
+    return b'{"content":[{"type":"text","text":"%b"}]%b%b}' % (quoted, structured, ending)
+
+
+def _ours(at: str, known: Collection[str]) -> str:
+    """A pointer into arguments as far as it goes by names of ours: any other name is the caller's."""
+    head = at.removeprefix("/params/arguments/").partition("/")[0]
+    return at if not at.startswith("/params/arguments/") or head in known else "/params/arguments"
+
+
+def _correlation(meta: Any) -> str | None:
+    """The request id that the caller gives in `_meta`, if it does: one that can stand in a line of a log."""
+    for name in REQUEST_IDS if isinstance(meta, dict) else ():
+        given = meta.get(name)
+        if isinstance(given, str) and 0 < len(given) <= 200 and given.isprintable():
+            return given
+    return None
+
+
+def _page(member: str, entries: Sequence[Result], params: Params, revision: str) -> Result:
+    """One page of *entries*; the cursor is where the next one begins."""
+    cursor = params.get("cursor", "0")
+    begin = int(cursor) if cursor.isascii() and cursor.isdigit() and len(cursor) < 10 else -1
+    if begin < 0 or begin > len(entries):
+        raise MethodError("INVALID_PARAMS", "Invalid cursor", {"cursor": cursor[:100]})
+    result: Result = {member: list(entries[begin : begin + PAGE]), **_kept(revision)}
+    if begin + PAGE < len(entries):
+        result["nextCursor"] = str(begin + PAGE)
+    return result
+
+
+def _typed(revision: str) -> Result:
+    """What a result says of itself from 2026-07-28 on."""
+    return {"resultType": "complete"} if features_of(revision).result_types else {}
+
+
+def _kept(revision: str) -> Result:
+    """The same, with how long it may be kept, and by whom."""
+    return {} if handshake(revision) else {"resultType": "complete", "ttlMs": FRESH_MS, "cacheScope": "public"}

@@ -1,0 +1,20 @@
+"""The response envelope of specs/004: the shape that every tool answers in, and what puts an answer into it."""
+
+from assay.assets.response.codes import ERROR_CODES
+from assay.assets.response.enveloper import Enveloper, envelop_tool_function, enveloped
+from assay.assets.response.feature_tiers import Tiers, UpgradeRequiredError
+from assay.assets.response.model import ResponseEnvelope, ToolError, UpgradeHint
+from assay.base.tiers import TIERS
+
+__all__ = [
+    "ERROR_CODES",
+    "TIERS",
+    "Enveloper",
+    "ResponseEnvelope",
+    "Tiers",
+    "ToolError",
+    "UpgradeHint",
+    "UpgradeRequiredError",
+    "envelop_tool_function",
+    "enveloped",
+]

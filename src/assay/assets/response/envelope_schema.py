@@ -1,0 +1,126 @@
+"""The envelope of specs/004 as JSON Schema 2020-12."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from assay.assets.response.codes import ERROR_CODES, TIMED
+from assay.base.tiers import TIERS
+
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+
+REQUIRED: Final = (
+    "tier", "tool_version", "tool_id", "request_id", "capabilities", "error", "upgrade_hints", "data",
+)  # fmt: skip
+"""The fields of every envelope; `duration_ms` is required by tier."""
+
+_NUMBER = "(?:0|[1-9][0-9]*)"
+_LABEL = f"(?:{_NUMBER}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
+_BUILD = "[0-9A-Za-z-]+"
+SEMANTIC_VERSION: Final = (
+    rf"^{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-{_LABEL}(?:\.{_LABEL})*)?(?:\+{_BUILD}(?:\.{_BUILD})*)?$"
+)
+"""The grammar of semver.org, version 2.0.0."""
+
+_TEXT: Final[Mapping[str, Any]] = {"type": "string", "minLength": 1}
+
+# Keywords whose value is no schema, and those whose value is an object of schemas by name.
+_VALUES: Final = frozenset({"const", "default", "enum", "examples"})
+_NAMED: Final = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
+
+_AT: Final = "#/$defs/data"
+"""Where the schema of `data` stands."""
+
+
+def envelope(data: Mapping[str, Any] | bool) -> dict[str, Any]:
+    """The schema of the envelope, with that of its `data`."""
+    made: dict[str, Any] = {
+        "$schema": DIALECT,
+        "type": "object",
+        "properties": {
+            "tier": _word(TIERS),
+            "tool_version": {"type": "string", "pattern": SEMANTIC_VERSION},
+            "tool_id": dict(_TEXT),
+            "request_id": dict(_TEXT),
+            "capabilities": {"type": "array", "items": dict(_TEXT)},
+            "duration_ms": {"type": "number", "minimum": 0},
+            "error": {"anyOf": [_error(), {"type": "null"}]},
+            "upgrade_hints": {"type": "array", "items": _hint()},
+            # Anything; not `true`, because MCP wants each property of an outputSchema to be an object.
+            "data": {},
+        },
+        "required": list(REQUIRED),
+        "additionalProperties": False,
+        "allOf": [
+            {
+                "if": {"properties": {"tier": _word(tier for tier in TIERS if tier in TIMED)}},
+                "then": {"required": ["duration_ms"]},
+            }
+        ],
+    }
+    if data is not True:
+        made["allOf"].append({
+            "if": {"properties": {"error": {"type": "null"}}},
+            "then": {"properties": {"data": {"$ref": _AT}}},
+        })  # fmt: skip
+        made["$defs"] = {"data": _embedded(data)}
+    return made
+
+
+def _error() -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {
+            "error": dict(_TEXT),
+            "error_code": _word(ERROR_CODES),
+            "error_details": {"type": ["object", "null"]},
+        },
+        "required": ["error", "error_code"],
+        "additionalProperties": False,
+    }
+
+
+def _hint() -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {"feature": dict(_TEXT), "tier": _word(TIERS), "reason": dict(_TEXT)},
+        "required": ["feature", "tier", "reason"],
+        "additionalProperties": False,
+    }
+
+
+def _word(words: Iterable[str]) -> dict[str, Any]:
+    return {"type": "string", "enum": list(words)}
+
+
+# ── the schema of data ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _embedded(data: Mapping[str, Any] | bool) -> Any:
+    """*data* where it stands now: what it refers to in itself is further down than it was."""
+    if isinstance(data, bool):
+        return data
+    if not isinstance(data, Mapping):
+        raise TypeError(f"data must be a JSON Schema, an object or a boolean, not of type {type(data).__name__}")
+    if data.get("$schema", DIALECT) != DIALECT:
+        raise ValueError(f"data must be a schema of {DIALECT}")
+    return _moved({key: value for key, value in data.items() if key != "$schema"})
+
+
+def _moved(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_moved(each) for each in schema]
+    # A schema with a base of its own is a document of its own, wherever it stands.
+    if not isinstance(schema, Mapping) or "$id" in schema:
+        return schema
+    return {keyword: _moved_keyword(keyword, value) for keyword, value in schema.items()}
+
+
+def _moved_keyword(keyword: str, value: Any) -> Any:
+    if keyword in _VALUES:
+        return value
+    if keyword in {"$ref", "$dynamicRef"} and isinstance(value, str):
+        # An anchor (`#name`) keeps its name; only places are counted from the root.
+        return _AT + value[1:] if value == "#" or value.startswith("#/") else value
+    if keyword in _NAMED and isinstance(value, Mapping):
+        return {name: _moved(each) for name, each in value.items()}
+    return _moved(value)

@@ -1,0 +1,1 @@
+"""What everything else builds on: values, limits, codes, names. Imports nothing of ours."""

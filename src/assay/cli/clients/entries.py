@@ -1,0 +1,163 @@
+"""Which servers of a client's configuration cannot be put behind the guard, or only if a person asks. No I/O."""
+
+import re
+from collections.abc import Callable, Mapping
+from ipaddress import ip_address
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from assay.cli.clients.dialect import JSON, ConfigError, Dialect
+from assay.cli.clients.jsonc import plain
+from assay.cli.header_options import FROM_ENVIRONMENT
+
+__all__ = ["ConfigError", "advice", "hesitation", "is_disabled", "objection"]
+
+_STDIO: Final = frozenset({"stdio", "local"})
+_HTTP: Final = frozenset({"http", "streamable-http", "streamableHttp", "streamable_http"})
+
+_HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~][A-Za-z0-9!#$%&'*+.^_`|~-]*")
+"""A token (RFC 9110, 5.6.2), but no option: one that begins with a hyphen would be taken for one."""
+
+_CREDENTIALS: Final = (
+    *("auth", "oauth", "headersHelper"),  # Claude Code, Cursor, Gemini CLI
+    "authProviderType",  # Gemini CLI
+    *("bearer_token", "bearer_token_env_var", "env_http_headers", "scopes", "oauth_resource"),  # Codex
+)
+"""Members by which a client signs in, or adds a secret that is not in the file."""
+
+
+# ── what cannot be put behind the guard ──────────────────────────────────────────────────────────────────────────────
+
+
+def objection(text: str, dialect: Dialect = JSON) -> str | None:
+    """Return why the entry in *text* cannot be put behind the guard; None if it can."""
+    entry = dialect.value(text)
+    if not isinstance(entry, dict):
+        return "it is not an object"
+    why = dialect.trouble(text) or next((why for applies, why in _OBJECTIONS if applies(entry)), None)
+    return f"{why}{_slip(entry)}" if why == _NEITHER else why
+
+
+def _slip(entry: Mapping[str, Any]) -> str:
+    """Return what a mistyped member of *entry* was meant to be, as the end of a message."""
+    from assay.spec.schema import closest  # noqa: PLC0415 - only the mistaken pay for it
+
+    meant = ((name, closest(name[:100], ("command", "url"))) for name in entry)
+    return next((f"; did you mean {close[0]} by {name}?" for name, close in meant if close), "")
+
+
+def hesitation(text: str, dialect: Dialect = JSON) -> str | None:
+    """Return why the entry in *text* goes behind the guard only if it is asked for by its name; None if it does not."""
+    entry = dialect.value(text)
+    if is_disabled(entry):
+        return "it is disabled"
+    if "url" in entry and not entry.get("headers") and not _is_local(str(entry["url"])):
+        return "its client may sign in to its url (OAuth), which does not work through the guard"
+    return None
+
+
+def is_disabled(entry: Mapping[str, Any]) -> bool:
+    """Whether the client does not use *entry*: Codex and Zed have `enabled`, others `disabled`."""
+    return entry.get("disabled") is True or entry.get("enabled") is False
+
+
+def _is_local(url: str) -> bool:
+    """Whether *url* is on this machine, where servers ask nobody to sign in."""
+    try:
+        host = urlsplit(url).hostname or ""
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _type_of(entry: Mapping[str, Any]) -> str:
+    """What *entry* says it is, else what its members make it."""
+    said = entry.get("type")
+    if said is None:
+        return "http" if "url" in entry else "stdio"
+    return said if isinstance(said, str) else ""
+
+
+def _is_legacy(entry: Mapping[str, Any]) -> bool:
+    """Whether it speaks HTTP as 2024-11-05 has it. Without a type, the client finds out; by convention it is /sse."""
+    url = entry.get("url")
+    by_name = "type" not in entry and isinstance(url, str) and url.partition("?")[0].rstrip("/").endswith("/sse")
+    return entry.get("type") == "sse" or by_name
+
+
+def _is_debugged(entry: Mapping[str, Any]) -> bool:
+    dev = entry.get("dev")
+    return isinstance(dev, dict) and bool(dev.get("debug"))
+
+
+def _has_other_args(entry: Mapping[str, Any]) -> bool:
+    if "command" not in entry:
+        return "args" in entry
+    args = entry.get("args", [])
+    return not (isinstance(args, list) and all(isinstance(each, str) for each in args))
+
+
+def _has_other_headers(entry: Mapping[str, Any]) -> bool:
+    headers = entry.get("headers", {})
+    if "command" in entry:
+        return False
+    return not (isinstance(headers, dict) and all(_is_header(name, value) for name, value in headers.items()))
+
+
+def _is_header(name: str, value: Any) -> bool:
+    if not _HEADER_NAME.fullmatch(name) or not isinstance(value, str):
+        return False
+    # What the guard would take for a variable of its own is no value that can be given to it.
+    return not re.search(r"[\x00-\x1f\x7f]", value) and not FROM_ENVIRONMENT.fullmatch(value.strip())
+
+
+_NEITHER: Final = "it has neither a command nor a url"
+
+_OBJECTIONS: Final[tuple[tuple[Callable[[Mapping[str, Any]], bool], str], ...]] = (
+    (_is_legacy, "it has the HTTP+SSE transport of 2024-11-05, which the guard does not support"),
+    (lambda entry: "command" in entry and "url" in entry, "it has both a command and a url"),
+    (lambda entry: "command" not in entry and "url" not in entry, _NEITHER),
+    (
+        lambda entry: _type_of(entry) not in (_STDIO if "command" in entry else _HTTP),
+        "its type is not that of a server with a command, or of one with a url",
+    ),
+    (lambda entry: "command" in entry and not _is_text(entry["command"]), "its command is not a string"),
+    (_has_other_args, "its args are not a list of strings for a command"),
+    # VS Code starts a debugger on the command, which must be node or python (mcpDevMode.ts).
+    (_is_debugged, "it has dev.debug, which works on the server's own command only"),
+    (
+        lambda entry: "url" in entry and not re.match(r"https?://|\$\{", str(entry["url"])),
+        "its url is neither http nor https",
+    ),
+    (_has_other_headers, "its headers cannot be given on a command line"),
+    (
+        lambda entry: "url" in entry and any(name in entry for name in _CREDENTIALS),
+        "its client signs in to its url, which does not work through the guard",
+    ),
+)
+"""The first that applies is reported."""
+
+
+_STEERING: Final = ("ASSAY_", "PYTHON", "LD_", "DYLD_")
+"""What the variables begin with by which a guard is configured, or by which other code gets into its process."""
+
+_NAMED: Final = 5
+
+
+def advice(text: str, dialect: Dialect = JSON) -> str | None:
+    """Return what a person should know before the entry in *text* goes behind the guard, if there is anything."""
+    entry = dialect.value(text)
+    env = entry.get("env")
+    steering = [name for name in env if name.upper().startswith(_STEERING)] if isinstance(env, dict) else []
+    if steering:
+        return f"env sets {', '.join(steering[:_NAMED])}, which the guard obeys too; check that you want this"
+    if plain(dialect.entry(text)).get(dialect.headers):
+        return "headers become arguments, which others on this machine may see in the list of processes"
+    # With a token of its own, from a variable for example, it does not sign in.
+    if str(entry.get("url", "")).startswith("https:") and not entry.get("headers"):
+        return "if the client signs in to it (OAuth), that does not work through the guard; assay unwrap undoes it"
+    return None

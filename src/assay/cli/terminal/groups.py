@@ -1,0 +1,111 @@
+"""Findings for people, equal ones once: where the first is, how many there are, and in which lines. Within bounds."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from assay.base.verdict import Violation
+from assay.cli.terminal.style import Style
+from assay.cli.terminal.verdicts import header, place_lines, rule_lines, without_repeats
+from assay.records.transcript import Judged
+
+MOST_GROUPS: Final = 1000
+"""Findings that are told apart. What peers send may differ in every message; the rest is counted."""
+
+_MOST_LINES: Final = 5
+"""Lines that are listed with a finding."""
+
+_NUMBER: Final = re.compile(r"(?<!\w)\d+(?!\w)")
+"""A number by itself, not that of ``tool2``: ids and indices differ between findings that are the same otherwise."""
+
+_Key = tuple[str | None, ...]
+
+
+class _Group:
+    """Equal findings."""
+
+    __slots__ = ("last", "lines", "more", "places", "rule")
+
+    def __init__(self, violation: Violation, line: int, style: Style) -> None:
+        self.places = place_lines(violation, style)
+        self.rule = rule_lines(violation, style)
+        self.last = line
+        self.lines: list[int] = []
+        self.more = 0
+
+    def add(self, line: int) -> None:
+        """Count one more, in *line*."""
+        self.more += 1
+        if line != self.last and len(self.lines) <= _MOST_LINES:
+            self.lines.append(line)
+        self.last = line
+
+
+class Groups:
+    """The findings of one recording, in the order in which they first came."""
+
+    def __init__(self, style: Style) -> None:
+        self._style = style
+        self._groups: dict[_Key, _Group] = {}
+        self._blocks: list[tuple[str, list[_Group], int]] = []
+        self._left_out = 0
+
+    def add(self, judged: Judged) -> None:
+        """Take the findings of one message."""
+        new: list[_Group] = []
+        for violation in judged.verdict.violations:
+            key = _key(judged, violation)
+            group = self._groups.get(key)
+            if group is not None:
+                group.add(judged.line)
+            elif len(self._groups) < MOST_GROUPS:
+                self._groups[key] = _Group(violation, judged.line, self._style)
+                new.append(self._groups[key])
+            else:
+                self._left_out += 1
+        if new:
+            self._blocks.append((header(judged, self._style), new, judged.verdict.more))
+
+    def lines(self) -> Iterator[str]:
+        """Every finding once."""
+        for head, groups, more in self._blocks:
+            yield head
+            yield from without_repeats([([*each.places, *self._repeats(each)], each.rule) for each in groups])
+            if more:
+                yield f"         and at least {more} more"
+        if self._left_out:
+            yield f"and {self._left_out:,} other findings, which --all lists"
+
+    def _repeats(self, group: _Group) -> list[str]:
+        """How often it came again, and where."""
+        if not group.more:
+            return []
+        where = _where(group)
+        text = f"and {group.more:,} more like this{where and f', {where}'}"
+        return [self._style.paint(line, "dim") for line in self._style.wrapped(text, 9)]
+
+
+def _key(judged: Judged, violation: Violation) -> _Key:
+    """What two findings have in common that are equal for a reader."""
+    verdict = judged.verdict
+    # A contract is that of one tool; and which request is never answered is what a reader wants to know.
+    own = violation.rule.startswith(("contract/", "lock/")) or verdict.kind == "missing"
+    texts = (violation.at, violation.expected, violation.found)
+    return (
+        judged.server,
+        verdict.party,
+        violation.rule,
+        violation.action,
+        violation.reason,
+        verdict.tool if own else None,
+        str(violation.entry),
+        *(_NUMBER.sub("0", each) for each in texts),
+    )
+
+
+def _where(group: _Group) -> str:
+    listed = [str(each) for each in group.lines[:_MOST_LINES] if each]
+    if not listed:
+        return ""
+    rest = f" … {group.last}" if len(group.lines) > _MOST_LINES else ""
+    return f"in line{'' if len(listed) == 1 and not rest else 's'} {', '.join(listed)}{rest}"

@@ -1,0 +1,296 @@
+"""
+Records for people: a line each, below it what is wrong. What peers have said is printed safely.
+
+On a terminal a record takes the columns that there are, and a line before the first record of a day has the date. In a
+file every line is whole and has its date, so that it can be searched and sorted.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+from textwrap import wrap
+from typing import Any, Final, NamedTuple
+
+from assay.base.printable import plain
+from assay.base.verdict import UNNAMED
+from assay.cli.terminal.clock import Clock, whole, zone
+from assay.cli.terminal.outcomes import OUTCOMES, WIDEST, RecordOutcome, outcome
+from assay.cli.terminal.payloads import payload_lines
+from assay.cli.terminal.quarantined_names import listed
+from assay.cli.terminal.style import Style
+from assay.cli.terminal.titles import nameless
+from assay.records.journal.reading import Record, is_audited, quarantined, server_of, violations
+
+_WITH_BYTES: Final = 96
+_WITH_WORDS: Final = 72
+_WITH_TIMES: Final = 56
+_WITH_FRACTIONS: Final = 110
+"""Columns of a terminal for the bytes, for a status in several words, for the duration, for fractions of a second."""
+
+_SHORT_STATUS: Final = 8
+
+_SERVER: Final = 16
+_SHORT_SERVER: Final = 12
+"""Columns for the name of the server: many, or where there are few in all."""
+
+_NARROWEST: Final = 38
+"""Columns that the rest must have for the name of the server to be shown."""
+
+_MESSAGE: Final = 40
+"""Columns for a message where nothing is cut; a longer one moves what follows it."""
+
+_WRONG_LINES: Final = 3
+"""Lines of a terminal for what is wrong with one message."""
+
+_INDENT: Final = "    "
+
+
+class View(NamedTuple):
+    """What of a record is shown."""
+
+    servers: bool = False
+    """Whether there is a column for the server."""
+    payloads: bool = False
+    """Whether the frame is shown below it."""
+    wide: bool = False
+    """Whether nothing is cut or wrapped."""
+    utc: bool = False
+    """Whether times are in UTC, and not in the local time zone."""
+    unfolded: int = 0
+    """How many records show all of their findings on a terminal, before one shows the first only."""
+
+
+class JournalTable:
+    """A table as wide as the terminal; where there is none, or all is wanted, as wide as it takes."""
+
+    def __init__(self, style: Style, view: View = View()) -> None:  # noqa: B008 - it never changes
+        self._style = style
+        self._view = view
+        self._limit = None if view.wide else style.limit
+        self._clock = Clock(utc=view.utc)
+        self._day = ""
+        self._shown = 0
+        self._measure(self._limit)
+
+    def head(self) -> str:
+        """The names of the columns."""
+        cells = self._cells("time", "server", "who", "message", "status", "ms", "in", "out")
+        return self._style.paint("  ".join(cells).rstrip(), "dim")
+
+    def lines(self, record: Record) -> Iterator[str]:
+        """One record."""
+        moment = self._clock.read(record["ts"])
+        if self._limit is not None and moment is not None:
+            yield from self._date_line(moment)
+        yield self._row(record, moment)
+        self._shown += 1
+        yield from (self._style.paint(line, "dim") for line in self._wrong(record))
+        if self._view.payloads:
+            yield from self._payload(record)
+
+    def _row(self, record: Record, moment: datetime | None) -> str:
+        found = outcome(record)
+        cells = self._cells(
+            self._time(moment) or record["ts"],
+            server_of(record) or "-",
+            str(record["metadata"].get("party", "?")),
+            title(record),
+            found.word if self._status_width > _SHORT_STATUS else found.short,
+            f"{record['durationMs']:.2f}",
+            str(record["inputBytes"]),
+            str(record["outputBytes"]),
+        )
+        number = 4 if self._server_width else 3
+        cells[number] = self._style.paint(cells[number], found.colour)
+        return "  ".join(cells).rstrip()
+
+    def _time(self, moment: datetime | None) -> str:
+        if moment is None:
+            return ""
+        if self._limit is None:
+            return whole(moment)
+        return moment.replace(tzinfo=None).isoformat(timespec="milliseconds")[11 : 11 + self._clock_width]
+
+    def _date_line(self, moment: datetime) -> Iterator[str]:
+        day = moment.date().isoformat()
+        if day != self._day:
+            self._day = day
+            yield self._style.paint(f"{day} ({zone(moment)})", "bold")
+
+    def _wrong(self, record: Record) -> Iterator[str]:
+        """
+        What is quarantined, and what is wrong.
+
+        On a terminal that may be the first finding only, and each takes some lines at most; elsewhere all of it, a line
+        each.
+        """
+        names = quarantined(record)
+        if names:
+            word = "would be quarantined" if is_audited(record) else "quarantined"
+            yield from self._indented(f"{word}: {', '.join(names) if self._limit is None else listed(names)}")
+        is_whole = self._limit is None or self._shown <= self._view.unfolded
+        for each in every_wrong(record) if is_whole else filter(None, [first_wrong(record)]):
+            yield from self._indented(each)
+
+    def _indented(self, text: str) -> list[str]:
+        return [plain(_INDENT + text)] if self._limit is None else self._wrapped(text)
+
+    def _wrapped(self, text: str) -> list[str]:
+        limit = self._limit or len(text)
+        # Much longer than what is shown of it, so that little is wrapped of a megabyte.
+        lines = wrap(plain(text[: 10 * limit]), limit, initial_indent=_INDENT, subsequent_indent=_INDENT)
+        if len(lines) > _WRONG_LINES:
+            lines = [*lines[: _WRONG_LINES - 1], self._style.cut(f"{lines[_WRONG_LINES - 1]} …", limit)]
+        return lines
+
+    def _payload(self, record: Record) -> Iterator[str]:
+        for line in payload_lines(record["metadata"], whole=self._view.wide):
+            yield self._fit(f"{_INDENT}  {line}", self._limit or 0).rstrip()
+
+    def _cells(
+        self, time: str, server: str, who: str, what: str, status: str, duration: str, taken: str, sent: str
+    ) -> list[str]:
+        cells = [self._fit(time, self._clock_width)]
+        if self._server_width:
+            cells.append(self._fit(server, self._server_width))
+        cells += [self._fit(who, 6), self._fit(what, self._message_width), self._fit(status, self._status_width)]
+        if self._room >= _WITH_TIMES:
+            cells.append(duration.rjust(8))
+        if self._room >= _WITH_BYTES:
+            cells += [taken.rjust(7), sent.rjust(7)]
+        return cells
+
+    def _measure(self, limit: int | None) -> None:
+        """Shares out the columns of the terminal; without one, every column has what it mostly takes."""
+        server = 0 if not self._view.servers else _SERVER if limit is None or limit >= _WITH_BYTES else _SHORT_SERVER
+        if limit is None:
+            self._room, self._clock_width = _WITH_FRACTIONS, 24 if self._view.utc else 29
+            self._server_width, self._message_width, self._status_width = server, _MESSAGE, WIDEST
+            return
+        room = limit - (server + 2 if server else 0)
+        self._server_width = server if room >= _NARROWEST else 0
+        self._room = room if self._server_width else limit
+        self._clock_width = 12 if self._room >= _WITH_FRACTIONS else 8
+        self._status_width = WIDEST if self._room >= _WITH_WORDS else _SHORT_STATUS
+        rest = self._clock_width + 2 + 6 + 2 + 2 + self._status_width
+        rest += 10 if self._room >= _WITH_TIMES else 0
+        rest += 18 if self._room >= _WITH_BYTES else 0
+        self._message_width = self._room - rest
+
+    def _fit(self, text: str, width: int) -> str:
+        """*text* in *width* columns; where nothing is cut, in as many as it takes."""
+        text = plain(text)
+        return text.ljust(width) if self._limit is None else self._style.cut(text, width).ljust(width)
+
+
+def title(record: Record) -> str:
+    """What a message was, in a few words."""
+    metadata = record["metadata"]
+    # A journal may be made up, and have anything here.
+    kind = str(metadata.get("kind"))
+    found = nameless(kind, [rule for rule, _ in violations(record)])
+    if found is not None:
+        times = metadata.get("repeated")
+        return f"{found} × {times:,}" if type(times) is int else found
+    named = " ".join(str(each) for each in (record["method"], metadata.get("tool")) if each and each != UNNAMED)
+    ident = metadata.get("id")
+    if not named:
+        without = f"{kind} without an id" if kind == "error" else f"{kind}"
+        return without if ident is None else f"{kind} #{ident}"
+    shown = named if ident is None else f"{named} #{ident}"
+    if kind in {"result", "error"}:
+        return f"{kind} of {shown}"
+    return f"never answered: {shown}" if kind == "missing" else shown
+
+
+def first_wrong(record: Record) -> str:
+    """The first violation, or the error itself; nothing where nothing is wrong."""
+    error = record["error"]
+    if error is None:
+        return ""
+    listed = violations(record)
+    if not listed:
+        named = " ".join(str(each) for each in (error.get("code"), error.get("jsonrpcCode")) if each is not None)
+        return ": ".join(each for each in (named, str(error.get("message") or "")) if each) or "a failure was reported"
+    rest = f" (and {more} more)" if (more := _more(record, 1)) else ""
+    first = next(each for each in error["violations"] if isinstance(each, dict))
+    return _worded(first) + rest
+
+
+def every_wrong(record: Record) -> Iterator[str]:
+    """Everything that is wrong, as far as the journal has it."""
+    if not violations(record):
+        yield from filter(None, [first_wrong(record)])
+        return
+    for each in record["error"]["violations"]:
+        if isinstance(each, dict):
+            yield _worded(each)
+    if more := _more(record, len(violations(record))):
+        yield f"and {more} more, which the journal does not list"
+
+
+def _more(record: Record, shown: int) -> int:
+    """How many violations there are beyond those that are *shown*."""
+    more = record["error"].get("more")
+    return len(violations(record)) - shown + (more if isinstance(more, int) else 0)
+
+
+def _worded(violation: dict[str, Any]) -> str:
+    entry = violation.get("entry")
+    # Before the place, which may be so long that a terminal shows nothing behind it.
+    about = f" ({entry.get('kind')} {entry.get('name')})" if isinstance(entry, dict) else ""
+    found = f"expected {violation.get('expected')}, found {violation.get('found')}"
+    return f"{violation.get('rule')}{about} at {violation.get('at') or 'the message'}: {found}"
+
+
+class Totals:
+    """How many of what, the rules that were broken, and whether all was forwarded."""
+
+    def __init__(self) -> None:
+        self._outcomes: Counter[RecordOutcome] = Counter()
+        self._rules: Counter[str] = Counter()
+        self._passed_over = self._audited = self._stopped = 0
+
+    def add(self, record: Record) -> None:
+        """Counts what is shown."""
+        self._outcomes[outcome(record)] += 1
+        self._rules.update(rule for rule, _ in violations(record))
+        self._audit(record)
+
+    def pass_over(self, record: Record) -> None:
+        """Counts what is not."""
+        self._passed_over += 1
+        self._audit(record)
+
+    def _audit(self, record: Record) -> None:
+        if is_audited(record):
+            self._audited += 1
+            self._stopped += record["status"] == "refused" and not record["metadata"].get("passed")
+
+    def lines(self, style: Style, broken: int) -> Iterator[str]:
+        """The counts, for people; *broken* lines were not records."""
+        shown = self._outcomes.total()
+        total = shown + self._passed_over
+        counts = [f"{self._outcomes[each]} {each.counted}" for each in OUTCOMES if self._outcomes[each]]
+        records = f"{shown} of {_counted(total, 'record')}" if self._passed_over else _counted(total, "record")
+        others = ""
+        if broken:
+            others = "; 1 line is not a record" if broken == 1 else f"; {broken:,} lines are not records"
+        text = f"{records}{': ' if counts else ''}{', '.join(counts)}{others}"
+        yield from (style.paint(line, "bold") for line in style.wrapped(text, 0))
+        for rule, count in sorted(self._rules.items(), key=lambda item: (-item[1], item[0])):
+            yield f"  {count:>5} × {plain(rule)}"
+        if self._audited:
+            yield from style.wrapped(f"({self._forwarded(total)})", 0, 1)
+
+    def _forwarded(self, total: int) -> str:
+        """What audit mode means for these records."""
+        # What cannot be forwarded at all, such as a message that is too long to be read.
+        but = f", except {_counted(self._stopped, 'refused message')}" if self._stopped else ""
+        if self._audited < total:
+            return f"{self._audited:,} of {total:,} records are of audit mode: everything in them was forwarded{but}"
+        return f"audit: everything was forwarded{but}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,181 @@
+"""Runs and flights for people, in tables that fit a terminal, and as JSON for programs."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from shlex import quote
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from assay.base.printable import plain
+from assay.cli.terminal.clock import Clock, zone
+from assay.cli.terminal.style import Style
+from assay.records.journal.runs import JournalRun
+from assay.records.journal.tally import Tally
+
+_COLUMNS: Final = ("server", "start", "mode", "messages", "findings", "refused", "run", "")
+"""The last one has whether a run is written."""
+
+_LEFT_OUT: Final = ("refused", "findings", "mode", "messages")
+"""Columns that a narrow terminal does without, in this order, so that names fit."""
+
+_USUAL_NAME: Final = 30
+"""Characters of a name that columns are left out for. A longer one takes what is free, or has a line of its own."""
+
+_NUMBERS: Final = frozenset({"messages", "findings", "refused"})
+
+_YEAR: Final = len("2026-")
+
+_GAP: Final = "  "
+
+_FLIGHTS_SHOWN: Final = 10
+"""Flights that are listed, unless all are wanted: of a server that keeps failing there are many."""
+
+
+class RunRow(NamedTuple):
+    """What is shown of a run."""
+
+    run: JournalRun
+    servers: tuple[str, ...]
+    tally: Tally
+    is_written: bool
+    mode: str = ""
+    """That of the guard; "" for a server, or if it is not known."""
+
+
+class FlightRow(NamedTuple):
+    """What is shown of a flight."""
+
+    path: str
+    servers: tuple[str, ...]
+    began: float
+    """When it was written, in seconds since 1970."""
+
+
+class RunTable:
+    """A table as wide as the terminal; where there is none, or all is wanted, as wide as it takes."""
+
+    def __init__(self, style: Style, *, wide: bool, utc: bool) -> None:
+        self._style = style
+        self._limit = None if wide else style.limit
+        self._clock = Clock(utc=utc)
+
+    def lines(self, rows: Sequence[RunRow], flights: Sequence[FlightRow]) -> Iterator[str]:
+        """The tables."""
+        if rows:
+            yield from self._runs(rows)
+        if flights:
+            yield from [""] if rows else []
+            yield from self._flights(flights)
+
+    def _runs(self, rows: Sequence[RunRow]) -> Iterator[str]:
+        table = self._fitted([dict(zip(_COLUMNS, _COLUMNS, strict=True)), *map(self._cells, rows)])
+        for number, line in enumerate(table):
+            yield line if number else self._style.paint(line, "dim")
+        yield self._style.paint(self._total(rows), "bold")
+
+    def _cells(self, row: RunRow) -> dict[str, str]:
+        start = self._clock.at(row.run.began).strftime("%Y-%m-%d %H:%M")
+        state = "writing" if row.is_written else ""
+        cells = (_names(row.servers), start, row.mode or "-", *self._counts(row.tally), row.run.id, state)
+        return dict(zip(_COLUMNS, cells, strict=True))
+
+    def _fitted(self, table: list[dict[str, str]]) -> Iterator[str]:
+        """The rows of *table* in as many columns as they take; on a terminal in as many as there are."""
+        widths = {name: max(len(row[name]) for row in table) for name in _COLUMNS}
+        self._narrow(table, widths)
+        for row in table:
+            yield from self._aligned(row, widths)
+
+    def _narrow(self, table: list[dict[str, str]], widths: dict[str, int]) -> None:
+        """Leave out what a narrow terminal has no room for: the year, and then whole columns."""
+        longest, widths["server"] = widths["server"], min(widths["server"], _USUAL_NAME)
+        if self._excess(widths) > 0:
+            widths["start"] -= _YEAR
+            for row in table[1:]:
+                row["start"] = row["start"][_YEAR:]
+        for name in _LEFT_OUT:
+            if self._excess(widths) > 0:
+                del widths[name]
+        free = longest if self._limit is None else widths["server"] - self._excess(widths)
+        widths["server"] = max(len("server"), min(longest, free))
+
+    def _excess(self, widths: dict[str, int]) -> int:
+        """How many columns there are too many."""
+        if self._limit is None:
+            return 0
+        used = [width for width in widths.values() if width]
+        return sum(used) + len(_GAP) * (len(used) - 1) - self._limit
+
+    def _aligned(self, row: dict[str, str], widths: dict[str, int]) -> Iterator[str]:
+        """One row; before it the name of the server, where that is too long for its column."""
+        name, width = row["server"], widths["server"]
+        if len(name) > width:
+            # Cut it could not be given to --server.
+            yield from self._style.wrapped(name, 0)
+            row = row | {"server": ""}
+        cells = [row[key].rjust(size) if key in _NUMBERS else row[key].ljust(size) for key, size in widths.items()]
+        if row[""]:
+            cells[-1] = self._style.paint(row[""], "green")
+        yield _GAP.join(cells).rstrip()
+
+    def _total(self, rows: Sequence[RunRow]) -> str:
+        servers = {name for row in rows for name in row.servers}
+        moment = self._clock.at(rows[0].run.began)
+        of = f" of {_counted(len(servers), 'server')}" if servers else ""
+        return f"{_counted(len(rows), 'run')}{of}; times are {_zone(moment)}"
+
+    def _counts(self, tally: Tally) -> tuple[str, str, str]:
+        mark = "" if tally.exact else "~"
+        return f"{mark}{tally.messages:,}", f"{mark}{tally.findings:,}", f"{mark}{tally.refused:,}"
+
+    def _flights(self, flights: Sequence[FlightRow]) -> Iterator[str]:
+        """Their paths, which have the server and the time, and are never cut: they are to be copied."""
+        yield self._style.paint("flights: the last messages of broken sessions, for assay check FILE", "dim")
+        shown = flights if self._limit is None else flights[:_FLIGHTS_SHOWN]
+        # On macOS there is a space in it.
+        yield from (quote(plain(row.path)) for row in shown)
+        if len(shown) < len(flights):
+            yield f"and {len(flights) - len(shown):,} more; --wide shows them"
+
+
+def _names(servers: Sequence[str]) -> str:
+    return plain(", ".join(servers)) or "-"
+
+
+def _zone(moment: datetime) -> str:
+    return "in UTC" if zone(moment) == "UTC" else f"in {zone(moment).replace(', ', ' (')})"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def as_json(rows: Sequence[RunRow], flights: Sequence[FlightRow]) -> str:
+    """All of it, for programs."""
+    found = {"runs": [_run(row) for row in rows], "flights": [_flight(row) for row in flights]}
+    return orjson.dumps(found, option=orjson.OPT_INDENT_2).decode()
+
+
+def _run(row: RunRow) -> dict[str, Any]:
+    return {
+        "run": row.run.id,
+        "servers": list(row.servers),
+        "start": _instant(row.run.began),
+        "mode": row.mode or None,
+        "messages": row.tally.messages,
+        "findings": row.tally.findings,
+        "refused": row.tally.refused,
+        "exact": row.tally.exact,
+        "writing": row.is_written,
+        "bytes": row.run.size,
+        "files": list(row.run.paths),
+    }
+
+
+def _flight(row: FlightRow) -> dict[str, Any]:
+    return {"servers": list(row.servers), "start": _instant(row.began), "file": row.path}
+
+
+def _instant(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

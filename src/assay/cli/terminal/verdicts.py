@@ -1,0 +1,163 @@
+"""Verdicts for people: a line a message, and below it what is wrong, where, by which rule, and what to do."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from assay.base.printable import plain
+from assay.base.verdict import UNNAMED, Verdict, Violation
+from assay.cli.terminal.quarantined_names import Quarantined, counted
+from assay.cli.terminal.style import Style
+from assay.cli.terminal.titles import nameless
+from assay.core.render import shown_id
+from assay.records.transcript import Judged
+
+_MARKS = {"good": ("✓", "green"), "report": ("!", "yellow"), "aside": ("✗", "yellow"), "refused": ("✗", "red")}
+
+
+def outcome(verdict: Verdict) -> str:
+    """What a person wants to know first: good, report, aside (entries of a list are quarantined) or refused."""
+    if not verdict.accepted:
+        return "refused"
+    if any(violation.action == "quarantine" for violation in verdict.violations):
+        return "aside"
+    return "report" if verdict.violations else "good"
+
+
+def lines(judged: Judged, style: Style) -> Iterator[str]:
+    """One message and its violations."""
+    yield header(judged, style)
+    yield from _violations(judged.verdict, style)
+
+
+def message_lines(verdict: Verdict, style: Style) -> Iterator[str]:
+    """One message and its violations, without its place in a recording."""
+    yield _headline(verdict, style)
+    yield from _violations(verdict, style)
+
+
+def header(judged: Judged, style: Style) -> str:
+    """One message, on one line."""
+    number = f"{judged.line:>5}" if judged.line else "  end"
+    where = f"  ({plain(judged.server)}, conversation {judged.conversation})" if judged.conversation else ""
+    told = f"  (as the guard judged it: {judged.lacks})" if judged.lacks else ""
+    return f"{style.paint(number, 'dim')}  {_headline(judged.verdict, style)}{style.paint(where + told, 'dim')}"
+
+
+def _headline(verdict: Verdict, style: Style) -> str:
+    mark, colour = _MARKS[outcome(verdict)]
+    return f"{style.paint(mark, colour)} {verdict.party:<6}  {title(verdict)}"
+
+
+def _violations(verdict: Verdict, style: Style) -> Iterator[str]:
+    yield from without_repeats([(place_lines(each, style), rule_lines(each, style)) for each in verdict.violations])
+    if verdict.more:
+        yield f"         and at least {verdict.more} more"
+
+
+def title(verdict: Verdict) -> str:
+    """What a message is, in a few words, safe for a terminal."""
+    return plain(_title(verdict))
+
+
+def _title(verdict: Verdict) -> str:
+    if verdict.kind == "missing":
+        return f"never answered: {_asked(verdict)}"
+    if (found := nameless(verdict.kind, [each.rule for each in verdict.violations])) is not None:
+        return found
+    # A peer's own words: a long one would take seconds to look through, and hide all that stands behind it.
+    method = "" if verdict.method in {None, UNNAMED} else str(verdict.method)[:100]
+    about = f" {verdict.tool[:40]}" if verdict.tool else _asked_for(verdict)
+    ident = _ident(verdict)
+    if verdict.kind in {"request", "notification"}:
+        return f"{method or verdict.kind}{about}{ident}"
+    return f"{verdict.kind} of {method}{about}{ident}" if method else f"{verdict.kind}{ident}"
+
+
+def _ident(verdict: Verdict) -> str:
+    if verdict.kind == "error" and verdict.value.get("id") is None:
+        # Whose request failed is not known: the server could not read it, or answers so whatever it was.
+        return " without an id"
+    return f" #{shown_id(verdict.value['id'])}" if "id" in verdict.value else ""
+
+
+_NAMED = {"prompts/get": "name", "resources/read": "uri"}
+"""What a request asks for beside tools, by its method."""
+
+
+def _asked_for(verdict: Verdict) -> str:
+    """The prompt or the resource that a request asks for."""
+    key = _NAMED.get(verdict.method or "") if verdict.kind == "request" else None
+    params = verdict.value.get("params") if key is not None else None
+    name = params.get(key) if isinstance(params, dict) else None
+    return f" {name[:40]}" if isinstance(name, str) else ""
+
+
+class Summary:
+    """How many of what, and the rules that were broken."""
+
+    def __init__(self) -> None:
+        self._outcomes: Counter[str] = Counter()
+        self._unanswered = 0
+        self._rules: Counter[str] = Counter()
+        self._aside = Quarantined()
+
+    @property
+    def messages(self) -> int:
+        """How many messages were counted."""
+        return self._outcomes.total()
+
+    def add(self, verdict: Verdict) -> None:
+        """Count one verdict."""
+        if verdict.kind == "missing":
+            # No message: it stands for an answer that never came.
+            self._unanswered += 1
+        else:
+            self._outcomes[outcome(verdict)] += 1
+        self._rules.update(violation.rule for violation in verdict.violations)
+        self._aside.add(verdict)
+
+    def lines(self, revision: str | None, style: Style) -> Iterator[str]:
+        """The counts, for people."""
+        counts = self._outcomes
+        words = [f"{counts['good']} good"]
+        kinds = (("refused", "refused"), ("aside", "with quarantined entries"), ("report", "with reports"))
+        words += [f"{counts[key]} {word}" for key, word in kinds if counts[key]]
+        total = f"{counted(self.messages, 'message')}{f' of MCP {revision}' if revision else ''}"
+        open_ones = f"; {counted(self._unanswered, 'request')} never answered" if self._unanswered else ""
+        text = f"{total}: {', '.join(words)}{open_ones}"
+        yield from (style.paint(line, "bold") for line in style.wrapped(text, 0))
+        for rule, count in sorted(self._rules.items(), key=lambda item: (-item[1], item[0])):
+            yield f"  {count:>5} × {rule}"
+        for line in self._aside.lines():
+            yield from style.wrapped(f"quarantined: {line}", 2)
+
+
+def _asked(verdict: Verdict) -> str:
+    exchange = verdict.exchange
+    if exchange is None:
+        return "a request"
+    tool = f" {exchange.tool[:40]}" if exchange.tool else ""
+    return f"{exchange.method[:100]}{tool} #{shown_id(exchange.id)}"
+
+
+def place_lines(violation: Violation, style: Style) -> list[str]:
+    """What is wrong, and where."""
+    text = plain(f"{violation.place}: expected {violation.expected}, found {violation.found}")
+    return [style.paint(line, "bold") for line in style.wrapped(text, 9)]
+
+
+def rule_lines(violation: Violation, style: Style) -> list[str]:
+    """By which rule, and what to do."""
+    rule = style.wrapped(plain(f"{violation.rule} ({violation.source})"), 9)
+    lines = [style.paint(line, "dim") for line in rule] + style.wrapped(plain(f"→ {violation.hint}"), 9, 2)
+    if violation.reason is not None:
+        lines += style.wrapped(plain(f"passed by an exception: {violation.reason}"), 9)
+    return lines
+
+
+def without_repeats(shown: Sequence[tuple[Sequence[str], Sequence[str]]]) -> Iterator[str]:
+    """Places and rules of one message, a rule that holds for several places once: below the last of them."""
+    for number, (places, rule) in enumerate(shown, 1):
+        yield from places
+        if number == len(shown) or shown[number][1] != rule:
+            yield from rule

@@ -1,0 +1,440 @@
+"""
+What a server's tools promise, learned from its lists. No I/O, no clock.
+
+A schema comes from outside: it is admitted before it is compiled, and what is not admitted is reported, never judged
+by.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import orjson
+
+from assay.base.limits import DEFAULT
+from assay.base.verdict import Violation
+from assay.contracts.header_arguments import ParamHeaders, param_headers
+from assay.contracts.look_alikes import Keys
+from assay.contracts.store import compiled, hold, let_go, of_text, patterns
+from assay.engine.admission import SchemaLimits, SchemaRefusal, too_long
+from assay.engine.budget import affordable
+from assay.engine.compiled import Compiled
+from assay.engine.schema_index import RESOLVED
+from assay.rules import violation
+from assay.spec.revisions import handshake
+
+MOST_ASIDE: Final = 500
+"""Entries of one list that are set aside one by one. The largest server that we know of lists under 300 tools."""
+
+_MOST_TOLD: Final = 100
+"""Parts of one schema that are told not to be judged by: one tool must not use up what is told of all others."""
+
+_LONGEST_ASIDE: Final = 1024
+"""Characters of a name that is remembered as set aside; the specification asks for 128 at most."""
+
+
+class Contract:
+    """
+    A tool's name and its two schemas, ready to judge; None where there is none, or none that can be used.
+
+    `valid_input` and `valid_output` are the engine's own methods where that is safe, so that judging takes one step.
+    Until the schemas are compiled, and where judging could take too long, they say no: then a closer look is due.
+    """
+
+    __slots__ = (
+        "__weakref__", "_keys", "_texts", "_told", "headers", "input", "name", "names", "output", "ready", "size",
+        "task_support", "valid_input", "valid_output",
+    )  # fmt: skip
+
+    def __init__(self, name: str, input_schema: Any, output_schema: Any, task_support: str = "forbidden") -> None:
+        self.name = name
+        self.task_support = task_support
+        """Whether a call may, or must, be run as a task (2025-11-25): forbidden, optional or required."""
+        self.input: Compiled | None = None
+        self.output: Compiled | None = None
+        self.headers: ParamHeaders = ()
+        """The headers that repeat arguments, over HTTP."""
+        self.names: frozenset[str] | None = None
+        """The arguments that the input schema names; None if it names none or takes no others: none can be mistaken."""
+        self._keys: Keys | None = None
+        self.ready = False
+        self._told = False
+        # As text: a schema takes 25 times as much once it is read, and one that nobody calls is never compiled.
+        self._texts = {"inputSchema": _text(input_schema), "outputSchema": _text(output_schema)}
+        self.size = 4 * len(name) + sum(len(text) for text in self._texts.values() if isinstance(text, bytes))
+        """Bytes of its name and of the text of both schemas, at most."""
+        self.valid_input: Callable[[Any], bool] = _nothing
+        self.valid_output: Callable[[Any], bool] = _nothing
+
+    @classmethod
+    def of_input(cls, name: str, schema: Any) -> "Contract":
+        """The contract of a tool that promises nothing, or whose results are held to their promise elsewhere."""
+        return cls(name, schema, _NONE)
+
+    def prepare(self) -> list[tuple[str, SchemaRefusal]]:
+        """
+        Compiles both schemas, if they are not yet; gives what of them cannot be judged by, with the member, once.
+
+        What was let go of is compiled again, and nothing is said of it a second time.
+        """
+        if self.ready:
+            return []
+        self.ready = True
+        found = {
+            member: of_text(text, user=self) if isinstance(text, bytes) else text
+            for member, text in self._texts.items()
+        }
+        schema = _read(found["inputSchema"], self._texts["inputSchema"])
+        repeated = param_headers(schema)
+        self.names = _names(schema)
+        if isinstance(repeated, tuple):
+            self.headers = repeated
+        self.input, self.output = (each if isinstance(each, Compiled) else None for each in found.values())
+        self.valid_input, self.valid_output = _validity(self.input), _validity(self.output)
+        if self.task_support == "required":
+            # Whether a call is a task is not a matter of its arguments: a closer look is always due.
+            self.valid_input = _nothing
+        refused = [(member, each) for member, usable in found.items() for each in _unjudged(usable)]
+        if isinstance(repeated, list):
+            refused += [("inputSchema", each) for each in repeated]
+        told, self._told = self._told, True
+        return [] if told else refused
+
+    def __del__(self) -> None:
+        # Counted by hand: bytes cannot be referred to weakly.
+        for text in getattr(self, "_texts", {}).values():
+            if isinstance(text, bytes):
+                let_go(text)
+
+    def release(self) -> None:
+        """Lets go of what was compiled: it is compiled again when it is next needed."""
+        self.ready = False
+        self.input = self.output = None
+        self.valid_input = self.valid_output = _nothing
+
+    def runs(self, *, as_task: bool) -> bool:
+        """Return whether the tool can be called so: as a task, or without one."""
+        return self.task_support != ("forbidden" if as_task else "required")
+
+    @property
+    def patterns(self) -> int:
+        """How many regular expressions there may be to compile."""
+        return sum(patterns(text) for text in self._texts.values() if isinstance(text, bytes))
+
+    def has_look_alikes(self, arguments: dict[str, Any]) -> bool:
+        """Whether one of *arguments* is another spelling of one that the input schema names."""
+        return self.names is not None and not self._named(self.names).is_plain(arguments)
+
+    def look_alikes(self, arguments: dict[str, Any], at: str, most: int, revision: str | None) -> list[Violation]:
+        """Return a violation for each argument that is another spelling of one that the input schema names."""
+        if self.names is None:
+            return []
+        return self._named(self.names).check("contract/look-alike-key", arguments, at, most, revision)
+
+    def _named(self, names: frozenset[str]) -> Keys:
+        # Most tools are never asked for it.
+        if self._keys is None:
+            self._keys = Keys(names)
+        return self._keys
+
+
+_NONE: Any = object()
+
+
+def _names(schema: Any) -> frozenset[str] | None:
+    if not isinstance(schema, dict) or (
+        schema.get("additionalProperties") is False and "patternProperties" not in schema
+    ):
+        return None
+    named = schema.get("properties")
+    return frozenset(named) if isinstance(named, dict) and named else None
+
+
+def _text(schema: Any) -> Any:
+    """*schema* as text, or why it is not kept; `_NONE` where there is none, and what cannot be written compiled."""
+    if schema is _NONE:
+        return _NONE
+    try:
+        text = orjson.dumps(schema)
+    except orjson.JSONEncodeError:
+        return compiled(schema)
+    limits = SchemaLimits()
+    if len(text) > limits.size:
+        return too_long(limits)
+    kept = hold(text)
+    return kept if kept is not None else SchemaRefusal("contract/schema-size", "", "room for one more schema", "none")
+
+
+def _read(schema: Any, text: Any) -> Any:
+    """The schema that was compiled, or refused: then it is read again."""
+    if isinstance(schema, Compiled):
+        return schema.schema
+    return orjson.loads(text) if isinstance(text, bytes) else None
+
+
+def _unjudged(schema: Any) -> tuple[SchemaRefusal, ...]:
+    """What is not judged of a schema: all of it, or parts."""
+    if isinstance(schema, SchemaRefusal):
+        return (schema,)
+    return schema.left_out[:_MOST_TOLD] if isinstance(schema, Compiled) else ()
+
+
+def _validity(schema: Compiled | None) -> Callable[[Any], bool]:
+    if schema is None:
+        return _anything
+    if schema.always_affordable and schema.is_sure:
+        return schema.is_valid
+    return lambda instance: affordable(schema, instance) and schema.surely_fits(instance)
+
+
+def _anything(_: Any) -> bool:
+    return True
+
+
+def _nothing(_: Any) -> bool:
+    return False
+
+
+class Tools:
+    """
+    The tools a server has listed, page by page.
+
+    A page is known as soon as it is heard. When the last page is in, what this listing did not name is forgotten.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_aside",
+        "_bytes",
+        "_forgetful",
+        "_limit",
+        "_listed",
+        "_most_bytes",
+        "_overflowing",
+        "complete",
+        "declared",
+        "known",
+    )
+
+    def __init__(self, limit: int, most_bytes: int = DEFAULT.contract_bytes) -> None:
+        """*limit* is how many tools are remembered, *most_bytes* how much text their schemas may have together."""
+        self.known: dict[str, Contract] = {}
+        """Contracts by tool; always the same dict."""
+        self.complete = False
+        """Whether all pages have been heard since the list last changed."""
+        self.declared: Mapping[str, Any] | None = None
+        """
+        What the server has declared in a conversation without handshake; None while it has not. It is kept here,
+        because each request may be a conversation of its own, and they share what they know of the server.
+        """
+        self._limit = limit
+        self._most_bytes = most_bytes
+        self._bytes = 0
+        self._listed: set[str] = set()
+        self._overflowing = False
+        self._aside: set[str] = set()
+        self._forgetful = False
+
+    def learn(
+        self, page: list[Any], *, first: bool, last: bool, outputs: bool, revision: str, over_http: bool = False
+    ) -> Iterator[Violation]:
+        """
+        Takes in one page of a list, and yields what is wrong with the tools on it.
+
+        *outputs* says whether the revision knows output schemas, *over_http* how whoever asked for the list did.
+        """
+        if first:
+            self._listed = set()
+            self._overflowing = False
+        here: set[str] = set()
+        budget = _SchemaBudget()
+        wrong = aside = 0
+        for index, tool in enumerate(page[: self._limit + MOST_ASIDE + 1]):
+            # What is no tool at all breaks the schema of the result; here it is just not learned.
+            if isinstance(tool, dict) and isinstance(tool.get("name"), str):
+                for each in self._learn_one(tool, f"/result/tools/{index}", outputs, revision, here, budget):
+                    told = each if over_http else over_stdio(each)
+                    wrong += 1
+                    aside += told.action == "quarantine"
+                    yield told
+            if wrong > MOST_ASIDE:
+                break
+        if wrong > MOST_ASIDE or len(page) > self._limit + MOST_ASIDE:
+            # Each is told, set aside and remembered: beyond some hundred the list is of no use to anybody.
+            self._overflowing = True
+            yield _too_many("/result/tools", revision, useless=aside > MOST_ASIDE)
+        if last:
+            for name in self.known.keys() - self._listed:
+                self._drop(name)
+        self.complete = last and not self._overflowing
+
+    def _learn_one(
+        self, tool: dict[str, Any], at: str, outputs: bool, revision: str, here: set[str], budget: "_SchemaBudget"
+    ) -> Iterator[Violation]:
+        name = tool["name"]
+        # Only within a page: one that is fetched again brings the same names, and what it says now counts.
+        if name in here:
+            yield violation(
+                "contract/duplicate-tool",
+                f"{at}/name",
+                expected="a name of its own",
+                found=f"{orjson.dumps(name[:60]).decode()} again",
+                revision=revision,
+            )
+            return
+        here.add(name)
+        self._aside.discard(name)
+        if name not in self.known and len(self.known) >= self._limit:
+            self._overflowing = True
+            yield self._one_too_many(name, at, revision)
+            return
+        output = tool.get("outputSchema", _NONE) if outputs else _NONE
+        contract = Contract(name, tool.get("inputSchema", _NONE), output, _task_support(tool))
+        self._drop(name)
+        if self._bytes + contract.size > self._most_bytes:
+            self._overflowing = True
+            yield self._too_much(name, at, revision)
+            return
+        self._listed.add(name)
+        self.known[name] = contract
+        self._bytes += contract.size
+        if budget.allows(contract):
+            for member, refusal in contract.prepare():
+                if concerns(refusal, revision):
+                    yield refused(refusal, f"{at}/{member}", revision)
+
+    def _drop(self, name: str) -> None:
+        known = self.known.pop(name, None)
+        self._bytes -= known.size if known is not None else 0
+
+    def _one_too_many(self, name: str, at: str, revision: str) -> Violation:
+        hint = "List fewer tools, or increase limits.tools."
+        return _unkept(f"at most {self._limit:,} tools", name, at, revision, hint)
+
+    def _too_much(self, name: str, at: str, revision: str) -> Violation:
+        hint = "Shorten the schemas, or increase limits.contract_bytes."
+        return _unkept(f"at most {self._most_bytes:,} bytes of schemas", name, at, revision, hint)
+
+    def adopt(self, contracts: dict[str, Contract], declared: Mapping[str, Any]) -> None:
+        """Takes over what is known of all tools, and was *declared*, without its being said: where they are our own."""
+        self.declared = declared
+        self.known.update(contracts)
+        self._bytes = sum(each.size for each in self.known.values())
+        self._listed = set(contracts)
+        self.complete = True
+
+    def forget(self, page: list[Any], numbers: Collection[int]) -> None:
+        """The tools of these *numbers* on a page that was just learned were not handed on: nobody is to call them."""
+        # Nothing behind that was learned.
+        learned = page[: self._limit + MOST_ASIDE + 1]
+        kept = {_name(tool) for number, tool in enumerate(learned) if number not in numbers}
+        for number in numbers:
+            name = _name(page[number])
+            if name is not None and name not in kept:
+                self.set_aside(name)
+
+    def set_aside(self, name: str) -> None:
+        """Nobody is to call this tool until a list brings it back as it should be."""
+        self._drop(name)
+        if len(self._aside) < self._limit and len(name) <= _LONGEST_ASIDE:
+            self._aside.add(name)
+        else:
+            self._forgetful = True
+
+    def is_aside(self, name: str) -> bool:
+        """Whether a tool was set aside. Once there were too many to remember, every tool counts that is not known."""
+        return name in self._aside or (self._forgetful and name not in self.known)
+
+    def handed_down(self) -> "Tools":
+        """The same, for whoever takes the place of the server: what is known stays, until that one lists its own."""
+        made = Tools(self._limit, self._most_bytes)
+        made.known.update(self.known)
+        made._bytes = self._bytes
+        made._aside, made._forgetful = set(self._aside), self._forgetful
+        return made
+
+    def changed(self) -> None:
+        """The server says that its list has changed: what is known stays, until it is listed again."""
+        self.complete = False
+
+
+def _unkept(expected: str, name: str, at: str, revision: str, hint: str) -> Violation:
+    """A tool that cannot be remembered: no call of it can be held to anything."""
+    found = f"{orjson.dumps(name[:60]).decode()} beyond them"
+    return violation("contract/schema-size", at, expected=expected, found=found, revision=revision, hint=hint)
+
+
+def _too_many(at: str, revision: str, *, useless: bool) -> Violation:
+    """A list with more wrong entries than are told one by one; *useless* if as many would have to be set aside."""
+    wrong = violation(
+        "contract/unjudged",
+        at,
+        expected=f"at most {MOST_ASIDE} entries with something wrong",
+        found="more",
+        revision=revision,
+        hint="Correct the named entries.",
+    )
+    return replace(wrong, action="refuse") if useless else wrong
+
+
+def over_stdio(wrong: Violation) -> Violation:
+    """*wrong*, as it is for a client that sends no headers: it has no reason to leave a tool out for one."""
+    return replace(wrong, action="report") if wrong.rule == "contract/header" else wrong
+
+
+def _name(tool: Any) -> str | None:
+    name = tool.get("name") if isinstance(tool, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def _task_support(tool: dict[str, Any]) -> str:
+    execution = tool.get("execution")
+    support = execution.get("taskSupport") if isinstance(execution, dict) else None
+    return support if support in ("optional", "required") else "forbidden"
+
+
+def concerns(refusal: SchemaRefusal, revision: str) -> bool:
+    """Whether *refusal* is one in *revision*: before 2026-07-28 no header repeats anything."""
+    return refusal.rule != "contract/header" or not handshake(revision)
+
+
+def refused(refusal: SchemaRefusal, at: str, revision: str, detail: str = "") -> Violation:
+    """A schema that cannot be used, as a violation; *detail* says where it stands, if that is not at *at*."""
+    place = at if detail else at + refusal.at
+    return violation(
+        refusal.rule,
+        place,
+        expected=refusal.expected,
+        found=refusal.found,
+        revision=revision,
+        detail=detail,
+        hint=_remedy(refusal),
+    )
+
+
+def _remedy(refusal: SchemaRefusal) -> str | None:
+    """What to do about a reference that leads nowhere; None for what the rule itself says."""
+    if refusal.expected != RESOLVED:
+        return None
+    return f"Define {refusal.found} in the same schema, or correct the reference."
+
+
+class _SchemaBudget:
+    """
+    What of one page is compiled when it is listed; the rest when it is first called.
+
+    Real lists have up to 77 KB of schemas and ten patterns. A hostile one of a megabyte could take seconds and
+    gigabytes: a pattern of ten characters can compile to a megabyte.
+    """
+
+    __slots__ = ("_bytes", "_patterns")
+
+    def __init__(self) -> None:
+        self._bytes = 128 << 10
+        self._patterns = 32
+
+    def allows(self, contract: Contract) -> bool:
+        self._bytes -= contract.size
+        if self._bytes >= 0:
+            self._patterns -= contract.patterns
+        return self._bytes >= 0 and self._patterns >= 0

@@ -1,0 +1,63 @@
+"""
+Members that a result of 2026-07-28 must have, and that a client reads a default for where they are absent. No I/O.
+
+The specification tells the client what to do: an absent `resultType` is `"complete"`, an absent `ttlMs` is 0, and
+so is a negative one. A cache that is told no scope must not share what it keeps. So such a result can be used, and only
+the defect is reported; the rest of the result is judged with the defaults in place.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from assay.base.verdict import Exchange, Violation
+from assay.engine.wording import found as found_words
+from assay.ladder.protocol import Definition
+from assay.rules import violation
+from assay.spec.revisions import handshake
+
+_RESULT_TYPE: Final = "resultType"
+_HINTS: Final[Mapping[str, Any]] = {"ttlMs": 0, "cacheScope": "private"}
+
+
+def filled(exchange: Exchange, definition: Definition, result: dict[str, Any]) -> dict[str, Any]:
+    """Return *result* as a client reads it: itself, or a copy with the defaults of what is absent."""
+    if handshake(exchange.revision):
+        return result
+    absent = {name: _HINTS.get(name, "complete") for name in _wrong(definition, result)}
+    return {**result, **absent} if absent else result
+
+
+def described(faults: Iterable[Violation], result: dict[str, Any]) -> list[Violation]:
+    """Return the *faults* of a result with defaults filled in, so that they describe *result* as it was sent."""
+    return [replace(each, found=found_words(result)) if each.at == "/result" else each for each in faults]
+
+
+def check(exchange: Exchange, definition: Definition, result: dict[str, Any]) -> list[Violation]:
+    """Return a violation for each member of *result* that a client reads a default for."""
+    if handshake(exchange.revision):
+        return []
+    return [_violation(name, result, exchange.revision) for name in _wrong(definition, result)]
+
+
+def _wrong(definition: Definition, result: dict[str, Any]) -> list[str]:
+    """The members for which a default is read. Only the results that are cacheable have cache hints."""
+    wrong = [] if _RESULT_TYPE in result else [_RESULT_TYPE]
+    if definition.defines("ttlMs"):
+        wrong += [name for name in _HINTS if name not in result or (name == "ttlMs" and _is_negative(result[name]))]
+    return wrong
+
+
+def _is_negative(ttl: Any) -> bool:
+    """Whether *ttl* is a negative integer, of which -1.0 is one. Anything else that is wrong has no default."""
+    return type(ttl) in (int, float) and ttl < 0 and ttl == int(ttl)
+
+
+def _violation(name: str, result: dict[str, Any], revision: str) -> Violation:
+    if name == _RESULT_TYPE:
+        return violation("protocol/result-type-missing", "/result", expected=name, found="nothing", revision=revision)
+    if name in result:
+        at, expected, found = f"/result/{name}", "an integer, at least 0", f"{result[name]:.0f}"
+    else:
+        at, expected, found = "/result", name, "nothing"
+    return violation("protocol/cache-hints", at, expected=expected, found=found, revision=revision)

@@ -1,0 +1,147 @@
+"""
+What an answer must keep to beyond its schema: the code of an error, how many values there are, where roots lie.
+
+No state, no I/O. Each function returns violations; whether the schema is kept was looked at before.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from assay.base.verdict import Exchange, Party, Violation
+from assay.core.history.tasks import TASK_CAPABILITIES
+from assay.core.party_state import Side, has_capability
+from assay.rules import violation
+from assay.spec.methods import methods
+
+NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
+
+_MOST_VALUES: Final = 100
+"""Completion values of one answer, by the specification of every revision."""
+
+_MODES: Final = {
+    "sampling/createMessage": ("sampling.tools",),
+    "elicitation/create": ("elicitation.form", "elicitation.url"),
+}
+"""Modes that are declared one by one from 2025-11-25 on: -32601 may be meant for one that was not."""
+
+# ── errors ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def check_code(
+    exchange: Exchange, code: int, sides: Mapping[Party, Side], *, listed: bool, extended: bool
+) -> list[Violation]:
+    """
+    Return the violation of an error whose code says something else than what is wrong.
+
+    *listed* says that the server has listed tools, *extended* that either party declared extensions: then a method
+    that we do not know may be known to the other party.
+    """
+    receiver = sides[exchange.asker.other]
+    if code == NOT_FOUND:
+        return _check_not_found(exchange, receiver.capabilities, listed=listed)
+    unknown = exchange.entry.result is None
+    if code == INVALID_PARAMS and unknown and not extended and receiver.capabilities is not None:
+        return [
+            _wrong_code(
+                exchange,
+                "-32601, because the method is unknown",
+                "-32602",
+                "Answer with -32601 (method not found): the params of an unknown method cannot be judged.",
+            )
+        ]
+    return []
+
+
+def _check_not_found(exchange: Exchange, declared: Mapping[str, Any] | None, *, listed: bool) -> list[Violation]:
+    if exchange.method == "tools/call":
+        return _check_tool_not_found(exchange, declared or {}, listed=listed)
+    if exchange.method == "ping" and exchange.entry.result is not None:
+        hint = "Answer every ping with an empty result."
+        return [_wrong_code(exchange, "an empty result, because nobody has to declare ping", "-32601", hint)]
+    path = _declared_path(exchange, declared or {})
+    if path is None or not _has_modes(exchange, declared or {}):
+        return []
+    hint = f"Implement {exchange.method}, or do not declare {path}."
+    return [_wrong_code(exchange, f"an answer to {exchange.method}, because {path} was declared", "-32601", hint)]
+
+
+def _check_tool_not_found(exchange: Exchange, declared: Mapping[str, Any], *, listed: bool) -> list[Violation]:
+    if "tools" not in declared and not listed:
+        return []
+    tasks = exchange.features.tasks and has_capability(declared, TASK_CAPABILITIES["tools/call"])
+    if tasks and exchange.contract is not None and not exchange.contract.runs(as_task=exchange.as_task):
+        # It says that the call had to be a task, or must not be one.
+        return []
+    hint = "Answer with -32602 (invalid params) and name the tool."
+    return [_wrong_code(exchange, "-32602 for a tool that is not known", "-32601", hint)]
+
+
+def _has_modes(exchange: Exchange, declared: Mapping[str, Any]) -> bool:
+    """Whether the receiver has declared all modes of the method, as far as it has any in this revision."""
+    modes = _MODES.get(exchange.method, ()) if exchange.features.capability_modes else ()
+    return all(has_capability(declared, mode) for mode in modes)
+
+
+def _declared_path(exchange: Exchange, declared: Mapping[str, Any]) -> str | None:
+    """The capability for which the receiver must know the method; None if there is none, or it is not declared."""
+    known = methods(exchange.revision).get(exchange.method)
+    needed = known.needs(exchange.asker.value) if known is not None else None
+    if needed is None or needed[0] != exchange.asker.other.value or not has_capability(declared, needed[1]):
+        return None
+    return needed[1]
+
+
+def _wrong_code(exchange: Exchange, expected: str, found: str, hint: str) -> Violation:
+    return violation(
+        "protocol/error-code", "/error/code", expected=expected, found=found, revision=exchange.revision, hint=hint
+    )
+
+
+# ── results ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def check_result(exchange: Exchange, result: Mapping[str, Any], most: int) -> list[Violation]:
+    """Return what is wrong with a *result* that fits its schema, at most *most* violations."""
+    check = _CHECKED.get(exchange.method)
+    return check(result, "/result", exchange.revision, most) if check is not None else []
+
+
+def check_roots(result: Mapping[str, Any], at: str, revision: str, most: int) -> list[Violation]:
+    """Return a violation for each root whose URI does not begin with `file://`."""
+    roots = result.get("roots")
+    uris = [each.get("uri") if isinstance(each, dict) else None for each in roots] if isinstance(roots, list) else []
+    wrong = [(number, uri) for number, uri in enumerate(uris) if isinstance(uri, str) and not uri.startswith("file://")]
+    return [
+        violation(
+            "protocol/root",
+            f"{at}/roots/{number}/uri",
+            expected="a URI that begins with file://",
+            found=f'"{uri[:60]}"',
+            revision=revision,
+        )
+        for number, uri in wrong[:most]
+    ]
+
+
+def _check_completion(result: Mapping[str, Any], at: str, revision: str, _: int) -> list[Violation]:
+    completion = result.get("completion")
+    values = completion.get("values") if isinstance(completion, dict) else None
+    if not isinstance(values, list) or len(values) <= _MOST_VALUES:
+        return []
+    return [
+        violation(
+            "protocol/completion-values",
+            f"{at}/completion/values",
+            expected=f"at most {_MOST_VALUES} values",
+            found=f"{len(values):,}",
+            revision=revision,
+        )
+    ]
+
+
+_CHECKED: Final[Mapping[str, Callable[[Mapping[str, Any], str, str, int], list[Violation]]]] = {
+    "completion/complete": _check_completion,
+    "roots/list": check_roots,
+}
+"""What is looked at in a result, by the method that it answers."""

@@ -1,0 +1,92 @@
+"""
+What a server may ask of a client, by what the client has declared; and results that ask back (2026-07-28). No I/O.
+
+Sampling with tools and the modes of elicitation are declared one by one. An `elicitation` without any mode is one with
+forms, as it was before there were modes.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final
+
+from assay.base.verdict import Exchange, Party, Violation
+from assay.core import state_rules
+from assay.core.history.remembered_values import object_of
+from assay.engine.pointers import escaped
+from assay.ladder.protocol import MAY_ASK_BACK
+from assay.rules import violation
+
+_CAPABILITIES: Final = {
+    "elicitation/create": "elicitation",
+    "sampling/createMessage": "sampling",
+    "roots/list": "roots",
+}
+"""What the client must have declared for the server to ask for it."""
+
+_NOTHING: Final[frozenset[str]] = frozenset()
+_TOOLS: Final = frozenset({"sampling.tools"})
+_MODES: Final = {
+    (form, url): frozenset(["elicitation.form"] * form + ["elicitation.url"] * url)
+    for form in (False, True)
+    for url in (False, True)
+}
+"""The paths of features that are declared, and asked for, one by one; modes by which of them were declared."""
+
+ASKED_FOR: Final = frozenset(_CAPABILITIES.values()) | {"extensions", "experimental"}
+"""All that is ever asked of what a request declares, beside features; and so all that is kept of it."""
+
+
+def declared_in(capabilities: Mapping[str, Any]) -> frozenset[str]:
+    """Return the paths of what a client declares, as far as a server may need it: `sampling`, `sampling.tools`."""
+    # Asked for every call: no loop, and no set is made unless there is something to put into it.
+    if not capabilities:
+        return _NOTHING
+    declared = ASKED_FOR.intersection(capabilities)
+    sampling, elicitation = capabilities.get("sampling"), capabilities.get("elicitation")
+    if sampling and type(sampling) is dict and "tools" in sampling:
+        declared |= _TOOLS
+    if elicitation and type(elicitation) is dict:
+        declared |= _MODES["form" in elicitation, "url" in elicitation]
+    return declared
+
+
+def lacking(method: str, params: Mapping[str, Any], declared: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield what a request needs and *declared*, made by `declared_in`, does not have: where it asks, and the path."""
+    path = _CAPABILITIES.get(method)
+    if path is None:
+        return
+    if path not in declared:
+        yield "", path
+    elif path == "elicitation":
+        url = params.get("mode") == "url"
+        forms = "elicitation.form" in declared or "elicitation.url" not in declared
+        if url and "elicitation.url" not in declared:
+            yield "/params/mode", "elicitation.url"
+        elif not url and not forms:
+            yield "/params/mode" if "mode" in params else "/params", "elicitation.form"
+    elif path == "sampling" and "sampling.tools" not in declared:
+        yield from ((f"/params/{name}", "sampling.tools") for name in ("tools", "toolChoice") if name in params)
+
+
+def check(exchange: Exchange, result: Mapping[str, Any]) -> list[Violation]:
+    """Return what is wrong with a result that asks back: it asks for nothing, or for what the client cannot give."""
+    if exchange.method in MAY_ASK_BACK and "inputRequests" not in result and "requestState" not in result:
+        return [_asks_nothing(exchange)]
+    asked = result.get("inputRequests")
+    if exchange.declared is None or not isinstance(asked, dict):
+        return []
+    return [
+        state_rules.lacks(f"/result/inputRequests/{escaped(key)}{at}", Party.CLIENT, path, exchange.revision)
+        for key, request in asked.items()
+        if isinstance(request, dict)
+        for at, path in lacking(str(request.get("method")), object_of(request.get("params")), exchange.declared)
+    ]
+
+
+def _asks_nothing(exchange: Exchange) -> Violation:
+    return violation(
+        "protocol/input-required",
+        "/result",
+        expected="inputRequests, requestState or both",
+        found="neither",
+        revision=exchange.revision,
+    )

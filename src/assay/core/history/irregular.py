@@ -1,0 +1,188 @@
+"""
+Refused requests that were forwarded all the same (audit mode), and what their answers are judged by. No I/O, no clock.
+
+A refused request still reaches the other party, which may answer it in good faith: whatever is wrong with the request
+is not the fault of the answer.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from assay.base.verdict import UNNAMED, Exchange, Party, Verdict, Violation
+from assay.core.judge_failure import loosely_read
+from assay.core.party_state import Id, Side
+from assay.core.render import shown_id, usable_id
+from assay.engine.budget import Budget
+
+if TYPE_CHECKING:
+    from assay.core.state import Memory
+
+_OPENING_BYTES: Final = 64 << 10
+"""Bytes of a malformed initialize that is kept until its answer. The largest that we have recorded has 1 KB."""
+
+_AMBIGUOUS: Final = frozenset({"envelope/look-alike-key", "syntax/duplicate-key"})
+"""Rules whose breach leaves it open which method the other party reads."""
+
+_CANDIDATES: Final = 4
+"""Requests of one id that an answer is held against."""
+
+Fits = Callable[[Exchange], bool]
+"""Whether an answer is good as the answer to a request."""
+
+
+class IrregularOpening:
+    """A malformed initialize: what it agrees counts only once the server has answered it with a result."""
+
+    __slots__ = ("exchange", "message")
+
+    def __init__(self, exchange: Exchange, message: dict[str, Any]) -> None:
+        self.exchange = exchange
+        self.message = message
+
+
+# ── what is forwarded ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def take_request(
+    memory: "Memory", side: Side, exchange: Exchange, message: dict[str, Any], found: list[Violation]
+) -> None:
+    """Keep what the answer to a refused request will need of it; the envelope of *message* is good."""
+    rules = {each.rule for each in found}
+    entry = exchange.entry
+    if "params" in message:
+        memory.take_params(side, exchange, message["params"], [], Budget(b"", 1))
+    if "protocol/look-alike-key" in rules:
+        # The other party may have read another name out of it.
+        exchange.contract = None
+    if "protocol/unsupported-revision" in rules:
+        # By which revision the other party answers, if it does, is unknown.
+        exchange.entry = entry.judge.stranger(side.party, entry.name)
+    if entry.params is None:
+        _note(memory, side, message)
+
+
+def take_malformed(memory: "Memory", party: Party, frame: bytes, value: Any, faults: Sequence[Violation] = ()) -> None:
+    """Keep what the answer to a message that is no good JSON-RPC, or came in a refused batch, will need of it."""
+    side = memory.sides[party]
+    side.irregular.unreadable += 1
+    if not isinstance(value, dict) or ("method" not in value and ("result" in value or "error" in value)):
+        return
+    if "id" in value:
+        ambiguous = any(each.rule in _AMBIGUOUS for each in faults)
+        _ask(memory, side, frame, value, ambiguous=ambiguous)
+    _note(memory, side, value)
+
+
+def take_unreadable(memory: "Memory", party: Party, frame: bytes, rule: str) -> None:
+    """Keep what the ends of a frame show that cannot be read: if it is a request, it may be answered."""
+    from assay.guard.outline import outline  # noqa: PLC0415 - most conversations never need it
+
+    side = memory.sides[party]
+    side.irregular.unreadable += 1
+    shown = outline(frame, frame)
+    # Of two ids the other party may read either.
+    sure = rule not in _AMBIGUOUS or frame.count(b'"id"') == 1
+    message: Any = {"method": shown.method, "id": shown.id} if shown.asks and shown.id is not None else None
+    if message is None and len(frame) <= memory.limits.frame_bytes:
+        value = loosely_read(frame)
+        message = value if isinstance(value, dict) and "method" in value and "id" in value else None
+    if message is not None and sure:
+        asked = {name: message[name] for name in ("method", "id")}
+        _ask(memory, side, frame, asked, ambiguous=rule in _AMBIGUOUS and frame.count(b'"method"') != 1)
+    elif not shown.answers and frame.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
+        side.irregular.unknown += 1
+
+
+def take_batch(memory: "Memory", party: Party, frames: Sequence[bytes], values: Sequence[Any], most: int) -> None:
+    """Keep what the answers to a refused batch will need of it: its entries may be answered, alone or together."""
+    side = memory.sides[party]
+    side.irregular.batches += 1
+    side.irregular.unreadable += 1
+    for frame, value in zip(frames[:most], values[:most], strict=True):
+        take_malformed(memory, party, frame, value)
+    side.irregular.unknown += max(0, len(values) - most)
+
+
+def _ask(memory: "Memory", side: Side, frame: bytes, value: dict[str, Any], *, ambiguous: bool) -> None:
+    method = value.get("method")
+    name = method if isinstance(method, str) else UNNAMED
+    params = value.get("params")
+    message: dict[str, Any] = {"method": name, **({"params": params} if isinstance(params, dict) else {})}
+    judge, early = memory.lifecycle.place_request(side.party, message, None)
+    unknown = ambiguous or any(each.rule == "protocol/unsupported-revision" for each in early)
+    entry = None if unknown else judge.calls[side.party, "request"].get(name)
+    ident = key(frame, value, memory.limits.id_bytes)
+    exchange = Exchange.of(entry or judge.stranger(side.party, name), ident)
+    if "params" in message and not ambiguous:
+        memory.take_params(side, exchange, message["params"], [], Budget(b"", 1))
+    if side.irregular.add(exchange) and entry is not None and name == "initialize" and len(frame) <= _OPENING_BYTES:
+        side.irregular.opening = IrregularOpening(exchange, message)
+
+
+def _note(memory: "Memory", side: Side, value: dict[str, Any]) -> None:
+    """Apply a notification that is malformed, or has an id: under audit it was forwarded."""
+    method, params = value.get("method"), value.get("params")
+    if isinstance(method, str) and method.startswith("notifications/"):
+        memory.noted(side, method, params if isinstance(params, dict) else {}, side.judge)
+
+
+# ── what answers it ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def key(frame: bytes, value: dict[str, Any], most: int) -> Id:
+    """What the id of a message is known by: itself, or a digest of one that is no id, or longer than *most*."""
+    ident = usable_id(frame, value)
+    if isinstance(ident, int) or (isinstance(ident, str) and len(ident) <= most):
+        return ident
+    from hashlib import blake2b  # noqa: PLC0415 - only for ids that are none
+
+    # Bytes, so that it never equals an id that a peer sent.
+    return cast("Id", blake2b(repr(value.get("id")).encode(errors="replace"), digest_size=16).digest())
+
+
+def promote(memory: "Memory", asker: Side, ident: Id, fits: Fits) -> None:
+    """
+    Make the request that an answer with *ident* belongs to the open one of that id, if it is an irregular one.
+
+    Several may have one id: then the oldest is taken that the answer is good for, so that neither is blamed for a
+    mistake of the requester.
+    """
+    waiting = asker.irregular.requests.get(ident)
+    if waiting is None:
+        return
+    first = asker.open.get(ident)
+    among = [*([] if first is None else [first]), *waiting[:_CANDIDATES]]
+    chosen = next((each for each in among if fits(each)), among[0]) if len(among) > 1 else among[0]
+    if chosen is first:
+        return
+    earlier = asker.settled.get(ident)
+    if first is None and earlier is not None and not fits(chosen) and fits(earlier):
+        # It may be the answer to the earlier one, which got that of this one.
+        chosen.entry = chosen.entry.judge.stranger(asker.party, chosen.method)
+        chosen.contract = None
+    asker.irregular.remove(chosen)
+    if first is not None:
+        asker.irregular.add(first)
+    asker.open[ident] = chosen
+    opening = asker.irregular.opening
+    if opening is not None and opening.exchange is chosen:
+        asker.irregular.opening = None
+        memory.asked(chosen, opening.message)
+
+
+def spell(answer: Verdict) -> None:
+    """Give the request of *answer* its own id back, where it was known by a digest of it."""
+    exchange = answer.exchange
+    known: object = exchange.id if exchange is not None else None
+    if exchange is not None and isinstance(known, bytes):
+        ident = answer.value["id"]
+        exchange.id = cast("Id", ident) if isinstance(ident, str | int | float | None) else shown_id(ident)
+
+
+def take_answer(memory: "Memory", exchange: Exchange, value: dict[str, Any]) -> None:
+    """Apply a malformed answer as far as the requester can read it: under audit it was forwarded."""
+    result = value.get("result")
+    if isinstance(result, dict) and "error" not in value:
+        memory.answered(exchange, {"result": result}, [])
+    elif exchange.method == "initialize":
+        memory.refused()

@@ -1,0 +1,46 @@
+"""
+Error codes that a server of 2026-07-28 must not use. No I/O, no state.
+
+-32020 to -32099 belong to the specification, which has given a meaning to three of them; two codes of older revisions
+were withdrawn. -32000 to -32019 are legacy: anybody may use them, and they mean nothing certain.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from assay.base.verdict import Exchange, Violation
+from assay.rules import violation
+from assay.spec.revisions import handshake
+
+_DEFINED: Final = frozenset({-32020, -32021, -32022})
+
+_WITHDRAWN: Final[Mapping[int, str]] = {
+    -32002: "Answer with -32602 (invalid params): a resource that is not there has no code of its own any more.",
+    -32042: 'Ask for the URL in a result with the resultType "input_required".',
+}
+"""Codes of older revisions, and what takes their place."""
+
+_OTHER: Final = "Use a code outside -32768 to -32000 for an error of your own."
+
+
+def check(exchange: Exchange, error: dict[str, Any]) -> list[Violation]:
+    """
+    Return what is wrong with the code of *error*, the answer to *exchange*.
+
+    `server/discover` is how a client finds out whether a server is of an older revision: such a server answers it with
+    a code of its own, and keeps to that revision.
+    """
+    code = error["code"]
+    if handshake(exchange.revision) or exchange.method == "server/discover":
+        return []
+    if code not in _WITHDRAWN and (code in _DEFINED or not -32099 <= code <= -32020):
+        return []
+    wrong = violation(
+        "protocol/error-code",
+        "/error/code",
+        expected=f"a code that {exchange.revision} lets a server use",
+        found=f"{code:.0f}, {'which is withdrawn' if code in _WITHDRAWN else 'which is reserved'}",
+        revision=exchange.revision,
+        hint=_WITHDRAWN.get(code, _OTHER),
+    )
+    return [wrong]

@@ -1,0 +1,56 @@
+"""
+Ids and progress tokens that are used again although they must not be. No I/O, no clock.
+
+Only what is still remembered can be compared: the requests that are open, and the last ones that were settled.
+"""
+
+from typing import Final
+
+from assay.base.verdict import Violation
+from assay.core.party_state import Id, Side
+from assay.core.render import shown_id
+from assay.rules import violation
+from assay.spec.revisions import handshake
+
+_MOST_SHARED: Final = 1000
+"""Shared progress tokens that are remembered per party. Each is a mistake of its own, so real clients have none."""
+
+
+def check_id(side: Side, ident: Id, method: str, revision: str) -> list[Violation]:
+    """
+    Return the violation of a request whose id *side* has used before in this session.
+
+    2026-07-28 has no sessions, and forbids only ids that are still open. `initialize` is the first request of one.
+    """
+    before = side.settled.get(ident)
+    if before is None or before.reusable or method == "initialize" or not handshake(revision):
+        return []
+    found = f"{shown_id(ident)} again, which was the id of {before.method}"
+    return [violation("protocol/id-reused", "/id", expected="a new id", found=found, revision=revision)]
+
+
+def begin_session(side: Side) -> None:
+    """`initialize` has passed: the ids that *side* used before it do not count."""
+    for each in side.settled.values():
+        each.reusable = True
+
+
+def check_token(side: Side, token: Id, revision: str) -> list[Violation]:
+    """Return the violation of a request whose progress token belongs to another open request of *side*."""
+    other = next((each for each in side.open.values() if each.token == token), None)
+    if other is None:
+        return []
+    # From now on nobody can say which of the two requests a progress notification is about.
+    side.shared[token] = None
+    if len(side.shared) > _MOST_SHARED:
+        del side.shared[next(iter(side.shared))]
+    found = f"{shown_id(token)}, which is that of request {shown_id(other.id)} ({other.method}) and still open"
+    return [
+        violation(
+            "protocol/progress-token",
+            "/params/_meta/progressToken",
+            expected="a token of its own",
+            found=found,
+            revision=revision,
+        )
+    ]

@@ -1,0 +1,66 @@
+"""
+What is remembered of a conversation without a handshake (2026-07-28), and what contradicts it. No I/O, no clock.
+
+Each request stands for itself there: the level of log messages, the subscription, the page of a list that it asks for.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from assay.base.verdict import Exchange, Party, Violation
+from assay.core.history import log_levels
+from assay.core.history.cache_scopes import CacheScopes
+from assay.core.history.remembered_values import object_of
+from assay.core.history.subscriptions import JUDGED, LISTEN, Subscriptions, check_end
+from assay.core.party_state import Side
+from assay.spec.revisions import handshake
+
+
+class StatelessState:
+    """The memory of one conversation, as far as it has no handshake."""
+
+    __slots__ = ("_client", "_scopes", "_subscriptions", "_whole")
+
+    def __init__(self, client: Side, *, whole: bool) -> None:
+        """*whole* says that the conversation is heard from its beginning."""
+        self._client = client
+        self._whole = whole
+        self._scopes = CacheScopes()
+        self._subscriptions = Subscriptions(whole=whole)
+
+    def asked(self, exchange: Exchange, message: Mapping[str, Any]) -> None:
+        """A request has passed."""
+        if handshake(exchange.revision) or exchange.asker is not Party.CLIENT:
+            return
+        params = object_of(message.get("params"))
+        log_levels.asked(exchange, object_of(params.get("_meta")))
+        self._scopes.asked(exchange, params.get("cursor"))
+        if exchange.method == LISTEN:
+            self._subscriptions.opened(exchange, params)
+
+    def renew(self) -> None:
+        """Another server is there, with cursors of its own."""
+        self._scopes = CacheScopes()
+
+    def check_note(self, party: Party, method: str, params: Mapping[str, Any], revision: str) -> list[Violation]:
+        """Return what is wrong with a notification of *party*."""
+        if party is Party.CLIENT or handshake(revision):
+            return []
+        if method == "notifications/message":
+            return list(log_levels.check(self._client, params, revision, whole=self._whole))
+        return list(self._subscriptions.check(self._client, method, params, revision)) if method in JUDGED else []
+
+    def noted(self, method: str, params: Mapping[str, Any]) -> None:
+        """A notification has passed."""
+        self._subscriptions.noted(method, params)
+
+    def check_result(self, exchange: Exchange, result: dict[str, Any]) -> list[Violation]:
+        """Return what is wrong with a result."""
+        if handshake(exchange.revision):
+            return []
+        return check_end(exchange, result) if exchange.method == LISTEN else self._scopes.check(exchange, result)
+
+    def answered(self, exchange: Exchange, result: dict[str, Any]) -> None:
+        """A result has passed."""
+        if not handshake(exchange.revision):
+            self._scopes.answered(exchange, result)

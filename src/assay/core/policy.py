@@ -1,0 +1,155 @@
+"""
+What is done about a broken rule where an operator wants something else than the table of rules says. No I/O, no clock.
+
+Not everything can be done about every rule: what cannot be read cannot be passed on by its meaning, and a second answer
+to one request is delivered to nobody. `fitting` has what can.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from assay.base.verdict import Action, Violation
+from assay.rules import RULES
+
+ACTIONS: Final[Mapping[str, Action]] = {
+    "pass": "report",
+    "refuse": "refuse",
+    "quarantine": "quarantine",
+    "drop": "drop",
+}
+"""What may be done, in an operator's words and in those of a verdict."""
+
+_WITHOUT_MEANING: Final = frozenset({"framing", "syntax", "envelope"})
+"""Rungs below which nobody knows what a message is: nothing of it could be matched with an answer, or judged."""
+
+_READABLE: Final = frozenset({"envelope/null-id"})
+"""Rules of these rungs that leave the meaning of a message clear."""
+
+_NEVER_PASSED: Final = frozenset(
+    {
+        # Whoever asked has its one answer already.
+        "protocol/unsolicited", "protocol/answered-twice",
+        # The answer could not be told from that of another request, or found at all.
+        "protocol/id-in-use", "protocol/too-many-open",
+        # A limit that can be set.
+        "protocol/token-size",
+    }
+)  # fmt: skip
+
+_DROPPED: Final = frozenset(
+    {
+        "protocol/unsolicited", "protocol/answered-twice", "protocol/method", "protocol/extension",
+        "protocol/unheard-extension",
+        "protocol/direction", "protocol/params", "protocol/look-alike-key", "protocol/format", "protocol/capability",
+        "protocol/before-initialize", "protocol/before-initialized", "protocol/progress", "protocol/log",
+        "protocol/subscription",
+        "protocol/cancel", "protocol/cancel-other", "protocol/header-missing", "protocol/header-mismatch",
+        "protocol/header-encoding", "guard/failure",
+    }
+)  # fmt: skip
+"""Rules that a message can break for which nobody waits, beside those of the lowest rungs."""
+
+_NOTHING_TO_STOP: Final = frozenset({"protocol/unanswered"})
+
+UNJUDGED: Final = (
+    "contract/unjudged", "contract/unknown-dialect", "contract/pattern", "contract/remote-ref", "contract/schema-size",
+    "contract/schema-cost", "guard/failure",
+)  # fmt: skip
+"""Where nothing is known to be wrong, but for us nothing can be judged either."""
+
+REPAIRED: Final = ("contract/input", "protocol/params")
+"""Rules whose slips can be mended."""
+
+
+def fitting(rule: str) -> tuple[str, ...]:
+    """What may be done about *rule*, in an operator's words."""
+    row = RULES[rule]
+    if rule in _NOTHING_TO_STOP:
+        return ("pass",)
+    passed = rule in _READABLE or (rule not in _NEVER_PASSED and row.rung not in _WITHOUT_MEANING)
+    dropped = rule in _DROPPED or row.rung in _WITHOUT_MEANING
+    wanted = {"pass": passed, "refuse": True, "quarantine": row.severest == "quarantine", "drop": dropped}
+    return tuple(word for word, fits in wanted.items() if fits)
+
+
+def meant(pattern: str) -> list[str]:
+    """The rules that *pattern* names: one, all of a rung (``contract/*``), or all; none for what is no rule."""
+    if pattern == "*":
+        return list(RULES)
+    rung, _, name = pattern.partition("/")
+    if name == "*":
+        return [rule for rule in RULES if RULES[rule].rung == rung]
+    return [pattern] if pattern in RULES else []
+
+
+class Excepted(NamedTuple):
+    """One rule that is treated otherwise for a while."""
+
+    rule: str
+    """A rule, or a pattern of several."""
+    tool: str | None
+    """The tool that it is about; None for every message."""
+    action: str
+    reason: str
+
+
+class Policy:
+    """
+    What is done about each rule.
+
+    The more specific wins: an exception for the tool, an exception, the rule itself, its rung, all rules; then what
+    lets pass whatever cannot be judged; then the strict column of the table. A pattern means those of its rules that
+    the action fits.
+    """
+
+    __slots__ = ("_actions", "_exceptions", "repairs")
+
+    def __init__(
+        self,
+        actions: Mapping[str, str] | None = None,
+        *,
+        exceptions: Sequence[Excepted] = (),
+        repairs: Iterable[str] = (),
+        fail_open: bool = False,
+        strict: bool = False,
+    ) -> None:
+        given = dict(actions or {})
+        self._actions: dict[str, Action] = {rule: row.severest for rule, row in RULES.items()} if strict else {}
+        if fail_open:
+            self._actions |= dict.fromkeys(UNJUDGED, "report")
+        for pattern in sorted(given, key=precision):
+            self._actions |= dict.fromkeys(_fitted(pattern, given[pattern]), ACTIONS[given[pattern]])
+        self._exceptions: dict[tuple[str, str | None], Excepted] = {}
+        for each in sorted(exceptions, key=lambda one: precision(one.rule)):
+            self._exceptions |= {(rule, each.tool): each for rule in _fitted(each.rule, each.action)}
+        self.repairs = frozenset(rule for pattern in repairs for rule in meant(pattern) if rule in REPAIRED)
+        """The rules whose slips are mended where that is safe."""
+
+    @property
+    def decides(self) -> bool:
+        """Whether something else is done about a rule than the table of rules says; repairs are not counted."""
+        return bool(self._actions or self._exceptions)
+
+    def decided(self, found: Iterable[Violation], tool: str | None = None) -> list[Violation]:
+        """*found*, each with what is done about it; *tool* is the one that it is about."""
+        return [self.decide(each, tool) for each in found]
+
+    def decide(self, violation: Violation, tool: str | None) -> Violation:
+        """The same for one."""
+        rule = violation.rule
+        if self._exceptions:
+            made = self._exceptions.get((rule, tool)) or self._exceptions.get((rule, None))
+            if made is not None:
+                return replace(violation, action=ACTIONS[made.action], reason=made.reason)
+        action = self._actions.get(rule)
+        return violation if action is None or action == violation.action else replace(violation, action=action)
+
+
+def precision(pattern: str) -> int:
+    """Return how specific *pattern* is: all rules, a rung, one rule."""
+    return 0 if pattern == "*" else 1 if pattern.endswith("/*") else 2
+
+
+def _fitted(pattern: str, word: str) -> Iterator[str]:
+    return (rule for rule in meant(pattern) if word in fitting(rule))

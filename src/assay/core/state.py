@@ -1,0 +1,444 @@
+"""
+What a conversation has agreed and learned, and how each message changes it. No I/O, no clock.
+
+The revision, what both sides have declared, the tools and their contracts, progress, tasks. What contradicts it is a
+violation, added to the list that the caller hands in.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from assay.base.limits import Limits
+from assay.base.meta import CAPABILITIES_KEY
+from assay.base.verdict import Exchange, Kind, Party, Violation
+from assay.contracts.tool_contracts import Tools
+from assay.core import state_rules
+from assay.core.history import absent, answer_rules, asking_back, discovery, features, reserved_codes, reuse
+from assay.core.history.forms import Forms
+from assay.core.history.remembered_values import ident_of, object_of
+from assay.core.history.rounds import Rounds
+from assay.core.history.stateless_state import StatelessState
+from assay.core.history.tasks import Tasks, is_task
+from assay.core.lifecycle import Lifecycle
+from assay.core.party_state import Side, undeclared
+from assay.core.policy import Policy
+from assay.engine.budget import Budget
+from assay.ladder import contract
+from assay.ladder.protocol import Definition, Judge
+from assay.spec.revisions import handshake
+
+Found = list[Violation]
+
+_EXTENSIONS: Final = frozenset({"extensions", "experimental"})
+
+
+class Memory:
+    """The state of one conversation."""
+
+    def __init__(
+        self,
+        limits: Limits,
+        revision: str | None,
+        *,
+        errata: bool,
+        quick: bool,
+        tools: Tools | None = None,
+        policy: Policy | None = None,
+    ) -> None:
+        self.limits = limits
+        self._quick = quick
+        self._policy = policy
+        self.lifecycle = Lifecycle(revision, errata=errata)
+        self.tools = Tools(limits.tools, limits.contract_bytes) if tools is None else tools
+        self.sides = {party: Side(party, limits, self.lifecycle.judge) for party in Party}
+        self._tasks = Tasks(self.sides, limits)
+        self._forms = Forms()
+        self._rounds = Rounds()
+        self._stateless = StatelessState(self.sides[Party.CLIENT], whole=revision is None)
+        self._goes_beyond = False
+        """Whether a request without handshake has declared an extension: what the server then sends may be of it."""
+        self._settle()
+
+    # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def take_params(self, side: Side, exchange: Exchange, params: dict[str, Any], found: Found, budget: Budget) -> int:
+        """
+        Keeps what the answer to a request will need of its params, and judges them by what is known.
+
+        Anything can come, of a method that nobody knows, or where what is not valid is let pass.
+
+        Returns at least how many violations there are beyond those found.
+        """
+        meta = params.get("_meta")
+        if isinstance(meta, dict):
+            self._take_meta(side, exchange, meta, found)
+        name = params.get("name")
+        if exchange.method == "tools/call" and isinstance(name, str):
+            exchange.detail = name[:100]
+            known = self.tools.known.get(name)
+            exchange.as_task = "task" in params and self._tasks.runs(exchange)
+            exchange.contract = known
+            found += features.check_features(exchange, params, self.sides)
+            if known is not None:
+                found += contract.check_usable(known, exchange.revision, over_http=exchange.over_http)
+                faults, more = contract.check_input(known, params, exchange.revision, budget)
+                found += faults
+                return more
+            if self.tools.is_aside(name):
+                found.append(state_rules.set_aside(name, exchange.revision))
+            elif self.tools.complete:
+                found.append(state_rules.unknown_tool(name, self.tools.known, exchange.revision))
+        elif params:
+            self._take_details(exchange, params, found)
+        return 0
+
+    def check_retry(self, exchange: Exchange, params: dict[str, Any], found: Found, budget: Budget) -> int:
+        """Judges a request that brings the input which an earlier one was answered with the wish for."""
+        return 0 if handshake(exchange.revision) else self._rounds.check(exchange, params, found, budget)
+
+    def _take_meta(self, side: Side, exchange: Exchange, meta: dict[str, Any], found: Found) -> None:
+        token = ident_of(meta.get("progressToken"))
+        if token is not None:
+            if isinstance(token, str) and len(token) > self.limits.id_bytes:
+                found.append(state_rules.too_long("/params/_meta/progressToken", token, self.limits.id_bytes))
+                return
+            if token in side.tokens:
+                found += reuse.check_token(side, token, exchange.revision)
+            exchange.token = token
+            side.tokens[token] = None
+        declared = meta.get(CAPABILITIES_KEY)
+        if isinstance(declared, dict) and not handshake(exchange.revision):
+            exchange.declared = asking_back.declared_in(declared)
+            self._goes_beyond = self._goes_beyond or bool(exchange.declared & _EXTENSIONS)
+
+    def _take_details(self, exchange: Exchange, params: dict[str, Any], found: Found) -> None:
+        cursor = params.get("cursor")
+        if isinstance(cursor, str):
+            exchange.detail = True
+            if len(cursor) > self.limits.cursor_bytes:
+                found.append(state_rules.too_long("/params/cursor", cursor, self.limits.cursor_bytes))
+        exchange.as_task = "task" in params and self._tasks.runs(exchange)
+        task = params.get("taskId")
+        if exchange.features.tasks and exchange.method.startswith("tasks/") and isinstance(task, str):
+            found += self._tasks.check_asked(params)
+            exchange.detail = task if len(task) <= self.limits.id_bytes else None
+        found += features.check_features(exchange, params, self.sides)
+        if exchange.method == "elicitation/create":
+            self._forms.asked(exchange, params)
+
+    def asked(self, exchange: Exchange, message: dict[str, Any]) -> None:
+        """A request has passed, at a time when it may decide the era."""
+        self._stateless.asked(exchange, message)
+        if exchange.method == "initialize" and exchange.asker is Party.CLIENT:
+            if self.lifecycle.phase not in {"new", "stateless"}:
+                return
+            self.lifecycle.initialize(message)
+            reuse.begin_session(self.sides[Party.CLIENT])
+            self.sides[Party.CLIENT].capabilities = object_of(object_of(message.get("params")).get("capabilities"))
+            self._settle()
+        elif (
+            self.lifecycle.phase != "stateless"
+            and not handshake(exchange.revision)
+            and exchange.method != "server/discover"
+        ):
+            # A client that asks server/discover may still be refused and fall back to initialize.
+            self.lifecycle.stateless(exchange.entry.judge)
+            self._settle()
+
+    def rule_beyond(self, judge: Judge, party: Party, message: dict[str, Any]) -> str | None:
+        """
+        The rule that a method breaks which may be that of an extension; None if it cannot be.
+
+        It may be if an extension was declared, and also where we did not hear what was declared: over HTTP a handshake
+        may have been elsewhere, and `server/discover` is optional.
+        """
+        if self.has_extensions(message):
+            return "protocol/extension"
+        heard = self.sides[Party.SERVER].capabilities is not None or self.tools.declared is not None
+        if handshake(judge.revision):
+            return None if heard or self.lifecycle.phase != "operating" else "protocol/unheard-extension"
+        if self._goes_beyond:
+            return "protocol/extension"
+        # A server without handshake has no requests, of whatever extension.
+        return None if heard or (party is Party.SERVER and "id" in message) else "protocol/unheard-extension"
+
+    def catch_up(self) -> None:
+        """Takes over what the server has declared in another conversation about the same tools."""
+        server = self.sides[Party.SERVER]
+        if server.capabilities is not self.tools.declared and self.lifecycle.phase == "stateless":
+            server.capabilities = self.tools.declared
+            self._settle()
+
+    def has_extensions(self, message: dict[str, Any]) -> bool:
+        """Whether either side has declared that it goes beyond the specification."""
+        declared = [side.capabilities for side in self.sides.values()]
+        declared.append(object_of(object_of(object_of(message.get("params")).get("_meta")).get(CAPABILITIES_KEY)))
+        return any(each and (each.get("extensions") or each.get("experimental")) for each in declared)
+
+    # ── notifications ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def check_note(self, side: Side, method: str, params: Mapping[str, Any], judge: Judge) -> list[Violation]:
+        """What is wrong with a notification by what was said before."""
+        check = _CHECKED.get(method)
+        found = list(check(self, side, params, judge)) if check else []
+        return found + self._stateless.check_note(side.party, method, params, judge.revision)
+
+    def _check_cancel(self, side: Side, params: Mapping[str, Any], judge: Judge) -> Iterator[Violation]:
+        """
+        Whoever asked may cancel, and nobody else.
+
+        A server without requests of its own cancels what the client has asked; but only subscriptions may end that way,
+        any other request would never be answered.
+        """
+        ident = ident_of(params.get("requestId"))
+        if ident is None:
+            return
+        asker = self._cancelling(side, judge)
+        exchange = asker.open.get(ident)
+        if asker is not side and exchange is not None and exchange.method != "subscriptions/listen":
+            yield state_rules.cancels_other(exchange, judge.revision)
+        elif exchange is None and ident not in asker.settled and not asker.irregular.may_have(ident):
+            yield state_rules.cancels_nothing(ident, judge.revision)
+        elif exchange is not None and exchange.method == "initialize":
+            yield state_rules.cancels_initialize(ident, judge.revision)
+        elif self._tasks.has(exchange or asker.settled.get(ident)):
+            yield state_rules.cancels_task(judge.revision)
+
+    def _check_progress(self, side: Side, params: Mapping[str, Any], judge: Judge) -> Iterator[Violation]:
+        asker = self.sides[side.party.other]
+        tokens = asker.tokens
+        token, progress = ident_of(params.get("progressToken")), params.get("progress")
+        if token is None or token in asker.shared or not isinstance(progress, int | float):
+            return
+        last = tokens.get(token)
+        if token not in tokens:
+            if asker.irregular.unknown or asker.broke_off(token):
+                # It may be that of a request which could not be read; or the two have crossed on the way.
+                return
+            yield state_rules.no_progress(token, judge.revision)
+        elif last is not None and progress <= last:
+            yield state_rules.no_rise(last, progress, judge.revision)
+
+    def noted(self, side: Side, method: str, params: Mapping[str, Any], judge: Judge) -> Exchange | None:
+        """A notification has passed; the exchange that it concerns, if any."""
+        self._stateless.noted(method, params)
+        effect = _NOTED.get(method)
+        return effect(self, side, params, judge) if effect else None
+
+    def _initialized(self, side: Side, *_: Any) -> None:
+        if side.party is Party.CLIENT:
+            self.lifecycle.initialized()
+            self._settle()
+
+    def _tools_changed(self, *_: Any) -> None:
+        self.tools.changed()
+
+    def _cancelling(self, side: Side, judge: Judge) -> Side:
+        """Whose requests *side* may cancel."""
+        return side if side.party is Party.CLIENT or handshake(judge.revision) else self.sides[Party.CLIENT]
+
+    def _cancelled(self, side: Side, params: Mapping[str, Any], judge: Judge) -> Exchange | None:
+        ident = ident_of(params.get("requestId"))
+        if ident is None:
+            return None
+        asker = self._cancelling(side, judge)
+        exchange = asker.open.get(ident)
+        if exchange is None:
+            return asker.settled.get(ident)
+        # What the server may not cancel stays open: its answer is still due.
+        if asker is side or exchange.method == "subscriptions/listen":
+            asker.close(exchange, "cancelled")
+        return exchange
+
+    def _progress(self, side: Side, params: Mapping[str, Any], _: Judge) -> None:
+        tokens = self.sides[side.party.other].tokens
+        token, progress = ident_of(params.get("progressToken")), params.get("progress")
+        if token in tokens and isinstance(progress, int | float):
+            tokens[token] = progress
+
+    # ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def check_answer(
+        self, exchange: Exchange, message: dict[str, Any], kind: Kind, found: Found, budget: Budget
+    ) -> int:
+        """Judges an answer by its request. Returns at least how many violations there are beyond those found."""
+        entry = exchange.entry
+        judge: Judge = entry.judge
+        if kind == "error":
+            faults, more = judge.check_error(message, budget)
+            found += faults
+            found += answer_rules.check_code(
+                exchange,
+                message["error"]["code"],
+                self.sides,
+                listed=bool(self.tools.known),
+                extended=self._is_extended(exchange),
+            )
+            found += reserved_codes.check(exchange, message["error"])
+            found += features.check_error(exchange, message["error"]["code"], self.sides)
+            return more
+        result = message["result"]
+        if entry.result is None:
+            return 0
+        definition: Definition = entry.result
+        exchange.as_task = exchange.as_task and is_task(exchange, result)
+        if exchange.method == "initialize":
+            judge, early = self.lifecycle.place_initialize_result(result)
+            definition = judge.definition("InitializeResult")
+            found += early
+        elif exchange.method == discovery.METHOD and not discovery.is_answer(result):
+            found += definition.look_alikes(result, "/result", judge.revision, budget.violations)
+            found.append(discovery.unknown(exchange, result))
+            return 0
+        elif exchange.as_task or judge.features.result_types:
+            found += self._check_result_type(exchange, result, judge)
+            name = judge.result_definition(exchange.method, result, as_task=exchange.as_task)
+            definition = judge.definition(name) if name is not None else definition
+            found += absent.check(exchange, definition, result)
+        if result and (alike := definition.look_alikes(result, "/result", judge.revision, budget.violations)):
+            found += alike
+        read = absent.filled(exchange, definition, result)
+        faults, more = definition.check("protocol/result", read, "/result", judge.revision, budget)
+        found += faults if read is result else absent.described(faults, result)
+        if any(each.stops for each in self._decided(faults, exchange.tool)):
+            return more
+        found += self._stateless.check_result(exchange, result)
+        return self._check_promise(exchange, result, found, budget)
+
+    def _decided(self, faults: list[Violation], tool: str | None) -> list[Violation]:
+        return faults if self._policy is None else self._policy.decided(faults, tool)
+
+    def _check_result_type(self, exchange: Exchange, result: dict[str, Any], judge: Judge) -> list[Violation]:
+        """A type of result that the specification does not have may still be that of a declared extension."""
+        found = list(judge.check_result_type(exchange.method, result))
+        if not found or not self._is_extended(exchange):
+            return found
+        return [state_rules.beyond(each, judge.revision) for each in found]
+
+    def _is_extended(self, exchange: Exchange) -> bool:
+        """Whether either side, or the request itself, has declared that it goes beyond the specification."""
+        return self.has_extensions({}) or bool((exchange.declared or frozenset()) & _EXTENSIONS)
+
+    def _check_promise(self, exchange: Exchange, result: dict[str, Any], found: Found, budget: Budget) -> int:
+        """What goes beyond the schema: the tool's contract, the payload of a task, what may be asked back."""
+        found += answer_rules.check_result(exchange, result, budget.violations)
+        if exchange.as_task:
+            found += self._tasks.check_started(result)
+            return 0
+        if exchange.method == "elicitation/create":
+            return self._forms.check(exchange, result, found, budget)
+        if exchange.method == "tasks/result":
+            more = self._tasks.check_payload(exchange, result, found, budget)
+            return more + self._forms.check(self._tasks.request_of(exchange), result, found, budget)
+        if not handshake(exchange.revision) and result.get("resultType") == "input_required":
+            found += asking_back.check(exchange, result)
+        elif exchange.contract is not None and _is_final(exchange, result):
+            faults, more = contract.check_output(exchange.contract, result, exchange.revision, budget)
+            found += faults
+            return more
+        return 0
+
+    def answered(self, exchange: Exchange, message: dict[str, Any], found: Found) -> None:
+        """An answer has passed."""
+        if "error" in message:
+            if exchange.method == "initialize" and self.lifecycle.phase == "initializing":
+                self.refused()
+            return
+        result = message["result"]
+        self._stateless.answered(exchange, result)
+        if exchange.as_task:
+            self._tasks.started(exchange, result)
+            return
+        if exchange.method == "tasks/result":
+            self._tasks.fetched(exchange)
+        if not handshake(exchange.revision) and result.get("resultType") == "input_required":
+            self._rounds.asked_back(exchange, result)
+        effect = _ANSWERED.get(exchange.method)
+        if effect is not None and exchange.asker is Party.CLIENT:
+            effect(self, exchange, result, found)
+
+    def refused(self) -> None:
+        """The handshake has failed; another one may follow."""
+        self.lifecycle.refused()
+        self.sides[Party.CLIENT].capabilities = self.sides[Party.SERVER].capabilities = None
+        self._settle()
+
+    def renew(self) -> None:
+        """Another server is there: what only the one before knew is forgotten."""
+        server = self.sides[Party.SERVER]
+        server.open.clear()
+        for each in self.sides.values():
+            each.irregular.clear()
+        # An answer to a request that was cancelled may still pass, but not to a server that has never made it.
+        server.settled.clear()
+        server.tokens.clear()
+        server.garbage = 0
+        self._tasks.renew()
+        self._stateless.renew()
+        self.tools.changed()
+
+    def forget_settled(self) -> None:
+        """Forget all requests that are settled, and the rounds they began."""
+        for side in self.sides.values():
+            side.settled.clear()
+        self._rounds.clear()
+
+    def _negotiated(self, _: Exchange, result: dict[str, Any], __: Found) -> None:
+        if self.lifecycle.phase != "initializing":
+            return
+        self.lifecycle.negotiated(self.lifecycle.place_initialize_result(result).judge)
+        self.sides[Party.SERVER].capabilities = object_of(result.get("capabilities"))
+        self._settle()
+
+    def _discovered(self, exchange: Exchange, result: dict[str, Any], _: Found) -> None:
+        if discovery.is_answer(result) and self.lifecycle.phase in {"new", "stateless"}:
+            self.lifecycle.stateless(exchange.entry.judge)
+            self.sides[Party.SERVER].capabilities = self.tools.declared = object_of(result.get("capabilities"))
+            self._settle()
+
+    def _tools_listed(self, exchange: Exchange, result: dict[str, Any], found: Found) -> None:
+        page = result.get("tools")
+        if isinstance(page, list):
+            found += self.tools.learn(
+                page,
+                first=exchange.detail is None,
+                last="nextCursor" not in result,
+                outputs=exchange.features.output_schemas,
+                revision=exchange.revision,
+                over_http=exchange.over_http,
+            )
+
+    def _settle(self) -> None:
+        """Gives both sides the revision in force, and works out what neither may use."""
+        judge = self.lifecycle.judge
+        declared = {party: side.capabilities for party, side in self.sides.items()}
+        for party, side in self.sides.items():
+            side.use(judge)
+            side.undeclared = undeclared(party, judge.revision, declared)
+            settled = self.lifecycle.phase in {"operating", "stateless"}
+            if self._quick and settled and "tools/call" not in side.undeclared:
+                side.call = judge.calls[party, "request"].get("tools/call")
+
+
+# Functions, not bound methods: those would keep a conversation, and the tools it knows, in a cycle after its end.
+_CHECKED: Final[Mapping[str, Callable[[Memory, Side, Mapping[str, Any], Judge], Iterator[Violation]]]] = {
+    "notifications/cancelled": Memory._check_cancel,
+    "notifications/progress": Memory._check_progress,
+}
+_NOTED: Final[Mapping[str, Callable[[Memory, Side, Mapping[str, Any], Judge], Exchange | None]]] = {
+    "notifications/initialized": Memory._initialized,
+    "notifications/cancelled": Memory._cancelled,
+    "notifications/progress": Memory._progress,
+    "notifications/tools/list_changed": Memory._tools_changed,
+}
+_ANSWERED: Final[Mapping[str, Callable[[Memory, Exchange, dict[str, Any], Found], None]]] = {
+    "initialize": Memory._negotiated,
+    "server/discover": Memory._discovered,
+    "tools/list": Memory._tools_listed,
+}
+"""What is checked or remembered of a notification or an answer, by its method."""
+
+
+def _is_final(exchange: Exchange, result: dict[str, Any]) -> bool:
+    """Whether *result* is that of the call itself: one of a type that an extension defines is only on the way to it."""
+    return handshake(exchange.revision) or result.get("resultType", "complete") == "complete"

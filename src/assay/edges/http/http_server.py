@@ -1,0 +1,493 @@
+"""
+The HTTP server itself: uvicorn, with an eye on connections that do not move.
+
+uvicorn waits for ever for the head of a request, for a client that takes no bytes, and for streams at the end. None of
+that costs a timer here: all connections are looked at once a second.
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from functools import partial
+from itertools import chain
+from typing import Any, ClassVar, Final, Protocol
+
+import httptools
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+
+from assay.edges.http.malloc import give_back
+from assay.edges.http.replies import SMALL, HttpReply, Pairs, Receive, Send, error_body
+from assay.edges.http.request_headers import ENDPOINT
+from assay.settings.http_section import Http
+
+_log: Final = logging.getLogger("assay")
+
+HEAD_BYTES: Final = 64 << 10
+"""Of the head of a request, or of what is behind a body. Names, a token and a trace are below 10 KB."""
+
+PIPELINED: Final = 100
+"""Requests that may wait on one connection for an answer before them. Each takes 2 kB, of which the client sends 20."""
+
+BODY_BYTES: Final = 64 << 20
+"""Of all bodies together that are not whole yet. Most are whole with the packet that they begin in."""
+
+ANSWER_BYTES: Final = 128 << 20
+"""Of all answers together that are not taken yet. A batch of 50 kB can be answered with 4 MB."""
+
+_TOO_LARGE: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+_TOO_SLOW: Final = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+_LAST: Final = b"connection: close\r\ncontent-length: %d\r\n\r\n"
+_ENDPOINT: Final = ENDPOINT.encode()
+_OFFERS: Final = frozenset({b"connection", b"upgrade", b"http2-settings"})
+
+
+class _HeadTooLargeError(Exception):
+    """Makes the parser stop."""
+
+
+class Served(Protocol):
+    """An ASGI application, and what it has to do with the server that runs it."""
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        """One HTTP request."""
+
+    def at_once(self, pairs: Pairs, frame: bytes) -> HttpReply | None:
+        """
+        The answer to a POST to the endpoint that is there whole, if it can be had without waiting.
+
+        What is None has left no trace, and is asked again.
+        """
+
+    def flush(self) -> None:
+        """Puts what was answered at once on record."""
+
+    def sweep(self) -> None:
+        """Drops what nobody uses; called once a second."""
+
+    def stop(self) -> None:
+        """From now on nothing new is begun; streams end, after what is still to be said on them."""
+
+    async def close(self) -> None:
+        """Ends everything that it has running; the last that is called."""
+
+
+class HeldConnection:
+    """What slow clients make us hold. When it is too much the connection that has made us do so longest is cut off."""
+
+    __slots__ = ("_by_connection", "_limit", "_total")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._total = 0
+        self._by_connection: dict[Connection, int] = {}
+
+    def hold(self, connection: "Connection", count: int) -> None:
+        """So many bytes are held for *connection* now."""
+        self._total += count - self._by_connection.get(connection, 0)
+        self._by_connection[connection] = count
+        while self._total > self._limit and len(self._by_connection) > 1:
+            first = next(iter(self._by_connection))
+            self.release(first)
+            first.transport.abort()
+
+    def release(self, connection: "Connection") -> None:
+        """Nothing is held for *connection* any more."""
+        self._total -= self._by_connection.pop(connection, 0)
+
+
+class Outbox:
+    """The answers that are made in one turn of the loop: on record, in one write, before the first of them is sent."""
+
+    __slots__ = ("_waiting", "flush")
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[Connection, bytes, bool]] = []
+        self.flush: Callable[[], None] = lambda: None
+
+    def put(self, connection: "Connection", data: bytes, *, close: bool) -> None:
+        """Sends *data*, soon."""
+        if not self._waiting:
+            connection.loop.call_soon(self.send)
+        self._waiting.append((connection, data, close))
+        connection.due_bytes += len(data)
+
+    def send(self) -> None:
+        """Sends what waits."""
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            self.flush()
+        for connection, data, close in waiting:
+            connection.due_bytes = 0
+            if not connection.transport.is_closing():
+                connection.sent_bytes = len(data)
+                connection.transport.write(data)
+                if close:
+                    connection.transport.close()
+
+
+class Connection(HttpToolsProtocol):
+    """One connection, which knows since when it has been waiting for the client, and for what."""
+
+    bodies: ClassVar = HeldConnection(BODY_BYTES)
+    answers: ClassVar = HeldConnection(ANSWER_BYTES)
+    outbox: ClassVar = Outbox()
+    good_head: ClassVar[tuple[list[tuple[bytes, bytes]], bytes]] = ([], b"")
+    """What the head of most answers was made of last, and that head."""
+
+    head_since: float | None = None
+    """When the head of a request began to arrive, while it is arriving."""
+    loose_bytes = 0
+    """Bytes since the last that were part of a body or ended a head."""
+    largest_piece = 0
+    """Bytes of the largest piece of what came."""
+    body_since = 0.0
+    """When the head of the last request was whole."""
+    body_bytes = 0
+    """What came since then, in pieces."""
+    sent_bytes = 0
+    """Of the last message that was sent. It is held whole until the last byte of it is taken."""
+    begun: list[bytes] | None = None
+    """The body, while a request is arriving that could be answered at once."""
+    due_bytes = 0
+    """Of its answers that wait in the outbox."""
+    idle_since: float | None = None
+    """When a request was answered at once, and nothing has come since."""
+    in_hand: RequestResponseCycle | None = None
+    """The request that is being answered. uvicorn knows only of the last that came."""
+    stuck_since: float | None = None
+    """When bytes that the client does not take were first seen."""
+    stuck_bytes = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        """A client is there; from now on it has to say something."""
+        super().connection_made(transport)
+        self.head_since = self.loop.time()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client has gone."""
+        super().connection_lost(exc)
+        self.bodies.release(self)
+        self.answers.release(self)
+        if self.in_hand is not None and not self.in_hand.response_complete:
+            self.in_hand.disconnected = True
+            self.in_hand.message_event.set()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes have come."""
+        if self.head_since is None and self._answered():
+            self.head_since = self.loop.time()
+        self.loose_bytes += len(data)
+        self.largest_piece = max(self.largest_piece, len(data))
+        self.idle_since = None
+        self._unset_keepalive_if_required()
+        self._parse(data)
+        if self.begun is not None and not self.transport.is_closing():
+            self._begin_after_all()
+        if self.loose_bytes > HEAD_BYTES and not self.transport.is_closing():
+            self._refuse_head()
+        elif self.cycle is not None and self.cycle.more_body and not self.cycle.response_complete:
+            self.body_bytes += len(data)
+            self.bodies.hold(self, self.body_bytes)
+        else:
+            self.bodies.release(self)
+
+    def _refuse_head(self) -> None:
+        """The head of a request is too long: nothing more is read."""
+        if self._answered():
+            self.transport.write(_TOO_LARGE)
+            self.transport.close()
+        else:
+            self.transport.abort()
+
+    def _parse(self, data: bytes) -> None:
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as offer:
+            self._decline(data[offer.args[0] :])
+        except httptools.HttpParserError:
+            # A head that is too long is refused already.
+            if not self.transport.is_closing():
+                self.send_400_response("Invalid HTTP request received.")
+
+    def _decline(self, rest: bytes) -> None:
+        """
+        Takes a request that offers to speak something else as if it did not (RFC 9110, 7.8): the parser stops there.
+
+        Java's client offers HTTP/2 with the first request to every server without TLS.
+        """
+        method = self.parser.get_method()
+        if method == b"CONNECT":
+            self.send_400_response("Invalid HTTP request received.")
+            return
+        version = self.parser.get_http_version().encode()
+        lines = [b"%b %b HTTP/%b" % (method, self.url, version)]
+        for name, value in self.headers:
+            if name == b"connection" and b"close" in value.lower():
+                lines.append(b"connection: close")
+            elif name not in _OFFERS:
+                lines.append(b"%b: %b" % (name, value))
+        self.parser = httptools.HttpRequestParser(self)
+        self._parse(b"\r\n".join(lines) + b"\r\n\r\n" + rest)
+
+    def on_message_complete(self) -> None:
+        """The whole of a request is there."""
+        if self.parser.should_upgrade():
+            return
+        if self.begun is not None:
+            answer = self._at_once(b"".join(self.begun))
+            if answer is not None:
+                self.begun = None
+                self._answer(answer)
+                return
+            self._begin_after_all()
+        super().on_message_complete()
+
+    def _at_once(self, body: bytes) -> HttpReply | None:
+        try:
+            answer: HttpReply | None = self._app.at_once(self.scope["headers"], body)
+        except (
+            Exception
+        ) as error:  # a mistake of ours: the parser, which calls us, would take it for one of the client's
+            _log.exception("%s failed", ENDPOINT, exc_info=error)
+            return HttpReply(500, error_body("INTERNAL_ERROR", "the server failed; its log says why"), [])
+        return answer
+
+    def _answer(self, answer: HttpReply) -> None:
+        """Sends *answer* with all the others that are made in this turn of the loop."""
+        status, content, headers = answer
+        keep = self.parser.should_keep_alive() and self.parser.get_http_version() != "1.0"
+        self.server_state.total_requests += 1
+        self.idle_since = self.loop.time()
+        if keep and not headers and status == 200 and content:
+            head = self._good_head()
+            self.outbox.put(self, b"%b%d\r\n\r\n%b" % (head, len(content), content), close=False)
+            return
+        lines = [STATUS_LINE[status]]
+        for name, value in (*self.server_state.default_headers, *headers):
+            lines += (name, b": ", value, b"\r\n")
+        if content:
+            lines.append(b"content-type: application/json\r\n")
+        lines.append(b"content-length: %d\r\n\r\n" % len(content) if keep else _LAST % len(content))
+        lines.append(content)
+        self.outbox.put(self, b"".join(lines), close=not keep)
+
+    def _good_head(self) -> bytes:
+        """The head of most answers, up to the length. uvicorn makes a new list of headers when the date changes."""
+        given = self.server_state.default_headers
+        made_of, head = Connection.good_head
+        if made_of is not given:
+            lines = b"".join(b"%b: %b\r\n" % pair for pair in given)
+            head = STATUS_LINE[200] + lines + b"content-type: application/json\r\ncontent-length: "
+            Connection.good_head = given, head
+        return head
+
+    def on_headers_complete(self) -> None:
+        """The head of a request is there."""
+        if self.parser.should_upgrade():
+            return
+        # What began behind a body, in one piece with it, is not in `loose_bytes`.
+        if self.loose_bytes + self.largest_piece > HEAD_BYTES and self._head_bytes() > HEAD_BYTES:
+            self._refuse_head()
+            raise _HeadTooLargeError
+        if self._could_be_answered_at_once():
+            self.head_since = None
+            self.loose_bytes = 0
+            self.begun = []
+            # As below: what comes behind a body is no header.
+            self.headers = []
+            return
+        self._begin()
+
+    def _head_bytes(self) -> int:
+        """Of the head that is there."""
+        return len(self.url) + 4 * len(self.headers) + sum(map(len, chain.from_iterable(self.headers)))
+
+    def _could_be_answered_at_once(self) -> bool:
+        return (
+            self.url == _ENDPOINT
+            and self.parser.get_method() == b"POST"
+            and self._answered()
+            and not self.pipeline
+            and not self.expect_100_continue
+            and not self.flow.write_paused
+            and self.due_bytes < SMALL
+        )
+
+    def _begin(self) -> None:
+        """Has uvicorn begin the request whose head is there."""
+        if len(self.pipeline) >= PIPELINED:
+            self.transport.abort()
+            return
+        self.head_since = None
+        self.loose_bytes = 0
+        self.body_since = self.loop.time()
+        self.body_bytes = 0
+        super().on_headers_complete()
+        # What comes behind a body is no header of the request, whose list this was (RFC 9110, 6.5.1).
+        self.headers = []
+        if not self.pipeline:
+            self.in_hand = self.cycle
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of a body is there."""
+        self.loose_bytes = 0
+        if self.begun is not None:
+            self.begun.append(body)
+        else:
+            super().on_body(body)
+
+    def _begin_after_all(self) -> None:
+        """The rest of a body is still to come, or the answer takes longer: uvicorn waits for it."""
+        pieces, self.begun = self.begun or [], None
+        self._begin()
+        for piece in pieces:
+            super().on_body(piece)
+
+    def on_response_complete(self) -> None:
+        """A request is answered; the next may be there already."""
+        if self.pipeline:
+            self.in_hand = self.pipeline[-1][0]
+        super().on_response_complete()
+
+    @property
+    def app(self) -> Any:
+        """What uvicorn runs for a request. Made anew each time: one that is kept would be a cycle of references."""
+        return self._run
+
+    @app.setter
+    def app(self, app: Any) -> None:
+        self._app = app
+
+    async def _run(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        """Begins a request once the client has taken the answer before it."""
+        await self.flow.drain()
+        await self._app(scope, receive, partial(self._send, send))
+
+    async def _send(self, send: Send, message: dict[str, Any]) -> None:
+        self.sent_bytes = len(message.get("body", b""))
+        await send(message)
+
+    def pause_writing(self) -> None:
+        """The client is slow to take what it is sent."""
+        super().pause_writing()
+        self._hold_answer()
+
+    def _hold_answer(self) -> None:
+        waiting = self.transport.get_write_buffer_size()
+        if waiting:
+            self.answers.hold(self, max(waiting, self.sent_bytes))
+        else:
+            self.answers.release(self)
+
+    def resume_writing(self) -> None:
+        """It has taken nearly all."""
+        super().resume_writing()
+        self.answers.release(self)
+
+    def watch(self, now: float, http: Http) -> None:
+        """Ends a connection that has waited too long."""
+        if self.head_since is not None and now - self.head_since > http.header_seconds:
+            self.transport.abort()
+            return
+        if self.idle_since is not None and now - self.idle_since > http.idle_seconds:
+            self.transport.close()
+            return
+        cycle = self.in_hand
+        # A body behind a request that is being answered is not read on: it waits for us.
+        arriving = cycle is self.cycle and cycle is not None and cycle.more_body and not cycle.response_started
+        if arriving and now - self.body_since > http.body_seconds and not self.transport.is_closing():
+            self.transport.write(_TOO_SLOW)
+            self.transport.close()
+            return
+        self._hold_answer()
+        waiting = self.transport.get_write_buffer_size()
+        if not waiting or waiting != self.stuck_bytes:
+            self.stuck_since, self.stuck_bytes = (now, waiting) if waiting else (None, 0)
+        elif self.stuck_since is not None and now - self.stuck_since > http.send_seconds:
+            self.transport.abort()
+
+    def _answered(self) -> bool:
+        """Whether the client waits for nothing from us."""
+        return self.cycle is None or self.cycle.response_complete
+
+
+class HttpServer(uvicorn.Server):
+    """uvicorn, that ends streams before it waits for them, and what does not move before it waits for ever."""
+
+    def __init__(self, config: uvicorn.Config, app: Served, http: Http, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._app = app
+        self._http = http
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listens, and says so."""
+        await super().startup(sockets)
+        if self.started:
+            self._ready()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Once every tenth of a second."""
+        if counter % 10 == 0:
+            now = asyncio.get_running_loop().time()
+            for connection in list(self.server_state.connections):
+                if isinstance(connection, Connection):
+                    connection.watch(now, self._http)
+            self._app.sweep()
+        return await super().on_tick(counter)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Finishes what is in hand, refuses what is new, within the time that is set."""
+        self._app.stop()
+        Connection.outbox.send()
+        await super().shutdown(sockets)
+        await self._app.close()
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, Connection):
+                connection.transport.abort()
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        """A signal: the first ends gracefully, the second at once. It is not raised again at the end, so exit is 0."""
+        again = self.should_exit
+        super().handle_exit(sig, frame)
+        self._captured_signals.clear()
+        self.force_exit = again
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that listens; raises `OSError`."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((host, port))
+        found.listen(1024)
+    except OSError:
+        found.close()
+        raise
+    return found
+
+
+def serve(app: Served, sock: socket.socket, http: Http, ready: Callable[[], None]) -> None:
+    """Serve until a signal comes."""
+    # What goes wrong in the application it says itself; what uvicorn adds is about clients that are gone.
+    for name in ("uvicorn.error", "uvicorn.access", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    config = uvicorn.Config(
+        app,
+        http=Connection,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=int(http.idle_seconds) or 1,
+        timeout_graceful_shutdown=int(http.grace_seconds) or 1,
+        backlog=1024,
+    )
+    Connection.outbox.flush = app.flush
+    give_back()
+    HttpServer(config, app, http, ready).run(sockets=[sock])

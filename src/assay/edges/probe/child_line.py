@@ -1,0 +1,90 @@
+"""What leads to a server that is to be asked, as a child process of ours. One thread; no wait is without end."""
+
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final, Self
+
+from assay.contracts.header_arguments import ParamHeaders
+from assay.edges.child import CLOSED, Child, StartError, why
+from assay.edges.pipes import Inlet, Loop, Outlet, Signals
+from assay.edges.probe.server_probe import InquiryError, InterruptedInquiryError, LineError, UnreachableError
+from assay.ladder.framing import Splitter, is_blank
+
+_MOST_HELD: Final = 10_000
+"""Frames of the server that wait for us."""
+
+_LAST_WORDS: Final = 0.5
+"""Seconds that a server which has closed its output has to end, so that we can say how."""
+
+
+class ChildLine:
+    """A server as a child process. Of what it says on stderr the last lines are kept; `with` ends it."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        signals: Signals,
+        limit: int,
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+    ) -> None:
+        """*limit* is how many bytes a message may have. Raises `UnreachableError`."""
+        try:
+            self._child = Child(command, env=env, cwd=cwd)
+        except StartError as error:
+            raise UnreachableError(str(error)) from None
+        self._signals = signals
+        self._splitter = Splitter(limit)
+        self._frames: deque[bytes] = deque()
+        self._sink = Outlet(self._child.stdin)
+        self._source = Inlet(self._child.stdout, self._from_server, tells=self._sink)
+        self._errors = Inlet(self._child.stderr, self._child.tail.add)
+        self._loop = Loop((self._source, self._errors, signals.inlet()), (self._sink,))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:
+        self._sink.close()
+        # Who was asked everything may end by itself; for whom does not answer nobody waits.
+        if error is None:
+            self._child.wait(CLOSED)
+        self._child.end()
+
+    def say(self, frame: bytes, _: dict[str, Any], __: str, ___: float, ____: ParamHeaders = ()) -> None:
+        """Sends a message, as soon as the server reads."""
+        self._sink.say(frame)
+        self._loop.push()
+
+    def hear(self, deadline: float) -> bytes:
+        """The next frame of the server."""
+        while True:
+            left = deadline - time.monotonic()
+            if self._signals.stopping:
+                raise InterruptedInquiryError("interrupted")
+            # First of all: who always says something is not listened to for ever.
+            if left <= 0:
+                raise LineError("no answer came in time", self._child.tail.lines())
+            if self._frames:
+                return self._frames.popleft()
+            if self._source.ended:
+                raise LineError(f"the server ended: {self._reason()}", self._child.tail.lines())
+            self._loop.wait(left)
+            self._loop.push()
+
+    def _reason(self) -> str:
+        status = self._child.wait(_LAST_WORDS)
+        while self._loop.has_more(self._errors) and not self._errors.ended:
+            self._errors.read()
+        return "it closed its output" if status is None else why(status)
+
+    def _from_server(self, data: bytes) -> None:
+        self._frames.extend(frame for frame in self._splitter.feed(data) if not is_blank(frame))
+        if not data:
+            last = self._splitter.end()
+            self._frames.extend([last] if last is not None else [])
+        if len(self._frames) > _MOST_HELD:
+            raise InquiryError(f"the server says more than {_MOST_HELD:,} things at once")

@@ -1,0 +1,347 @@
+"""
+A client that only asks: who the server is, and what it offers. Every answer is judged, and every wait is bounded.
+
+How frames come and go is the line's business; this knows neither pipes nor HTTP.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import Any, Final, Protocol
+
+from assay.base.limits import Limits
+from assay.base.meta import CAPABILITIES_KEY, REVISION_KEY
+from assay.base.verdict import Party, Verdict, Violation
+from assay.contracts.header_arguments import ParamHeaders
+from assay.core.conversation import Conversation
+from assay.edges.probe.capabilities import NO_CAPABILITIES, declared, reply_to
+from assay.ladder import syntax
+from assay.lock.changes import KINDS, ChangeKind
+from assay.lock.inspection import SERVER_KEY
+from assay.lock.locked import Locked, spelt
+from assay.spec.revisions import LATEST, LATEST_HANDSHAKE, handshake
+
+MOST_PAGES: Final = 1000
+MOST_ENTRIES: Final = 10_000
+"""What one list may have; as many tools as a conversation remembers."""
+
+_MOST_LISTINGS: Final = 3
+"""Times that one list is asked for, if the server says each time that it has changed."""
+
+_CHANGED: Final[Mapping[str, tuple[str, ...]]] = {
+    "notifications/tools/list_changed": ("tools/list",),
+    "notifications/prompts/list_changed": ("prompts/list",),
+    "notifications/resources/list_changed": ("resources/templates/list",),
+}
+"""The lists that are out of date after a notification."""
+
+_OLDER: Final = LATEST_HANDSHAKE
+"""The revision that is asked for where there is a handshake."""
+
+_NO_SUCH_METHOD: Final = -32601
+
+CLIENT_KEY: Final = "io.modelcontextprotocol/clientInfo"
+
+CLIENT: Final[Mapping[str, str]] = {"name": "mcp-client", "version": "1.0.0"}
+"""What we call ourselves unless told otherwise. A name of our own would tell a server when it is being reviewed."""
+
+Log = Callable[[str], None]
+
+
+class InquiryError(Exception):
+    """Why a server could not be asked, in one line."""
+
+
+class InterruptedInquiryError(InquiryError):
+    """A signal told us to stop."""
+
+
+class UnreachableError(InquiryError):
+    """The server cannot be started, or does not let us in: to ask it in another way would be in vain."""
+
+
+class LineError(InquiryError):
+    """The server has ended, or does not answer in time. Asked otherwise, another run of it might."""
+
+    def __init__(self, reason: str, last_words: Sequence[str] = ()) -> None:
+        super().__init__(reason)
+        self.last_words = last_words
+        """What it wrote to stderr last."""
+
+
+class ServerLine(Protocol):
+    """What leads to a server."""
+
+    def say(
+        self, frame: bytes, message: dict[str, Any], revision: str, deadline: float, params: ParamHeaders = ()
+    ) -> None:
+        """Send a message; *params* are the arguments that headers repeat over HTTP. Raises `LineError`."""
+
+    def hear(self, deadline: float) -> bytes:
+        """The next frame of the server, until *deadline* by the clock `time.monotonic`. Raises `LineError`."""
+
+
+class Inquiry:
+    """One conversation with a server, in which we are the client."""
+
+    def __init__(
+        self,
+        line: ServerLine,
+        log: Log,
+        limits: Limits,
+        deadline: float,
+        client: Mapping[str, str] = CLIENT,
+        capabilities: Mapping[str, Any] = NO_CAPABILITIES,
+        *,
+        heard: Callable[[Verdict], None] | None = None,
+    ) -> None:
+        """
+        *client* and *capabilities* are what we declare; of capabilities, those that the revision has.
+
+        *heard* gets the verdict on every message of either side, and nothing is stopped, whatever it says. Without it,
+        findings are lines for *log*.
+        """
+        self._line = line
+        self._heard = heard
+        self._client = dict(client)
+        self._capabilities = capabilities
+        self._log = log
+        self._conversation = Conversation(limits=limits, mode="enforce" if heard is None else "audit")
+        self._deadline = deadline
+        self._asked = 0
+        self._outdated: set[str] = set()
+        self.revision = LATEST
+
+    # ── opening ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def discover(self, patience: float) -> dict[str, Any] | None:
+        """What a server without handshake says of itself; None if this is none. It has *patience* seconds for it."""
+        limit = min(self._deadline, time.monotonic() + patience)
+        answer = self._ask("server/discover", {}, limit)
+        # Some older servers answer whatever they are asked.
+        result: dict[str, Any] | None = answer.value.get("result") if answer.accepted else None
+        if result is None or LATEST not in result.get("supportedVersions", ()):
+            return None
+        return result
+
+    def initialize(self) -> dict[str, Any]:
+        """What a server says of itself in a handshake. Raises `InquiryError`."""
+        self.revision = _OLDER
+        capabilities = declared(self._capabilities, _OLDER)
+        params = {"protocolVersion": _OLDER, "capabilities": capabilities, "clientInfo": self._client}
+        answer = self._good("initialize", params)
+        if "result" not in answer:
+            raise InquiryError(f"initialize was refused: {_error(answer)}")
+        result: dict[str, Any] = answer["result"]
+        # One that nobody knows was told; what it is judged by instead is what we go on in.
+        self.revision = self._conversation.revision or _OLDER
+        self._say({"jsonrpc": "2.0", "method": "notifications/initialized"}, self._deadline)
+        return result
+
+    # ── lists ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def listed(self, kind: ChangeKind) -> dict[str, dict[str, Any]]:
+        """All that the server offers of one kind, by what it is known by. Raises `InquiryError`."""
+        self._outdated.discard(kind.method)
+        found: dict[str, dict[str, Any]] = {}
+        for page in self._pages(kind):
+            for entry in page:
+                key = entry.get(kind.key) if isinstance(entry, dict) else None
+                if not isinstance(key, str):
+                    raise InquiryError(f"{kind.method}: a {kind.noun} without a {kind.key}")
+                if spelt(found.setdefault(key, entry)) != spelt(entry):
+                    raise InquiryError(f'{kind.method}: two different {kind.noun}s have the {kind.key} "{key[:100]}"')
+            if len(found) > MOST_ENTRIES:
+                raise InquiryError(f"{kind.method}: more than {MOST_ENTRIES:,} entries")
+        return found
+
+    def lists(self, kinds: Sequence[ChangeKind]) -> dict[str, dict[str, dict[str, Any]]]:
+        """
+        Return all that the server offers of some kinds, by the members that list them. Raises `InquiryError`.
+
+        Some servers add tools once they know the client, and say so: such a list is asked for again.
+        """
+        found = {kind.member: self.listed(kind) for kind in kinds}
+        for _ in range(_MOST_LISTINGS - 1):
+            found |= {kind.member: self.listed(kind) for kind in kinds if kind.method in self._outdated}
+        return found
+
+    def _pages(self, kind: ChangeKind) -> Iterator[list[Any]]:
+        params: dict[str, Any] = {}
+        for _ in range(MOST_PAGES):
+            answer = self._good(kind.method, params)
+            if "result" not in answer:
+                if answer["error"].get("code") != _NO_SUCH_METHOD or params:
+                    raise InquiryError(f"{kind.method} was refused: {_error(answer)}")
+                # Many servers with resources have no templates, and do not say so in any other way.
+                self._log(f"{kind.method} is not there")
+                return
+            result = answer["result"]
+            yield result[kind.member]
+            if "nextCursor" not in result:
+                return
+            params = {"cursor": result["nextCursor"]}
+        raise InquiryError(f"{kind.method}: more than {MOST_PAGES:,} pages")
+
+    # ── one exchange ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def ask(self, method: str, params: dict[str, Any]) -> Verdict:
+        """Send a request; return the verdict on its answer, which may break the protocol. Raises `InquiryError`."""
+        return self._ask(method, params, self._deadline)
+
+    def _good(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """The answer to a request: a result that is good, or an error. Raises `InquiryError`."""
+        verdict = self._ask(method, params, self._deadline)
+        if not verdict.accepted:
+            raise InquiryError(f"the answer to {method} breaks the protocol: {verdict.violations[0]}")
+        answer: dict[str, Any] = verdict.value
+        return answer
+
+    def _ask(self, method: str, params: dict[str, Any], limit: float) -> Verdict:
+        """The answer to a request, as it is judged."""
+        self._asked += 1
+        ident = self._asked
+        if not handshake(self.revision):
+            capabilities = declared(self._capabilities, self.revision)
+            meta = {REVISION_KEY: self.revision, CLIENT_KEY: self._client, CAPABILITIES_KEY: capabilities}
+            params = {**params, "_meta": {**params.get("_meta", {}), **meta}}
+        message = {"jsonrpc": "2.0", "id": ident, "method": method} | ({"params": params} if params else {})
+        self._say(message, limit)
+        while True:
+            verdict = self._hear(self._line.hear(limit))
+            exchange = verdict.exchange
+            ours = exchange is not None and exchange.asker is Party.CLIENT and exchange.id == ident
+            if ours and verdict.kind in {"result", "error"}:
+                return verdict
+
+    def _say(self, message: dict[str, Any], limit: float) -> None:
+        frame = syntax.write(message)
+        verdict = self._conversation.hear(Party.CLIENT, frame)
+        if self._heard is not None:
+            self._heard(verdict)
+        contract = verdict.exchange.contract if verdict.exchange is not None else None
+        self._line.say(frame, message, self.revision, limit, contract.headers if contract is not None else ())
+
+    def _hear(self, frame: bytes) -> Verdict:
+        """A frame of the server: what is wrong with it is told, and what it asks is answered."""
+        verdict = self._conversation.hear(Party.SERVER, frame)
+        if self._heard is not None:
+            self._heard(verdict)
+        elif verdict.method != "server/discover":
+            for each in verdict.violations:
+                self._log(str(self._discreet(each)))
+        for part in verdict.parts or (verdict,):
+            if part.kind == "request":
+                self._reply(part)
+            elif part.kind == "notification" and part.method is not None:
+                self._outdated.update(_CHANGED.get(part.method, ()))
+        return verdict
+
+    def _discreet(self, violation: Violation) -> Violation:
+        """A violation without the secrets that may be in what was found."""
+        from assay.core.redaction import Redactor  # noqa: PLC0415 - most servers give no reason for it
+
+        return replace(violation, found=Redactor().found(violation))
+
+    def _reply(self, verdict: Verdict) -> None:
+        """Answer a request of the server as a client without a user does."""
+        back = verdict.back
+        if back is None:
+            back = reply_to(verdict.value, self._capabilities, self.revision)
+            self._conversation.hear(Party.CLIENT, back)
+        self._line.say(back, {}, self.revision, self._deadline)
+
+
+def _error(answer: dict[str, Any]) -> str:
+    error = answer["error"]
+    text = "".join(each if each.isprintable() else " " for each in error_text(error)[:400])
+    return f"{error.get('code')} {text}"
+
+
+def error_text(error: Mapping[str, Any]) -> str:
+    """Return the message of a JSON-RPC error, and the detail that guards and some servers give with it."""
+    data = error.get("data")
+    detail = data.get("detail") if isinstance(data, dict) else data
+    message = str(error.get("message"))
+    return f"{message}: {detail}" if isinstance(detail, str) and detail and detail not in message else message
+
+
+def server_of(opening: Mapping[str, Any]) -> dict[str, str]:
+    """Return the name and the version that a server gives itself, as far as it does."""
+    server = opening.get("serverInfo") or opening.get("_meta", {}).get(SERVER_KEY) or {}
+    return {member: server[member] for member in ("name", "version") if isinstance(server.get(member), str)}
+
+
+def asked(inquiry: Inquiry, opening: dict[str, Any], *, command: tuple[str, ...] = (), url: str = "") -> Locked:
+    """What the server offers, after its *opening*. Raises `InquiryError`."""
+    declared = opening.get("capabilities", {})
+    owners = {"tools": "tools", "resourceTemplates": "resources", "prompts": "prompts"}
+    return Locked(
+        command=command,
+        url=url,
+        revision=inquiry.revision,
+        server=server_of(opening),
+        instructions=opening.get("instructions"),
+        listed=inquiry.lists([kind for kind in KINDS if owners[kind.member] in declared]),
+    )
+
+
+def inquire(
+    opened: Callable[[], AbstractContextManager[ServerLine]],
+    log: Log,
+    limits: Limits,
+    timeout: float,
+    *,
+    client: Mapping[str, str] = CLIENT,
+    capabilities: Mapping[str, Any] = NO_CAPABILITIES,
+    command: tuple[str, ...] = (),
+    url: str = "",
+    discovers: bool = True,
+) -> Locked:
+    """
+    What the server offers that *opened* leads to, within *timeout* seconds. Raises `InquiryError`.
+
+    *client* and *capabilities* are what we declare; for *discovers* see `conversing`.
+    """
+    with conversing(opened, log, limits, timeout, client=client, capabilities=capabilities, discovers=discovers) as (
+        inquiry,
+        opening,
+    ):
+        return asked(inquiry, opening, command=command, url=url)
+
+
+@contextmanager
+def conversing(
+    opened: Callable[[], AbstractContextManager[ServerLine]],
+    log: Log,
+    limits: Limits,
+    timeout: float,
+    *,
+    client: Mapping[str, str] = CLIENT,
+    capabilities: Mapping[str, Any] = NO_CAPABILITIES,
+    heard: Callable[[Verdict], None] | None = None,
+    discovers: bool = True,
+) -> Iterator[tuple[Inquiry, dict[str, Any]]]:
+    """
+    Open a conversation in the newest way that the server speaks; give it, and what the server says of itself.
+
+    A server that is known to want a handshake need not be asked by server/discover: then *discovers* is false.
+    Some servers end, or say no more, when they are asked anything before a handshake: those are opened once more.
+    Raises `InquiryError`.
+    """
+    deadline = time.monotonic() + timeout
+    if discovers:
+        with opened() as line:
+            inquiry = Inquiry(line, log, limits, deadline, client, capabilities, heard=heard)
+            answers = True
+            try:
+                opening = inquiry.discover(timeout / 3)
+            except LineError:
+                answers = False
+            if answers:
+                yield inquiry, opening or inquiry.initialize()
+                return
+    with opened() as line:
+        inquiry = Inquiry(line, log, limits, deadline, client, capabilities, heard=heard)
+        yield inquiry, inquiry.initialize()

@@ -1,0 +1,91 @@
+"""
+What a server offers to clients of both kinds: without any capability, and with all of them.
+
+Each kind has a run, or a session, of its own: a server decides by the handshake what it offers.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any, Final
+
+from assay.base.limits import Limits
+from assay.edges.probe.capabilities import ALL_CAPABILITIES, NO_CAPABILITIES
+from assay.edges.probe.server_probe import (
+    CLIENT,
+    InquiryError,
+    InterruptedInquiryError,
+    LineError,
+    Log,
+    ServerLine,
+    UnreachableError,
+    inquire,
+)
+from assay.lock.locked import BARE, CAPABLE, WAYS, Locked, Way
+from assay.lock.union import united
+from assay.spec.revisions import handshake
+
+_DECLARED: Final[Mapping[Way, Mapping[str, Any]]] = {BARE: NO_CAPABILITIES, CAPABLE: ALL_CAPABILITIES}
+
+
+def inquire_as_both(
+    opened: Callable[[], AbstractContextManager[ServerLine]],
+    log: Log,
+    limits: Limits,
+    timeout: float,
+    *,
+    client: Mapping[str, str] = CLIENT,
+    command: tuple[str, ...] = (),
+    url: str = "",
+) -> Locked:
+    """
+    Return what the server offers to a client without capabilities and to one with all of them, as one.
+
+    Each of the two has *timeout* seconds. If the server fails for one of them, that goes to *log*, and what the other
+    was offered is returned. Raises `InquiryError` if it fails for both.
+    """
+    found: dict[Way, Locked] = {}
+    failed: dict[Way, InquiryError] = {}
+    for way in WAYS:
+        discovers = BARE not in found or not handshake(found[BARE].revision)
+        try:
+            found[way] = inquire(
+                opened,
+                log,
+                limits,
+                timeout,
+                client=client,
+                capabilities=_DECLARED[way],
+                command=command,
+                url=url,
+                discovers=discovers,
+            )
+        except InterruptedInquiryError:
+            raise
+        except InquiryError as error:
+            if isinstance(error, UnreachableError) and not found:
+                raise
+            failed[way] = error
+    if not failed:
+        return _as_one(found[BARE], found[CAPABLE])
+    if not found:
+        raise _both_failed(failed[BARE], failed[CAPABLE])
+    [(way, reason)], [locked] = failed.items(), found.values()
+    log(f"failed for a client {way}: {reason}")
+    for line in reason.last_words if isinstance(reason, LineError) else ():
+        log(f"    {line}")
+    return replace(locked, unasked=way)
+
+
+def _as_one(bare: Locked, capable: Locked) -> Locked:
+    names = [each.server.get("name", "") for each in (bare, capable)]
+    if names[0] != names[1]:
+        raise InquiryError(f"the server calls itself {names[0]!r} or {names[1]!r}, depending on the client")
+    return united(bare, capable)
+
+
+def _both_failed(bare: InquiryError, capable: InquiryError) -> InquiryError:
+    if str(bare) == str(capable):
+        return bare
+    reason = f"{bare}; for a client {CAPABLE}: {capable}"
+    return LineError(reason, bare.last_words) if isinstance(bare, LineError) else InquiryError(reason)

@@ -1,0 +1,233 @@
+"""
+`assay.lock`: what was locked, in a file that reads well in a diff. The only part of the lock that touches a disk.
+
+Everything is sorted, so the same server gives the same bytes. What cannot be seen on a screen is spelt out, so that
+whoever reviews the file sees it.
+"""
+
+import json
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from assay.base.atomic_file import replace_file
+from assay.base.limits import DEFAULT
+from assay.base.verdict import Violation
+from assay.core.masked_commands import masked_command
+from assay.core.masking import masked_url
+from assay.engine.fingerprint import fingerprint
+from assay.ladder import syntax
+from assay.lock.canonical import canonical
+from assay.lock.changes import KINDS, ChangeKind
+from assay.lock.locked import WAYS, Locked, Way
+
+FILE: Final = "assay.lock"
+
+FORMAT: Final = 1
+"""The number of the layout below; another one is another layout."""
+
+_LONGEST: Final = 64 << 20
+"""Bytes. The largest lists of tools that are known have a hundredth of that."""
+
+_DEPTH: Final = DEFAULT.depth + 8
+"""Levels: a definition may have as many as a message, and stands some levels down."""
+
+_PREFIX: Final = "sha256:"
+
+_CLIENTS: Final = "clients "
+"""What stands before a `Way` in the file: `clients with capabilities`."""
+
+Lock = dict[str, Locked]
+"""Servers by the names that they were locked by."""
+
+
+class LockError(Exception):
+    """A lock that cannot be read or written, and why, in one line."""
+
+
+# ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read(path: str | os.PathLike[str]) -> Lock:
+    """What was locked in the file at *path*. Raises `LockError`; `FileNotFoundError` if there is none."""
+    try:
+        # A link of a checkout may lead to a device or a pipe. To open it may never end, or take the client's messages.
+        if os.fspath(path) == FILE and not stat.S_ISREG(os.stat(path).st_mode):
+            raise LockError(f"{path}: not a regular file")
+        with open(path, "rb") as file:
+            content = file.read(_LONGEST + 1)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise LockError(f"{path}: {error.strerror}") from None
+    if len(content) > _LONGEST:
+        raise LockError(f"{path}: longer than {_LONGEST:,} bytes")
+    try:
+        return parsed(content)
+    except LockError as error:
+        raise LockError(f"{path}: {error}") from None
+
+
+def parsed(content: bytes) -> Lock:
+    """What was locked, from the *content* of a file. Raises `LockError`."""
+    document = syntax.read(content.strip(), _DEPTH)
+    if isinstance(document, Violation):
+        place, what = document.at or "the file", f"expected {document.expected}, found {document.found}"
+        raise LockError(f"not a lock: {place}: {what} [{document.rule}]")
+    top = _object(document, "")
+    number = top.get("format")
+    if type(number) is int and number > FORMAT:
+        raise LockError(f"made by a newer Assay, in format {number}; this one reads format {FORMAT}")
+    if number != FORMAT or type(number) is not int:
+        raise LockError(f'not a lock: expected "format": {FORMAT}')
+    servers = _object(top.get("servers"), "/servers")
+    return {name: _server(value, f"/servers/{name}") for name, value in servers.items()}
+
+
+def _server(value: Any, at: str) -> Locked:
+    entry = _object(value, at)
+    command, url = entry.get("command", []), entry.get("url", "")
+    if not isinstance(command, list) or not all(isinstance(one, str) for one in command) or not isinstance(url, str):
+        raise LockError(f"{at}: expected a command, which is an array of strings, or a url")
+    if bool(command) == bool(url):
+        raise LockError(f"{at}: expected either a command or a url")
+    server = _object(entry.get("server", {}), f"{at}/server")
+    for member in ("revision", "instructions"):
+        if not isinstance(entry.get(member, ""), str):
+            raise LockError(f"{at}/{member}: expected a string")
+    other = entry.get("variantInstructions", "")
+    if not isinstance(other, str | None):
+        raise LockError(f"{at}/variantInstructions: expected a string, or null")
+    return Locked(
+        command=tuple(command),
+        url=url,
+        revision=entry.get("revision", ""),
+        server={member: one for member, one in server.items() if isinstance(one, str)},
+        instructions=entry.get("instructions"),
+        listed={kind.member: dict(_definitions(kind, entry, at)) for kind in KINDS},
+        variants=_some({kind.member: dict(_variants(kind, entry, at)) for kind in KINDS}),
+        offered=_some({kind.member: dict(_offered(kind, entry, at)) for kind in KINDS}),
+        other_instructions=(other,) if "variantInstructions" in entry else (),
+        unasked=_way(entry["notAsked"], f"{at}/notAsked") if "notAsked" in entry else None,
+    )
+
+
+def _some(by_member: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {member: found for member, found in by_member.items() if found}
+
+
+def _entries(kind: ChangeKind, entry: dict[str, Any], at: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Each entry of one kind: its name, its place and what is there."""
+    for key, value in _object(entry.get(kind.member, {}), f"{at}/{kind.member}").items():
+        place = f"{at}/{kind.member}/{key}"
+        yield key, place, _object(value, place)
+
+
+def _definitions(kind: ChangeKind, entry: dict[str, Any], at: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for key, place, held in _entries(kind, entry, at):
+        yield key, _definition(kind, key, place, held)
+
+
+def _variants(kind: ChangeKind, entry: dict[str, Any], at: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for key, place, held in _entries(kind, entry, at):
+        if "variant" in held:
+            yield key, _definition(kind, key, f"{place}/variant", _object(held["variant"], f"{place}/variant"))
+
+
+def _offered(kind: ChangeKind, entry: dict[str, Any], at: str) -> Iterator[tuple[str, Way]]:
+    for key, place, held in _entries(kind, entry, at):
+        if "offeredTo" in held:
+            yield key, _way(held["offeredTo"], f"{place}/offeredTo")
+
+
+def _definition(kind: ChangeKind, key: str, place: str, held: dict[str, Any]) -> dict[str, Any]:
+    definition = _object(held.get("definition"), f"{place}/definition")
+    if definition.get(kind.key) != key or held.get("fingerprint") != known_by(definition):
+        remedy = "remove the server with assay lock --remove NAME, and lock it again"
+        raise LockError(f"{place}: changed by hand: it does not fit its fingerprint; {remedy}")
+    return definition
+
+
+def _way(value: Any, at: str) -> Way:
+    found = next((way for way in WAYS if value == _CLIENTS + way), None)
+    if found is None:
+        wanted = " or ".join(f'"{_CLIENTS}{way}"' for way in WAYS)
+        raise LockError(f"{at}: expected {wanted}")
+    return found
+
+
+def _object(value: Any, at: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise LockError(f"not a lock: {at or 'the file'}: expected an object")
+    return value
+
+
+def known_by(definition: dict[str, Any]) -> str:
+    """The fingerprint of a definition: the same for all that say the same."""
+    return _PREFIX + fingerprint(canonical(definition))
+
+
+# ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def written(lock: Lock) -> bytes:
+    """The content of a file."""
+    document = {"format": FORMAT, "servers": {name: _entry(locked) for name, locked in lock.items()}}
+    text = json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False)
+    return (_INVISIBLE.sub(_escape, text) + "\n").encode()
+
+
+def _entry(locked: Locked) -> Mapping[str, Any]:
+    # The file is for version control, which never forgets a secret.
+    entry: dict[str, Any] = (
+        {"command": list(masked_command(locked.command))} if locked.command else {"url": masked_url(locked.url)}
+    )
+    entry |= {"revision": locked.revision, "server": dict(locked.server)}
+    if locked.instructions is not None:
+        entry["instructions"] = locked.instructions
+    for other in locked.other_instructions:
+        entry["variantInstructions"] = other
+    if locked.unasked is not None:
+        entry["notAsked"] = _CLIENTS + locked.unasked
+    for kind in KINDS:
+        entry[kind.member] = {key: _held(locked, kind, key) for key in locked.of(kind)}
+    return entry
+
+
+def _held(locked: Locked, kind: ChangeKind, key: str) -> Mapping[str, Any]:
+    """One tool, resource template or prompt as it stands in the file."""
+    first, *others = ({"definition": one, "fingerprint": known_by(one)} for one in locked.forms(kind, key))
+    held: dict[str, Any] = dict(first)
+    if others:
+        held["variant"] = others[0]
+    way = locked.only_for(kind).get(key)
+    if way is not None:
+        held["offeredTo"] = _CLIENTS + way
+    return held
+
+
+# What is no letter, mark, number, sign or space that one can see. The layout itself has line breaks.
+_INVISIBLE: Final = re.compile(r"[^\n\x20-\x7e]")
+
+
+def _escape(found: re.Match[str]) -> str:
+    character = found[0]
+    if character.isprintable():
+        return character
+    units = character.encode("utf-16-be")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
+def write(path: str | os.PathLike[str], lock: Lock) -> None:
+    """Puts *lock* into the file at *path*, whole or not at all. Raises `LockError`."""
+    # A link stays one: what it leads to is written. One of a stranger could name any file that is not there yet.
+    target = Path(os.path.realpath(path))
+    if os.path.islink(path) and not target.exists():
+        raise LockError(f"cannot write {path}: it is a link to {target}, which does not exist")
+    try:
+        replace_file(target, written(lock), target.stat() if target.exists() else None)
+    except OSError as error:
+        raise LockError(f"cannot write {path}: {error.strerror}") from None

@@ -1,0 +1,1 @@
+"""Where judged messages are recorded: the journal, metrics, telemetry, recordings."""

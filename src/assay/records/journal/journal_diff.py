@@ -1,0 +1,145 @@
+"""
+Compares two journals: the same traffic gives the same records, but for times and ids. No I/O.
+
+Lines are held against each other in order; where one journal has lines that the other lacks, the rest is aligned.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, zip_longest
+from typing import Any, Final, NamedTuple
+
+from assay.records.journal.reading import JournalEntry, Record
+
+_MAY_DIFFER: Final = frozenset({"ts", "durationMs", "requestId", "traceId", "spanId"})
+_OF_A_TRANSPORT: Final = frozenset({"transport", "route"})
+
+_MOST_ALIGNED: Final = 2_000
+"""Lines that are aligned with each other: the time grows with the square of them. Beyond, line by line."""
+
+Flat = dict[str, Any]
+"""A record as fields, the path of each as a key."""
+
+
+class Field(NamedTuple):
+    """A field that is not the same; `ABSENT` for one that is not there."""
+
+    name: str
+    one: Any
+    other: Any
+
+
+class Absent:
+    """Stands for a field that is not there."""
+
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+ABSENT: Final = Absent()
+
+
+class JournalDifference(NamedTuple):
+    """Two lines that differ, or one that the other journal lacks."""
+
+    one: JournalEntry | None
+    other: JournalEntry | None
+    fields: Sequence[Field] = ()
+
+
+class _Comparable:
+    """Makes records of one journal comparable with those of another."""
+
+    def __init__(self, *, across_transports: bool) -> None:
+        self._ignored = _MAY_DIFFER | _OF_A_TRANSPORT if across_transports else _MAY_DIFFER
+        self._across = across_transports
+        self._sessions: dict[str, int] = {}
+
+    def line(self, entry: JournalEntry) -> "_Line":
+        flat = self._flat(entry.record) if entry.record is not None else {"line": entry.raw}
+        return _Line(entry, flat, tuple(flat.items()))
+
+    def _flat(self, record: Record) -> Flat:
+        found: Flat = {}
+        for name, value in record.items():
+            if name not in self._ignored:
+                _flatten(name, value, found)
+        # That is said of the run in every record of it. What the mode has changed is `passed`, and the bytes sent.
+        found.pop("metadata.mode", None)
+        session = found.pop("metadata.session", None)
+        if session is not None and not self._across:
+            # Sessions are called by chance: the first one of one run is that of the other.
+            found["metadata.session"] = self._sessions.setdefault(str(session), len(self._sessions) + 1)
+        return found
+
+
+class _Line(NamedTuple):
+    entry: JournalEntry
+    flat: Flat
+    key: tuple[tuple[str, Any], ...]
+
+
+def differences(
+    one: Iterable[JournalEntry], other: Iterable[JournalEntry], *, across_transports: bool = False
+) -> Iterator[JournalDifference]:
+    """Where the two differ, in order."""
+    here, there = (_Comparable(across_transports=across_transports) for _ in range(2))
+    left, right = map(here.line, one), map(there.line, other)
+    for ours, theirs in zip_longest(left, right):
+        if ours is None or theirs is None or ours.key != theirs.key:
+            # All is the same up to here, and only what follows need be held in memory.
+            yield from _aligned(_rest(ours, left), _rest(theirs, right))
+            return
+
+
+def _rest(first: _Line | None, more: Iterator[_Line]) -> list[_Line]:
+    return [] if first is None else [first, *more]
+
+
+def _aligned(left: list[_Line], right: list[_Line]) -> Iterator[JournalDifference]:
+    """The differences of two lists that may have gained or lost lines."""
+    end = _common_end(left, right)
+    left, right = left[: len(left) - end], right[: len(right) - end]
+    if max(len(left), len(right)) > _MOST_ALIGNED:
+        yield from _paired(left, right)
+        return
+    from difflib import SequenceMatcher  # noqa: PLC0415 - not where all is the same
+
+    matcher = SequenceMatcher(None, [each.key for each in left], [each.key for each in right], autojunk=False)
+    for what, begin, stop, other_begin, other_stop in matcher.get_opcodes():
+        if what != "equal":
+            yield from _paired(left[begin:stop], right[other_begin:other_stop])
+
+
+def _common_end(left: list[_Line], right: list[_Line]) -> int:
+    pairs = zip(reversed(left), reversed(right), strict=False)
+    return next((count for count, (a, b) in enumerate(pairs) if a.key != b.key), min(len(left), len(right)))
+
+
+def _paired(left: list[_Line], right: list[_Line]) -> Iterator[JournalDifference]:
+    for ours, theirs in zip(left, right, strict=False):
+        fields = list(_fields(ours.flat, theirs.flat))
+        if fields:
+            yield JournalDifference(ours.entry, theirs.entry, fields)
+    both = min(len(left), len(right))
+    yield from (JournalDifference(each.entry, None) for each in islice(left, both, None))
+    yield from (JournalDifference(None, each.entry) for each in islice(right, both, None))
+
+
+def _fields(one: Flat, other: Flat) -> Iterator[Field]:
+    for name in [*one, *(each for each in other if each not in one)]:
+        ours, theirs = one.get(name, ABSENT), other.get(name, ABSENT)
+        if ours != theirs:
+            yield Field(name, ours, theirs)
+
+
+def _flatten(name: str, value: Any, found: Flat) -> None:
+    members: Iterable[tuple[Any, Any]] = ()
+    if isinstance(value, dict):
+        members = value.items()
+    elif isinstance(value, list):
+        members = enumerate(value)
+    if not isinstance(value, dict | list) or not value:
+        # What is empty is a value too, written as such.
+        found[name] = repr(value) if isinstance(value, dict | list) else value
+    for step, item in members:
+        _flatten(f"{name}.{step}", item, found)

@@ -1,0 +1,322 @@
+"""
+Judges a recording: makes the calls again that the recording lists, each conversation apart. No I/O, no clock.
+
+The verdicts are those of the guard that wrote it, as far as a recording carries what they depend on.
+"""
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any, Final, Literal, NamedTuple
+
+from assay.base.limits import DEFAULT, Limits
+from assay.base.verdict import Exchange, Party, Verdict, Violation, verdict
+from assay.contracts.tool_contracts import Tools
+from assay.core.conversation import Conversation
+from assay.core.policy import Policy
+from assay.core.spoken_revision import preferred
+from assay.ladder import syntax
+from assay.records.recording.effect import Effect
+from assay.records.recording.outcome import findings_of, kind_of, with_findings
+from assay.records.recording.rows import read_facts
+from assay.records.transcript import Judged, TranscriptRow, frame_of, party_of, read
+from assay.spec.revisions import REVISIONS
+
+_MOST: Final = 10_000
+"""Conversations that are remembered. A guard has some thousand sessions at most; the ones idle longest are dropped."""
+
+_UNKNOWN: Final = 0
+"""The number of the conversation of rows that name none."""
+
+_LEFT_OUT: Final = {"omitted": "too large to record", "cut": "too large to record in full"}
+"""Members that say that a message is not there to be judged, and why."""
+
+_UNREADABLE: Final = b"(masked)"
+"""Stands for a message that cannot be read, where the masked one can."""
+
+_DEPTH: Final = 200
+"""Levels of a masked message that are looked at."""
+
+Ident = str | int
+
+State = Literal["foreign", "open", "closed", "stopped"]
+"""Of a recording: not of a guard, so that it has no last row; of a guard, without its last row so far; or with it."""
+
+
+class RecordingOpening(NamedTuple):
+    """How a conversation begins."""
+
+    server: str = ""
+    mode: Literal["audit", "enforce"] = "audit"
+    revision: str | None = None
+    """Set if it was opened elsewhere, in this revision."""
+    lines: bool = False
+    frame_bytes: int | None = None
+    """The longest message of the guard that recorded it, in bytes; None if that is not known."""
+    tools: Tools | None = None
+    """Set if it shares the tools of another one."""
+    effect: Effect | None = None
+    """What the guard did about broken rules; None where no guard recorded it."""
+
+    def limited(self, limits: Limits) -> Limits:
+        """Return *limits* with the longest message of the recorder, unless the settings ask for another one."""
+        if self.frame_bytes is None or limits.frame_bytes != DEFAULT.frame_bytes:
+            return limits
+        return replace(limits, frame_bytes=self.frame_bytes)
+
+
+class _JudgedTalk:
+    """One conversation of a recording."""
+
+    __slots__ = ("conversation", "opening", "unheard")
+
+    def __init__(self, conversation: Conversation, opening: RecordingOpening) -> None:
+        self.conversation = conversation
+        self.opening = opening
+        self.unheard: set[tuple[Party, Ident]] = set()
+        """Requests that the recording leaves out: their answers cannot be judged."""
+
+
+class Judging:
+    """The verdicts on one recording, and what is to be said of it beside them."""
+
+    def __init__(self, begin: Callable[[RecordingOpening], Conversation], policy: Policy | None = None) -> None:
+        """*begin* makes the conversations; *policy* is theirs, None for the recorded decisions."""
+        self._policy = policy
+        self._begin = begin
+        self._talks: OrderedDict[int, _JudgedTalk] = OrderedDict()
+        self._tools: OrderedDict[int, Tools] = OrderedDict()
+        self._dropped: set[int] = set()
+        self._state: State = "foreign"
+        self.is_incomplete = False
+        """Whether the recording lacks messages at its end."""
+        self.unjudged: Counter[str] = Counter()
+        """Messages that were not judged, by the reason."""
+        self.recorded: Counter[str] = Counter()
+        """Messages that have the verdict of the guard that recorded them, by the reason."""
+        self.notes: list[str] = []
+        """What else is to be said of the recording."""
+        self.revision: str | None = None
+        """The revision of the first conversation with a handshake; without one, of the first that has a revision."""
+
+    def judge(self, lines: Iterable[bytes]) -> Iterator[Judged]:
+        """Return a verdict on each message, then on each request that was still open; raises `TranscriptError`."""
+        for row in read(lines):
+            if not row.members:
+                self.is_incomplete = True
+                self.notes.append(f"line {row.line} is cut off and not judged; the recorder was killed")
+            elif "event" in row.members:
+                yield from self._event(row)
+            else:
+                yield from self._message(row)
+        yield from self._finish()
+
+    # ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _message(self, row: TranscriptRow) -> Iterator[Judged]:
+        party = party_of(row)
+        number = _number(row.members)
+        if number in self._dropped:
+            self.unjudged["too many conversations"] += 1
+            return
+        talk = self._talk(number)
+        left_out = next((why for name, why in _LEFT_OUT.items() if row.members.get(name) is True), "")
+        judged, lacks = self._skip(talk, party, row, left_out) if left_out else self._hear(talk, party, row)
+        self.revision = preferred(self.revision, talk.conversation.revision)
+        if judged is None:
+            self.unjudged[lacks] += 1
+            return
+        if lacks:
+            self.recorded[lacks] += 1
+        yield Judged(row.line, judged, number, talk.opening.server, lacks)
+
+    def _hear(self, talk: _JudgedTalk, party: Party, row: TranscriptRow) -> tuple[Verdict | None, str]:
+        """
+        Return the verdict on a message, and what the recording lacks of it.
+
+        Without the message the verdict is the recorded one, None if there is none.
+        """
+        members, frame = row.members, frame_of(row)
+        redacted = members.get("redacted") is True
+        if talk.opening.effect is not None:
+            done = members.get("actions") or list(findings_of(members))
+            talk.opening.effect.recall(done, whole=redacted and "findings" in members)
+        if "failed" in members:
+            talk.conversation.unjudged(party, frame, str(members["failed"]))
+            return None, "internal error of the guard"
+        if redacted and _is_mended(frame, members):
+            frame = _UNREADABLE
+        heard = talk.conversation.hear(party, frame, read_facts(members))
+        if talk.unheard and _answers(talk, party, heard):
+            return with_findings(heard, members, self._policy), "the request is not in the recording"
+        if not redacted:
+            return heard, ""
+        # It is heard, because what follows depends on it. What a schema says of a secret does not hold for a mask.
+        found = with_findings(heard, members, self._policy)
+        if found is not None:
+            _settle(talk, heard, found)
+        return found, "secrets were redacted"
+
+    def _skip(self, talk: _JudgedTalk, party: Party, row: TranscriptRow, lacks: str) -> tuple[Verdict | None, str]:
+        """Leave out a message that is not in the recording, or not whole, and what belongs to it; as `_hear`."""
+        members, ident = row.members, row.members.get("id")
+        kind, exchange = kind_of(members), None
+        value: dict[str, Any] = {}
+        if isinstance(ident, str | int):
+            value["id"] = ident
+            if kind == "request":
+                talk.unheard.add((party, ident))
+            elif kind in {"result", "error"}:
+                exchange = _let_go(talk, party, ident)
+        heard = verdict(party, b"", kind, value, exchange, talk.conversation.revision)
+        return with_findings(heard, members, self._policy), lacks
+
+    # ── everything else ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _event(self, row: TranscriptRow) -> Iterator[Judged]:
+        members, event = row.members, row.members["event"]
+        number = _number(members)
+        if event == "recording":
+            # Several recordings in one file: each begins anew.
+            yield from self._finish()
+            self._talks.clear()
+            self._tools.clear()
+            self._dropped.clear()
+            self._state = "open"
+        elif event == "open":
+            self._open(number, members)
+        elif event == "tools":
+            self._hand_down(number, members)
+        elif event == "close":
+            self._state = "closed"
+        elif event == "stopped":
+            self._state = "stopped"
+            self.is_incomplete = True
+            self.notes.append(
+                f"the recording stops at line {row.line}: {members.get('why')}; later messages are missing"
+            )
+        elif number in self._talks:
+            yield from self._happened(self._talks[number], number, row)
+
+    def _happened(self, talk: _JudgedTalk, number: int, row: TranscriptRow) -> Iterator[Judged]:
+        """Something has happened in a conversation that is no message."""
+        members, event = row.members, row.members["event"]
+        if event == "unanswered":
+            missing = _given_up(talk, row)
+            if missing is not None:
+                yield Judged(row.line, missing, number, talk.opening.server)
+        elif event == "end":
+            for left in talk.conversation.end(party_of(row), str(members.get("why") or "")):
+                yield Judged(row.line, left, number, talk.opening.server)
+        elif event == "restart":
+            talk.conversation.renew()
+        elif event == "forget":
+            talk.conversation.forget_settled()
+        elif event == "release":
+            talk.conversation.release()
+
+    def _finish(self) -> Iterator[Judged]:
+        """Return a verdict on each request that is still open, unless its answer may be among what is missing."""
+        if self._state == "open":
+            self.is_incomplete = True
+            self.notes.append("the recording has no end: later messages are missing")
+        if self._state == "foreign":
+            yield from self._left()
+
+    def _left(self) -> Iterator[Judged]:
+        """Return a verdict on each request that is still open."""
+        for number, talk in self._talks.items():
+            for party in (Party.SERVER, Party.CLIENT):
+                for left in talk.conversation.end(party):
+                    yield Judged(0, left, number, talk.opening.server)
+
+    def _talk(self, number: int) -> _JudgedTalk:
+        if number not in self._talks:
+            return self._add(number, RecordingOpening())
+        self._talks.move_to_end(number)
+        return self._talks[number]
+
+    def _open(self, number: int, members: dict[str, Any]) -> None:
+        revision, size, shared = members.get("revision"), members.get("frameBytes"), members.get("tools")
+        self._add(
+            number,
+            RecordingOpening(
+                str(members.get("server") or ""),
+                "enforce" if members.get("mode") == "enforce" else "audit",
+                revision if revision in REVISIONS else None,
+                members.get("lines") is True,
+                size if type(size) is int and size > 0 else None,
+                self._shared(shared) if isinstance(shared, int) else None,
+                Effect(),
+            ),
+        )
+
+    def _add(self, number: int, opening: RecordingOpening) -> _JudgedTalk:
+        if len(self._talks) >= _MOST:
+            oldest, _ = self._talks.popitem(last=False)
+            self._dropped.add(oldest)
+        talk = self._talks[number] = _JudgedTalk(self._begin(opening), opening)
+        self._keep(number, talk.conversation.tools)
+        return talk
+
+    def _hand_down(self, number: int, members: dict[str, Any]) -> None:
+        before = members.get("from")
+        tools = self._shared(before) if isinstance(before, int) else None
+        if tools is not None:
+            self._keep(number, tools.handed_down())
+
+    def _keep(self, number: int, tools: Tools) -> None:
+        self._tools[number] = tools
+        if len(self._tools) > _MOST:
+            self._tools.popitem(last=False)
+
+    def _shared(self, number: int) -> Tools | None:
+        if number in self._tools:
+            self._tools.move_to_end(number)
+        return self._tools.get(number)
+
+
+def _given_up(talk: _JudgedTalk, row: TranscriptRow) -> Verdict | None:
+    """Return the verdict on an answer that did not come; None if nobody waited for it any more."""
+    ident, code, why = row.members.get("id"), str(row.members.get("code") or "TIMEOUT"), row.members.get("why")
+    if not isinstance(ident, str | int):
+        return None
+    missing = talk.conversation.give_up(party_of(row).other, ident, code, str(why or ""))
+    # A guard gives a reason for each that it reports, but for a timeout.
+    return missing if why or code == "TIMEOUT" else None
+
+
+def _number(members: dict[str, Any]) -> int:
+    number = members.get("conversation")
+    return number if type(number) is int else _UNKNOWN
+
+
+def _answers(talk: _JudgedTalk, party: Party, verdict: Verdict) -> bool:
+    """Whether a message answers a request that the recording leaves out."""
+    ident = verdict.value.get("id") if isinstance(verdict.value, dict) else None
+    known = (party.other, ident)
+    if verdict.kind not in {"result", "error"} or not isinstance(ident, str | int) or known not in talk.unheard:
+        return False
+    talk.unheard.discard(known)
+    return True
+
+
+def _let_go(talk: _JudgedTalk, party: Party, ident: Ident) -> Exchange | None:
+    """Settle the request that an answer of *party* is for, which is left out; return it."""
+    talk.unheard.discard((party.other, ident))
+    missing = talk.conversation.give_up(party.other, ident)
+    return None if missing is None else missing.exchange
+
+
+def _is_mended(frame: bytes, members: dict[str, Any]) -> bool:
+    """Whether a masked *frame* can be read although the original could not: masking writes the JSON anew."""
+    rules = [str(each.get("rule")) for each in findings_of(members)]
+    unreadable = any(each.startswith(("framing/", "syntax/")) for each in rules)
+    return unreadable and not isinstance(syntax.read(frame, _DEPTH), Violation)
+
+
+def _settle(talk: _JudgedTalk, heard: Verdict, found: Verdict) -> None:
+    """Forget a request that the guard refused, if it is accepted with a mask in place of a secret."""
+    enforced = talk.opening.mode == "enforce" and heard.kind == "request"
+    if enforced and heard.accepted and not found.accepted and heard.exchange is not None:
+        talk.conversation.give_up(heard.party, heard.exchange.id)

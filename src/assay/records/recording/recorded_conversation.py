@@ -1,0 +1,123 @@
+"""
+A conversation that writes down what it hears, and everything else that changes how it judges. No file of its own.
+
+A recording is the log of these calls, so whoever makes the same calls again gets the same verdicts.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from assay.base.verdict import Party, Verdict
+from assay.contracts.tool_contracts import Tools
+from assay.core.conversation import NO_FACTS, Conversation, Facts
+from assay.core.party_state import Id
+from assay.guard.failure import log_once
+from assay.ladder.framing import Text
+from assay.records.recording.rows import DIRECTIONS, spelt_facts
+
+if TYPE_CHECKING:
+    from assay.records.recording.recording_file import Recording
+
+
+class RecordedConversation(Conversation):
+    """One conversation of a recording."""
+
+    def __init__(self, recording: "Recording", server: str, *, tools: Tools | None = None, **terms: Any) -> None:
+        """*server* is the name of the guarded server, *tools* and *terms* are those of `Conversation`."""
+        super().__init__(tools=tools, **terms)
+        self._recording = recording
+        self._hearing = False
+        self._number = recording.number()
+        self._write(
+            {
+                "event": "open",
+                "server": server,
+                "mode": self.mode,
+                "revision": terms.get("revision"),
+                "lines": bool(terms.get("lines")),
+                "frameBytes": self.limits.frame_bytes,
+                **recording.tools_of(self.tools, self._number),
+            }
+        )
+
+    def hear(self, party: Party, frame: Text, facts: Facts = NO_FACTS) -> Verdict:
+        """Return the verdict on *frame*, which is recorded."""
+        if self._hearing:
+            # A large frame is heard by a call within this one.
+            return super().hear(party, frame, facts)
+        self._hearing = True
+        try:
+            verdict = super().hear(party, frame, facts)
+        finally:
+            self._hearing = False
+        if verdict.kind != "blank":
+            self._record(verdict, facts)
+        return verdict
+
+    def unjudged(self, party: Party, frame: bytes, why: str, heard: Verdict | None = None) -> Verdict:
+        """Return the verdict on a frame after an internal error; it is recorded unless it was heard before that."""
+        verdict = super().unjudged(party, frame, why, heard)
+        if heard is None:
+            self._record(verdict, NO_FACTS, failed=why)
+        return verdict
+
+    def give_up(
+        self, asker: Party, ident: Id, code: str = "TIMEOUT", why: str = "", data: Mapping[str, Any] | None = None
+    ) -> Verdict | None:
+        """Fail one request that gets no answer, and record that."""
+        missing = super().give_up(asker, ident, code, why, data)
+        if missing is not None:
+            row = {"event": "unanswered", "dir": DIRECTIONS[asker.other], "id": ident, "code": code, "why": why}
+            self._write(row)
+        return missing
+
+    def end(self, party: Party, why: str = "", data: Mapping[str, Any] | None = None) -> list[Verdict]:
+        """Fail every request that *party* still owes an answer to, and record that it says no more."""
+        left = super().end(party, why, data)
+        self._write({"event": "end", "dir": DIRECTIONS[party], "why": why})
+        return left
+
+    def renew(self) -> None:
+        """Record that another server takes the place of the last one."""
+        super().renew()
+        self._write({"event": "restart"})
+
+    def forget_settled(self) -> None:
+        """Record that the next requests are of another client."""
+        super().forget_settled()
+        self._write({"event": "forget"})
+
+    def release(self) -> None:
+        """Record that nothing more is said here."""
+        super().release()
+        self._write({"event": "release"})
+
+    def _record(self, verdict: Verdict, facts: Facts, *, failed: str = "") -> None:
+        try:
+            told: dict[str, Any] = {"failed": failed} if failed else {}
+            if self._is_decided(verdict):
+                told["actions"] = list(_actions(verdict))
+            self._recording.message(self._number, verdict, {**spelt_facts(facts), **told})
+        except Exception as error:
+            # Whatever it is, the message is judged and travels on.
+            log_once(error, "a message could not be written to the recording")
+
+    def _is_decided(self, verdict: Verdict) -> bool:
+        """Whether something else was done about the violations of a message than the table of rules says."""
+        policy = self._policy
+        if policy is None or not verdict.violations:
+            return False
+        return policy.decides or any(each.action == "repair" for each in verdict.violations)
+
+    def _write(self, row: dict[str, Any]) -> None:
+        try:
+            self._recording.event(self._number, row)
+        except Exception as error:
+            log_once(error, "an event could not be written to the recording")
+
+
+def _actions(verdict: Verdict) -> Iterator[dict[str, str]]:
+    """Return what was done about each violation; those of a batch have their places in their own message."""
+    for part in verdict.parts or (verdict,):
+        for each in part.violations:
+            yield {"rule": each.rule, "at": each.at, "action": each.action}

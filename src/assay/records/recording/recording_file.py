@@ -1,0 +1,297 @@
+"""
+The file of a recording: opened once, appended to row by row, never in the way of the traffic.
+
+Each row is handed to the system in one write before anything is sent for its message, so a guard that is killed leaves
+a file that can be read. What cannot be written is reported once, and the recording ends there.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from itertools import count
+from time import gmtime, strftime
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary, WeakSet
+
+import orjson
+
+from assay.base.verdict import Exchange, Verdict
+from assay.contracts.tool_contracts import Tools
+from assay.core.conversation import Conversation
+from assay.records.recording.outcome import spelt_findings
+from assay.records.recording.recorded_conversation import RecordedConversation
+from assay.records.recording.rows import DIRECTIONS, VERSION
+
+if TYPE_CHECKING:
+    from assay.core.redaction import Redactor
+
+Log = Callable[[str], None]
+
+_ENDING: Final = 1024
+"""Bytes that are kept free for the row that says why a recording has stopped."""
+
+_LOOKED_AT: Final = 4096
+"""Bytes of a file that are read to see whether it is a recording."""
+
+_MEMBERS: Final = {"frame": "msg", "frameBase64": "base64"}
+"""What a recording calls the members of a journal."""
+
+_PRIVATE: Final = 0o600
+_PREFIX: Final = "recording-"
+_SUFFIX: Final = ".jsonl"
+"""How the names of recordings in a directory begin and end."""
+
+
+class RecordingError(Exception):
+    """The file of a recording cannot be used; the text says why, and what to do."""
+
+
+class Recording:
+    """One run of a guard, written into one file."""
+
+    __slots__ = (
+        "_alone",
+        "_descriptor",
+        "_left_out",
+        "_log",
+        "_most",
+        "_numbers",
+        "_redactor",
+        "_size",
+        "_tools",
+        "messages",
+        "path",
+    )
+
+    def __init__(self, path: str, *, most: int, redactor: "Redactor | None", log: Log, alone: bool = False) -> None:
+        """
+        Open *path* for a new recording of at most *most* bytes; raise `RecordingError` if it cannot be one.
+
+        In a directory each recording has a file of its own.
+
+        Secrets are hidden by *redactor*; None keeps them. What goes wrong later is a line for *log*. A guard that has
+        one conversation only says so with *alone*: its rows need no number.
+        """
+        self._alone = alone
+        self.messages = 0
+        """Messages in the file so far."""
+        self._log = log
+        self._most = most
+        self._redactor = redactor
+        self._size = 0
+        self._numbers = count(1)
+        self._tools: WeakKeyDictionary[Tools, int] = WeakKeyDictionary()
+        self._left_out: WeakSet[Exchange] = WeakSet()
+        """Open requests that are left out. Without the request `assay check` cannot judge its answer."""
+        self.path, self._descriptor = _created(path) if is_directory(path) else (path, _opened(path))
+        """The path of the file; *path* itself, or a new file in that directory."""
+        from assay import __version__  # noqa: PLC0415 - as the name is used here only
+
+        self._append({"event": "recording", "version": VERSION, "assay": __version__})
+
+    def judge(self, server: str) -> Callable[..., Conversation]:
+        """Return what makes the conversations of the server of that name: a `Conversation` that is recorded here."""
+        return partial(RecordedConversation, self, server)
+
+    def number(self) -> int:
+        """Return the number of the next conversation."""
+        return next(self._numbers)
+
+    def tools_of(self, tools: Tools, number: int) -> dict[str, int]:
+        """Return what the conversation *number* says of its *tools*: nothing if they are its own."""
+        owner = self._tools.setdefault(tools, number)
+        return {} if owner == number else {"tools": owner}
+
+    def hand_down(self, tools: Tools) -> Tools:
+        """Return the tools that the next server begins with, after one that had *tools*."""
+        made = tools.handed_down()
+        owner = self._tools.get(tools)
+        if owner is not None:
+            self._tools[made] = number = self.number()
+            self.event(number, {"event": "tools", "from": owner})
+        return made
+
+    def message(self, number: int, verdict: Verdict, told: dict[str, Any]) -> None:
+        """Write down the frame of *verdict*, and what else is *told* of it."""
+        if self._descriptor < 0:
+            return
+        row = {
+            "dir": DIRECTIONS[verdict.party],
+            **self._numbered(number),
+            **self._discreet(told),
+            **self._payload(verdict),
+        }
+        if "omitted" in row:
+            row |= {"kind": verdict.kind, **_ident(verdict)}
+        if self._redactor is not None and self._is_lost(verdict, row):
+            row |= spelt_findings(verdict, self._redactor.text)
+        if self._append(row):
+            self.messages += 1
+
+    def _is_lost(self, verdict: Verdict, row: dict[str, Any]) -> bool:
+        """Whether *row* is not enough to judge the message again."""
+        exchange = verdict.exchange
+        if "omitted" in row:
+            if verdict.kind == "request" and exchange is not None:
+                self._left_out.add(exchange)
+            return True
+        return "redacted" in row or (exchange is not None and exchange in self._left_out)
+
+    def event(self, number: int, row: dict[str, Any]) -> None:
+        """Write down something else that happened in a conversation."""
+        if self._descriptor < 0:
+            return
+        if self._redactor is not None and row.get("why"):
+            # The reason may have words of the server in it.
+            row["why"] = self._redactor.text(row["why"])
+        self._append({"event": row["event"], **self._numbered(number), **row})
+
+    def close(self) -> None:
+        """End the recording."""
+        if self._descriptor >= 0:
+            self._append({"event": "close"}, _ENDING)
+            self._let_go()
+
+    def _numbered(self, number: int) -> dict[str, int]:
+        return {} if self._alone else {"conversation": number}
+
+    def _payload(self, verdict: Verdict) -> dict[str, Any]:
+        if self._redactor is None:
+            return _exact(verdict.frame)
+        from assay.records.journal.record import payload  # noqa: PLC0415 - only what redacts needs it
+
+        found = payload(verdict, self._redactor)
+        return {_MEMBERS.get(name, name): value for name, value in found.items()}
+
+    def _discreet(self, told: dict[str, Any]) -> dict[str, Any]:
+        """Return *told* without the secrets that HTTP headers may repeat from arguments."""
+        headers = told.get("http", {}).get("headers") if self._redactor is not None else None
+        if not headers or self._redactor is None:
+            return told
+        shown = self._redactor.value(headers)
+        return told if shown is headers else {**told, "http": {**told["http"], "headers": shown}, "redacted": True}
+
+    # ── the file ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _append(self, row: dict[str, Any], reserve: int = 0) -> bool:
+        """Write *row*; return whether it is in the file."""
+        line = orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
+        if self._size + len(line) + _ENDING - reserve > self._most:
+            self._stop_at_limit()
+            return False
+        return self._write(line)
+
+    def _stop_at_limit(self) -> None:
+        why = f"it has reached {self._most:,} bytes"
+        if self._write(orjson.dumps({"event": "stopped", "why": why}, option=orjson.OPT_APPEND_NEWLINE)):
+            self._log(f"assay: recording stopped: {self.path}: {why}; guard.record_bytes sets the limit")
+            self._let_go()
+
+    def _write(self, line: bytes) -> bool:
+        taken = 0
+        try:
+            while taken < len(line):
+                taken += os.write(self._descriptor, line[taken:])
+        except OSError as error:
+            self._stop_for(error.strerror or "it cannot be written")
+            return False
+        self._size += taken
+        return True
+
+    def _stop_for(self, why: str) -> None:
+        """End the recording after a failed write, with a last row if half of the failed one leaves the room for it."""
+        line = orjson.dumps({"event": "stopped", "why": why}, option=orjson.OPT_APPEND_NEWLINE)
+        with suppress(OSError):
+            # Half a row would end the judging of what comes before it.
+            os.ftruncate(self._descriptor, self._size)
+            if os.write(self._descriptor, line) < len(line):
+                os.ftruncate(self._descriptor, self._size)
+        self._log(f"assay: recording stopped: {self.path}: {why}")
+        self._let_go()
+
+    def _let_go(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        with suppress(OSError):
+            os.close(descriptor)
+
+
+def _exact(frame: bytes) -> dict[str, Any]:
+    try:
+        return {"msg": frame.decode()}
+    except UnicodeDecodeError:
+        from base64 import b64encode  # noqa: PLC0415 - for bytes that are no text
+
+        return {"base64": b64encode(frame).decode()}
+
+
+def _ident(verdict: Verdict) -> dict[str, Any]:
+    """Return the id of a message that is left out, so that its answer or request is not taken for missing."""
+    value = verdict.value
+    ident = value.get("id") if isinstance(value, dict) else None
+    short = type(ident) is int or (isinstance(ident, str) and len(ident) <= _ENDING)
+    return {"id": ident} if short else {}
+
+
+def is_directory(path: str) -> bool:
+    """Whether *path* asks for a new file in a directory: there is one, or the path ends as that of one does."""
+    return path.endswith(os.sep) or os.path.isdir(path)
+
+
+def _created(directory: str) -> tuple[str, int]:
+    """Return the path of a new file in *directory*, which is made if need be, and its descriptor."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    # Several guards of one test suite may start within a second, or with the same process id in containers.
+    name = f"{_PREFIX}{strftime('%Y%m%dT%H%M%SZ', gmtime())}-{os.urandom(4).hex()}{_SUFFIX}"
+    path = os.path.join(directory, name)
+    try:
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        return path, os.open(path, flags, _PRIVATE)
+    except OSError as error:
+        raise RecordingError(f"{path}: {error.strerror}") from None
+
+
+def _opened(path: str) -> int:
+    """Return *path*, open and empty, and nobody else's to read; raise `RecordingError`."""
+    # Never through a link, and never waiting for the reader of a named pipe.
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        descriptor = os.open(path, flags, _PRIVATE)
+    except OSError as error:
+        why = "is a symbolic link; give the file itself" if error.errno == errno.ELOOP else error.strerror
+        raise RecordingError(f"{path}: {why}") from None
+    try:
+        _claim(descriptor, path)
+    except OSError as error:
+        os.close(descriptor)
+        raise RecordingError(f"{path}: {error.strerror}") from None
+    except RecordingError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _claim(descriptor: int, path: str) -> None:
+    """Empty the file, if it is free and holds nothing but an earlier recording."""
+    import fcntl  # noqa: PLC0415 - not on every platform
+
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise RecordingError(f"{path}: not a regular file")
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise RecordingError(f"{path}: another guard is recording to it; give each guard its own file") from None
+    except OSError:
+        # Some file systems have no locks.
+        pass
+    if not _is_recording(os.pread(descriptor, _LOOKED_AT, 0)):
+        raise RecordingError(f"{path}: exists and is not a recording; remove it, or give another file")
+    os.fchmod(descriptor, _PRIVATE)
+    os.ftruncate(descriptor, 0)
+
+
+def _is_recording(start: bytes) -> bool:
+    """Whether a file that begins like this holds nothing, or a recording of `assay guard`."""
+    return not start or start.startswith(b'{"event":"recording",')

@@ -1,0 +1,98 @@
+r"""
+Recorded conversations: one JSON object a line, who spoke and the raw frame. Reading and judging them; no clock.
+
+    {"dir": "c2s", "msg": "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}"}
+
+`dir` is c2s or s2c (or `party`: client or server). `msg` is the line as it was seen, without its newline: not
+necessarily JSON. An object instead of a string stands for its compact spelling. Bytes that are no UTF-8 are recorded as
+`base64` in place of `msg`. A recording of `assay guard` has more, see `assay.records.recording.rows`.
+"""
+
+from base64 import b64decode
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from assay.base.verdict import Party, Verdict, Violation
+from assay.core.conversation import Conversation
+from assay.ladder import syntax
+
+PARTIES = {"c2s": Party.CLIENT, "s2c": Party.SERVER, "client": Party.CLIENT, "server": Party.SERVER}
+
+# A row holds a message one level down; what the message itself may have is for its verdict to say.
+_ROW_DEPTH = 200
+
+
+class TranscriptError(ValueError):
+    """A file is no recorded conversation."""
+
+
+class TranscriptRow(NamedTuple):
+    """One line of a recording."""
+
+    line: int
+    members: dict[str, Any]
+    """None of them is checked yet. Empty for the last line of a file if that was cut off while it was written."""
+
+
+class Judged(NamedTuple):
+    """A verdict, and what it is about."""
+
+    line: int
+    """The line of the recording; 0 for a request that was still open at the end."""
+    verdict: Verdict
+    conversation: int = 0
+    """The number of the conversation, where a recording tells several apart; else 0."""
+    server: str = ""
+    """The name of the guarded server, where the recording has it."""
+    lacks: str = ""
+    """Why the verdict is the one that the guard recorded, and not a new one; "" for a message that was judged."""
+
+
+def read(lines: Iterable[bytes]) -> Iterator[TranscriptRow]:
+    """Return the rows of a recording, in order; raises `TranscriptError` for a line that is no JSON object."""
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            yield TranscriptRow(number, _members(number, line))
+
+
+def judge(lines: Iterable[bytes], conversation: Conversation) -> Iterator[Judged]:
+    """A verdict on each frame of a recording of one conversation, then on each request that was never answered."""
+    from assay.records.recording.judging import Judging  # noqa: PLC0415 - it needs this module
+
+    return Judging(lambda _: conversation).judge(lines)
+
+
+def _members(number: int, line: bytes) -> dict[str, Any]:
+    # As strictly as a message: a repeated key would be lost without a word, and with it what was to be judged.
+    row = syntax.read(line, _ROW_DEPTH)
+    if isinstance(row, dict):
+        return row
+    if number > 1 and not line.endswith(b"\n"):
+        # Whoever wrote it was killed. The first line of a file must be whole, or anything would be a recording.
+        return {}
+    if isinstance(row, Violation):
+        raise TranscriptError(f"line {number}: expected {row.expected}, found {row.found} [{row.rule}]")
+    raise TranscriptError(f"line {number}: expected an object with dir and msg")
+
+
+def party_of(row: TranscriptRow) -> Party:
+    """Return who spoke; raises `TranscriptError`."""
+    members = row.members
+    party = PARTIES.get(str(members.get("dir", members.get("party"))))
+    if party is None:
+        raise TranscriptError(f'line {row.line}: expected "dir": "c2s" or "s2c"')
+    return party
+
+
+def frame_of(row: TranscriptRow) -> bytes:
+    """Return what was said; raises `TranscriptError`."""
+    members = row.members
+    if "base64" in members:
+        try:
+            return b64decode(members["base64"], validate=True)
+        except (TypeError, ValueError):
+            raise TranscriptError(f"line {row.line}: expected base64 of the frame") from None
+    if "msg" not in members:
+        raise TranscriptError(f'line {row.line}: expected "msg", the frame')
+    message = members["msg"]
+    return message.encode() if isinstance(message, str) else syntax.write(message)

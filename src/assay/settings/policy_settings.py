@@ -1,0 +1,107 @@
+"""From what an operator has written to the policy that holds today. No I/O; what day it is, whoever asks knows."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from assay.core.policy import ACTIONS, REPAIRED, Excepted, Policy, fitting, meant, precision
+from assay.rules import RULES
+from assay.settings.guard_section import GuardSettings, RuleException, Ruling
+
+SOON: Final = 14
+"""Days before its end from which on an exception is mentioned: two weeks are time enough to mend what it is for."""
+
+
+def policy(settings: GuardSettings, today: str) -> Policy | None:
+    """The policy of *settings* on a day such as ``2026-12-31``; None if all is as the table of rules says."""
+    exceptions = [each for each in settings.exceptions if (each.until or "") >= today]
+    if not (settings.policy or exceptions or settings.fail_open or settings.strict or settings.repairs):
+        return None
+    return Policy(
+        {rule: ruling.action for rule, ruling in settings.policy.items() if ruling.action is not None},
+        exceptions=[Excepted(each.rule, each.tool, each.action, each.reason) for each in exceptions],
+        repairs=_repaired(settings),
+        fail_open=settings.fail_open,
+        strict=settings.strict,
+    )
+
+
+def _repaired(settings: GuardSettings) -> set[str]:
+    """The rules whose slips are mended; the more specific of two patterns wins."""
+    found = set(REPAIRED) if settings.repairs else set()
+    for pattern in sorted(settings.policy, key=precision):
+        wanted = settings.policy[pattern].repair
+        if wanted is not None:
+            rules = {rule for rule in meant(pattern) if rule in REPAIRED}
+            found = found | rules if wanted else found - rules
+    return found
+
+
+def warnings(settings: GuardSettings, today: str) -> Iterator[str]:
+    """What is to be said *today* of exceptions that have ended, or will soon."""
+    for each in settings.exceptions:
+        until = each.until or ""
+        about = f"{each.rule}{f' of {each.tool}' if each.tool is not None else ''}"
+        if until < today:
+            yield f"the exception for {about} ended on {until} and no longer holds: {each.reason}"
+        elif _days(today, until) <= SOON:
+            yield f"the exception for {about} ends on {until}: {each.reason}"
+
+
+def _days(since: str, until: str) -> int:
+    from datetime import date  # noqa: PLC0415 - only who has an exception needs it
+
+    return (date.fromisoformat(until) - date.fromisoformat(since)).days
+
+
+# ── what cannot be ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def check(table: Mapping[str, Ruling], exceptions: Sequence[RuleException]) -> None:
+    """Raises `ValueError` for what nobody could carry out."""
+    for pattern, ruling in table.items():
+        rules = _rules(pattern)
+        if ruling.action is not None:
+            _check_action(pattern, rules, ruling.action)
+        if ruling.repair and not set(rules) & set(REPAIRED):
+            raise ValueError(f"{pattern}: only {' and '.join(REPAIRED)} can be repaired")
+    for each in exceptions:
+        _check_exception(each)
+
+
+def _check_exception(given: RuleException) -> None:
+    if not given.rule:
+        raise ValueError("an exception needs a rule")
+    _check_action(given.rule, _rules(given.rule), given.action)
+    if not given.reason.strip():
+        raise ValueError(f"the exception for {given.rule} needs a reason")
+    if given.until is None:
+        raise ValueError(f"the exception for {given.rule} needs until, the last day on which it holds")
+
+
+def _rules(pattern: str) -> list[str]:
+    rules = meant(pattern)
+    if not rules:
+        from difflib import get_close_matches  # noqa: PLC0415 - only a slip needs it
+
+        same = [rule for rule in RULES if rule.partition("/")[2] == pattern.rpartition("/")[2]]
+        near = get_close_matches(pattern[:80], RULES, n=1) or same
+        remedy = f"did you mean {near[0]}?" if near else "assay rules lists them all"
+        raise ValueError(f"{_shown(pattern)}: no such rule; {remedy}")
+    return rules
+
+
+def _check_action(pattern: str, rules: Sequence[str], action: str) -> None:
+    if action not in ACTIONS:
+        raise ValueError(f"{pattern}: expected one of {', '.join(ACTIONS)}, found {_shown(action)}")
+    if not any(action in fitting(rule) for rule in rules):
+        fits = [word for word in ACTIONS if any(word in fitting(rule) for rule in rules)]
+        raise ValueError(f"{pattern}: {action} does not fit it, but {_either(fits)} does")
+
+
+def _either(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _shown(text: str) -> str:
+    short = text if len(text) <= 60 else text[:59] + "…"
+    return short if short.isprintable() else ascii(short)

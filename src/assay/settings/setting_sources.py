@@ -1,0 +1,122 @@
+"""
+What each source says: the table of a file, variables of the environment, options of the command line.
+
+Each gives values, checked one by one, with the places where they stand. What they make together is not known here.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from assay.settings.locations import Log
+from assay.settings.schema_paths import EACH, FREE, Path, Rows, dotted, fits, fixed_part, remedy, setting_at, variable
+from assay.settings.setting_errors import SettingsError, meant, object_to
+from assay.settings.value_types import Setting
+
+
+class Given(NamedTuple):
+    """One value, and the place that a message about it names."""
+
+    path: Path
+    value: Any
+    place: str
+
+
+def in_table(rows: Rows, given: Any, place: str, above: Path = ()) -> Iterator[Given]:
+    """The settings of a table, at any depth."""
+    if not isinstance(given, dict):
+        quiet = bool(above) and any(setting.secret for each, setting in rows.items() if fits(each, above))
+        object_to((place + dotted(above)).rstrip("."), "a table", given, quiet=quiet)
+    for key, value in given.items():
+        path = (*above, key)
+        setting, where = setting_at(rows, path), place + dotted(path)
+        if any(each[: len(path) + 1] == (*path, EACH) for each in rows):
+            yield from _in_array(rows, value, place, path)
+        elif setting is not None and not (isinstance(value, dict) and _has_more(rows, path)):
+            yield Given(path, _taken(setting, value, where), where)
+        elif any(fits(each, path) for each in rows):
+            # That the table is there may mean something, even if nothing is in it.
+            yield Given(path, None, where)
+            yield from in_table(rows, value, place, path)
+        else:
+            raise SettingsError(f"{place}{dotted(path)}: unknown key{remedy(rows, path)}")
+
+
+def _in_array(rows: Rows, given: Any, place: str, above: Path) -> Iterator[Given]:
+    """The settings of an array of tables."""
+    if not isinstance(given, list):
+        object_to(place + dotted(above), "an array of tables", given)
+    for number, value in enumerate(given, 1):
+        path = (*above, str(number))
+        yield Given(path, None, place + dotted(path))
+        yield from in_table(rows, value, place, path)
+
+
+def _has_more(rows: Rows, path: Path) -> bool:
+    """Whether a setting may be a table too."""
+    return any(len(each) > len(path) and fits(each, path) for each in rows)
+
+
+def in_variables(rows: Rows, variables: Mapping[str, str], log: Log) -> Iterator[Given]:
+    """
+    The settings of the environment.
+
+    A name that begins like one of our sections is ours, and a slip. Any other may be somebody else's: it breaks
+    nothing, but is not passed over in silence.
+    """
+    names = {variable(path): path for path in rows if FREE.isdisjoint(path)}
+    sections = tuple({variable((path[0], "")) for path in rows})
+    for name in sorted(variables):
+        path = names.get(name)
+        if path is not None:
+            yield Given(path, _read(rows[path], variables[name], name), name)
+            continue
+        unknown = f"{name}: unknown setting{meant(name, names)}"
+        free = next((each for each in rows if fixed_part(each) != each and _begins(name, fixed_part(each))), None)
+        if free is not None:
+            raise SettingsError(f"{name}: no variable can set {dotted(free)}; use a file of settings")
+        if name.startswith(sections):
+            raise SettingsError(unknown)
+        log(f"{unknown} (ignored)")
+
+
+def _begins(name: str, path: Path) -> bool:
+    return name == variable(path) or name.startswith(variable((*path, "")))
+
+
+def in_flags(rows: Rows, flags: Sequence[str]) -> Iterator[Given]:
+    """The settings of the command line."""
+    for flag in flags:
+        name, sign, text = flag.partition("=")
+        path = tuple(name.strip().split("."))
+        place = f"--set {dotted(path)}"
+        if not sign:
+            raise SettingsError(f"{place}: expected SECTION.KEY=VALUE")
+        setting = setting_at(rows, path)
+        if setting is None:
+            below = next((each for each in rows if fits(each, path)), None)
+            raise SettingsError(
+                f"{place}: expected one of its keys, such as {dotted(below)}"
+                if below
+                else f"{place}: unknown key{remedy(rows, path)}"
+            )
+        yield Given(path, _read(setting, text.strip(), place), place)
+
+
+def _read(setting: Setting, text: str, place: str) -> Any:
+    """The value in *text*, from where there is nothing but text."""
+    try:
+        value = setting.kind.parsed(text)
+    except ValueError:
+        object_to(place, setting.expected, text, quiet=setting.secret)
+    return _taken(setting, value, place)
+
+
+def _taken(setting: Setting, value: Any, place: str) -> Any:
+    try:
+        taken = setting.kind.taken(value)
+    except ValueError:
+        object_to(place, setting.expected, value, quiet=setting.secret)
+    for one in taken if isinstance(taken, tuple) else (taken,):
+        if setting.words and one not in setting.words:
+            object_to(place, setting.expected, one, meant(str(one), setting.words))
+    return taken

@@ -1,0 +1,181 @@
+"""
+What changed from one revision to another, definition by definition and field by field, in words.
+
+Compared is what the definitions accept, not how they are spelt: a shape that only got a name of its own is no change.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from assay.spec.notation import Schema
+from assay.spec.schema import ProtocolSchema, protocol_schema
+from assay.spec.schema_words import members, words
+
+Kind = Literal["added", "removed", "changed"]
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionChange:
+    """One difference between two revisions."""
+
+    definition: str
+    field: str
+    """Which field, ``params.name``; ``[]`` the items of an array, ``{}`` the values of an object; "" the definition."""
+    kind: Kind
+    words: str
+    breaking: bool | None
+    """
+    Whether a receiver that still judges by the old revision refuses something that the new one allows here.
+
+    None where this cannot be told from the one place alone.
+    """
+
+
+def changes(old: str, new: str, *, errata: bool = True) -> list[RevisionChange]:
+    """The changes from revision *old* to *new*, sorted by definition and field; ValueError for an unknown revision."""
+    comparison = _RevisionComparison(protocol_schema(old, errata=errata), protocol_schema(new, errata=errata))
+    names = sorted({*comparison.old.definitions, *comparison.new.definitions})
+    return [change for name in names for change in comparison.definition(name)]
+
+
+class _RevisionComparison:
+    """Two revisions side by side, and the definition that is being compared."""
+
+    def __init__(self, old: ProtocolSchema, new: ProtocolSchema) -> None:
+        self.old = old
+        self.new = new
+        self.name = ""
+
+    def definition(self, name: str) -> Iterator[RevisionChange]:
+        """The changes of one definition."""
+        self.name = name
+        if name not in self.old.definitions:
+            yield self.change("", "added", f"new: {words(self.new.definition(name))}")
+        elif name not in self.new.definitions:
+            yield self.change("", "removed", f"gone; was {words(self.old.definition(name))}")
+        else:
+            yield from self.compare("", self.old.definition(name), self.new.definition(name))
+
+    def compare(self, field: str, old: Schema, new: Schema) -> Iterator[RevisionChange]:
+        """The changes within one schema."""
+        if "$ref" in old and old == new:
+            return  # the same definition on both sides: what changed in it is told there
+        was, now = _resolved(self.old, old), _resolved(self.new, new)
+        if "properties" in was and "properties" in now:
+            yield from self.fields(field, was, now)
+        elif "items" in was and "items" in now:
+            yield from self.compare(f"{field}[]", was["items"], now["items"])
+            yield from self.limit(field, was.get("maxItems"), now.get("maxItems"))
+        elif "additionalProperties" in was and "additionalProperties" in now:
+            yield from self.compare(f"{field}{{}}", was["additionalProperties"], now["additionalProperties"])
+        elif len(members(was)) > 1 or len(members(now)) > 1:
+            yield from self.alternatives(field, old, new)
+        elif was != now:
+            yield self.change(field, "changed", f"was {words(old)}, is {words(new)}", _breaking(was, now))
+
+    def fields(self, field: str, old: Schema, new: Schema) -> Iterator[RevisionChange]:
+        """The changes between two objects."""
+        was, now = old["properties"], new["properties"]
+        for name in sorted({*was, *now}):
+            path = f"{field}.{name}" if field else name
+            before, after = _need(old, name), _need(new, name)
+            if name not in was:
+                # Every object of the protocol may have further fields: the old revision takes it for one of those.
+                yield self.change(path, "added", f"new, {after}: {words(now[name])}", False)
+            elif name not in now:
+                breaking = True if before == "required" else None
+                yield self.change(path, "removed", f"gone; was {before}: {words(was[name])}", breaking)
+            else:
+                if before != after:
+                    yield self.change(path, "changed", f"was {before}, is {after}", before == "required")
+                yield from self.compare(path, was[name], now[name])
+
+    def alternatives(self, field: str, old: Schema, new: Schema) -> Iterator[RevisionChange]:
+        """The changes between two enumerations or unions, or of one thing into several."""
+        was, now = _members(self.old, old, new), _members(self.new, new, old)
+        more = {text: member for text, member in now.items() if text not in was and member not in was.values()}
+        fewer = {text: member for text, member in was.items() if text not in now and member not in now.values()}
+        if len(fewer) == len(was) and more:
+            yield self.change(field, "changed", f"was {words(old)}, is {words(new)}")
+            return
+        if more:
+            # Another alternative may take it as well, as Result takes every result: then nothing breaks.
+            apart = all(_disjoint(each, member) for member in more.values() for each in was.values())
+            yield self.change(field, "changed", f"also takes {', '.join(more)}", True if apart else None)
+        if fewer:
+            yield self.change(field, "changed", f"no longer takes {', '.join(fewer)}", False)
+
+    def limit(self, field: str, was: int | None, now: int | None) -> Iterator[RevisionChange]:
+        """A change in the number of items an array may have."""
+        if was != now:
+            text = "any number of items" if now is None else f"at most {now} items"
+            yield self.change(field, "changed", text, was is not None and (now is None or now > was))
+
+    def change(self, field: str, kind: Kind, text: str, breaking: bool | None = None) -> RevisionChange:
+        """A change of the definition at hand."""
+        return RevisionChange(self.name, field, kind, text, breaking)
+
+
+def _resolved(schema: ProtocolSchema, node: Schema) -> Schema:
+    """*node*, or the definition it refers to."""
+    while "$ref" in node:
+        node = schema.definition(node["$ref"].rpartition("/")[2])
+    return node
+
+
+def _members(schema: ProtocolSchema, node: Schema, other: Schema) -> dict[str, Schema]:
+    """The alternatives of *node* by their words; a union that *other* does not name as well is taken apart."""
+    found: dict[str, Schema] = {}
+    shared = {words(member) for member in members(other)}
+    for member in members(node):
+        meant = _resolved(schema, member)
+        if words(member) in shared or len(members(meant)) == 1:
+            found[words(member)] = meant
+        else:
+            found |= _members(schema, meant, other)
+    return found
+
+
+def _need(schema: Schema, name: str) -> str:
+    return "required" if name in schema.get("required", ()) else "optional"
+
+
+def _breaking(old: Schema, new: Schema) -> bool | None:
+    """Whether *new* takes anything that *old* refuses, where that is easily seen."""
+    if _within(new, old):
+        return False
+    return True if _within(old, new) or _disjoint(old, new) else None
+
+
+def _within(inner: Schema, outer: Schema) -> bool:
+    """Whether *outer* surely takes everything that *inner* takes."""
+    return not outer or (len(outer) == 1 and _type(inner) == outer.get("type"))
+
+
+def _disjoint(one: Schema, other: Schema) -> bool:
+    """Whether surely nothing is taken by both."""
+    if "const" in one and "const" in other:
+        return bool(one["const"] != other["const"])
+    if "properties" in one and "properties" in other:
+        # Two shapes that tell themselves apart by a constant, as contents do by their type.
+        return any(_disjoint(one["properties"][name], other["properties"][name]) for name in _constants(one, other))
+    types = _type(one), _type(other)
+    return None not in types and types[0] != types[1] and set(types) != {"integer", "number"}
+
+
+def _constants(one: Schema, other: Schema) -> list[str]:
+    """The fields that hold a constant in both and have to be there."""
+    return [
+        name
+        for name, schema in one["properties"].items()
+        if "const" in schema and "const" in other["properties"].get(name, ()) and _need(one, name) == "required"
+    ]
+
+
+def _type(schema: Schema) -> str | None:
+    """The one JSON type that *schema* takes, if it says so."""
+    if "const" in schema:
+        return "string" if isinstance(schema["const"], str) else "integer"
+    named = schema.get("type")
+    return named if isinstance(named, str) else None

@@ -1,5 +1,0 @@
-"""Traces and durations of requests, for an OpenTelemetry collector. An extra; without it nothing here is needed."""
-
-from assay.telemetry.background import Telemetry, wanted
-
-__all__ = ["Telemetry", "wanted"]
