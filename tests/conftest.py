@@ -2,12 +2,16 @@
 
 import os
 import signal
+from collections.abc import Generator
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
+from types import FrameType
+from typing import Any
 
 import pytest
 
+from kit import processes
 from sheltered import state_variables
 
 # Servers that tests start write no journal, but where one is asked for: most of them run in the checkout.
@@ -21,11 +25,7 @@ os.environ.update(state_variables(STATE))
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ.setdefault("PYTHONPYCACHEPREFIX", str(Path(__file__).parents[1] / ".cache" / "python"))
 
-# `make test &` in a script ignores SIGINT, and nohup SIGHUP. What we start would inherit that and, rightly, ignore them
-# too, but tests send both. A handler that does nothing is ignored here just as well, and not inherited.
-for sign in (signal.SIGINT, signal.SIGHUP):
-    if signal.getsignal(sign) is signal.SIG_IGN:
-        signal.signal(sign, lambda _, __: None)
+processes.install()
 
 
 @pytest.fixture(scope="session")
@@ -45,8 +45,42 @@ SLOW = (
 """Files that take longest, longest first."""
 
 
+GRACE = 20
+"""Seconds that a test which timed out has for its own clean-up; after that the rest is killed again."""
+
+
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_timeout_set_timer(item: pytest.Item) -> Generator[None, object, object]:
+    """When the test times out, kill what it started first: its own clean-up may wait for that without a limit."""
+    done = yield
+    fail: Any = signal.getsignal(signal.SIGALRM)
+    before = processes.forget_ended()
+
+    def kill_and_fail(number: int, frame: FrameType | None) -> None:
+        signal.setitimer(signal.ITIMER_REAL, GRACE)
+        processes.kill(processes.started[before:])
+        fail(number, frame)
+
+    if callable(fail):
+        signal.signal(signal.SIGALRM, kill_and_fail)
+    return done
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    """Kill what a failed test started and left running. Servers that fixtures started end with their fixture."""
+    before = len(processes.started)
+    try:
+        yield
+    except BaseException:
+        processes.kill(processes.started[before:])
+        raise
+
+
 def pytest_unconfigure() -> None:
-    """Remove the state directory of this run."""
+    """End what is still running, and remove the state directory of this run."""
+    processes.kill(processes.started)
+    processes.end_warm_starts()
     rmtree(STATE, ignore_errors=True)
 
 

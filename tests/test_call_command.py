@@ -10,7 +10,7 @@ import pytest
 
 from assay.cli.main import main
 
-DEMO = [sys.executable, str(Path(__file__).parents[1] / "src" / "assay" / "demo" / "server.py")]
+DEMO = [sys.executable, str(Path(__file__).parents[1] / "src" / "assay" / "cli" / "demonstration" / "demo_server.py")]
 
 
 def called(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -51,7 +51,7 @@ def test_a_call_whose_arguments_break_the_contract_is_made_all_the_same(capsys: 
 def test_a_server_that_crashes_is_told_with_its_last_words(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = called(capsys, "report", "--", *DEMO)
     assert (status, out) == (2, "")
-    assert "assay call: demo: the server ended: it exited with status 1\n" in err
+    assert "assay call: demo_server: the server ended: it exited with status 1\n" in err
     assert err.endswith("    RuntimeError: database is gone\n")
 
 
@@ -99,7 +99,7 @@ def test_arguments_come_from_a_file_or_standard_input(
         pytest.param(["http://127.0.0.1:1/mcp", "x", "null"], "found null", id="null"),
         pytest.param(["http://127.0.0.1:1/mcp", "x", "@/nowhere"], "/nowhere: No such file", id="no-file"),
         pytest.param(["http://127.0.0.1:1/mcp", "x", "{}", "y"], "expected TOOL and ARGUMENTS, found 3", id="too-many"),
-        pytest.param(["http://127.0.0.1:1/mcp"], "cannot connect: Connection refused", id="refused"),
+        pytest.param(["http://127.0.0.1:1/mcp"], "cannot connect to the server: Connection refused", id="refused"),
         pytest.param(["ftp://127.0.0.1/"], "begins with http:// or https://", id="other-scheme"),
         pytest.param(["--", "/nowhere/server"], "cannot start /nowhere/server: No such file", id="no-program"),
         pytest.param(["--header", "A: b", "--", *DEMO], "--header is for a server at a URL", id="header"),

@@ -294,7 +294,7 @@ def test_a_gauge_that_cannot_be_had_leaves_the_others() -> None:
 def test_a_gauge_has_a_name_of_its_own(name: str) -> None:
     metrics = Metrics()
     metrics.gauge("assay_sessions", "Sessions that are open.", lambda: 0)
-    with pytest.raises(ValueError, match=r"no name for a gauge|already"):
+    with pytest.raises(ValueError, match=r"invalid name of a gauge|duplicate gauge"):
         metrics.gauge(name, "Something.", lambda: 0)
 
 

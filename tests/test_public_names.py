@@ -1,35 +1,95 @@
-"""The public surface is small, and pinned."""
+"""The stable names: listed here and in the documentation, and the only ones that the documentation uses."""
 
+import ast
+import importlib
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
 
 import assay
 
+ROOT = Path(__file__).parents[1]
+
+SAMPLE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+STABLE = {
+    "assay": {
+        "ASSET_TOOLS", "CanonicalError", "Catalogue", "Conversation", "Denied", "Enveloper", "Gate", "Inspection",
+        "Journal", "JsonRpc", "JsonRpcClient", "JsonRpcError", "JsonRpcServer", "JsonRpcValidator", "Limits", "Locked",
+        "Metrics", "Party", "Principal", "ResponseEnvelope", "SchemaLimits", "SchemaRegistry", "SchemaValidator",
+        "SettingsError", "Splitter", "Telemetry", "TelemetrySettings", "Tiers", "ToolError", "UpgradeHint",
+        "UpgradeRequiredError", "ValidationError", "ValidationMiddleware", "Verdict", "Violation", "admit",
+        "envelop_tool_function", "enveloped", "load_settings", "read_lock",
+    },
+    "assay.ladder.syntax": {"read"},
+    "assay.ladder.envelope": {"JSONRPC", "MCP", "STRICT", "check"},
+}  # fmt: skip
+"""Every name that keeps its meaning, by module; docs/library-reference.md lists the same ones."""
+
+RENAMED = {"ASSET_TOOLS", "load_settings", "read_lock"}
+"""Stable names of objects that have a shorter name in their module."""
+
 
 def test_the_public_names_are_these() -> None:
-    assert sorted(assay.__all__) == [
-        "CanonicalError",
-        "Conversation",
-        "JsonRpc",
-        "JsonRpcClient",
-        "JsonRpcError",
-        "JsonRpcServer",
-        "JsonRpcValidator",
-        "Party",
-        "ResponseEnvelope",
-        "SchemaRegistry",
-        "SchemaValidator",
-        "ToolError",
-        "UpgradeHint",
-        "UpgradeRequiredError",
-        "ValidationError",
-        "ValidationMiddleware",
-        "Verdict",
-        "Violation",
-        "envelop_tool_function",
-    ]
-    for name in assay.__all__:
+    assert set(assay.__all__) == STABLE["assay"]
+    assert len(assay.__all__) == len(set(assay.__all__))
+    for name in STABLE["assay"] - RENAMED:
         assert getattr(assay, name).__name__ == name
+
+
+@pytest.mark.parametrize("module", STABLE)
+def test_every_stable_name_exists(module: str) -> None:
+    loaded = importlib.import_module(module)
+    assert [name for name in STABLE[module] if not hasattr(loaded, name)] == []
+
+
+def test_the_documentation_lists_every_stable_name() -> None:
+    page = (ROOT / "docs/library-reference.md").read_text(encoding="utf-8").partition("## Stable names")[2]
+    listed = set(re.findall(r"`([\w.]+)`", page))
+    assert {*STABLE, *(name for names in STABLE.values() for name in names)} <= listed
+
+
+def imported(code: str) -> Iterator[tuple[str, str]]:
+    """The module and the name of everything that *code* imports from Assay."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "assay":
+            yield from ((node.module or "", each.name) for each in node.names)
+        elif isinstance(node, ast.Import):
+            yield from ((each.name, "") for each in node.names if each.name.partition(".")[0] == "assay")
+
+
+def test_the_documentation_imports_stable_names_only() -> None:
+    stable = {(module, name) for module, names in STABLE.items() for name in names}
+    stable |= {tuple(module.rsplit(".", 1)) for module in STABLE if "." in module} | {("assay", "")}  # type: ignore[arg-type]
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    found = [
+        each for page in pages for code in SAMPLE.findall(page.read_text(encoding="utf-8")) for each in imported(code)
+    ]
+    assert len(found) > 50
+    assert [each for each in found if each not in stable] == []
+
+
+OLD_PATHS = {
+    "assets.sources": "Catalogue", "assets.tools": "TOOLS", "auth": "Gate", "journal": "Journal",
+    "limits": "Limits", "lock.file": "read", "metrics": "Metrics", "response": "Enveloper",
+    "telemetry": "Telemetry",
+}  # fmt: skip
+"""Paths that the documentation had, each with a name there."""
+
+
+@pytest.mark.parametrize("path", OLD_PATHS)
+def test_a_path_that_the_documentation_had_still_works_with_a_warning(path: str) -> None:
+    name = f"assay.{path}"
+    sys.modules.pop(name, None)
+    with pytest.warns(DeprecationWarning, match=rf"^{name} has moved: import its names from assay$"):
+        found = getattr(importlib.import_module(name), OLD_PATHS[path])
+    stable = {"TOOLS": "ASSET_TOOLS", "read": "read_lock"}.get(OLD_PATHS[path], OLD_PATHS[path])
+    assert found is getattr(assay, stable)
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
@@ -49,7 +109,8 @@ def test_dir_shows_every_public_name_before_it_is_used() -> None:
 
 def test_help_describes_every_public_name() -> None:
     page = printed("import assay, pydoc; print(pydoc.render_doc(assay, renderer=pydoc.plaintext))")
-    assert [name for name in assay.__all__ if f"    class {name}(" not in page and f"\n    {name}(" not in page] == []
+    described = ("    class {0}(", "\n    {0}(", "\n    {0} = ")
+    assert [name for name in assay.__all__ if not any(each.format(name) in page for each in described)] == []
     assert "One conversation between a client and a server." in page
 
 

@@ -143,8 +143,8 @@ def test_every_setting_has_a_variable_of_its_own() -> None:
         ("[limits]\ndepth = 8.0", "limits.depth: expected an integer, found 8.0"),
         ("[limits.depth]\nx = 1", "limits.depth: expected an integer, found a table"),
         ("[limits]\ndepth = 2020-01-02", "limits.depth: expected an integer, found the date 2020-01-02"),
-        ("[limits]\ndepth = 0", "limits.depth: the limit depth is at least 1"),
-        ("[limits]\ndepth = 999", "limits.depth: the limit depth is at most 254"),
+        ("[limits]\ndepth = 0", "limits.depth: the limit depth must be at least 1"),
+        ("[limits]\ndepth = 999", "limits.depth: the limit depth must be at most 254"),
         (
             '[tiers]\ntier = "por"',
             'tiers.tier: expected one of community, pro, enterprise, found the string "por"; did you mean pro?',
@@ -174,7 +174,7 @@ def test_a_slip_in_the_project_file_names_the_whole_key(tmp_path: Path) -> None:
     [
         ("ASSAY_LIMITS_DEPHT", "1", "ASSAY_LIMITS_DEPHT: unknown setting; did you mean ASSAY_LIMITS_DEPTH"),
         ("ASSAY_LIMITS_DEPTH", "many", 'ASSAY_LIMITS_DEPTH: expected an integer, found the string "many"'),
-        ("ASSAY_LIMITS_DEPTH", "0", "ASSAY_LIMITS_DEPTH: the limit depth is at least 1"),
+        ("ASSAY_LIMITS_DEPTH", "0", "ASSAY_LIMITS_DEPTH: the limit depth must be at least 1"),
         ("ASSAY_TIERS_TIER", "gold", "ASSAY_TIERS_TIER: expected one of community, pro, enterprise, found"),
         ("ASSAY_CONFIG", "nowhere.toml", "ASSAY_CONFIG nowhere.toml: No such file or directory"),
     ],
@@ -426,11 +426,11 @@ HASH = f"sha256:{'0a' * 32}"
     [
         (
             "[auth]",
-            "auth: there are neither keys nor jwt, so no client could connect; remove [auth] to let all in",
+            "auth: [auth] has neither keys nor jwt, so no client could connect; remove [auth] to accept all clients",
         ),
         (
             "[auth.keys]",
-            "auth: there are neither keys nor jwt, so no client could connect; remove [auth] to let all in",
+            "auth: [auth] has neither keys nor jwt, so no client could connect; remove [auth] to accept all clients",
         ),
         ("[auth.keys.ci]", "auth.keys.ci: a key needs a hash; `assay keys new` makes both"),
         (

@@ -257,7 +257,7 @@ def test_a_file_that_is_found_does_not_move_the_journal(checkout: Path) -> None:
     linked(checkout, "runs")
     usual = "[journal]\ndirectory = 'runs/mcp_server/envelope_validation'\n"
     (checkout / "assay.toml").write_text(usual)
-    assert 'ignored, as it weakens the guard: journal.directory = "runs/' in guard(checkout).stderr
+    assert 'ignored, because it weakens the guard: journal.directory = "runs/' in guard(checkout).stderr
     assert len(records(checkout)) == 1
     assert assay(checkout, "trust", "assay.toml", "--yes").returncode == 0
     assert "no journal" not in guard(checkout).stderr
@@ -353,7 +353,7 @@ def test_settings_that_bound_each_other_are_judged_together(tmp_path: Path) -> N
 
 def test_settings_that_bound_each_other_can_be_trusted(checkout: Path) -> None:
     (checkout / "assay.toml").write_text("[journal]\nbytes = 5000\ntotal_bytes = 8000\n")
-    assert "ignored, as it weakens the guard: journal.bytes = 5000" in guard(checkout).stderr
+    assert "ignored, because it weakens the guard: journal.bytes = 5000" in guard(checkout).stderr
     done = assay(checkout, "trust", "assay.toml", "--yes")
     assert (done.returncode, done.stdout.count("  journal.")) == (0, 2)
     assert guard(checkout).stderr.count("assay: ") == 1

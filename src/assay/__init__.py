@@ -1,10 +1,13 @@
 """
-Assay judges every message of a Model Context Protocol conversation before it passes on.
+Assay judges every message of a Model Context Protocol conversation before it is forwarded.
 
-The public names; each is loaded when it is first used, so that a program pays for what it needs.
+These are the stable names. Each is loaded when it is first used, so that a program loads only what it needs.
 """
 
+import sys
 from importlib import import_module
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,31 +15,66 @@ if TYPE_CHECKING:
     from assay.api.jsonrpc import JsonRpc, JsonRpcClient, JsonRpcServer, JsonRpcValidator
     from assay.api.registry import SchemaRegistry
     from assay.api.schema_validator import SchemaValidator, ValidationMiddleware
+    from assay.assets.asset_sources import Catalogue
+    from assay.assets.asset_tools import TOOLS as ASSET_TOOLS
     from assay.assets.response import (
+        Enveloper,
         ResponseEnvelope,
+        Tiers,
         ToolError,
         UpgradeHint,
         UpgradeRequiredError,
         envelop_tool_function,
+        enveloped,
     )
     from assay.base.errors import CanonicalError
+    from assay.base.limits import Limits
     from assay.base.verdict import Party, Verdict, Violation
     from assay.core.conversation import Conversation
+    from assay.edges.auth import Denied, Gate, Principal
+    from assay.engine.admission import admit
+    from assay.engine.schema_limits import SchemaLimits
+    from assay.ladder.framing import Splitter
+    from assay.lock.inspection import Inspection
+    from assay.lock.lock_file import read as read_lock
+    from assay.lock.locked import Locked
+    from assay.records.journal import Journal
+    from assay.records.metrics import Metrics
+    from assay.records.telemetry import Telemetry
+    from assay.settings import SettingsError, TelemetrySettings
+    from assay.settings import load as load_settings
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ASSET_TOOLS",
     "CanonicalError",
+    "Catalogue",
     "Conversation",
+    "Denied",
+    "Enveloper",
+    "Gate",
+    "Inspection",
+    "Journal",
     "JsonRpc",
     "JsonRpcClient",
     "JsonRpcError",
     "JsonRpcServer",
     "JsonRpcValidator",
+    "Limits",
+    "Locked",
+    "Metrics",
     "Party",
+    "Principal",
     "ResponseEnvelope",
+    "SchemaLimits",
     "SchemaRegistry",
     "SchemaValidator",
+    "SettingsError",
+    "Splitter",
+    "Telemetry",
+    "TelemetrySettings",
+    "Tiers",
     "ToolError",
     "UpgradeHint",
     "UpgradeRequiredError",
@@ -44,21 +82,42 @@ __all__ = [
     "ValidationMiddleware",
     "Verdict",
     "Violation",
+    "admit",
     "envelop_tool_function",
+    "enveloped",
+    "load_settings",
+    "read_lock",
 ]
 
 _HOMES = {
+    "ASSET_TOOLS": "assets.asset_tools",
     "CanonicalError": "base.errors",
+    "Catalogue": "assets.asset_sources",
     "Conversation": "core.conversation",
+    "Denied": "edges.auth",
+    "Enveloper": "assets.response",
+    "Gate": "edges.auth",
+    "Inspection": "lock.inspection",
+    "Journal": "records.journal",
     "JsonRpc": "api.jsonrpc",
     "JsonRpcClient": "api.jsonrpc",
     "JsonRpcError": "api.exceptions",
     "JsonRpcServer": "api.jsonrpc",
     "JsonRpcValidator": "api.jsonrpc",
+    "Limits": "base.limits",
+    "Locked": "lock.locked",
+    "Metrics": "records.metrics",
     "Party": "base.verdict",
+    "Principal": "edges.auth",
     "ResponseEnvelope": "assets.response",
+    "SchemaLimits": "engine.schema_limits",
     "SchemaRegistry": "api.registry",
     "SchemaValidator": "api.schema_validator",
+    "SettingsError": "settings",
+    "Splitter": "ladder.framing",
+    "Telemetry": "records.telemetry",
+    "TelemetrySettings": "settings",
+    "Tiers": "assets.response",
     "ToolError": "assets.response",
     "UpgradeHint": "assets.response",
     "UpgradeRequiredError": "assets.response",
@@ -66,18 +125,65 @@ _HOMES = {
     "ValidationMiddleware": "api.schema_validator",
     "Verdict": "base.verdict",
     "Violation": "base.verdict",
+    "admit": "engine.admission",
     "envelop_tool_function": "assets.response",
+    "enveloped": "assets.response",
+    "load_settings": "settings",
+    "read_lock": "lock.lock_file",
 }
+"""The module of each name."""
+
+_REAL_NAMES = {"ASSET_TOOLS": "TOOLS", "load_settings": "load", "read_lock": "read"}
+"""The names that are too short to be clear outside of their module."""
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'assay' has no attribute {name!r}")
-    found = getattr(import_module(f"assay.{_HOMES[name]}"), name)
+    found = getattr(import_module(f"assay.{_HOMES[name]}"), _REAL_NAMES.get(name, name))
     globals()[name] = found
     return found
 
 
 def __dir__() -> list[str]:
-    # Also the names that are not loaded yet: `dir` and `help` find only what stands here.
+    # Also the names that are not loaded yet: `dir` and `help` list only these.
     return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+
+
+_OLD_PATHS = {
+    "assets.sources": "assets.asset_sources",
+    "assets.tools": "assets.asset_tools",
+    "auth": "edges.auth",
+    "journal": "records.journal",
+    "limits": "base.limits",
+    "lock.file": "lock.lock_file",
+    "metrics": "records.metrics",
+    "response": "assets.response",
+    "telemetry": "records.telemetry",
+}
+"""Modules that the documentation named before they moved; code that imports them still works."""
+
+
+class _OldPaths:
+    """Finds and loads a module under its old path, with a warning."""
+
+    @staticmethod
+    def find_spec(name: str, *_: object) -> ModuleSpec | None:
+        old = name.removeprefix("assay.")
+        return ModuleSpec(name, _OldPaths()) if old in _OLD_PATHS and old != name else None  # type: ignore[arg-type]  # it is a loader
+
+    @staticmethod
+    def create_module(_: ModuleSpec) -> None:
+        """Leave the creation of the module to the import system."""
+
+    @staticmethod
+    def exec_module(module: ModuleType) -> None:
+        from warnings import warn  # noqa: PLC0415 - for old paths only
+
+        moved = import_module(f"assay.{_OLD_PATHS[module.__name__.removeprefix('assay.')]}")
+        warn(f"{module.__name__} has moved: import its names from assay", DeprecationWarning, stacklevel=2)
+        vars(module).update((name, value) for name, value in vars(moved).items() if name[:2] != "__")
+
+
+# The last finder: it is asked only for modules that do not exist.
+sys.meta_path.append(_OldPaths)

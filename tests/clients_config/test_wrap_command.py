@@ -154,7 +154,7 @@ def test_this_program_is_known_by_name_by_path_and_through_a_link(tmp_path: Path
         path = entry_of(tmp_path, command=command)
         assert assay("wrap", str(path), "--yes", PATH=found).returncode == 0
         assert json.loads(path.read_text())["mcpServers"]["x"]["args"] == ["guard", "--name", "x", "--", "server"]
-        assert "runs behind the guard already" in assay("wrap", str(path), "--yes", PATH=found).stderr
+        assert "already runs behind the guard" in assay("wrap", str(path), "--yes", PATH=found).stderr
 
 
 def test_a_guard_that_another_program_starts_is_left_alone(tmp_path: Path) -> None:
@@ -342,7 +342,7 @@ def test_what_is_left_alone_is_told(tmp_path: Path) -> None:
     path = written(tmp_path / "mcp.json", json.dumps({"mcpServers": entries}))
     done = assay("wrap", str(path), "--yes", *FIXED, "--mode", "audit", "--dry-run")
     assert done.returncode == 1
-    assert "assay wrap: off: left alone: it is disabled; --server off puts it behind the guard all" in done.stderr
+    assert "assay wrap: off: left alone: it is disabled; --server off puts it behind the guard anyway" in done.stderr
     assert "assay wrap: events: left alone: it has the HTTP+SSE transport" in done.stderr
     signs_in = "its client signs in to its url, which does not work through the guard"
     assert f"assay wrap: tickets: left alone: {signs_in}\n" in done.stderr
@@ -384,7 +384,7 @@ def test_a_server_at_a_url_keeps_its_headers_and_they_are_not_shown(tmp_path: Pa
         (b"{}", (), "mcp.json: no servers: it has no mcpServers, servers or context_servers"),
         (b'{"servers": {}}', (), "mcp.json: no servers in it"),
         (b'{"servers": []}', (), "mcp.json: no servers: servers is not an object"),
-        (b'{"servers": {"x": {"command": "a", "command": "b"}}}', (), 'the key "command" is there twice'),
+        (b'{"servers": {"x": {"command": "a", "command": "b"}}}', (), 'the key "command" is repeated'),
         (b'{"servers": {"github": {"command": "a"}}}', ("--server", "gihtub"), "did you mean github?"),
     ],
 )

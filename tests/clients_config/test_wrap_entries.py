@@ -186,7 +186,7 @@ def test_some_entries_go_behind_the_guard_only_by_name(entry: str, why: str) -> 
     assert why in str(hesitation(entry))
     plan = behind(text)
     assert [change.server.name for change in plan.changes] == ["y"]
-    assert plan.left[0].why.endswith("; --server x puts it behind the guard all the same")
+    assert plan.left[0].why.endswith("; --server x puts it behind the guard anyway")
     named = behind(text, None, ["x"])
     assert [change.server.name for change in named.changes] == ["x"]
     assert unwrap(named.after, text).after == text
@@ -476,7 +476,7 @@ def test_both_sections_of_a_file_that_has_both() -> None:
         ("{}", (), "no mcpServers, servers or context_servers"),
         ('{"mcpServers": []}', (), "mcpServers is not an object"),
         ('{"mcpServers": {}}', (), "no servers in it"),
-        ('{"mcpServers": {"x": {}, "x": {}}}', (), 'the key "x" is there twice'),
+        ('{"mcpServers": {"x": {}, "x": {}}}', (), 'the key "x" is repeated'),
         ('{"mcpServers": {}}', ["x"], "no server is called x$"),
         ('{"mcpServers": {"github": {}}}', ["GitHbu"], "no server is called GitHbu; did you mean github"),
         ('{"mcpServers": {"a": {}, "b": {}}}', ["zzz"], "no server is called zzz; there are a, b$"),

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from assay.cli.clients.jsonc import Array, Edit, JsoncError, Object, Scalar, edited, plain, read
+from assay.cli.clients.jsonc import Array, JsoncError, Object, Scalar, plain, read
+from assay.ladder.spots import Edit, edited
 
 
 @pytest.mark.parametrize(
@@ -39,15 +40,15 @@ def test_it_is_json_with_comments_and_trailing_commas(text: str, value: object) 
         ("[,]", "line 1, column 2: expected a value, found ','"),
         ("{'a': 1}", 'line 1, column 2: expected a key in double quotes, or }, found "\'"'),
         ('{"a" 1}', "line 1, column 6: expected a colon, found '1'"),
-        ('{"a": 1, "\\u0061": 2}', 'line 1, column 10: the key "a" is there twice'),
-        ('[{"a": {"b": 1, "b": 1}}]', 'line 1, column 17: the key "b" is there twice'),
+        ('{"a": 1, "\\u0061": 2}', 'line 1, column 10: the key "a" is repeated'),
+        ('[{"a": {"b": 1, "b": 1}}]', 'line 1, column 17: the key "b" is repeated'),
         ("[NaN]", "line 1, column 2: expected a value, found 'N'"),
         ("[01]", "line 1, column 2: expected a value, found '0'"),
         ("[1]x", "line 1, column 4: expected the end of the file, found 'x'"),
-        ("[1] /* x", "line 1, column 5: a comment that has no end"),
+        ("[1] /* x", "line 1, column 5: an unterminated comment"),
         ("/", "line 1, column 1: expected a value, found '/'"),
-        ('"a\nb"', "line 1, column 1: a string that does not end on its line, or has a bad escape in it"),
-        ('"\\x"', "line 1, column 1: a string that does not end on its line, or has a bad escape in it"),
+        ('"a\nb"', "line 1, column 1: a string that is not terminated on its line, or has an invalid escape"),
+        ('"\\x"', "line 1, column 1: a string that is not terminated on its line, or has an invalid escape"),
         ("[\ufeff]", "line 1, column 2: expected a value, found '\\ufeff'"),
         ("[" * 200, "line 1, column 129: nested deeper than 128 levels"),
         ("\r\n\r[1 1]", "line 3, column 4: expected a comma or ], found '1'"),

@@ -69,7 +69,7 @@ def test_a_second_run_counts_the_servers_that_are_behind_the_guard(
     assert main(["wrap", "--all", "--yes", *FIXED]) == 0
     again = capsys.readouterr().err
     heading = f"Claude Desktop  ~/.config/Claude/{DESKTOP}"
-    assert again.startswith(f"{heading}\n  nothing to do: 3 servers behind the guard already\n")
+    assert again.startswith(f"{heading}\n  nothing to do: 3 servers already behind the guard\n")
     assert again.endswith("8 files, 23 servers behind the guard, 9 left alone. Undo: assay unwrap --all\n")
     assert BACKUP not in again
     assert "same name" not in again

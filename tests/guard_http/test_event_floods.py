@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
-import httpx
 import pytest
 from http_client import SECONDS, call, frame_of, modern
 
@@ -19,6 +18,7 @@ from assay.edges.guard.overseer import Oversight
 from assay.edges.guard.stdio_to_http.dialogue import Dialogue
 from assay.edges.guard.stdio_to_http.upstream import Reply, Upstream
 from assay.edges.http.heads import RequestHead, read_head
+from assay.edges.http_client import HttpAnswer
 from assay.edges.recorder import Recorder, Records
 from assay.guard.guard import Mode
 from assay.guard.terms import Terms
@@ -85,6 +85,19 @@ def test_other_clients_have_a_turn_amid_the_events_of_one_chunk(monkeypatch: pyt
     assert b"".join(sent).startswith(TINY) is (mode == "audit")
 
 
+class Streaming:
+    """The head of a stream, as the client gives it."""
+
+    status, reason = 200, "OK"
+
+    def __init__(self, stream: AsyncIterator[bytes]) -> None:
+        self.chunks = lambda: stream
+
+    def header(self, name: bytes) -> bytes | None:
+        """The content type, and nothing else."""
+        return KIND.encode() if name == b"content-type" else None
+
+
 class Upstreaming:
     """A server that says something unasked, on one stream."""
 
@@ -94,7 +107,7 @@ class Upstreaming:
     @asynccontextmanager
     async def get(self, _: Any) -> AsyncIterator[Reply]:
         """The stream."""
-        yield Reply(httpx.Response(200, headers={"content-type": KIND}, content=self._stream))
+        yield Reply(cast("HttpAnswer", Streaming(self._stream)))
 
 
 def test_a_client_over_stdio_is_heard_amid_the_events_of_one_chunk(monkeypatch: pytest.MonkeyPatch) -> None:

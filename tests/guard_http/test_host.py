@@ -14,13 +14,13 @@ from lying_http import REVISION, Peer, Received, good, listening, lying
 from test_proxy_headers import refused
 
 from assay.cli.clients.all_dialects import ConfigError, dialect_of
-from assay.cli.clients.hosting import HostedEntry, entries
+from assay.cli.clients.hosting import entries
 from assay.cli.guard_terms import is_client_file
 from assay.edges.guard.front.guarded import Backend, Request
 from assay.edges.guard.front.host import Hosted
 from assay.edges.http.heads import RequestHead, read_head
 from assay.edges.http.replies import Receive, Send, reply
-from assay.guard.hosted_server import environment
+from assay.guard.hosted_server import HostedEntry, environment
 from assay.spec.revisions import LATEST
 
 # ── what a file says ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -73,11 +73,11 @@ def test_an_entry_is_read(entry: dict[str, Any], expected: HostedEntry | None) -
     ("entry", "why"),
     [
         ({"command": "x", "args": ["${NOWHERE}"]}, "the variable NOWHERE is not set"),
-        ({"command": "x", "env": {"K": "${input:key}"}}, "it asks for an input"),
+        ({"command": "x", "env": {"K": "${input:key}"}}, "it needs an input"),
         ({"command": "x", "disabled": True}, "it is disabled"),
         ({"url": "http://h/sse"}, "HTTP+SSE"),
-        ({"command": "x", "env": ["K=V"]}, "its env is no object of texts"),
-        ({"command": "x", "cwd": 5}, "its cwd is no text"),
+        ({"command": "x", "env": ["K=V"]}, "its env must be an object of strings"),
+        ({"command": "x", "cwd": 5}, "its cwd must be a string"),
         ({}, "neither a command nor a url"),
     ],
 )

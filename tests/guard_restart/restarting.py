@@ -13,11 +13,11 @@ from guarded import GUARD, Guarded, Lines, Watched
 
 SERVER = Path(__file__).with_name("mortal_server.py")
 
-_PROGRAM = """
+_PROGRAM = """# warm start
 import sys
 from assay.cli.main import main
-from assay.guard import restarts
-restarts.FIRST = restarts.LONGEST = 0.01
+from assay.guard import backoff
+backoff.FIRST = backoff.LONGEST = 0.01
 sys.exit(main())
 """
 QUICK = [sys.executable, "-c", _PROGRAM, "guard"]

@@ -304,7 +304,7 @@ def test_under_audit_the_end_is_the_end(tmp_path: Path) -> None:
     [
         (["--restart", "sometimes"], b"invalid choice"),
         (["--set", "guard.restart=sometimes"], b"guard.restart: expected one of never, on-failure, always, found"),
-        (["--set", "guard.restarts=0"], b"restarts is 1 to 1000"),
+        (["--set", "guard.restarts=0"], b"restarts must be 1 to 1000"),
     ],
 )
 def test_a_slip_is_status_2(tmp_path: Path, options: list[str], reason: bytes) -> None:

@@ -111,7 +111,7 @@ def test_runs_of_both_modes_are_told_apart(capsys: pytest.CaptureFixture[str]) -
     recorded("audit")
     recorded("enforce", SAID[:3])
     lines = shown(capsys, "--server", "demo", "--all")
-    assert lines[-1] == "(9 of 12 records are of audit mode: everything in them was forwarded)"
+    assert lines[-1] == "(9 of 12 records are from audit mode: everything in them was forwarded)"
     assert main(["journal", "list"]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert rows[0][2] == "mode"

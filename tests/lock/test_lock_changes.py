@@ -407,7 +407,7 @@ def test_no_more_changes_are_told_than_anybody_reads() -> None:
     properties = {f"p{n}": S for n in range(3 * MOST)}
     found = changes(TOOL, tool(inputSchema=WORDS), tool(inputSchema=having(WORDS, **properties)))
     assert len(found) == MOST + 1
-    assert found[-1].words == "2,000 changes more"
+    assert found[-1].words == "2,000 more changes"
 
 
 @pytest.mark.parametrize("kind", [TOOL, TEMPLATE, PROMPT])

@@ -75,7 +75,7 @@ def test_a_server_that_fails_does_not_keep_the_others_from_being_locked(run: Run
     file = client_file(tmp_path, asks=asks, gone={"command": "no-such-command"}, books=started(tmp_path))
     status, _, log = run("--config", file)
     assert status == 2
-    assert "asks: it asks for an input" in log
+    assert "asks: it needs an input" in log
     assert "gone: cannot start no-such-command" in log
     assert read("assay.lock").keys() == {"books"}
 

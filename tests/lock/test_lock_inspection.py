@@ -97,7 +97,7 @@ def test_many_changes_are_told_by_the_worst() -> None:
     verdict = page(talk(), new, LEND)
     assert len(verdict.violations) == 6
     assert verdict.violations[0].found.startswith("a breaking change: now requires `p1`")
-    assert verdict.violations[-1].found == "18 changes more"
+    assert verdict.violations[-1].found == "18 more changes"
     assert names(verdict) == ["lend_book"]
 
 

@@ -298,7 +298,10 @@ def test_findings_in_masked_messages_count(
         ("contract/input", "/params/arguments/password", "secrets were redacted"),
         ("protocol/result", "/result/isError", "secrets were redacted"),
     ]
-    assert [each["violations"][0]["found"] for each in found] == ["something else in the original", 'the string "yes"']
+    assert [each["violations"][0]["found"] for each in found] == [
+        "a different value in the original",
+        'the string "yes"',
+    ]
 
 
 def test_findings_in_messages_that_are_left_out_count(

@@ -529,14 +529,14 @@ def test_where_nobody_wants_telemetry_there_is_none_and_nothing_is_said(lines: l
 @pytest.mark.parametrize(
     ("variables", "line"),
     [
-        ({"OTEL_SDK_DISABLED": "true"}, "telemetry: off, since OTEL_SDK_DISABLED is true"),
+        ({"OTEL_SDK_DISABLED": "true"}, "telemetry: off, because OTEL_SDK_DISABLED is true"),
         (
             {"OTEL_TRACES_EXPORTER": "console", "OTEL_METRICS_EXPORTER": "none"},
-            "telemetry: no traces, since OTEL_TRACES_EXPORTER is not otlp",
+            "telemetry: no traces, because OTEL_TRACES_EXPORTER is not otlp",
         ),
         (
             {"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL": "grpc"},
-            "telemetry: metrics are sent as http/protobuf, since grpc is not there",
+            "telemetry: metrics are sent as http/protobuf; grpc is not supported",
         ),
     ],
     ids=["disabled", "console", "grpc"],
@@ -685,7 +685,7 @@ def test_no_collector_at_all_is_no_trouble(opened: Opened, lines: list[str]) -> 
         tell(telemetry, talk().client(request(1, "ping")))
         telemetry.close(0.2)
     # Before the last line there may be one that says why, if that was found out in time.
-    assert lines[-1] == "telemetry: 1 requests were not told to the collector"
+    assert lines[-1] == "telemetry: 1 requests were not exported"
 
 
 def test_more_than_can_be_told_is_forgotten_and_counted(
@@ -740,10 +740,10 @@ def test_a_collector_that_fails_is_named_once_and_once_more_when_it_works(
     tell(telemetry, conversation.client(request(3, "ping")))
     works = lines.get(timeout=SECONDS)
     telemetry.close(SECONDS)
-    assert failed.startswith(f"telemetry: {collector.url}/v1/traces does not take what is sent: ")
+    assert failed.startswith(f"telemetry: {collector.url}/v1/traces does not accept exports: ")
     assert "400" in failed
-    assert works == f"telemetry: {collector.url}/v1/traces takes what is sent again"
-    assert lines.get(timeout=SECONDS) == "telemetry: 2 requests were not told to the collector"
+    assert works == f"telemetry: {collector.url}/v1/traces accepts exports again"
+    assert lines.get(timeout=SECONDS) == "telemetry: 2 requests were not exported"
     assert lines.empty()
 
 

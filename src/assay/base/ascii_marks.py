@@ -1,5 +1,5 @@
 """
-ASCII in place of what the encoding of a terminal or a pipe lacks. No I/O.
+ASCII replacements for characters that the encoding of a terminal or a pipe lacks. No I/O.
 
 With cp1252, latin-1 or ASCII, `print` raises `UnicodeEncodeError` for an arrow or a foreign name. The error handler
 `ERRORS` writes marks of our own in ASCII and everything else as an escape, so that no output ends in a traceback.
@@ -19,7 +19,7 @@ MARKS: Final = {
     "”": '"',
     "§": "section ",
 }
-"""Every character beyond ASCII that our own text has, and what stands for it. A test compares it with the sources."""
+"""Every non-ASCII character in our own text, with its replacement. A test compares it with the sources."""
 
 ERRORS: Final = "assay.base.value_count"
 """The name of the error handler, for `errors=`."""
@@ -33,7 +33,7 @@ def _replaced(error: UnicodeError) -> tuple[str, int]:
 
 
 def _escape(character: str) -> str:
-    """A character as Python and JSON write it in ASCII: it can be looked up, and a question mark cannot."""
+    """Return the ASCII escape of a character, as in Python and JSON: unlike a question mark it can be looked up."""
     number = ord(character)
     return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"
 

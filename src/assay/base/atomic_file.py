@@ -1,8 +1,8 @@
 """
-Replaces a file whole or not at all.
+Replace a file atomically.
 
-The new one is written beside the one it replaces, to the disk, and only then takes its name. Whatever happens before
-that, a full disk above all, leaves the old one as it was.
+The new file is written to the disk beside the old one, then renamed. After any failure, such as a full disk, the old
+file is unchanged.
 """
 
 import os
@@ -11,7 +11,7 @@ from contextlib import suppress
 from os.path import basename, dirname, join
 from typing import Final
 
-# Some of them are not there on every platform.
+# Some flags do not exist on every platform.
 _NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -24,15 +24,14 @@ def replace_file(
     lasting: bool = True,
 ) -> None:
     """
-    Gives the file at *path* other content, and the owner and the rights of *like*. Raises `OSError`.
+    Replace the content of the file at *path*, with the owner and permissions of *like*. Raises `OSError`.
 
-    It has the *rights* that are given, else those of *like*, else those that every new file has here. A link at *path*
-    would be replaced by a file. Unless it is to be *lasting*, nothing waits for the disk.
+    The permissions are *rights*, else those of *like*, else the default. A link at *path* is replaced by a file. Only
+    with *lasting* does the call wait for the disk.
     """
     directory = dirname(os.fspath(path))
-    # In a directory that others can write, nobody may know the name beforehand. Readable by nobody else until it has
-    # its rights: there may be keys in it. Not `tempfile`, which takes longer to import than a server to say that it is
-    # ready.
+    # An unpredictable name, because others may write to the directory. Private until it has its permissions: it may
+    # contain keys. Not `tempfile`, whose import takes longer than the start of a server.
     beside = join(directory, f".{basename(os.fspath(path))}.{os.urandom(8).hex()}")
     descriptor = os.open(beside, _NEW | getattr(os, "O_CLOEXEC", 0), 0o600)
     try:
@@ -52,28 +51,28 @@ def replace_file(
 
 
 def _admit(descriptor: int, like: os.stat_result | None, rights: int | None) -> None:
-    """Those who may read *like*, or any new file, as far as this platform and our own rights go."""
+    """Set the owner and permissions of *like*, or the default ones, as far as the platform allows."""
     if not (hasattr(os, "fchmod") and hasattr(os, "fchown")):
-        # Windows: a new file has the access list of its directory.
+        # Windows: a new file gets the access list of its directory.
         return
     if like is None:
         os.fchmod(descriptor, 0o666 & ~_mask() if rights is None else rights)
         return
-    # Whose it is may be somebody who cannot be named here (EINVAL), or whom it is not ours to give it to (EPERM).
+    # The owner may not exist in this namespace (EINVAL), or changing it may not be allowed (EPERM).
     with suppress(OSError):
         os.fchown(descriptor, like.st_uid, like.st_gid)
     os.fchmod(descriptor, stat.S_IMODE(like.st_mode) if rights is None else rights)
 
 
 def _mask() -> int:
-    """The rights that new files do not have here; to ask for it is to set it."""
+    """Return the umask. It can be read only by setting it."""
     mask = os.umask(0)
     os.umask(mask)
     return mask
 
 
 def _settle(directory: str) -> None:
-    """Has the new name written to the disk, where directories can be opened for it."""
+    """Flush the directory entry to the disk, where directories can be opened."""
     with suppress(OSError):
         descriptor = os.open(directory, os.O_RDONLY)
         try:

@@ -1,8 +1,8 @@
 """
-What to install where a module of an optional dependency is missing.
+The install command for a missing optional dependency.
 
-A hint names only what can be installed: the path, archive or repository that this distribution came from, and its name
-only where a package index had it. Imported after an import has failed, never before.
+A hint has only what can be installed: the path, archive or repository that this distribution came from, and its name
+only if it came from a package index. Imported only after an import has failed.
 """
 
 import json
@@ -20,17 +20,17 @@ _TOOLS: Final = {
     "uv-receipt.toml": "uv tool install --force {}",
     "pipx_metadata.json": "pipx install --force {}",
 }
-"""The command of those who keep an environment for each program, by the file that they leave in it."""
+"""Commands of installers with an environment for each program, by the file that they leave in it."""
 
 _THROW_AWAY: Final = "archive-v0"
-"""The directory of uv's cache that `uvx` makes its environments in; nothing can be added to them."""
+"""The directory in uv's cache with the environments of `uvx`; nothing can be added to them."""
 
 
 def missing(error: ImportError, extra: str) -> str:
     """
-    What a feature needs and how to install it, as in ``httpx: pip install '/src/assay[http]'``.
+    Return the missing module and the command that installs it: ``aiohttp: pip install '/src/assay[http]'``.
 
-    Raises *error* again if it is about a module of our own, which is our mistake.
+    Raises *error* again if it is about one of our own modules, which is a bug.
     """
     root = (error.name or "").partition(".")[0]
     if root in {"", "assay"}:
@@ -43,7 +43,7 @@ def missing(error: ImportError, extra: str) -> str:
 
 
 def how_to_install(extra: str) -> str:
-    """The command that adds *extra* to what is installed here."""
+    """Return the command that adds *extra* to this installation."""
     try:
         found = distribution(NAME)
     except PackageNotFoundError:
@@ -62,7 +62,7 @@ def _command(found: Distribution, requirement: str) -> str:
 
 
 def _requirement(found: Distribution, extra: str) -> str:
-    """What to name to an installer, quoted for a shell."""
+    """Return the requirement for an installer, quoted for a shell."""
     origin = _origin(found)
     url = str(origin.get("url", ""))
     if not url:
@@ -71,14 +71,14 @@ def _requirement(found: Distribution, extra: str) -> str:
         return quote(f"{NAME}[{extra}] @ {_remote(url, origin)}")
     path = url2pathname(urlsplit(url).path)
     if not Path(path).exists():
-        # Whoever built an image or a package has removed it. What the extra consists of can be had all the same.
+        # The source was removed after an image or package was built. The extra's requirements can still be installed.
         return " ".join(quote(each) for each in _consists_of(found, extra))
     editable = "-e " if origin.get("dir_info", {}).get("editable") else ""
     return editable + quote(f"{path}[{extra}]")
 
 
 def _origin(found: Distribution) -> dict[str, Any]:
-    """Where the distribution came from (PEP 610); empty if a package index had it."""
+    """Return the source of the distribution (PEP 610); empty if it came from a package index."""
     try:
         origin = json.loads(found.read_text("direct_url.json") or "{}")
     except ValueError:
@@ -87,7 +87,7 @@ def _origin(found: Distribution) -> dict[str, Any]:
 
 
 def _remote(url: str, origin: dict[str, Any]) -> str:
-    """The URL of a requirement, for an archive or for a repository."""
+    """Return the URL of a requirement, for an archive or a repository."""
     vcs = origin.get("vcs_info", {})
     if vcs:
         url = f"{vcs.get('vcs')}+{url}@{vcs.get('requested_revision') or vcs.get('commit_id')}"
@@ -96,13 +96,13 @@ def _remote(url: str, origin: dict[str, Any]) -> str:
 
 
 def _consists_of(found: Distribution, extra: str) -> list[str]:
-    """The requirements of *extra*, without their markers."""
+    """Return the requirements of *extra*, without their markers."""
     markers = (f"extra == '{extra}'", f'extra == "{extra}"')
     parted = (each.partition(";") for each in found.requires or ())
     return [name.strip() for name, _, marker in parted if any(each in marker for each in markers)]
 
 
 def _checkout(extra: str) -> str:
-    """The checkout that this module is in, for programs that only have it on their path."""
-    root = Path(__file__).parents[2]
+    """Return the checkout of this module, for programs that only have it on their path."""
+    root = Path(__file__).parents[3]
     return quote(f"{root}[{extra}]" if (root / "pyproject.toml").is_file() else f"{NAME}[{extra}]")

@@ -1,14 +1,14 @@
 """
 Programs that start other programs, and which of their options take a value. No I/O.
 
-Where an option is unknown, nobody can say from the command line alone whether the next word is its value.
+After an unknown option, the command line alone does not show whether the next word is its value.
 """
 
 import re
 from typing import Final
 
 RUNNERS: Final = frozenset({"npx", "bunx", "uvx", "pipx"})
-"""Programs whose first plain argument names the package to run."""
+"""Programs whose first plain argument is the package to run."""
 
 VERBS: Final = frozenset({"run", "exec", "x", "dlx", "tool"})
 """Words between a package manager and the package it runs: ``uv run``, ``npm exec``, ``pnpm dlx``, ``uv tool run``."""

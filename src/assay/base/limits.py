@@ -1,4 +1,4 @@
-"""The numbers that bound what a peer can make us do, each with its reason. No rules, no I/O."""
+"""Limits on what a peer can make us do, each with its reason. No rules, no I/O."""
 
 from dataclasses import dataclass
 
@@ -8,11 +8,11 @@ DEEPEST = 254
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one conversation may cost. Every number can be set; the defaults fit all traffic we have recorded."""
+    """Limits of one conversation. Every number can be set; the defaults fit all traffic we have recorded."""
 
     frame_bytes: int = 16 << 20
     """
-    16 MiB of UTF-8, the newline not counted: pictures and files in Base64 take some. Counted before anything is parsed.
+    Bytes of one message, without the newline: 16 MiB, for images and files in Base64. Checked before parsing.
     """
 
     depth: int = 128
@@ -22,50 +22,50 @@ class Limits:
 
     values: int = 500_000
     """
-    Values and keys of one message; an array or object counts as one more. Counted before anything is parsed: each
-    takes some 0.1 µs to read and as long to judge, and nothing else is served meanwhile. The largest message that we
-    have recorded has 7,827.
+    Values and keys of one message; an array or object counts as one more. Counted before parsing: each takes some
+    0.1 µs to parse and as long to judge, and nothing else is served meanwhile. The largest message that we have
+    recorded has 7,827.
     """
 
     id_bytes: int = 1024
     """Characters of an id or a progress token. A UUID has 36; each open request keeps its id in memory."""
 
     cursor_bytes: int = 64 * 1024
-    """Characters of a pagination cursor. Servers put encoded state into them; a client must send them back whole."""
+    """Characters of a pagination cursor. Servers put encoded state into it; a client must send it back unchanged."""
 
     batch_entries: int = 1000
-    """Messages in one batch. Each may be answered with an error of a kilobyte or more, so a frame could cost 50 MB."""
+    """Messages in one batch. Each may cause an error of a kilobyte or more, so a frame could cost 50 MB."""
 
     open_requests: int = 10_000
     """Requests one party may have open at once. An exchange takes about 200 bytes, so this is about 2 MB."""
 
     settled: int = 512
-    """Answered and abandoned ids that are remembered, to tell a second answer from an answer to nothing."""
+    """Answered and abandoned ids to remember, to distinguish a second response from one without a request."""
 
     tools: int = 5_000
-    """Tools that are remembered with their contracts; the largest server we know lists under 300."""
+    """Tools to remember with their schemas; the largest server we know lists under 300."""
 
     contract_bytes: int = 8 << 20
-    """Bytes of schemas that are remembered, of all tools of one server together. The largest list we know has 77 KB."""
+    """Bytes of the schemas of all tools of one server. The largest list we know has 77 KB."""
 
     violations: int = 20
     """Violations listed in one verdict; the rest are counted."""
 
     garbage_answers: int = 16
     """
-    Answers in a row to unreadable input, until the peer says something readable: no storm between two confused peers.
+    Error responses in a row to unreadable input, until the peer sends something readable. Prevents a loop of errors.
     """
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
             if getattr(self, name) < 1:
-                raise ValueError(f"the limit {name} is at least 1")
-        # What can be proved without walking through every value; no parser we know of is asked for more.
+                raise ValueError(f"the limit {name} must be at least 1")
+        # The depth that can be checked without visiting every value; no parser we know needs more.
         if self.depth > DEEPEST:
-            raise ValueError(f"the limit depth is at most {DEEPEST}")
+            raise ValueError(f"the limit depth must be at most {DEEPEST}")
 
 
 DEFAULT = Limits()
 
 REQUESTS = Limits(frame_bytes=1 << 20)
-"""The limits of our own server and of asset files, unless others are set: specs/001 §3 gives a request 1 MiB."""
+"""The default limits of our own server and of asset files: specs/001 §3 allows 1 MiB for a request."""

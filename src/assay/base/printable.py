@@ -1,17 +1,17 @@
-"""What peers have said, for a terminal. No I/O."""
+"""Make the text of peers safe for a terminal. No I/O."""
 
 import re
 from typing import Final
 
 _ACTED_UPON: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""Control characters but for tabs and line ends, and marks that turn the direction of writing around."""
+"""Control characters except tabs and line breaks, and marks that change the direction of writing."""
 
 
 def plain(text: str) -> str:
-    """*text* on one line, without anything that a terminal would act upon."""
+    """Return *text* on one line, without control characters."""
     return text if text.isprintable() else "".join(each if each.isprintable() else "·" for each in text)
 
 
 def harmless(text: str) -> str:
-    """*text* of several lines, without anything that a terminal would act upon; all else, such as emoji, stays."""
+    """Return *text* with its lines, without control characters. Everything else, such as emoji, stays."""
     return _ACTED_UPON.sub("·", text)

@@ -1,4 +1,4 @@
-"""``assay call``: list the tools of a server, or call one, as a client whose every message is judged."""
+"""``assay call``: a small client that lists the tools of a server or calls one, and judges every message."""
 
 # ruff: noqa: PLC0415  each command imports only what it needs
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from assay.base.limits import Limits
     from assay.base.verdict import Verdict
     from assay.edges.pipes import Signals
     from assay.edges.probe.server_probe import Inquiry, ServerLine
+    from assay.settings import Settings
 
 _MOST_REASONS = 10
 """Violations of an error that are shown."""
@@ -33,10 +33,10 @@ The result goes to standard output; findings about any message of the conversati
   assay call -- npx some-server
   assay call weather '{"city": "Paris"}' -- npx some-server
 
-All that follows -- is the server's command; a JSON object at its end is ARGUMENTS, and the word before it TOOL.
+Everything after -- is the server's command; a JSON object at its end is ARGUMENTS, and the word before it TOOL.
 
-Exit status: 0 the call succeeded, or the list has only tools that clients can use; 1 not so; 2 the server could not
-be asked; 130 interrupted.
+Exit status: 0 the call succeeded, or clients can use every listed tool; 1 the call failed, or a tool is unusable;
+2 no conversation with the server; 130 interrupted.
 """
 
 
@@ -55,10 +55,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="'NAME: VALUE'",
         action="append",
         default=[],
-        help="a header for the server at URL; the value env:NAME is that of a variable; can be repeated",
+        help="a header for the server at URL; env:NAME as VALUE reads the variable NAME; can be repeated",
     )
     parser.add_argument(
-        "--timeout", metavar="SECONDS", type=_seconds, default=60.0, help="for the whole conversation; default: 60"
+        "--timeout",
+        metavar="SECONDS",
+        type=_seconds,
+        default=60.0,
+        help="time limit for the whole conversation; default: 60",
     )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
     parser.add_argument("--quiet", action="store_true", help="no findings on stderr")
@@ -76,7 +80,7 @@ def _seconds(text: str) -> float:
 
 
 class _Wanted(NamedTuple):
-    """What is to be done."""
+    """The server and the call that the command line asks for."""
 
     url: str
     command: tuple[str, ...]
@@ -104,11 +108,11 @@ class _Wanted(NamedTuple):
 
 
 class CallUsageError(Exception):
-    """Why the words of the command line cannot be used, in one line."""
+    """The words of the command line cannot be used; the message is one line."""
 
 
 def run(args: argparse.Namespace) -> int:
-    """List or call; the exit status."""
+    """List the tools or call one; return the exit status."""
     from assay.edges.probe.server_probe import InquiryError, InterruptedInquiryError, LineError
 
     try:
@@ -135,7 +139,7 @@ def _remedy(reason: str) -> str:
 
 
 def _wanted(words: Sequence[str], command: Sequence[str]) -> _Wanted:
-    """Sort out the words before ``--`` and the *command* behind it. Raises `CallUsageError`."""
+    """Parse the words before ``--`` and the *command* after it. Raises `CallUsageError`."""
     words, command = list(words), list(command)
     url = ""
     if not command:
@@ -195,13 +199,14 @@ def _converse(args: argparse.Namespace, wanted: _Wanted) -> int:
     from assay.edges.probe.server_probe import conversing
     from assay.settings import load_cautiously
 
-    limits = load_cautiously(os.environ, os.curdir, file=args.config, flags=args.set, log=_log).settings.guard_limits
+    settings = load_cautiously(os.environ, os.curdir, file=args.config, flags=args.set, log=_log).settings
+    limits = settings.guard_limits
     found = _Findings(wanted.tool, quiet=args.quiet or args.format == "json")
     client = {"name": "assay-call", "version": __version__}
     with Signals() as signals:
 
         def opened() -> AbstractContextManager[ServerLine]:
-            return _opened(args, wanted, limits, signals, client)
+            return _opened(args, wanted, settings, signals, client)
 
         try:
             with conversing(opened, _ignore, limits, args.timeout, client=client, heard=found.add) as (asking, opening):
@@ -213,11 +218,11 @@ def _converse(args: argparse.Namespace, wanted: _Wanted) -> int:
 
 
 def _ignore(_: str) -> None:
-    """Everything worth a line comes as a verdict."""
+    """Ignore log lines: everything worth printing arrives as a verdict."""
 
 
 def _opened(
-    args: argparse.Namespace, wanted: _Wanted, limits: Limits, signals: Signals, client: dict[str, str]
+    args: argparse.Namespace, wanted: _Wanted, settings: Settings, signals: Signals, client: dict[str, str]
 ) -> AbstractContextManager[ServerLine]:
     from assay.cli.header_options import HeaderError, given_headers
     from assay.edges.probe.child_line import ChildLine
@@ -226,11 +231,12 @@ def _opened(
     if wanted.command:
         if args.header:
             raise CallUsageError("--header is for a server at a URL")
-        return ChildLine(wanted.command, signals, limits.frame_bytes)
+        return ChildLine(wanted.command, signals, settings.guard_limits.frame_bytes)
     try:
         from assay.edges.probe.http_line import HttpLine
 
-        return HttpLine(wanted.url, limits.frame_bytes, client, given_headers(args.header, os.environ))
+        headers = given_headers(args.header, os.environ)
+        return HttpLine(wanted.url, settings.guard_limits.frame_bytes, client, headers, settings.upstream)
     except ImportError as error:
         from assay.base.extras import missing
 
@@ -243,7 +249,7 @@ class _Findings:
     """The findings of a conversation, to be shown after its result."""
 
     def __init__(self, tool: str | None, *, quiet: bool) -> None:
-        """*tool* is the one that is called: findings about other tools are only counted then."""
+        """With a *tool* to call, findings about other tools are only counted."""
         self.verdicts: list[Verdict] = []
         self.others = 0
         """Findings about tools that are not called."""
@@ -252,7 +258,7 @@ class _Findings:
         self._quiet = quiet
 
     def add(self, verdict: Verdict) -> None:
-        """Take the verdict on one message."""
+        """Add the verdict on one message."""
         if verdict.method == "notifications/progress":
             self.progress.show(verdict.value)
         if not verdict.violations:
@@ -261,7 +267,7 @@ class _Findings:
         self.others += len(verdict.violations) if self._is_about_others(verdict) else 0
 
     def show(self) -> None:
-        """Print them on stderr, unless they are not wanted there."""
+        """Print the findings on stderr, unless --quiet was given."""
         from assay.cli.terminal.style import Style
         from assay.cli.terminal.verdicts import message_lines
 
@@ -272,19 +278,19 @@ class _Findings:
                 print("\n".join(message_lines(verdict, style)), file=sys.stderr)
 
     def _is_about_others(self, verdict: Verdict) -> bool:
-        """Whether all that is wrong with a message is about tools that are not called."""
+        """Whether every finding of a message is about tools that are not called."""
         wanted = (None, ("tool", self._tool))
         return self._tool is not None and all(each.entry not in wanted for each in verdict.violations)
 
 
 class _Progress:
-    """One line on a terminal that says how far a call is."""
+    """One line on a terminal with the progress of a call."""
 
     def __init__(self, *, wanted: bool) -> None:
         self.wanted = wanted
 
     def show(self, notification: Any) -> None:
-        """Replace the line by what a notification says."""
+        """Replace the line by the progress in a notification."""
         params = notification.get("params") if isinstance(notification, dict) else None
         if not self.wanted or not isinstance(params, dict):
             return
@@ -300,7 +306,7 @@ class _Progress:
 
 
 class _CallReport:
-    """What is asked of one server, and what is shown of it."""
+    """The requests to one server, and what is printed about the responses."""
 
     def __init__(
         self, args: argparse.Namespace, wanted: _Wanted, inquiry: Inquiry, opening: dict[str, Any], found: _Findings
@@ -316,7 +322,7 @@ class _CallReport:
         self._failed = ""
 
     def list_tools(self) -> None:
-        """Ask for the tools, which the judge needs for a call as well."""
+        """Request the tools. A call needs them too: it is judged by the tool's schemas."""
         for page in self._pages():
             self._tools += [tool for tool in page if isinstance(tool, dict)]
 
@@ -336,7 +342,7 @@ class _CallReport:
             params = {"cursor": cursor}
 
     def _result(self, verdict: Verdict) -> dict[str, Any]:
-        """Return the result of tools/list as far as a client can use it."""
+        """Return the part of the tools/list result that a client can use."""
         value = verdict.value if isinstance(verdict.value, dict) else {}
         result = value.get("result")
         if not isinstance(result, dict) or not verdict.accepted:
@@ -355,7 +361,7 @@ class _CallReport:
     # ── the list ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def tools(self) -> int:
-        """Show the tools; the exit status."""
+        """Print the tools; return the exit status."""
         if self._json:
             self._print_json({"tools": self._tools})
         else:
@@ -397,7 +403,7 @@ class _CallReport:
     # ── the call ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def call(self, name: str) -> int:
-        """Call a tool and show what comes back; the exit status."""
+        """Call a tool and print the result; return the exit status."""
         from assay.cli.terminal.quarantined_names import counted
 
         self._doubt(name)
@@ -422,7 +428,7 @@ class _CallReport:
         return int(failed or not verdict.accepted)
 
     def _doubt(self, name: str) -> None:
-        """Mention that the list has no such tool; the call is made all the same."""
+        """Warn if tools/list has no such tool. The call is made anyway."""
         names = [str(tool.get("name")) for tool in self._tools]
         if name in names or self._json:
             return
@@ -451,22 +457,22 @@ class _CallReport:
             for verdict in self._found.verdicts
             for each in verdict.violations
         ]
-        told = {"server": self._server(), "revision": self._inquiry.revision, **found, "findings": findings}
-        write_utf8(dumps(told, indent=2, ensure_ascii=False) + "\n")
+        shown = {"server": self._server(), "revision": self._inquiry.revision, **found, "findings": findings}
+        write_utf8(dumps(shown, indent=2, ensure_ascii=False) + "\n")
 
 
 def _error_text(value: Any) -> str:
-    """Return the error of an answer as one line: its number and its message."""
+    """Return the error of a response as one line: its code and its message."""
     from assay.edges.probe.server_probe import error_text
 
     error = value.get("error") if isinstance(value, dict) else None
     if not isinstance(error, dict):
-        return "the server gave no answer that can be used"
+        return "the server sent no usable response"
     return f"error {error.get('code')}: {error_text(error)}"
 
 
 def _reasons(value: Any) -> Iterator[str]:
-    """Give the violations that a guard names in an error, a line each."""
+    """Yield the violations that a guard lists in an error, one line each."""
     error = value.get("error") if isinstance(value, dict) else None
     data = error.get("data") if isinstance(error, dict) else None
     listed = data.get("violations") if isinstance(data, dict) else None

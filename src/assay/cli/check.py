@@ -74,7 +74,7 @@ def _revision(name: str) -> str:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Judge the files; the exit status."""
+    """Judge the files; return the exit status."""
     wrong = None if args.revision is None else _no_revision(args.revision)
     if wrong is not None:
         print(f"assay check: {wrong}", file=sys.stderr)
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _pieces(names: list[str]) -> tuple[list[Piece], int]:
-    """Return all that there is to judge, and the exit status for what there is not."""
+    """Return everything to judge, and exit status 2 if a name has nothing to judge."""
     from assay.cli.evidence_below import found
 
     pieces, status = [], 0
@@ -105,7 +105,7 @@ def _pieces(names: list[str]) -> tuple[list[Piece], int]:
 
 
 def _no_revision(name: str) -> str | None:
-    """Return why there is no revision *name*; None if there is one."""
+    """Return an error if *name* is not a revision; None if it is one."""
     from assay.spec.revisions import position
 
     try:
@@ -123,7 +123,7 @@ def _settings(args: argparse.Namespace) -> Settings:
 
 
 def _policy(settings: Settings) -> Policy | None:
-    """What the guard would do about which rule, today."""
+    """The policy of the settings, as of today."""
     from assay.cli.guard_terms import policy_of
 
     return policy_of(settings, _say)
@@ -138,7 +138,7 @@ def _say(line: str) -> None:
 def _check(
     args: argparse.Namespace, piece: Piece, report: _TextReport | _CheckJson, limits: Limits, policy: Policy | None
 ) -> int:
-    """One file: its findings as they come, so that a long recording takes no memory. The exit status."""
+    """Judge one file and print findings as they come, so that memory stays bounded; return the exit status."""
     from assay.cli.evidence import opened
     from assay.records.transcript import TranscriptError
 
@@ -158,19 +158,19 @@ def _check(
         # A build whose recorder failed must not pass.
         return _refuse(name, f"nothing to judge{evidence.remedy()}")
     report.end(evidence.revision)
-    # What is missing, or was not judged, may be what would have failed the build.
+    # A missing or unjudged message could have failed the build.
     return 1 if failed else 2 if evidence.is_partial and args.fail_on != "never" else 0
 
 
 def _refuse(name: str, reason: str | None) -> int:
-    """Print why a file cannot be judged, after its *name* if that is given; the exit status."""
+    """Print why a file cannot be judged, after its *name* if there is one; return the exit status."""
     sys.stdout.flush()
     _say(f"assay check: {name and f'{name}: '}{reason}")
     return 2
 
 
 def _fails(level: str, verdict: Verdict) -> bool:
-    """Whether a message makes the check fail at that *level*."""
+    """Whether a message makes the check fail at this *level*."""
     from assay.cli.terminal.verdicts import outcome
 
     stopped = outcome(verdict) in {"refused", "aside"}
@@ -178,14 +178,14 @@ def _fails(level: str, verdict: Verdict) -> bool:
 
 
 def _progress(index: int, total: int, name: str) -> None:
-    """Tells a person which file is being read, if there are several and somebody is looking."""
+    """Show which file is being read, if there are several and stderr is a terminal."""
     if total > 1 and sys.stderr.isatty():
         text = f"assay check: {index + 1} of {total}: {_plain(name[-60:])}"
         print(f"\r\x1b[K{text}\r", end="", file=sys.stderr, flush=True)
 
 
 def _plain(name: str) -> str:
-    """The name of a file, which may be anybody's, for a terminal."""
+    """Return a file name without control characters, which a terminal would act on."""
     from assay.base.printable import plain
 
     return plain(os.fsencode(name).decode(errors="replace"))
@@ -219,18 +219,18 @@ class _TextReport:
             print("\n".join(lines(judged, self._style)))
 
     def stop(self) -> None:
-        """Show what was found so far."""
+        """Print the findings so far."""
         for line in self._groups.lines():
             print(line)
 
     def end(self, revision: str | None) -> None:
-        """Show what was found, and the counts."""
+        """Print the findings and the counts."""
         self.stop()
         print("\n".join(self._summary.lines(revision, self._style)))
 
 
 class _CheckJson:
-    """Findings for programs: an object a line."""
+    """Findings for programs: one JSON object a line."""
 
     def __init__(self, args: argparse.Namespace, name: str, *, is_first: bool) -> None:
         del is_first
@@ -270,7 +270,7 @@ class _CheckJson:
         write_utf8(orjson.dumps(record).decode() + "\n")
 
     def stop(self) -> None:
-        """Nothing is kept back."""
+        """Do nothing: every finding is already printed."""
 
     def end(self, revision: str | None) -> None:
-        """Nothing more to say."""
+        """Do nothing: there is no summary in JSON."""

@@ -1,4 +1,4 @@
-"""What `assay guard` offers a CI job: a recording of what was said, and an exit status for what was found."""
+"""The CI options of `assay guard`: --record writes the messages to a file, --fail-on sets the exit status."""
 
 # ruff: noqa: PLC0415  each command imports only what it needs
 
@@ -41,7 +41,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def recording_of(
     args: argparse.Namespace, settings: Settings, say: Callable[[str], None]
 ) -> Iterator[Recording | None]:
-    """Open the recording that --record asks for, None without it. Raises `SettingsError` if that cannot be done."""
+    """Open the recording of --record; None without the option. Raises `SettingsError` if the file cannot be opened."""
     if args.record is None:
         yield None
         return
@@ -71,9 +71,9 @@ def recording_of(
 
 
 def exit_status(args: argparse.Namespace, watch: Watch, status: int, say: Callable[[str], None]) -> int:
-    """Return the exit status of a guard that would end with *status*; another one is reported to *say*."""
+    """Return *status*, or the exit status of --fail-on; the reason for a different status goes to *say*."""
     if status or args.fail_on == "never":
-        # A server that crashed has precedence: what was found up to then is not all there is.
+        # A crash of the server has precedence: the findings up to it are incomplete.
         return status
     if not watch.messages:
         say("assay: nothing was judged: no message came through the guard")

@@ -9,13 +9,13 @@ def has_terminal() -> bool:
 
 
 def agreed(question: str) -> bool:
-    """Ask *question*, after all that was printed before; whether the answer is yes."""
+    """Ask *question* on the terminal; return whether the answer is yes. Buffered output is printed first."""
     sys.stdout.flush()
     try:
         print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
         answer = sys.stdin.readline()
     except KeyboardInterrupt:
-        # The terminal shows ^C behind the question, and stays on that line.
+        # The terminal shows ^C after the question and stays on that line.
         print(file=sys.stderr)
         raise
     return answer.strip().lower() in {"y", "yes"}

@@ -1,4 +1,4 @@
-"""``assay demo``: a broken server without and with the guard, side by side; then both stay up to be tried."""
+"""``assay demo``: show a broken server without and with the guard, side by side; then serve both to try."""
 
 # ruff: noqa: PLC0415  each command imports only what it needs
 
@@ -53,7 +53,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show the comparison, then serve; the exit status."""
+    """Show the comparison, then serve; return the exit status."""
     from assay.cli.serve import _open_standard_streams
 
     _open_standard_streams()
@@ -64,9 +64,9 @@ def run(args: argparse.Namespace) -> int:
 @contextmanager
 def _ending_cleanly() -> Iterator[None]:
     """
-    Meanwhile a signal that ends this process lets it remove its temporary files.
+    Within this context, remove the temporary files when a signal ends the process.
 
-    The comparison and the server have handlers of their own; this is for the time between them.
+    The comparison and the server have their own signal handlers; this covers the time between them.
     """
     from assay.edges.hangup import end_with_terminal
 
@@ -96,7 +96,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _check(address: str) -> None:
-    """Raises `SettingsError` if nothing can be served at *address*: better before the comparison than after it."""
+    """Raise `SettingsError` if *address* cannot be used. Checked before the comparison, so that it fails at once."""
     from assay.settings import SettingsError
 
     try:

@@ -1,4 +1,4 @@
-"""Writes the generated pages of the documentation: `python -m assay.cli.docs_pages DIR`."""
+"""Generate pages of the documentation from our tables: `python -m assay.cli.docs_pages DIR`."""
 
 import sys
 from collections.abc import Callable
@@ -13,15 +13,15 @@ _RUNGS = {
     "framing": "Is it one frame, and not too long?",
     "syntax": "Is it JSON, with exactly one reading?",
     "envelope": "Is it JSON-RPC 2.0?",
-    "protocol": "Is it MCP of the revision in use, and is this the time for it?",
-    "contract": "Does it keep what the tool promises?",
-    "lock": "Is the server what it was when somebody reviewed it?",
+    "protocol": "Is it valid MCP in the revision in use, and allowed at this point?",
+    "contract": "Does it match the tool's schemas?",
+    "lock": "Is the server the same as when it was reviewed?",
     "guard": "Could it be judged at all?",
 }
 
 
 def rules_page() -> str:
-    """Every rule with its source, an example and what to do."""
+    """Return the page with every rule: source, example and fix."""
     parts = [
         "# Rules",
         "",
@@ -33,7 +33,7 @@ def rules_page() -> str:
         "",
         "What a violation does by default:",
         "**refuse** stops the message, **quarantine** takes one entry out of a list, **report** is only reported.",
-        "A [policy](policy.md) can say something else, as far as it fits the rule.",
+        "A [policy](policy.md) can change the action, within the actions that fit the rule.",
         "",
     ]
     for rung, question in _RUNGS.items():

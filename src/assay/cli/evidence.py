@@ -1,4 +1,4 @@
-"""What `assay check` judges: a recording, or a journal with payloads. Both become verdicts with their lines."""
+"""The input of `assay check`: a recording, or a journal with payloads. Both yield verdicts with line numbers."""
 
 # ruff: noqa: PLC0415  each kind of file imports only what it needs
 
@@ -34,7 +34,7 @@ _TOO_LARGE = "too large to record"
 _NO_REQUEST = "its request is not in the journal, or the guard could not judge it"
 
 _AS_RECORDED = "with the guard's own verdict"
-"""Of messages that are not there in full, while the verdict of the guard is."""
+"""How a message is counted whose payload is incomplete: the verdict of the guard is used."""
 
 _UNJUDGED = {
     "no payload": _NO_PAYLOAD,
@@ -44,33 +44,33 @@ _UNJUDGED = {
     "not judged": "not judged by the guard either",
     "broken": "not a journal record",
 }
-"""Why a line of a journal is not judged. Each reads well after a count of any number."""
+"""Why a line of a journal is not judged. Each text follows a count, singular or plural."""
 
 
 class Evidence(Protocol):
-    """Something to judge."""
+    """A file whose messages can be judged."""
 
     @property
     def revision(self) -> str | None:
-        """The revision that was spoken, if that is known by now."""
+        """The revision in use, if it is known by now."""
 
     def judged(self) -> Iterator[Judged]:
-        """Return every verdict; raises `OSError` and `TranscriptError`."""
+        """Yield every verdict. Raises `OSError` and `TranscriptError`."""
 
     @property
     def is_partial(self) -> bool:
-        """Whether messages are missing, or were not judged, once all verdicts are there."""
+        """Whether messages are missing or were not judged. Valid after the last verdict."""
 
     def remarks(self) -> Iterator[str]:
-        """Return what is to be said of the file beside its verdicts, once these are all there."""
+        """Return notes about the file beside its verdicts. Valid after the last verdict."""
 
     def remedy(self) -> str:
-        """Return what to do where there was nothing to judge."""
+        """Return the hint for a file with nothing to judge."""
 
 
 @contextmanager
 def opened(args: argparse.Namespace, piece: Piece, limits: Limits, policy: Policy | None) -> Iterator[Evidence]:
-    """Open a file, or the run of an id; raises `OSError`."""
+    """Open a file, or the run with this id. Raises `OSError`."""
     from assay.records.journal.journal_lines import LONGEST_LINE, Pages
 
     path, is_run = piece if piece.is_run else _chosen(args, piece.name)
@@ -87,7 +87,7 @@ def _chosen(args: argparse.Namespace, name: str) -> tuple[str, bool]:
         return name, False
     from assay.cli.journal_choice import Directories, chosen
 
-    # The settings are loaded already, and whatever is to be said of them is said.
+    # The settings are already loaded and their warnings printed.
     return chosen(name, Directories(args, lambda _: None))
 
 
@@ -134,7 +134,7 @@ class _Recording:
 
 
 class _Journal:
-    """The records of a journal, judged in the order in which `assay replay` hears them."""
+    """The records of a journal, judged in the order of `assay replay`."""
 
     def __init__(self, args: argparse.Namespace, pages: Pages, limits: Limits, policy: Policy | None) -> None:
         self._args, self._pages, self._limits, self._policy = args, pages, limits, policy
@@ -154,7 +154,7 @@ class _Journal:
         from assay.records.transcript import Judged
 
         self._pages.keep()
-        # Twice: what a conversation lets pass has to be known before its first line is heard.
+        # Two passes: the exceptions of a conversation must be known before its first line is judged.
         seen = survey(entries(self._pages))
         self._pages.rewind()
         for each in replay(entries(self._pages), seen, limits=self._limits, judge=self._judge):
@@ -171,18 +171,18 @@ class _Journal:
             yield Judged(each.entry.number, verdict, 0, _server(each.entry), lacks)
 
     def _as_recorded(self, replayed: replay.Replayed) -> Verdict | None:
-        """Return the verdict of the guard on a message that cannot be judged again; None if it is not known."""
+        """Return the guard's recorded verdict on a message that cannot be judged again; otherwise None."""
         from assay.records.journal.recorded_verdict import recorded_verdict
 
         record = replayed.entry.record
         if record is None or (replayed.outcome == "no payload" and not record["metadata"].get("omitted")):
-            # Without payloads a journal is no evidence, but a list of what somebody has found in it.
+            # A journal without payloads has no messages to judge, only the findings of an earlier run.
             return None
         return recorded_verdict(record, self._policy)
 
     def remarks(self) -> Iterator[str]:
         if self._pages.too_long:
-            yield "not a journal record: a line is longer than what is read; limits.frame_bytes raises the limit"
+            yield "not a journal record: a line is too long; raise limits.frame_bytes"
         yield from _counted(self._unjudged)
         yield from _counted(self._recorded, _AS_RECORDED)
 
@@ -214,7 +214,7 @@ class _Journal:
 
 
 def _server(entry: JournalEntry) -> str:
-    """Return the name of the server that a record is about; "" if it does not say."""
+    """Return the server name of a record; "" if it has none."""
     name = entry.record["metadata"].get("server") if entry.record is not None else None
     return name if isinstance(name, str) else ""
 

@@ -1,4 +1,4 @@
-"""What there is to judge in a directory: every recording, flight and run of a journal, in it and below it."""
+"""Find what to judge in a directory and below it: every recording, flight and run of a journal."""
 
 # ruff: noqa: PLC0415  each kind of file imports only what it needs
 
@@ -14,24 +14,24 @@ _SUFFIX = ".jsonl"
 
 
 class Piece(NamedTuple):
-    """One thing to judge."""
+    """One file or run to judge."""
 
     name: str
     """A path, the id of a run, or - for standard input."""
     is_run: bool = False
-    """Whether it is the first file of a run that was found, and stands for all of them."""
+    """Whether it is the first file of a run, which stands for all files of the run."""
 
 
 class FoundEvidence(NamedTuple):
-    """What a name on the command line stands for."""
+    """The pieces that a name on the command line stands for."""
 
     pieces: list[Piece]
     passed_over: list[str]
-    """Lines for people: what was asked for and cannot be judged, and why."""
+    """Messages about files that cannot be judged, with the reason."""
 
 
 def found(name: str) -> FoundEvidence:
-    """Return what there is in the directory *name* and below it; *name* itself for anything else."""
+    """Return the pieces in the directory *name* and below it; *name* itself if it is not a directory."""
     result = FoundEvidence([], [])
     if os.path.isdir(name):
         _search(name, 0, result)
@@ -56,7 +56,7 @@ def _search(directory: str, depth: int, result: FoundEvidence) -> None:
 
 
 def _runs(directory: str) -> list[Piece]:
-    """Return the runs of a journal in *directory*. One without a record has nothing to judge."""
+    """Return the runs of a journal in *directory*, without empty ones."""
     from assay.records.journal.run_files import LATEST
     from assay.records.journal.runs import runs_in
 
@@ -70,7 +70,7 @@ def _runs(directory: str) -> list[Piece]:
 
 def _enter(entry: os.DirEntry[str], depth: int, result: FoundEvidence) -> None:
     if entry.is_symlink():
-        # It may lead anywhere, and back to where it is.
+        # A link may leave the directory, or form a loop.
         result.passed_over.append(f"{entry.path}: a symbolic link to a directory is not followed")
     elif depth >= _DEEPEST:
         result.passed_over.append(f"{entry.path}: more than {_DEEPEST} levels of directories")
@@ -79,7 +79,7 @@ def _enter(entry: os.DirEntry[str], depth: int, result: FoundEvidence) -> None:
 
 
 def _take(entry: os.DirEntry[str], result: FoundEvidence) -> None:
-    """Add a file, unless it is part of a run, which stands for all of its files."""
+    """Add a file, unless it belongs to a run: the run stands for all of its files."""
     from assay.records.journal.run_files import is_run
 
     if not entry.is_file():

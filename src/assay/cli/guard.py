@@ -1,4 +1,4 @@
-"""``assay guard``: in front of another server."""
+"""``assay guard``: guard a server that this process starts, for a client on standard streams."""
 
 # ruff: noqa: PLC0415  each command imports only what it needs
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from assay.edges.child import Child
-    from assay.edges.guard.stdio_to_child.keeper import Renewal
+    from assay.edges.child_supervisor import RestartPolicy
     from assay.edges.pipes import Outlet, Signals
+    from assay.guard.backoff import Backoff
     from assay.guard.flight import End
     from assay.guard.watch import Watch
-    from assay.lock.inspection import Inspection
     from assay.lock.locked import Locked
     from assay.records.recording.recording_file import Recording
     from assay.settings import Settings
@@ -43,10 +43,10 @@ or nothing was judged with --fail-on; 3 the server ended first and was not resta
 """
 
 _MOST_LOGGED = 1 << 18
-"""Bytes that wait for whoever reads stderr; what comes on top of them is dropped, and the server never waits."""
+"""Bytes buffered for stderr. More is dropped, so that a slow reader never blocks the server."""
 
 _LAST_LINES = 1.0
-"""Seconds that are waited at the end for whoever reads stderr."""
+"""Seconds to wait at exit until stderr is read."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -54,7 +54,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "guard",
         help="judge every message between a client and a server, and stop invalid ones",
-        description="Stands between an MCP server and its clients, and judges every message in both directions.",
+        description="Judge every message between an MCP server and its clients, in both directions.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -94,7 +94,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def add_reach(parser: argparse.ArgumentParser) -> None:
-    """Give *parser* the options that say which server is guarded, and for whom."""
+    """Add the options for the guarded server and its clients to *parser*."""
     parser.add_argument("--target", metavar="URL", help="guard the server at URL")
     parser.add_argument(
         "--listen",
@@ -130,7 +130,7 @@ def _seconds(text: str) -> float:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Guard until the client leaves or the server ends."""
+    """Guard until the client disconnects or the server ends; return the exit status."""
     if args.listen is not None or args.config or bool(args.command) == bool(args.target) or args.header:
         from assay.cli.listen import check
         from assay.cli.listen import run as listen
@@ -142,7 +142,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    """A client on our standard streams."""
+    """Guard for a client on standard input and output."""
     from assay.cli.serve import _log, _open_standard_streams
     from assay.edges.child import Child, StartError
     from assay.edges.hangup import heed
@@ -159,7 +159,7 @@ def _run(args: argparse.Namespace) -> int:
 
                 return remote(args, in_place(args, settings, _log), errors, recording)
             locked = locked_of(args, settings, _log, command=args.command)
-            # The server starts while we import what judges and names it.
+            # The server starts while the modules that judge it are imported.
             with Signals() as signals, Child(args.command) as child:
                 settings = in_place(args, settings, _log)
                 return _guard(args, settings, child, signals, errors, locked, recording)
@@ -179,14 +179,13 @@ def _guard(
     locked: Locked | None,
     recording: Recording | None,
 ) -> int:
-    from time import monotonic
-
     from assay.cli.serve import _leave_what_lasts
-    from assay.core.conversation import Conversation
-    from assay.edges.guard.stdio_to_child.relay import SERVER_ENDED, Relay
-    from assay.edges.recorder import Recorder
-    from assay.guard.guard import Guard
-    from assay.guard.restarts import times
+    from assay.edges.recorder import Recorder, RecorderSink
+    from assay.edges.stdio_child import SERVER_ENDED, StdioChild
+    from assay.guard.backoff import times
+    from assay.guard.deliveries import ClientTraits, ServerTraits
+    from assay.guard.factory import SessionFactory
+    from assay.guard.sinks import Sinks
     from assay.guard.watch import Watch
 
     def say(line: str) -> None:
@@ -194,16 +193,6 @@ def _guard(
 
     log: Callable[[str], None] = (lambda _: None) if args.quiet else say
     terms = terms_of(args, settings, say)
-    guard = Guard(
-        mode=terms.mode,
-        limits=terms.limits,
-        clock=monotonic,
-        timeout=terms.timeout,
-        policy=terms.policy,
-        lock=_lock(locked),
-        lines=True,
-        judge=Conversation if recording is None else recording.judge(server_name(args)),
-    )
     watch = Watch(
         log,
         say,
@@ -216,16 +205,22 @@ def _guard(
     with records_of(args, settings, say) as records:
         introduce(args, terms.mode, records, log)
         recorder = Recorder("stdio", "stdio", records, holding=True)
-        renewal = _renewal(args, settings, watch, say, enforcing=terms.enforcing)
-        relay = Relay(
-            guard,
+        sinks = Sinks() if recorder.idle else Sinks((RecorderSink(recorder),))
+        factory = SessionFactory(terms, sinks, watch, locked, recording=recording, server=server_name(args))
+        backoff = _backoff(args, settings, say, enforcing=terms.enforcing)
+        session = factory.open(
+            ClientTraits("stdio", sees_loss=True, carries_raw=True),
+            ServerTraits("child", restorable=backoff is not None),
+            watch=watch,
+            backoff=backoff,
+        )
+        relay = StdioChild(
+            session,
             child,
-            recorder,
-            watch,
             signals,
             errors,
             patience=terms.timeout,
-            renewal=renewal,
+            policy=_restart_policy(args, settings, watch, say) if backoff is not None else None,
             redact=settings.journal.redact,
         )
         _leave_what_lasts()
@@ -234,10 +229,10 @@ def _guard(
         log(line)
     if errors.lost:
         log(f"assay: {errors.lost:,} bytes for stderr were dropped, because it was not read in time")
-    if relay.lost:
-        what = "subscription or log level was" if relay.lost == 1 else "subscriptions or log levels were"
-        log(f"assay: {relay.lost:,} {what} lost when the server was restarted")
-    again = f"was restarted {times(relay.restarts)}" if relay.restarts else ""
+    if session.lost:
+        what = "subscription or log level was" if session.lost == 1 else "subscriptions or log levels were"
+        log(f"assay: {session.lost:,} {what} lost when the server was restarted")
+    again = f"was restarted {times(session.restarts)}" if session.restarts else ""
     if status == SERVER_ENDED:
         if settings.guard.flights != "off":
             watch.flight(settings.guard.flights, settings.journal.redact, relay.end)
@@ -248,11 +243,11 @@ def _guard(
     return exit_status(args, watch, status, say)
 
 
-def _renewal(
-    args: argparse.Namespace, settings: Settings, watch: Watch, say: Callable[[str], None], *, enforcing: bool
-) -> Renewal | None:
-    """How the server is started again, if it is."""
-    from assay.guard.restarts import Restarts
+def _backoff(
+    args: argparse.Namespace, settings: Settings, say: Callable[[str], None], *, enforcing: bool
+) -> Backoff | None:
+    """Return when the server is started again; None if it never is."""
+    from assay.guard.backoff import Backoff
 
     policy = args.restart or settings.guard.restart
     if policy == "never":
@@ -260,25 +255,22 @@ def _renewal(
     if not enforcing:
         say("assay: --restart needs --mode enforce; under audit a server that ends is not restarted")
         return None
+    return Backoff(policy, settings.guard.restarts)
+
+
+def _restart_policy(
+    args: argparse.Namespace, settings: Settings, watch: Watch, say: Callable[[str], None]
+) -> RestartPolicy:
+    """Return how the server is started again."""
     from assay.edges.child import Child
-    from assay.edges.guard.stdio_to_child.keeper import Renewal
+    from assay.edges.child_supervisor import RestartPolicy
 
-    restarts = Restarts(policy, settings.guard.restarts)
-
-    def told(end: End, wait: float) -> None:
+    def report(end: End, wait: float) -> None:
         say(f"assay: the server ended: {end.why}; restarting in {wait:g} s")
         if settings.guard.flights != "off":
             watch.flight(settings.guard.flights, settings.journal.redact, end)
 
-    return Renewal(lambda: Child(args.command), restarts, told)
-
-
-def _lock(locked: Locked | None) -> Inspection | None:
-    if locked is None:
-        return None
-    from assay.lock.inspection import Inspection
-
-    return Inspection(locked)
+    return RestartPolicy(lambda: Child(args.command), report)
 
 
 def _say(errors: Outlet, line: str) -> None:

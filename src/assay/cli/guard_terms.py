@@ -1,4 +1,4 @@
-"""What every way to run the guard takes from options and settings: how strict it is, by which lock, on which record."""
+"""Options and settings that every kind of guard uses: policy, lock, journal and telemetry."""
 
 # ruff: noqa: PLC0415  each command imports only what it needs
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def signed(say: Callable[[str], None]) -> Callable[[str], None]:
-    """*say* for lines that do not name us: on the same stderr there is what the server says."""
+    """Return *say* with the prefix "assay: ": the server writes to the same stderr."""
     return lambda line: say(f"assay: {line}")
 
 
 def settings_file(configs: Sequence[str]) -> str | None:
-    """The one among the files given as --config that is about settings; None if none is. Raises `SettingsError`."""
+    """Return the file with settings among the --config options; None without one. Raises `SettingsError`."""
     found = [name for name in configs if not is_client_file(name)]
     if len(found) > 1:
         from assay.settings import SettingsError
@@ -36,34 +36,36 @@ def settings_file(configs: Sequence[str]) -> str | None:
 
 def is_client_file(name: str) -> bool:
     """Whether a file is a client's configuration, by its name."""
-    # Settings are TOML as well, so that of Codex is known by the folder that it is always in.
+    # Settings are TOML, too, so the configuration of Codex is recognized by its folder.
     return name.replace("\\", "/").lower().endswith((".json", ".jsonc", ".codex/config.toml"))
 
 
 def named_servers(args: argparse.Namespace) -> list[str]:
-    """Return each argument that names a server, for an error: a guard or a lock takes one of them."""
+    """Return each argument that names a server, for the error about more than one."""
     command = ["a COMMAND"] if args.command else []
     target = ["--target URL"] if args.target is not None else []
     return [*command, *target, *(f"--config {name}" for name in args.config if is_client_file(name))]
 
 
 def guard_settings(args: argparse.Namespace, log: Callable[[str], None]) -> Settings:
-    """The settings of a guard, with the directories that it writes to. Raises `SettingsError`."""
+    """Return the settings of a guard, with the directories that it writes to. Raises `SettingsError`."""
     return in_place(args, loaded_settings(args, log), log)
 
 
 def loaded_settings(args: argparse.Namespace, log: Callable[[str], None]) -> Settings:
     """
-    The settings of a guard, which clients start in any directory. Raises `SettingsError`.
+    Return the settings of a guard. Clients start it in any directory, so a local assay.toml is not trusted.
 
-    Also with --quiet *log* gets a line with the file that is used, and one for what of it is ignored.
+    Raises `SettingsError`.
+
+    *log* gets a line with the file in use and one with its ignored settings, even with --quiet.
     """
     from assay.base.printable import plain
     from assay.settings import SettingsError, load_cautiously
 
     say = signed(lambda line: log(plain(line)))
     cautious = load_cautiously(os.environ, os.curdir, file=settings_file(args.config), flags=args.set, log=say)
-    # To leave it out would open the door that it is meant to close.
+    # Ignoring [auth] would leave the endpoint open.
     if args.listen is not None and any(each.path == ("auth",) for each in cautious.ignored):
         raise SettingsError("assay.toml: [auth] counts only with --config assay.toml, or after assay trust assay.toml")
     return cautious.settings
@@ -72,7 +74,7 @@ def loaded_settings(args: argparse.Namespace, log: Callable[[str], None]) -> Set
 def in_place(args: argparse.Namespace, settings: Settings, log: Callable[[str], None]) -> Settings:
     """Return *settings* with the directories of the one server that is guarded."""
     if any(is_client_file(name) for name in args.config):
-        # Each server of a host has places of its own.
+        # With several servers, each one has its own directories.
         return settings
     from assay.base.printable import plain
     from assay.cli.record_places import with_places
@@ -81,7 +83,7 @@ def in_place(args: argparse.Namespace, settings: Settings, log: Callable[[str], 
 
 
 def server_name(args: argparse.Namespace) -> str:
-    """Return the name of the guarded server: that of --name, else one from its command or URL."""
+    """Return the name of the guarded server: --name, else a name derived from its command or URL."""
     from assay.base.server_names import name_of_command, name_of_url
 
     if args.name is not None:
@@ -90,7 +92,7 @@ def server_name(args: argparse.Namespace) -> str:
 
 
 def introduce(args: argparse.Namespace, mode: str, records: Records, log: Callable[[str], None]) -> None:
-    """Log which server is guarded for a client on standard streams, in which mode, and where the journal is."""
+    """Log the server, the mode and the journal of a guard for a client on standard streams."""
     from assay.guard.greeting import WAITING, hello
 
     log(hello(server_name(args), mode, records.journal.path if records.journal is not None else None))
@@ -99,7 +101,7 @@ def introduce(args: argparse.Namespace, mode: str, records: Records, log: Callab
 
 
 def terms_of(args: argparse.Namespace, settings: Settings, say: Callable[[str], None]) -> Terms:
-    """How strictly the guard judges. What is to be said of exceptions goes to *say*."""
+    """Return the policy of the guard and its mode. Warnings about exceptions go to *say*."""
     from assay.guard.terms import Terms
 
     return Terms(
@@ -111,7 +113,7 @@ def terms_of(args: argparse.Namespace, settings: Settings, say: Callable[[str], 
 
 
 def policy_of(settings: Settings, say: Callable[[str], None]) -> Policy | None:
-    """What is done about which rule today; exceptions that have ended, or soon will, are told."""
+    """Return the action for each rule today. Exceptions that have ended or end soon are reported to *say*."""
     guard = settings.guard
     if not (guard.policy or guard.exceptions or guard.fail_open or guard.strict):
         from assay.core.policy import REPAIRED, Policy
@@ -138,17 +140,17 @@ def locked_of(
     name: str | None = None,
 ) -> Locked | None:
     """
-    Return what the server of that command, or at that address, is held to.
+    Return the lock entry that applies to the server of this command or URL.
 
-    *name* is the one that a client's file gives it; that of --name wins. A lock that is asked for and cannot be used
-    is a mistake of the operator, for which nothing is started: raises `SettingsError`.
+    *name* is the name in a client's configuration; --name wins over it. Raises `SettingsError` if a requested lock
+    cannot be used: the guard then starts nothing.
     """
     wish = args.lock or settings.guard.lock
     if wish == "off" or (wish == "auto" and not os.path.lexists("assay.lock")):
         return None
     from assay.base.printable import plain
     from assay.lock.lock_file import LockError
-    from assay.lock.matching import chosen, told
+    from assay.lock.matching import chosen, notices
     from assay.settings import SettingsError
 
     name = args.name if args.name is not None else name
@@ -157,9 +159,9 @@ def locked_of(
         found = chosen(wish, name=name, command=tuple(command), url=url, enforcing=enforcing)
     except LockError as error:
         raise SettingsError(plain(f"{error}; use --lock off to run without a lock")) from None
-    # Under enforce an operator relies on the lock, so that it is not applied is said in any case.
+    # Under enforce the operator relies on the lock, so a lock that is not applied is reported even with --quiet.
     quiet = args.quiet and (found is not None or not enforcing)
-    for line in () if quiet else told(found, name=name, command=command, url=url):
+    for line in () if quiet else notices(found, name=name, command=command, url=url):
         say(plain(f"assay: {line}"))
     return None if found is None else found.locked
 
@@ -167,19 +169,19 @@ def locked_of(
 def records_of(
     args: argparse.Namespace, settings: Settings, log: Callable[[str], None]
 ) -> AbstractContextManager[Records]:
-    """The journal and the telemetry of the guard of one server."""
+    """Open the journal and the telemetry for the guard of one server."""
     from assay.cli.records import opened
 
     return opened(args.journal, settings, signed(log), server=server_name(args), **how_judged(args, settings))
 
 
 class HowJudged(TypedDict):
-    """What a replay has to know of a guard."""
+    """The settings of a guard that a replay needs."""
 
     mode: str
     frame_bytes: int
 
 
 def how_judged(args: argparse.Namespace, settings: Settings) -> HowJudged:
-    """What the journal of a guard has for a replay."""
+    """Return the settings that the journal keeps for a replay."""
     return {"mode": args.mode or settings.guard.mode, "frame_bytes": settings.guard_limits.frame_bytes}

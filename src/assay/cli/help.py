@@ -1,4 +1,4 @@
-"""The layout of ``--help``: prose fits the terminal, and what is indented stays as it is written."""
+"""The layout of ``--help``: prose is wrapped to the terminal, indented lines stay as written."""
 
 import argparse
 import re
@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from typing import Final
 
 _WIDEST: Final = 100
-"""Columns of prose at most: longer lines are hard to read."""
+"""Maximal width of prose in columns: longer lines are hard to read."""
 
 _APART: Final = "Exit status"
-"""Begins a paragraph of its own."""
+"""A line that begins with this starts a new paragraph."""
 
 
 _CODE: Final = re.compile("`[^`]*`")
 _SPACE: Final = "\0"
-"""Stands for a space of code, which is not broken over lines, while a paragraph is wrapped."""
+"""Placeholder for a space inside code while a paragraph is wrapped, so that code is not split over lines."""
 
 
 class HelpFormatter(argparse.HelpFormatter):
@@ -36,7 +36,7 @@ def _filled(text: str, width: int) -> Iterator[str]:
 
 
 def _paragraphs(lines: list[str]) -> Iterator[str]:
-    """Lines of prose that follow each other, joined; any other line by itself."""
+    """Yield paragraphs: consecutive lines of prose joined, any other line alone."""
     prose: list[str] = []
     for line in lines:
         joins = line and not line.startswith((" ", _APART))

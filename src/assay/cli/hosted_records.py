@@ -1,4 +1,4 @@
-"""The records of a host: a journal for each server, in a folder of its own, unless an operator names one for all."""
+"""The journals of several guarded servers: one folder for each server, unless the operator names one for all."""
 
 # ruff: noqa: PLC0415  each command imports only what it needs
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class HostedRecords:
-    """Opens the journal of a server when the server is first asked for, and closes all of them at the end."""
+    """Opens the journal of a server when the server is first used, and closes all journals at the end."""
 
     def __init__(self, args: argparse.Namespace, settings: Settings, say: Callable[[str], None]) -> None:
         self._args = args
@@ -32,7 +32,7 @@ class HostedRecords:
         self._kept: dict[str, Kept] = {}
 
     def __enter__(self) -> Self:
-        # Telemetry is one for all. A journal is opened here only if it is.
+        # All servers share the telemetry. A journal is opened here only if they share it, too.
         shared = None if shares_journal(self._args, self._settings) else "off"
         self._shared = self._stack.enter_context(
             opened(shared or self._args.journal, self._settings, self._say, **how_judged(self._args, self._settings))
@@ -44,7 +44,7 @@ class HostedRecords:
 
     @property
     def journal(self) -> str | None:
-        """A file of the journal, whose directory is named to people; those of the servers are not open yet."""
+        """A file of the journal, for messages about its directory. The journals of the servers are not open yet."""
         if self._shared.journal is not None:
             return self._shared.journal.path
         from assay.settings.server_folders import servers_directory
@@ -53,7 +53,7 @@ class HostedRecords:
         return None if servers is None else os.path.join(servers, "*")
 
     def keep(self, server: str, route: str) -> Kept:
-        """Return where the records of *server*, which answers at *route*, go."""
+        """Return the destination for the records of *server*, which is served at *route*."""
         if route not in self._kept:
             self._kept[route] = self._opened(cut_name(server), route)
         return self._kept[route]

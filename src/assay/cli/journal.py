@@ -1,4 +1,4 @@
-"""``assay journal``: read and compare what was written down."""
+"""``assay journal``: list, show and compare journals."""
 
 # ruff: noqa: PLC0415  each command imports only what it needs: `assay --help` needs none of it
 
@@ -17,37 +17,37 @@ if TYPE_CHECKING:
 
 _LONGEST = 100
 _CONTEXT = 30
-"""Characters of a value that a difference shows, and of those that are still the same."""
+"""Characters of a value that a difference shows, and how many of them come before the difference."""
 
 _STATUSES = ("ok", "reported", "refused", "failed")
 
 _SHOW = """\
-Without FILE it is the newest run that is not empty: in the directory that ASSAY_JOURNAL or the setting
-journal.directory names; if neither does, among those of all guarded servers in the state directory and of
-runs/mcp_server/envelope_validation below the working directory. `assay journal list` lists them.
-A filter that is given more than once takes any of its values; several filters take what passes them all.
-The status "would refuse" is that of a message with the status refused that was forwarded, in audit mode.
-On a terminal a table fits the window; in a file nothing is cut.
+Without FILE, the newest run that is not empty is shown: from the directory in ASSAY_JOURNAL or the setting
+journal.directory; if neither is set, from the guarded servers in the state directory and from
+runs/mcp_server/envelope_validation below the working directory. `assay journal list` lists the runs.
+Repeat a filter to match any of several values; different filters must all match.
+In audit mode, the status "would refuse" marks a message that enforce mode would refuse.
+On a terminal, long lines are cut to the window; in a file nothing is cut.
 
 Exit status: 0, or 2 if there is nothing to read.
 """
 
 
 _LIST = """\
-Without DIR these are the runs of all guarded servers, in the state directory; of the directory that ASSAY_JOURNAL
-or the setting journal.directory names; and of runs/mcp_server/envelope_validation below the working directory.
-`assay journal show RUN` shows one of them, `assay check FILE` a flight: the last messages of a session that broke.
-A number after ~ is an estimate: beyond 128 MiB, newest first, a run is only sampled.
+Without DIR, the list has the runs of all guarded servers in the state directory, of the directory in ASSAY_JOURNAL
+or the setting journal.directory, and of runs/mcp_server/envelope_validation below the working directory.
+`assay journal show RUN` shows a run. `assay check FILE` checks a flight: the last messages of a broken session.
+A number after ~ is an estimate: only the newest 128 MiB are read in full.
 
 Exit status: 0, or 2 if DIR cannot be read or there is no such server.
 """
 
 
 _DIFF = """\
-Two runs of the same traffic give the same records, but for ts, durationMs, requestId, traceId, spanId and the
-mode, which are not compared. Sessions are told apart by the order in which they begin.
+Two runs of the same traffic give the same records, except for ts, durationMs, requestId, traceId, spanId and the
+mode, which are not compared. Sessions are matched by the order in which they begin.
 
-Exit status: 0 the same, 1 different, 2 one could not be read.
+Exit status: 0 the same, 1 different, 2 a journal could not be read.
 """
 
 
@@ -106,7 +106,7 @@ def _add_show(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     show.add_argument(
         "--follow",
         action="store_true",
-        help="go on with what is written from now on, new runs included, until interrupted",
+        help="keep printing new records and new runs, until interrupted",
     )
     _add_filters(show)
     show.add_argument(
@@ -174,7 +174,7 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def run_diff(args: argparse.Namespace) -> int:
-    """Print where two journals differ; the exit status."""
+    """Print where two journals differ; return the exit status."""
     from contextlib import ExitStack
 
     from assay.cli.journal_choice import Directories, chosen, say
@@ -251,7 +251,7 @@ def _title(entry: JournalEntry) -> str:
 
 
 def _values(one: object, other: object) -> Iterator[str]:
-    """Two values as JSON; of long ones, the part where they begin to differ."""
+    """Return two values as JSON; of long ones, the part around the first difference."""
     texts = [_json(one), _json(other)]
     same = next((at for at, pair in enumerate(zip(*texts, strict=False)) if pair[0] != pair[1]), 0)
     begin = max(0, same - _CONTEXT) if max(map(len, texts)) > _LONGEST else 0

@@ -1,4 +1,4 @@
-"""Which journal a command reads: the file, directory or run that it is given, else the newest run that is not empty."""
+"""Choose the journal that a command reads: the given file, directory or run, else the newest run that is not empty."""
 
 # ruff: noqa: PLC0415  each command imports only what it needs
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 
 class Chosen(NamedTuple):
-    """A journal to be read."""
+    """A journal to read."""
 
     name: str
-    """What `Pages` opens."""
+    """The name that `Pages` opens."""
     is_run: bool = False
-    """Whether it is the first file of a run that was looked for, and stands for all of them."""
+    """Whether it is the first file of a run, which stands for all files of the run."""
 
 
 class Directories:
-    """The directories that journals are looked for in."""
+    """The directories to search for journals."""
 
     def __init__(self, args: argparse.Namespace, log: Callable[[str], None]) -> None:
-        """*args* may have options for settings, which can name one. Raises `SettingsError`."""
+        """*args* may have options for settings, which can name a directory. Raises `SettingsError`."""
         from assay.settings import load
         from assay.settings.server_folders import servers_directory
 
@@ -46,11 +46,11 @@ class Directories:
         """The directory with the folders of guarded servers."""
 
     def usual(self) -> list[str]:
-        """Those without a name: the one that is configured, else those of guarded servers and of the asset server."""
+        """Return the directory that is configured, else those of guarded servers and of the asset server."""
         return [self.named] if self.named is not None else self._unnamed()
 
     def every(self) -> list[str]:
-        """All that are known."""
+        """Return all known directories."""
         if self._only is not None:
             return self._only
         named = [self.named] if self.named is not None else []
@@ -63,11 +63,11 @@ class Directories:
         return [*folders, *([ASSETS_JOURNAL] if os.path.isdir(ASSETS_JOURNAL) else [])]
 
     def only(self, directories: list[str]) -> None:
-        """From now on *directories* are all that are known."""
+        """Restrict the search to *directories*."""
         self._only = directories
 
     def where(self) -> str:
-        """For people: where the usual ones are looked for."""
+        """Return the searched directories, for messages."""
         from assay.settings.sections import ASSETS_JOURNAL
 
         if self.named is not None:
@@ -81,7 +81,7 @@ def _named(settings: JournalSettings) -> str | None:
     from assay.settings.sections import AUTO
 
     named = os.environ.get("ASSAY_JOURNAL") or settings.directory
-    # Who writes none now may have written one before, in the usual place.
+    # A journal that is off now may have been written before, in the usual place.
     return None if named.lower() in (OFF, AUTO) else named
 
 
@@ -95,8 +95,8 @@ def _folders(servers: str) -> list[str]:
 
 def chosen(name: str | None, directories: Directories) -> Chosen:
     """
-    Return the journal that *name* means: a file, a directory for its newest run, a run by its id, ``-`` for standard
-    input; None for the newest run there is.
+    Return the journal called *name*: a file, the newest run of a directory, the run with an id, or ``-`` for standard
+    input. With None, return the newest run.
 
     Raises `OSError`.
     """
@@ -115,7 +115,7 @@ def chosen(name: str | None, directories: Directories) -> Chosen:
 
 
 class UnknownJournalError(FileNotFoundError):
-    """A name is that of no run, file or directory."""
+    """No run, file or directory has this name."""
 
     def __init__(self, name: str) -> None:
         super().__init__(errno.ENOENT, os.strerror(errno.ENOENT), name)
@@ -148,18 +148,18 @@ class Named(NamedTuple):
 
 
 def named_runs(directories: Sequence[str], servers: str | None) -> Iterator[Named]:
-    """Yield the runs in *directories* with their servers. A directory that cannot be read is a line on stderr."""
+    """Yield the runs in *directories* with their servers. An unreadable directory is reported on stderr."""
     for directory in directories:
         try:
             found = runs.runs_in(directory)
         except FileNotFoundError:
-            # It was configured, and nothing was written yet.
+            # The directory is configured, but nothing was written yet.
             continue
         except OSError as error:
             say(f"{directory}: {error.strerror}")
             continue
         names = [_recorded(run) for run in found]
-        # A run without records is most likely of the server that the others there are of.
+        # An empty run most likely belongs to the same server as the other runs there.
         others = set(filter(None, names))
         usual = others.pop() if len(others) == 1 else ()
         for run, own in zip(found, names, strict=True):
@@ -167,7 +167,7 @@ def named_runs(directories: Sequence[str], servers: str | None) -> Iterator[Name
 
 
 def names_of(run: JournalRun, servers: str | None) -> tuple[str, ...]:
-    """Return the servers in *run*: as its records name them, else by its folder below *servers*."""
+    """Return the server names in the records of *run*, else the name of its folder below *servers*."""
     return _recorded(run) or _by_folder(run, servers)
 
 
@@ -184,13 +184,13 @@ def _by_folder(run: JournalRun, servers: str | None) -> tuple[str, ...]:
 
 
 def runs_of(server: str, directories: Directories) -> list[Named]:
-    """Return the runs of *server*, oldest first. Raises `UnknownServerError` if there are none."""
+    """Return the runs of *server*, oldest first. Raises `UnknownServerError` for an unknown server."""
     from assay.base.server_names import folder_of
 
     every = list(named_runs(directories.every(), directories.servers))
     found = [each for each in every if server in each.servers]
-    # The folder has the name as far as it can be that of a folder, and is what people see. A run without records has
-    # no other name.
+    # A folder name is the server's name without characters that a folder cannot have, and people see it. An empty run
+    # has no other name.
     folders = {server, folder_of(server)}
     found = found or [each for each in every if runs.folder_name(each.run) in folders and len(each.servers) == 1]
     if not found:
@@ -211,7 +211,7 @@ class UnknownServerError(Exception):
 
 
 def say(line: str) -> None:
-    """Print *line* to stderr, below what was printed so far."""
+    """Print *line* to stderr, after all buffered output."""
     from assay.base.printable import plain
 
     sys.stdout.flush()

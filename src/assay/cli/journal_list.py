@@ -1,4 +1,4 @@
-"""``assay journal list``: which runs there are, of which servers, and what was found in them."""
+"""``assay journal list``: list the runs with their servers and the number of findings."""
 
 # ruff: noqa: PLC0415  each command imports only what it needs: `assay --help` needs none of it
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the runs; the exit status."""
+    """Print the runs; return the exit status."""
     from assay.cli.terminal.run_tables import RunTable, as_json
     from assay.edges.standard_streams import write_utf8
 
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _found(args: argparse.Namespace, directories: Directories) -> tuple[list[Named], list[str]]:
-    """The runs, newest first, and the directories that were looked at. Raises `OSError` and `UnknownServerError`."""
+    """Return the runs, newest first, and the directories searched. Raises `OSError` and `UnknownServerError`."""
     if args.directory is None:
         where = directories.every()
     else:
@@ -61,7 +61,7 @@ def _found(args: argparse.Namespace, directories: Directories) -> tuple[list[Nam
 
 
 def _rows(found: list[Named]) -> list[RunRow]:
-    """What is shown of each run. What cannot be read is a line on stderr."""
+    """Return a row for each run. An unreadable run is reported on stderr."""
     from assay.cli.terminal.run_tables import RunRow
     from assay.records.journal.tally import ReadBudget, is_journal, mode_in
 

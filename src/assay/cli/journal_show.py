@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from assay.records.journal.runs import JournalRun
 
 _PAUSE: Final = 0.1
-"""Seconds between two looks at a file that is followed."""
+"""Seconds between two reads of a followed file."""
 
 _LOOKS: Final = 5
-"""Looks at files between two looks for new runs."""
+"""Reads of followed files between two searches for new runs."""
 
 _UNFOLDED: Final = 10
-"""Records behind a filter that show all of their findings on a terminal."""
+"""With a filter that matches at most this many records, a terminal shows all of their findings."""
 
 _MOST_BROKEN: Final = 1000
-"""Lines that are not records and are remembered until the first that is one."""
+"""Invalid lines to remember until the first valid record."""
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the records; the exit status."""
+    """Print the records; return the exit status."""
     for rule in args.rule:
         _doubt(rule)
     since = int(time())
@@ -57,13 +57,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def cannot_read(command: str, error: OSError) -> int:
-    """Say why a journal cannot be read; the exit status."""
+    """Print why a journal cannot be read; return the exit status."""
     print(f"assay journal {command}: {why_not(error)}", file=sys.stderr)
     return 2
 
 
 def _doubt(rule: str) -> None:
-    """Says that nobody here knows *rule*; a journal of another version may, so it is looked for all the same."""
+    """Warn about an unknown *rule*. It is searched for anyway: a journal of another version may have it."""
     from assay.rules import RULES
 
     rungs = {each.rung for each in RULES.values()}
@@ -78,21 +78,21 @@ def _doubt(rule: str) -> None:
 
 
 class _Shown(NamedTuple):
-    """The journals that are shown, and those that are followed."""
+    """The journals to show, and the ones to follow."""
 
     journals: list[Chosen]
     servers: list[str]
-    """The servers in them, as far as they are known beforehand."""
+    """The servers in the journals, as far as they are known beforehand."""
     only: list[str]
-    """The servers whose records are wanted; none for all."""
+    """Show only the records of these servers; empty for all."""
     followed: Callable[[], Iterable[str]] | None = None
-    """The directories whose new runs are followed; None for those of a file, which is followed alone."""
+    """The directories to watch for new runs; None if a single file is followed."""
     since: int = 0
-    """When they were looked for, in whole seconds since 1970."""
+    """The time of the last search for runs, in whole seconds since 1970."""
 
 
 def _shown(args: argparse.Namespace, directories: Directories) -> _Shown:
-    """What the options ask for. Raises `OSError` and `UnknownServerError`."""
+    """Return the journals that the options select. Raises `OSError` and `UnknownServerError`."""
     if args.server is not None and args.file is None:
         return _of_server(args, directories)
     only = [] if args.server is None else [args.server]
@@ -147,7 +147,7 @@ def _of_server(args: argparse.Namespace, directories: Directories) -> _Shown:
 
 
 def _servers(one: Chosen, directories: Directories) -> list[str]:
-    """The servers in a journal, as far as a sample shows them."""
+    """Return the servers in a journal, as far as a sample shows them."""
     from contextlib import suppress
 
     from assay.records.journal.run_files import files_of
@@ -181,7 +181,7 @@ def _print(args: argparse.Namespace, shown: _Shown, report: _ShowReport) -> int:
             report.end()
         raise
     except KeyboardInterrupt:
-        # Whoever follows a journal interrupts it, and still wants to know how much there was.
+        # --follow always ends with an interrupt; the counts are printed then, too.
         report.end()
         raise
     report.end()
@@ -207,7 +207,7 @@ def _print_one(one: Chosen, wanted: Filter, report: _ShowReport, *, follow: bool
 
 
 def _follow(shown: _Shown, wanted: Filter, report: _ShowReport) -> None:
-    """Print what is there, and then what is written, to all runs of the directories, until interrupted."""
+    """Print the existing records, then new ones in all runs of the directories, until interrupted."""
     from itertools import count
 
     from assay.records.journal.following import Following
@@ -240,7 +240,7 @@ def _add_news(news: News, wanted: Filter, report: _ShowReport) -> None:
 
 
 def _as_run(one: Chosen) -> JournalRun | None:
-    """The run that a journal is; None for any other file."""
+    """Return the run that a journal belongs to; None for any other file."""
     from assay.records.journal.runs import runs_in
 
     try:
@@ -250,7 +250,7 @@ def _as_run(one: Chosen) -> JournalRun | None:
 
 
 def _pause() -> None:
-    """Nothing new is written to what is followed."""
+    """Wait before the next read of the followed files."""
     from assay.edges.standard_streams import stop_without_reader
 
     sys.stdout.flush()
@@ -263,7 +263,7 @@ def _report(args: argparse.Namespace, shown: _Shown) -> _ShowReport:
         return _JournalJson()
     from assay.cli.terminal.journal_table import View
 
-    # Of what is followed nobody knows yet which servers write.
+    # Which servers will write to a followed journal is not known yet.
     several = len(set(shown.servers)) > 1 or (args.follow and shown.followed is not None and not shown.only)
     is_filtered = bool(args.status or args.method or args.tool or args.rule or args.quarantined)
     unfolded = _UNFOLDED if is_filtered else 0
@@ -290,7 +290,7 @@ class _ShowReport(ABC):
 
     def _hold(self, line: str) -> None:
         """
-        Print a line about one that is not a record, as soon as there is a record.
+        Remember a line that is not a record, to report it as soon as there is a record.
 
         A file without any is not a journal, and gets one line at the end.
         """
@@ -310,7 +310,7 @@ class _ShowReport(ABC):
 
     @abstractmethod
     def _line(self, line: str) -> None:
-        """Print a line about one that is not a record."""
+        """Print a message about a line that is not a record."""
 
     @abstractmethod
     def note(self, line: str) -> None:
@@ -318,7 +318,7 @@ class _ShowReport(ABC):
 
     @abstractmethod
     def end(self) -> None:
-        """Print what there was."""
+        """Print the summary."""
 
 
 class _TableReport(_ShowReport):
@@ -358,7 +358,7 @@ class _TableReport(_ShowReport):
         self._print(self._style.paint(plain(line), "bold"))
 
     def end(self) -> None:
-        """Print how many of what there were."""
+        """Print the counts by status."""
         if self.broken and not self.records:
             return
         print("\n".join(self._totals.lines(self._style, self.broken)))
@@ -373,7 +373,7 @@ class _TableReport(_ShowReport):
 
 
 class _JournalJson(_ShowReport):
-    """Records for programs: the lines as they stand in the journal. All else goes to stderr."""
+    """Records for programs: the lines as they are in the journal. Everything else goes to stderr."""
 
     def _record(self, entry: JournalEntry, *, wanted: bool) -> None:
         if not wanted:
@@ -382,7 +382,7 @@ class _JournalJson(_ShowReport):
         from assay.edges.standard_streams import write_utf8
 
         text = entry.raw.decode()
-        # A program gets the very bytes; a terminal would act upon some of them.
+        # A program gets the exact bytes; a terminal would act on control characters.
         write_utf8(f"{plain(text) if sys.stdout.isatty() else text}\n")
 
     def _line(self, line: str) -> None:

@@ -1,4 +1,4 @@
-"""``assay keys``: make the keys that callers are let in with."""
+"""``assay keys``: make API keys for clients over HTTP."""
 
 # ruff: noqa: PLC0415  each command imports only what it needs: `assay --help` needs none of it
 
@@ -9,7 +9,7 @@ import sys
 
 from assay.base.tiers import TIERS
 
-# More than any key has; whoever pipes in something else is told so before all of it is read.
+# More than any key has: other input is rejected before all of it is read.
 _MOST = 8 << 10
 
 _EPILOG = """\
@@ -52,7 +52,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run_new(args: argparse.Namespace) -> int:
-    """Print a new key, and what lets it in."""
+    """Print a new key, and its table for assay.toml."""
     from assay.edges.auth.api_keys import new_key, written_hash
     from assay.edges.standard_streams import stop_without_reader
 
@@ -64,7 +64,7 @@ def run_new(args: argparse.Namespace) -> int:
         *([f'tier = "{args.tier}"'] if args.tier else []),
         *([f"expires = {args.expires}"] if args.expires else []),
     ]
-    # The key first: a pipe that broke must not leave a table for a key that nobody has.
+    # The key first: a broken pipe must not leave a table for a key that was never shown.
     print(key, flush=True)
     stop_without_reader()
     print("\n".join(["", *lines]), file=sys.stderr)
@@ -85,7 +85,7 @@ def run_hash(args: argparse.Namespace) -> int:  # noqa: ARG001 - every command t
 
 
 def _given() -> bytes:
-    """The key on standard input. Somebody who types it is asked, and it is not shown."""
+    """Return the key from standard input. On a terminal, prompt for it without echo."""
     if sys.stdin is not None and sys.stdin.isatty():
         from getpass import getpass
 
@@ -101,7 +101,7 @@ def _name(text: str) -> str:
 
 
 def _quoted(name: str) -> str:
-    """*name* as a key of TOML."""
+    """Return *name* as a TOML key."""
     import re
 
     if re.fullmatch(r"[A-Za-z0-9_-]+", name):

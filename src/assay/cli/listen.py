@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def serve(args: argparse.Namespace, ready: Callable[[str], None] | None = None) -> int:
-    """Guard until a signal comes; *ready* gets the scheme, host and port as soon as clients are served there."""
+    """Guard until a signal comes. *ready* gets the scheme, host and port once clients can connect."""
     from assay.cli.serve import _log
 
     settings = guard_settings(args, _log)
@@ -112,9 +112,9 @@ def _keeping(
     args: argparse.Namespace, settings: Settings, say: Callable[[str], None]
 ) -> Iterator[tuple[Keep, str | None]]:
     """
-    Where the records of each server go, and a file of the journal, whether or not it exists yet.
+    Return the destination for the records of each server, and a file of the journal, which need not exist yet.
 
-    In a host each server has a journal, unless an operator names one for all.
+    With several servers each one has its own journal, unless the operator names one for all.
     """
     from assay.cli.hosted_records import HostedRecords
     from assay.edges.guard.front.guarding import Kept
@@ -129,7 +129,7 @@ def _keeping(
 
 
 def _servers(args: argparse.Namespace, clients: list[str]) -> Servers:
-    """What is guarded."""
+    """Return the servers to guard."""
     from assay.edges.guard.front import guarding
 
     if args.target is not None:
@@ -155,7 +155,7 @@ def _host(name: str) -> Servers:
 
 
 def _headers(options: list[str]) -> list[tuple[bytes, bytes]]:
-    """The headers that *options* give. Raises `SettingsError`, which shows no value."""
+    """Return the headers in *options*. Raises `SettingsError`, whose message has no header value."""
     from assay.cli.header_options import HeaderError, given_headers
 
     try:

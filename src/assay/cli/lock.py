@@ -1,4 +1,4 @@
-"""``assay lock``: what a server offers, written down; and what has changed since."""
+"""``assay lock``: write what a server offers into a lock file, or report what has changed since."""
 
 # ruff: noqa: PLC0415  each command imports only what it needs
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from assay.lock.locked import Difference, Locked
 
 _EPILOG = """\
-The server is started, asked for what it offers, and ended: once as a client without capabilities and once as a client
-with all of them, since servers offer some tools only to clients with sampling or elicitation. Both are locked.
-Without a server, --check and --update ask those in the lock; they show the commands first and wait for a yes.
+The server is started, listed and stopped twice: for a client without capabilities and for a client with all of them,
+since some servers offer tools only to clients with sampling or elicitation. Both lists are locked.
+Without a server, --check and --update use the servers in the lock; they show the commands first and ask.
 Secrets in a command or a URL are not written into the lock.
 
   assay lock -- npx some-server
   assay lock --config .mcp.json
   assay lock --check --yes
 
-Exit status: 0 written, or nothing differs; 1 something differs; 2 a server could not be asked, or the lock could not
-be read or written; 130 interrupted.
+Exit status: 0 written, or nothing differs; 1 something differs; 2 a server could not be reached, or the lock could
+not be read or written; 130 interrupted.
 """
 
 _MOST_LOGGED = 50
-"""Lines about one server."""
+"""Log lines to show for one server."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -94,7 +94,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def seconds(text: str) -> float:
-    """Return a number of seconds that a whole conversation may take."""
+    """Parse the time limit of a whole conversation, in seconds."""
     try:
         seconds = float(text)
     except ValueError:
@@ -112,12 +112,12 @@ def _client(text: str) -> dict[str, str]:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Lock, check, update or remove; the exit status."""
+    """Lock, check, update or remove; return the exit status."""
     from assay.lock.lock_file import LockError
 
     try:
         if args.remove and (_names_server(args) or args.name is not None or args.config):
-            raise LockError("--remove NAME goes with no other option than --lock FILE")
+            raise LockError("--remove NAME can be combined only with --lock FILE")
         lock = _read(args)
         return _removed(args, lock) if args.remove else _asked(args, lock)
     except LockError as error:
@@ -126,7 +126,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _read(args: argparse.Namespace) -> Lock:
-    """Return the lock; an empty one where the file is yet to be written. Raises `LockError`."""
+    """Return the lock; an empty one if the file does not exist and may be created. Raises `LockError`."""
     from assay.lock.lock_file import LockError, read
 
     try:
@@ -138,14 +138,14 @@ def _read(args: argparse.Namespace) -> Lock:
 
 
 def _names_server(args: argparse.Namespace) -> bool:
-    """Whether the command line names servers to ask; if not, those in the lock are asked."""
+    """Whether the command line names servers; if not, those in the lock are used."""
     from assay.cli.guard_terms import named_servers
 
     return bool(named_servers(args))
 
 
 def _removed(args: argparse.Namespace, lock: Lock) -> int:
-    """Take entries out of the lock. Raises `LockError`."""
+    """Remove entries from the lock. Raises `LockError`."""
     from assay.base.printable import plain
     from assay.cli.lock_servers import check_names
     from assay.lock.lock_file import write
@@ -158,7 +158,7 @@ def _removed(args: argparse.Namespace, lock: Lock) -> int:
 
 
 def _asked(args: argparse.Namespace, lock: Lock) -> int:
-    """Ask the servers that are wanted; the exit status. Raises `LockError`."""
+    """List what the chosen servers offer; return the exit status. Raises `LockError`."""
     from assay.cli.guard_terms import settings_file
     from assay.cli.lock_servers import confirm, offered_by, wanted_servers
     from assay.edges.probe.server_probe import InquiryError, InterruptedInquiryError, LineError
@@ -191,7 +191,7 @@ def _remedy(reason: str, args: argparse.Namespace) -> str:
 
 
 def _log(wanted: WantedServer) -> Log:
-    """Return a log for one server: bounded, and each line once, since the server is asked twice."""
+    """Return a log for one server. It is bounded, and each line appears once, although the server runs twice."""
     left = _MOST_LOGGED
     logged: set[str] = set()
 
@@ -210,7 +210,7 @@ def _log(wanted: WantedServer) -> Log:
 
 
 class _Outcome:
-    """What comes of asking some servers."""
+    """Collects the results of all servers, and the exit status."""
 
     def __init__(self, args: argparse.Namespace, lock: Lock) -> None:
         self.status = 0
@@ -220,12 +220,12 @@ class _Outcome:
         self._failed: list[tuple[str, str]] = []
 
     def fail(self, wanted: WantedServer, reason: str) -> None:
-        """A server could not be asked, or is not in the lock."""
+        """Report a server that could not be reached or is not in the lock."""
         self._failed.append((str(wanted), reason))
         self.status = 2
 
     def take(self, wanted: WantedServer, found: Locked) -> None:
-        """What a server offers now."""
+        """Compare what a server offers now with the lock, or write it."""
         from assay.lock.locked import differences
 
         name = wanted.name or _name(self._lock, found)
@@ -270,7 +270,7 @@ class _Outcome:
             print(plain(f"    {line}"))
 
     def finish(self) -> None:
-        """Print the differences that --check found, and what to do about them."""
+        """Print the differences that --check found, and the command that accepts them."""
         if not self._args.check:
             return
         if self._args.format == "json":
@@ -294,8 +294,8 @@ class _Outcome:
         clean = self.status == 0
         servers = [record(name, differing) for name, differing in self._checked]
         failed = [{"name": name, "reason": reason} for name, reason in self._failed]
-        told = {"lock": self._args.lock, "clean": clean, "servers": servers, "failed": failed}
-        print(dumps(told, indent=2))
+        report = {"lock": self._args.lock, "clean": clean, "servers": servers, "failed": failed}
+        print(dumps(report, indent=2))
 
     def _show(self, name: str, differing: list[Difference], out: Callable[[str], None]) -> None:
         from assay.cli.terminal.lock_report import lines
@@ -313,14 +313,14 @@ def _update(args: argparse.Namespace) -> str:
 
 
 def _name(lock: Lock, found: Locked) -> str:
-    """Return the name of a server: that of its entry, if it has one, else the one it gives itself."""
+    """Return the name of a server's entry; if it has no entry, the name that the server gives itself."""
     from assay.core.masked_commands import masked_command
     from assay.core.masking import masked_url
     from assay.lock.matching import alike, loose_entries, only_entry
 
     itself = found.server.get("name")
     exact = [name for name, locked in lock.items() if locked.is_reached_by(found.command, found.url)]
-    # With other arguments the same program may be another server: it says so.
+    # With other arguments the same program may be a different server.
     loose = [each for each in loose_entries(lock, found.command, found.url) if lock[each].server.get("name") == itself]
     if exact:
         return only_entry(lock, exact)

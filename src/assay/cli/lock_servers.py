@@ -1,4 +1,4 @@
-"""The servers that ``assay lock`` asks: that of the command line, those of a client's file, or those of the lock."""
+"""Choose the servers for ``assay lock``: from the command line, a client's configuration, or the lock itself."""
 
 # ruff: noqa: PLC0415  each command imports only what it needs
 
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
 
-    from assay.cli.clients.hosting import HostedEntry
     from assay.edges.probe.server_probe import Log, ServerLine
+    from assay.guard.hosted_server import HostedEntry
     from assay.lock.lock_file import Lock
     from assay.lock.locked import Locked
     from assay.settings import Settings
 
 _PLAIN_VARIABLES = frozenset({"HOME", "USER", "LOGNAME", "PWD", "TMPDIR", "SHELL", "LANG"})
-"""Variables whose values a lock may have: they say where things are. Any other may hold a secret."""
+"""Variables whose values may be written into a lock: they are paths. Any other variable may hold a secret."""
 
 
 class WantedServer(NamedTuple):
-    """A server to ask."""
+    """A server to lock or check."""
 
     name: str | None = None
-    """The name of its entry; None for the one that the server gives itself."""
+    """The name of its entry; None for the name that the server gives itself."""
     command: tuple[str, ...] = ()
     url: str = ""
     headers: tuple[tuple[str, str], ...] = ()
@@ -34,11 +34,11 @@ class WantedServer(NamedTuple):
     """Its environment; None for our own."""
     cwd: str | None = None
     kept: Locked | None = None
-    """The command or URL to write into the lock, where that must not be the one that is used."""
+    """The command or URL to write into the lock, if it differs from the one in use."""
     trouble: str = ""
-    """Why it cannot be asked; empty if it can."""
+    """Why the server cannot be used; empty if it can."""
     named: bool = False
-    """Whether the operator, or a client's file, gave the name."""
+    """Whether the name comes from the operator or a client's configuration."""
 
     def __str__(self) -> str:
         from assay.base.server_names import name_of_command
@@ -48,7 +48,7 @@ class WantedServer(NamedTuple):
 
 
 def wanted_servers(args: argparse.Namespace, lock: Lock, settings: Settings) -> list[WantedServer]:
-    """Return the servers that the command line asks for. Raises `LockError`."""
+    """Return the servers that the command line selects. Raises `LockError`."""
     from assay.cli.guard_terms import is_client_file, named_servers
     from assay.lock.lock_file import LockError
 
@@ -99,7 +99,7 @@ def _from_entry(name: str, locked: Locked) -> WantedServer:
 
 
 def check_names(path: str, lock: Lock, names: list[str]) -> None:
-    """Raise `LockError` unless *lock*, the file at *path*, has an entry of each name."""
+    """Raise `LockError` unless *lock*, the file at *path*, has an entry for each name."""
     from assay.lock.lock_file import LockError
 
     for name in names:
@@ -112,7 +112,7 @@ def check_names(path: str, lock: Lock, names: list[str]) -> None:
 
 
 def _of_client(file: str, args: argparse.Namespace, settings: Settings) -> list[WantedServer]:
-    """Return the servers of a client's file, or the one of it that --name names."""
+    """Return the servers of a client's configuration, or only the one in --name."""
     from functools import partial
 
     from assay.cli.clients.all_dialects import ConfigError, dialect_of
@@ -127,7 +127,7 @@ def _of_client(file: str, args: argparse.Namespace, settings: Settings) -> list[
         pairs = list(zip(filled(environ=os.environ), filled(environ=hidden), strict=True))
     except (ConfigError, FileError) as error:
         raise LockError(f"--config {file}: {error}") from None
-    # Nobody reviews what the client does not start.
+    # A server that the client does not start needs no review.
     pairs = [each for each in pairs if each[0].trouble != DISABLED or each[0].name == args.name]
     names = [entry.name for entry, _ in pairs]
     if args.name is not None and args.name not in names:
@@ -150,7 +150,7 @@ def _mask() -> str:
 def _from_client(entry: HostedEntry, shown: HostedEntry, env: dict[str, str]) -> WantedServer:
     from assay.lock.locked import Locked
 
-    # A variable may hold a secret that does not look like one, so the lock gets the entry without their values.
+    # A variable may hold a secret that does not look like one, so values of variables are not written into the lock.
     kept = Locked(command=shown.command, url=shown.url)
     return WantedServer(
         entry.name, entry.command, entry.url, entry.headers, env, entry.cwd, kept, entry.trouble, named=True
@@ -161,7 +161,7 @@ def _from_client(entry: HostedEntry, shown: HostedEntry, env: dict[str, str]) ->
 
 
 def confirm(args: argparse.Namespace, wanted: list[WantedServer], say: Callable[[str], None]) -> None:
-    """Ask before a command or an address in a lock, which may be a stranger's, is used. Raises `LockError`."""
+    """Ask before commands and addresses from a lock are used: the lock may come from a stranger. Raises `LockError`."""
     from shlex import join
 
     from assay.cli.confirmation import agreed, has_terminal
@@ -173,7 +173,7 @@ def confirm(args: argparse.Namespace, wanted: list[WantedServer], say: Callable[
         return
     say(f"assay lock: {args.lock} names {'this server' if len(asked) == 1 else 'these servers'}:")
     for each in asked:
-        # Whole and unmasked: what looks like a secret could be a command as well.
+        # In full and unmasked: text that looks like a secret could be a command, too.
         shown = each.url or join(each.command)
         say(f"    {visible(str(each), 100)}: {visible(shown, len(shown))}")
     if not has_terminal():
@@ -191,7 +191,7 @@ def _question(asked: list[WantedServer]) -> str:
 
 
 def offered_by(wanted: WantedServer, args: argparse.Namespace, settings: Settings, log: Log) -> Locked:
-    """Return what a server offers, with the command or URL that the lock keeps of it. Raises `InquiryError`."""
+    """Return what a server offers, with the command or URL to write into the lock. Raises `InquiryError`."""
     from dataclasses import replace
 
     from assay.edges.probe.server_probe import InquiryError
@@ -212,7 +212,7 @@ def _offered(wanted: WantedServer, args: argparse.Namespace, settings: Settings,
     limits, client = settings.guard_limits, args.client or CLIENT
     opened: Callable[[], AbstractContextManager[ServerLine]]
     if not wanted.command:
-        opened = _http_line(wanted, limits.frame_bytes, client)
+        opened = _http_line(wanted, settings, client)
         return inquire_as_both(opened, log, limits, args.timeout, client=client, url=wanted.url)
     from assay.edges.pipes import Signals
     from assay.edges.probe.child_line import ChildLine
@@ -223,7 +223,7 @@ def _offered(wanted: WantedServer, args: argparse.Namespace, settings: Settings,
 
 
 def _http_line(
-    wanted: WantedServer, limit: int, client: Mapping[str, str]
+    wanted: WantedServer, settings: Settings, client: Mapping[str, str]
 ) -> Callable[[], AbstractContextManager[ServerLine]]:
     from functools import partial
 
@@ -235,4 +235,4 @@ def _http_line(
         from assay.base.extras import missing
 
         raise InquiryError(f"a server at a URL needs {missing(error, 'http')}") from None
-    return partial(HttpLine, wanted.url, limit, client, wanted.headers)
+    return partial(HttpLine, wanted.url, settings.guard_limits.frame_bytes, client, wanted.headers, settings.upstream)

@@ -50,25 +50,25 @@ _COMMANDS: Final = {
 
 
 _OPTIONS: Final = ("--help", "--version")
-"""What may stand in place of a command."""
+"""Options that are valid without a command."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """Parser of one command: short usage with an error, and a suggestion for a mistyped option, choice or command."""
+    """Parser of one command. Errors print a short usage and a suggestion for a mistyped option, choice or command."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         from assay.cli.help import HelpFormatter
 
-        # For every command: those that ask for another one want their line breaks, which ours keeps.
+        # Our formatter for every command: commands that pass another one only want their line breaks, which ours keeps.
         super().__init__(*args, **{**options, "formatter_class": HelpFormatter})
 
     def parse_known_args(  # type: ignore[override]  # its overloads in one
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """Parse as argparse does, and report unknown arguments here: the parser of the command knows its options."""
+        """Parse, and report unknown arguments here, where the options of the command are known."""
         behind: Sequence[str] | None = None
         if self.get_default("splits") and args is not None and "--" in args:
-            # argparse forgets where -- stood; here what is before it means something else.
+            # argparse drops --, but arguments before and after it differ in meaning here.
             at = args.index("--")
             args, behind = args[:at], args[at + 1 :]
         known, left = super().parse_known_args(args, namespace)
@@ -98,7 +98,7 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"{formatter.format_help()}{self.prog}: error: {message}\n")
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
-        """Return the value of an argument. argparse would take the ``--`` of ``--name=--`` for an empty list."""
+        """Return the value of an argument. argparse would parse the ``--`` of ``--name=--`` as an empty list."""
         if action.option_strings and "--" in arg_strings:
             raise argparse.ArgumentError(action, "expected a value, found --")
         return super()._get_values(action, arg_strings)
@@ -116,7 +116,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser(command: str = "") -> argparse.ArgumentParser:
-    """The whole command line; or, for a *command* that there is, only what that needs."""
+    """Return the parser of the whole command line; with a known *command*, of that command only."""
     from importlib import import_module
 
     from assay import __version__
@@ -136,7 +136,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit status."""
+    """Run one command; return the exit status."""
     from assay.edges.standard_streams import OutputError, prepare
 
     prepare()
@@ -145,13 +145,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             return _run(given)
         finally:
-            # Also after --help, which ends in SystemExit. Later nobody could tell that it failed.
+            # Also after --help, which raises SystemExit: a write error at interpreter exit would not change the status.
             sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has had enough (`| head`), and the command had nothing else to do.
+        # The reader closed the pipe (`| head`); there is nothing else to do.
         return 0
     except (OutputError, OSError) as error:
-        # Commands deal with the files that they read: this is standard output, on a full disk for one.
+        # Commands handle errors of their own files: this one is standard output, for example on a full disk.
         reason = error.strerror if isinstance(error, OSError) else error
         print(f"assay: cannot write to standard output: {reason}", file=sys.stderr)
         return 2
@@ -178,7 +178,7 @@ def _run(given: list[str]) -> int:
 
 
 def _is_unknown(given: Sequence[str]) -> bool:
-    """Whether there is no such command, or none at all; which is then said."""
+    """Whether the command is unknown or missing; if so, print an error."""
     known = [name for names in _COMMANDS.values() for name in names]
     if given and (given[0] in known or _is_option(given[0])):
         return False
@@ -199,7 +199,7 @@ def _is_unknown(given: Sequence[str]) -> bool:
 
 
 def _is_option(word: str) -> bool:
-    """Whether *word* is an option of the command line as a whole; argparse takes the beginning of one as well."""
+    """Whether *word* is an option of `assay` itself, or a prefix of one, as argparse accepts it."""
     return word == "-h" or (word.startswith("--") and any(each.startswith(word) for each in _OPTIONS))
 
 
@@ -210,7 +210,7 @@ def _speaker(command: str, error: Exception) -> str:
 
 
 def _is_slip(error: Exception) -> bool:
-    """Whether *error* is about what an operator configured, and says so itself; any other is a mistake of ours."""
+    """Whether *error* is an operator's mistake with a message of its own; any other error is a bug of ours."""
     from assay.settings import SettingsError
 
     return isinstance(error, SettingsError)

@@ -1,11 +1,11 @@
-"""How this program was started, for commands that people are told to type."""
+"""How this program was started, for commands in hints."""
 
 import os
 import sys
 
 
 def program() -> str:
-    """Return what starts this program from here, as short as it works: ``assay``, or ``.venv/bin/assay``."""
+    """Return the shortest command that starts this program from here: ``assay``, or ``.venv/bin/assay``."""
     from shutil import which  # noqa: PLC0415 - only where a command is shown
 
     given = sys.argv[0]

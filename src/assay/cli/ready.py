@@ -1,7 +1,7 @@
 """
-The file that says that a server is ready.
+The file that exists while a server is ready.
 
-By default it is in the common temporary directory, where anybody may have put a link or a pipe of that name.
+By default it is in the shared temporary directory, where another user may have put a link or a pipe of that name.
 """
 
 import os
@@ -10,13 +10,13 @@ from typing import Final
 
 from assay.base.atomic_file import replace_file
 
-# Some of them are not there on every platform. A pipe that nobody reads is an error at once, and no wait.
+# Some flags do not exist on every platform. With O_NONBLOCK a pipe without a reader is an error, not a wait.
 _AS_IT_IS: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 def write(path: str, content: bytes) -> None:
     """
-    Put *content* into a new file that takes the name *path*. Raises `OSError`.
+    Write *content* to a new file and rename it to *path*. Raises `OSError`.
 
     A link of that name is replaced, never followed. A device such as `/dev/null`, or a pipe, is written to.
     """
@@ -31,7 +31,7 @@ def write(path: str, content: bytes) -> None:
 
 
 def _is_file(path: str) -> bool:
-    """Whether *path* is a file, a link, or nothing yet."""
+    """Whether *path* is a file, a link, or does not exist."""
     try:
         mode = os.lstat(path).st_mode
     except FileNotFoundError:
@@ -40,7 +40,7 @@ def _is_file(path: str) -> bool:
 
 
 def remove(path: str, content: bytes) -> None:
-    """Remove the file at *path* if it has *content*: another server may have written its own. Raises `OSError`."""
+    """Remove the file at *path* if it still has *content*: another server may have replaced it. Raises `OSError`."""
     descriptor = os.open(path, os.O_RDONLY | _AS_IT_IS)
     try:
         ours = stat.S_ISREG(os.fstat(descriptor).st_mode) and os.read(descriptor, len(content) + 1) == content

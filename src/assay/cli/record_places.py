@@ -1,4 +1,4 @@
-"""Where a guard writes: the directories that an operator names, else the folder of each server."""
+"""The directories of a guard: those that the operator names, else the folder of each server."""
 
 # ruff: noqa: PLC0415  each command imports only what it needs
 
@@ -20,7 +20,7 @@ def with_places(args: argparse.Namespace, settings: Settings, server: str, say: 
     """
     Return *settings* with the directories for the server called *server* in place of ``auto``.
 
-    Where the folder of the server cannot be used, *say* gets one line, and there is no journal and no flight recorder.
+    If the folder of the server cannot be used, *say* gets one line, and there is no journal and no flight recorder.
     """
     from dataclasses import replace
 
@@ -39,18 +39,18 @@ def with_places(args: argparse.Namespace, settings: Settings, server: str, say: 
 
 
 def shares_journal(args: argparse.Namespace, settings: Settings) -> bool:
-    """Whether all servers of a host write into the one directory that an operator has named, or none writes at all."""
+    """Whether all servers share the directory that the operator named, or the journal is off."""
     return not _auto(args, settings)[0]
 
 
 def _auto(args: argparse.Namespace, settings: Settings) -> tuple[bool, bool]:
-    """Whether the journal, and whether flights, go to the folder of the server."""
+    """Return whether the journal goes to the server's folder, and whether flights do."""
     named = args.journal or os.environ.get("ASSAY_JOURNAL")
     return not named and settings.journal.directory == AUTO, settings.guard.flights == AUTO
 
 
 def _folder(server: str, say: Callable[[str], None], lost: str) -> str | None:
-    """Return the folder of *server*, which then exists; None if it cannot be used."""
+    """Create the folder of *server* if needed and return it; None if it cannot be used."""
     from assay.settings.server_folders import UNKNOWN, make_folder, server_folder
 
     option = "--journal DIR" if lost == "no journal" else "--set guard.flights=DIR"

@@ -1,4 +1,4 @@
-"""Where verdicts go while a server or a guard runs: what settings and variables ask for, opened and closed."""
+"""Open and close the journal and the telemetry that settings and variables ask for."""
 
 # ruff: noqa: PLC0415  each command imports only what it needs
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from assay.settings import JournalSettings, Settings
 
 OFF = "off"
-"""In place of a directory: no journal."""
+"""The value in place of a directory that switches the journal off."""
 
 TOLD_WITHIN = 3.0
-"""Seconds that a collector has at the end for what is left."""
+"""Seconds at exit to send the remaining telemetry to the collector."""
 
 
 @contextmanager
@@ -34,9 +34,9 @@ def opened(
     frame_bytes: int = 0,
 ) -> Iterator[Records]:
     """
-    A journal and telemetry, as far as they are wanted. What cannot be opened is a line in the log, and left out.
+    Open the journal and telemetry that are configured. Whatever cannot be opened is logged and left out.
 
-    *option* is where the command line wants the journal; the rest is for `Journal.open`.
+    *option* is the journal directory from the command line; the other arguments are for `Journal.open`.
     """
     from assay.edges.recorder import Records
 
@@ -66,7 +66,7 @@ def opened_journal(
     mode: str = "",
     frame_bytes: int = 0,
 ) -> Iterator[Journal | None]:
-    """A journal as `opened` has it; None if there is none."""
+    """Open only the journal, as `opened` does; None if it is off or cannot be opened."""
     directory = place(option, settings.journal)
     if directory is None:
         yield None
@@ -96,12 +96,12 @@ def opened_journal(
 
 
 def _wants_telemetry(settings: Settings) -> bool:
-    """A first look, which costs nothing where nobody has heard of it."""
+    """Whether telemetry is configured at all. This check needs no import."""
     return bool(settings.telemetry.endpoint) or any(name.startswith("OTEL_") for name in os.environ)
 
 
 def place(option: str | None, settings: JournalSettings) -> str | None:
-    """The directory of the journal: that of the option, else of ASSAY_JOURNAL, else of the settings; None for none."""
+    """Return the journal directory: from the option, else ASSAY_JOURNAL, else the settings; None if it is off."""
     from assay.settings.sections import ASSETS_JOURNAL, AUTO
 
     usual = ASSETS_JOURNAL if settings.directory == AUTO else settings.directory

@@ -1,4 +1,4 @@
-"""``assay guard --target``: in front of a server at a URL, for a client on our standard streams."""
+"""``assay guard --target``: guard a server at a URL, for a client on standard streams."""
 
 # ruff: noqa: PLC0415  each way imports only what it needs
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording: Recording | None) -> int:
-    """Guard until the client leaves, a signal comes or the server is lost."""
+    """Guard until the client disconnects, a signal comes or the server is lost."""
     from assay.base.printable import plain
     from assay.cli.header_options import HeaderError, given_headers
     from assay.cli.serve import _leave_what_lasts
@@ -63,7 +63,14 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording:
         oversight = Oversight(terms, recorder, watch, locked, recording=recording, server=server_name(args))
         _leave_what_lasts()
         status = remote.run(
-            args.target, headers, oversight, patience=terms.timeout, log=say, errors=errors, watcher=watch
+            args.target,
+            headers,
+            oversight,
+            patience=terms.timeout,
+            log=say,
+            errors=errors,
+            watcher=watch,
+            upstream=settings.upstream,
         )
     for line in watch.summary():
         log(line)

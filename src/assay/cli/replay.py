@@ -1,4 +1,4 @@
-"""``assay replay``: hear the frames of a journal again, and see whether they get the same verdicts."""
+"""``assay replay``: judge the frames of a journal again, and compare the verdicts."""
 
 # ruff: noqa: PLC0415  each command imports only what it needs: `assay --help` needs none of it
 
@@ -37,7 +37,7 @@ _SAID = {
     "not judged": "not judged",
     "broken": "not a record",
 }
-"""Why a line is not compared, for people."""
+"""Why a line is not compared, for the report."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -61,7 +61,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Replay one journal; the exit status."""
+    """Replay one journal; return the exit status."""
     from assay.cli.journal_choice import Directories, chosen, why_not
     from assay.records.journal.journal_lines import Pages
     from assay.records.journal.reading import entries
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
             _say(f"{name}: a recording, not a journal; use assay check")
             return 2
         pages.keep()
-        # Twice: what a conversation lets pass has to be known before its first line is heard.
+        # Two passes: the exceptions of a conversation must be known before its first line is judged.
         seen = survey(entries(pages))
         pages.rewind()
         for each in replay(entries(pages), seen, limits=limits, judge=_judge):
@@ -105,12 +105,12 @@ def _judge(opening: ReplayOpening) -> ReplayJudge:
 
 
 def judge_of_assets(opening: ReplayOpening) -> ReplayJudge:
-    """Return what judges a conversation with the asset server."""
+    """Return the judge for a conversation with the asset server."""
     return _Assets(opening)
 
 
 class _Assets:
-    """A conversation with the asset server, which knows its own tools from the start and has a door of its own."""
+    """A conversation with the asset server, whose tools are known from the start."""
 
     def __init__(self, opening: ReplayOpening) -> None:
         from assay.assets.asset_server import AssetServer
@@ -121,7 +121,7 @@ class _Assets:
         self._asked: dict[str, Verdict] = {}
 
     def hear(self, party: Party, frame: bytes, facts: Facts) -> Verdict | None:
-        """The verdict on *frame*; None for an answer to nothing."""
+        """Return the verdict on *frame*; None for a response without a request."""
         from assay.ladder import syntax
 
         if party == "client":
@@ -132,11 +132,11 @@ class _Assets:
         return None if asked is None else self._server.settle(asked, (frame, None))
 
     def give_up(self, _: Party, __: str | int, ___: str = "", ____: str = "") -> Verdict | None:
-        """Our own tools always answer."""
+        """Do nothing: the asset server always answers."""
         return None
 
     def renew(self) -> None:
-        """Our own server is always the same."""
+        """Do nothing: the asset server is never restarted."""
 
 
 def _key(message: Any) -> str:
@@ -145,7 +145,7 @@ def _key(message: Any) -> str:
 
 
 def _lines(replayed: Replayed) -> Iterator[str]:
-    """A difference, for people."""
+    """Return the lines that report a difference."""
     from assay.base.printable import plain
     from assay.cli.terminal.journal_table import title
     from assay.records.journal.reading import violations
@@ -173,7 +173,7 @@ def _total(counts: Counter[str]) -> str:
 
 
 def _why(counts: Counter[str]) -> str:
-    """How many were not compared, and why not."""
+    """Return how many records were not compared, with the reasons."""
     reasons = [f"{counts[outcome]:,} {words}" for outcome, words in _SAID.items() if counts[outcome]]
     return f"; not replayable: {', '.join(reasons)}" if reasons else ""
 

@@ -1,4 +1,4 @@
-"""``assay rules`` and ``assay explain``: what is enforced, where it comes from, how to mend it."""
+"""``assay rules`` and ``assay explain``: list the rules; show the source of one and how to fix a violation."""
 
 # ruff: noqa: PLC0415  each command imports only what it needs: `assay --help` needs none of it
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from assay.rules import Rule
 
 _RUNGS = ("framing", "syntax", "envelope", "protocol", "contract", "lock", "guard")
-"""From the bytes up; a test compares them with the rules."""
+"""The rungs from the bytes up. A test compares them with the rules."""
 
-# Characters a column of sentences needs; on a narrower terminal the sentence goes below.
+# Minimal width of the column with sentences; on a narrower terminal the sentence goes on the next line.
 _READABLE = 30
 
 
@@ -47,7 +47,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run_rules(args: argparse.Namespace) -> int:
-    """Every rule, or those of one rung."""
+    """Print every rule, or those of one rung; return the exit status."""
     from assay.rules import RULES
 
     chosen = [rule for rule in RULES.values() if args.rung in {None, rule.rung}]
@@ -79,7 +79,7 @@ def _table(rules: list[Rule]) -> list[str]:
 
 
 def run_explain(args: argparse.Namespace) -> int:
-    """One rule, in full; or the rules of one rung."""
+    """Print one rule in full, or the rules of one rung; return the exit status."""
     from assay.rules import RULES
 
     if args.rule.rstrip("/*") in _RUNGS:
@@ -95,7 +95,7 @@ def run_explain(args: argparse.Namespace) -> int:
 
 
 def _near(name: str) -> str:
-    """What *name*, which is no rule, likely means."""
+    """Return a suggestion for *name*, which is not a rule."""
     from assay.rules import RULES
     from assay.spec.schema import suggestion
 

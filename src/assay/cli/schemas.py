@@ -70,7 +70,7 @@ def _add_export(commands: Subparsers[argparse.ArgumentParser]) -> None:
         help="write the schemas of all revisions to files",
         description="Write DIR/<revision>.json for every revision. The same bytes on every run.",
     )
-    parser.add_argument("directory", metavar="DIR", help="where to write; created if it is not there")
+    parser.add_argument("directory", metavar="DIR", help="the directory to write to; created if it does not exist")
     parser.add_argument("--literal", action="store_true", help=_LITERAL)
     parser.set_defaults(run=run_export)
 
@@ -83,19 +83,19 @@ def _add_diff(commands: Subparsers[argparse.ArgumentParser]) -> None:
         epilog="A change is breaking if a receiver that judges by OLD refuses something that NEW allows there.",
     )
     parser.add_argument("old", metavar="OLD", type=_revision, help="the revision to start from")
-    parser.add_argument("new", metavar="NEW", type=_revision, help="the revision to arrive at; latest is the last one")
+    parser.add_argument("new", metavar="NEW", type=_revision, help="the revision to compare with, or latest")
     parser.add_argument("--format", choices=("text", "json", "markdown"), default="text", help="default: %(default)s")
     parser.add_argument("--definition", metavar="NAME", help="only the changes of this definition")
     parser.set_defaults(run=run_diff)
 
 
 def run_list(args: argparse.Namespace) -> int:
-    """The revisions with their number of definitions, or the definitions of one revision."""
+    """Print the revisions with their number of definitions, or the definitions of one revision."""
     return _answered(lambda: _definitions(args.revision) if args.revision else _revisions())
 
 
 def run_show(args: argparse.Namespace) -> int:
-    """One definition, alone or with what it needs."""
+    """Print one definition, alone or with the definitions it refers to."""
     from assay.spec.schema import protocol_schema
 
     def schema() -> str:
@@ -106,7 +106,7 @@ def run_show(args: argparse.Namespace) -> int:
 
 
 def run_export(args: argparse.Namespace) -> int:
-    """The schema of every revision in a file of its own."""
+    """Write the schema of every revision to a file."""
     from pathlib import Path
 
     from assay.base.atomic_file import replace_file
@@ -128,7 +128,7 @@ def run_export(args: argparse.Namespace) -> int:
 
 
 def run_diff(args: argparse.Namespace) -> int:
-    """What changed between two revisions; 0 whether or not something did, since that is the answer and no fault."""
+    """Print what changed between two revisions. The status is 0 even if something changed: that is not an error."""
     return _answered(
         lambda: _FORMATS[args.format](args.old, args.new, _changes(args.old, args.new, args.definition)),
         json=args.format == "json",
@@ -136,7 +136,7 @@ def run_diff(args: argparse.Namespace) -> int:
 
 
 def _answered(answer: Callable[[], str], *, json: bool = False) -> int:
-    """Print what *answer* gives; a name it does not know is the caller's mistake, said in one line."""
+    """Print the result of *answer*; an unknown name is reported in one line."""
     try:
         text = answer()
     except (KeyError, ValueError) as error:
@@ -200,7 +200,7 @@ def _text(old: str, new: str, found: list[RevisionChange]) -> str:
 
 
 def _folded(line: str, margin: int, style: Style) -> list[str]:
-    """One line; on a terminal that is narrower, as many as it takes, so that the columns stay readable."""
+    """Return the line, wrapped on a narrow terminal so that the columns stay readable."""
     if style.limit is None or len(line) <= style.limit:
         return [line]
     from textwrap import wrap

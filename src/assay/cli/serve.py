@@ -1,4 +1,4 @@
-"""``assay serve``: the asset server."""
+"""``assay serve``: run the asset server."""
 
 # ruff: noqa: PLC0415  each command imports only what it needs: `assay --help` needs none of it
 
@@ -60,7 +60,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def add_settings(parser: argparse.ArgumentParser, others: str = "") -> None:
-    """Give *parser* the options that every command with settings has; *others* says what other files it takes."""
+    """Add --config and --set to *parser*; *others* is the help about other kinds of files that --config accepts."""
     if others:
         about = "read all settings from FILE, not from assay.toml"
         parser.add_argument("--config", metavar="FILE", action="append", default=[], help=about + others)
@@ -77,7 +77,7 @@ def add_settings(parser: argparse.ArgumentParser, others: str = "") -> None:
 
 
 def directory(name: str) -> str:
-    """*name*, for an option that must name a directory."""
+    """Return *name* if it is a directory; the type of an option."""
     if not os.path.isdir(name):
         raise argparse.ArgumentTypeError(f"{name}: no such directory")
     return name
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
     from assay.edges.hangup import heed
     from assay.settings import load
 
-    # Until everything is there: nothing of it is garbage, and looking for some took 8 ms of the start.
+    # No garbage collection during start-up: nothing is garbage yet, and the search took 8 ms.
     gc.disable()
     heed()
     _open_standard_streams()
@@ -148,7 +148,7 @@ def _serve_http(args: argparse.Namespace, settings: Settings, methods: Methods, 
 
 
 def _open_standard_streams() -> None:
-    """Makes up for standard streams that whoever started us has closed: else the next file opened would be one."""
+    """Open closed standard streams on /dev/null. Otherwise the next opened file would become one of them."""
     for descriptor in (0, 1, 2):
         try:
             os.fstat(descriptor)
@@ -158,9 +158,9 @@ def _open_standard_streams() -> None:
 
 def _leave_what_lasts() -> None:
     """
-    Tells the collector of cycles to leave alone what is there for good, and to look less often.
+    Exclude permanent objects from garbage collection, and run it less often.
 
-    Messages have no cycles, and go when their last reference does; looking for some took a tenth of the time.
+    Messages have no reference cycles, so they are freed without it; the search took a tenth of the CPU time.
     """
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
@@ -168,13 +168,13 @@ def _leave_what_lasts() -> None:
 
 
 def _sources(args: argparse.Namespace) -> dict[str, str]:
-    """The variables of specs/001 that the options stand for."""
+    """Return the environment variables of specs/001 that the options replace."""
     given = {"SYN_SCHEMAS_DIR": args.schemas, "SYN_EXAMPLES_DIR": args.examples}
     return {name: value for name, value in given.items() if value is not None}
 
 
 def _log(line: str) -> None:
-    """One line to stderr, safe for a terminal; if nobody takes it, it is lost and the service goes on."""
+    """Print one line to stderr, without control characters. A failed write is ignored; the service goes on."""
     from assay.base.printable import plain
 
     if sys.stderr is not None:
@@ -184,7 +184,7 @@ def _log(line: str) -> None:
 
 @contextmanager
 def _ready_file() -> Iterator[None]:
-    """A file that says who is ready and since when, while we are. Without it we serve all the same."""
+    """Keep a file with process id and time while the server is ready. If it cannot be written, serve without it."""
     from datetime import UTC, datetime
 
     from assay.cli import ready

@@ -40,7 +40,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Accept a file, list them all, or remove one; the exit status."""
+    """Accept a file, list the trusted files, or remove one; return the exit status."""
     if args.list:
         return _list()
     if args.remove is not None:
@@ -58,7 +58,7 @@ def _list() -> int:
 
 
 def _since(path: str, known: str) -> str:
-    """What has become of a file since it was accepted."""
+    """Return what has changed in a file since it was accepted."""
     from assay.settings.trusted_files import hash_of
 
     try:
@@ -98,7 +98,7 @@ def _trust(path: str, *, unasked: bool) -> int:
 
 
 def _read(path: str) -> FoundSettings:
-    """The file at *path*. Raises `SettingsError`."""
+    """Read the file at *path*. Raises `SettingsError`."""
     from assay.settings import SettingsError
     from assay.settings.locations import FILE, found_file
 
@@ -112,7 +112,7 @@ def _read(path: str) -> FoundSettings:
 
 def _weakenings(found: FoundSettings) -> list[Weakening]:
     """
-    What the file can weaken, whatever else is set.
+    Return the settings of the file that can weaken the guard, whatever else is set.
 
     Options may refuse what is only reported by default, so the policy is compared with that, too. Exceptions are shown
     whether or not they have ended.
@@ -126,7 +126,7 @@ def _weakenings(found: FoundSettings) -> list[Weakening]:
 
     rows = known(Settings)
     file = list(in_table(rows, found.table, found.place))
-    # A mistake in the file is told here, not when the guard starts.
+    # An error in the file is reported here, not when the guard starts.
     made(Settings, file)
     refused = [f"guard.policy.{rung}/*=refuse" for rung in {each.rung for each in RULES.values()}]
     weak = {each.path: each for each in weakenings(file, (), "")}

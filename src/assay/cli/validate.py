@@ -1,4 +1,4 @@
-"""``assay validate``: see whether asset files fit their schemas."""
+"""``assay validate``: validate asset files against their schemas."""
 
 # ruff: noqa: PLC0415  each command imports only what it needs: `assay --help` needs none of it
 
@@ -33,10 +33,10 @@ Exit status: 0 all files are valid, 1 a file is invalid, 2 a file could not be r
 """
 
 _STATUS: Final = {"validation_failed": 1, "io_error": 2, "parse_error": 2}
-"""The exit status by the reason of a result (specs/001 §10); without a reason all is well."""
+"""The exit status by the reason of a result (specs/001 §10). A valid file has no reason."""
 
 _PLACED: Final = frozenset({"syntax/json", "syntax/number", "syntax/surrogate"})
-"""The rules about one place in the text."""
+"""The rules that point to a place in the text."""
 
 Result = dict[str, Any]
 
@@ -65,7 +65,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Validate the files; the worst of their exit statuses."""
+    """Validate the files; return the worst exit status."""
     import orjson
 
     from assay.base.limits import REQUESTS
@@ -80,13 +80,13 @@ def run(args: argparse.Namespace) -> int:
         worst = max(worst, _STATUS.get(result.get("reason", ""), 0))
         named = result if alone else {"file": os.fsencode(name).decode(errors="replace"), **result}
         sys.stdout.buffer.write(orjson.dumps(named) + b"\n")
-        # Each at once, so that what stderr says about a file stands beside it.
+        # Flush each line, so that messages on stderr about a file appear next to it.
         sys.stdout.buffer.flush()
     return worst
 
 
 def _catalogue(given: str | None) -> Catalogue:
-    """The schemas that `assay serve` would have, without the examples."""
+    """Return the schemas that `assay serve` would load, without the examples."""
     from assay.assets.asset_sources import SUBMODULE, Catalogue
     from assay.assets.json_files import read_directory
     from assay.assets.library import Library, schema_file
@@ -99,7 +99,7 @@ def _catalogue(given: str | None) -> Catalogue:
 
 
 def _files(paths: list[str]) -> Iterator[tuple[str, Result | None]]:
-    """Every file that *paths* name, those of a directory sorted, with the failure where there is none to be had."""
+    """Yield every file in *paths*, sorted within a directory, or the failure for a path without files."""
     for path in paths:
         if not _is_directory(path):
             yield path, None
@@ -117,7 +117,7 @@ def _is_directory(path: str) -> bool:
 
 
 def _below(path: str, failures: list[OSError]) -> Iterator[str]:
-    """The files that a listing would have, too: nothing in directories named _… or .…, no pipes and devices."""
+    """Yield the files below a directory, as a listing does: none in directories named _… or .…, no pipes or devices."""
     for folder, folders, names in os.walk(path, onerror=failures.append):
         folders[:] = [name for name in folders if not name.startswith(("_", "."))]
         whole = (os.path.join(folder, name) for name in names if name.endswith(".json") and not name.startswith("."))
@@ -125,7 +125,7 @@ def _below(path: str, failures: list[OSError]) -> Iterator[str]:
 
 
 def _validated(catalogue: Catalogue, name: str, schema: str | None, limits: Limits) -> Result:
-    """What `validate_asset` says of a file, or why it could not be asked."""
+    """Return the result of `validate_asset` for a file, or the failure to read it."""
     from assay.assets.asset_tools import validate_asset
     from assay.base.verdict import Violation
     from assay.ladder import syntax
@@ -145,7 +145,7 @@ def _validated(catalogue: Catalogue, name: str, schema: str | None, limits: Limi
 
 
 def _too_large(name: str, limits: Limits) -> Result:
-    """What specs/001 §6 says of a request of that size: not valid, and never parsed."""
+    """Return the failure for a file that is too large; it is never parsed (specs/001 §6)."""
     from assay.assets.asset_server import TOO_LARGE
 
     _say(f"{_shown(name)}: longer than {limits.frame_bytes:,} bytes")
@@ -158,7 +158,7 @@ def _unreadable(name: str, content: bytes, why: Violation) -> Result:
 
 
 def _place(content: bytes) -> str:
-    """Where in the lines of *content* it stops being JSON: a file has lines, other than a frame."""
+    """Return the line and column in *content* where the JSON is invalid. Unlike a frame, a file has lines."""
     import orjson
 
     try:
@@ -169,14 +169,14 @@ def _place(content: bytes) -> str:
 
 
 def _failed(reason: str, name: str, why: OSError | str, at: str = "") -> Result:
-    """The result for what is no asset at all, told on stderr as well."""
+    """Return the result for a file that is not an asset, and report it on stderr."""
     said = why if isinstance(why, str) else why.strerror or type(why).__name__
     _say(f"{_shown(name)}: {at + ': ' if at else ''}{said}")
     return {"ok": False, "reason": reason, "errors": [{"path": at, "msg": said}]}
 
 
 def _shown(name: str) -> str:
-    """A file's name, with nothing in it that a terminal would act upon."""
+    """Return a file name without control characters."""
     return name if name.isprintable() else ascii(name)
 
 

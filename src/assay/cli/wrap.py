@@ -32,7 +32,7 @@ Exit status: 0 done or nothing to do, 1 with --dry-run something would change, o
 """
 
 _UNWRAP = """\
-It does not ask: the servers come back as they were before assay wrap, which can put them behind the guard again.
+The servers are restored without a question; assay wrap can put them behind the guard again.
 FILE.assay-backup is removed when no server is left behind the guard.
 
 Exit status: 0 done or nothing to do, 1 with --dry-run something would change, 2 could not be done.
@@ -62,14 +62,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--program",
         metavar="PATH",
         type=_program,
-        help="the assay that the client starts (default: the whole path of this one)",
+        help="the assay that the client starts (default: the full path of this one)",
     )
     wrap.add_argument("--yes", action="store_true", help="do not ask; needed where there is no terminal")
     wrap.set_defaults(run=run_wrap)
     unwrap = subparsers.add_parser(
         "unwrap",
         help="take the servers of an MCP client out from behind the guard",
-        description="Undo what assay wrap has done to the configuration of an MCP client, to the byte.",
+        description="Restore the configuration of an MCP client, byte for byte, as it was before assay wrap.",
         epilog=_UNWRAP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -106,21 +106,21 @@ def run_unwrap(args: argparse.Namespace) -> int:
 
 
 class _Task:
-    """What both commands do: find the files, show what changes, do it or not."""
+    """The common part of both commands: find the files, show the changes, and write them after a yes."""
 
     def __init__(self, args: argparse.Namespace, command: str) -> None:
         from assay.cli.wrap_report import WrapReport
 
         self.args = args
         self.names: list[str] = []
-        """Servers that were seen, in all files."""
+        """Names of the servers in all files."""
         self.outcomes: list[WrapOutcome] = []
         self.failed = 0
-        """How many files could not be read or written."""
+        """Number of files that could not be read or written."""
         self.report = WrapReport(command, several=args.all)
 
     def run(self) -> int:
-        """Do it for every file; return the worst exit status."""
+        """Process every file; return the worst exit status."""
         from assay.cli.clients.config_files import FileError
 
         try:
@@ -132,7 +132,7 @@ class _Task:
         try:
             status = max([*map(self._told, files), self._unknown()])
         except KeyboardInterrupt:
-            # Files may have been written by now, with a backup beside them.
+            # Some files may already be written, with a backup beside them.
             self._conclude()
             raise
         self._conclude()
@@ -155,11 +155,11 @@ class _Task:
         raise NotImplementedError
 
     def plan(self, text: str, backup: str | None, names: list[str], dialect: Dialect) -> Plan:
-        """Return what becomes of the configuration."""
+        """Return the planned changes to the configuration."""
         raise NotImplementedError
 
     def carry_out(self, name: str, found: FoundConfig, plan: Plan, backup: str | None, dialect: Dialect) -> int:
-        """Write it; return the exit status."""
+        """Write the changes; return the exit status."""
         raise NotImplementedError
 
     def finished(self, name: str, found: FoundConfig, outcome: WrapOutcome) -> None:
@@ -167,7 +167,7 @@ class _Task:
         raise NotImplementedError
 
     def tell_left(self, plan: Plan) -> None:
-        """Report which servers stay as they are."""
+        """Report the servers that are left alone."""
         raise NotImplementedError
 
     def warn_of_client(self, name: str) -> None:
@@ -179,7 +179,7 @@ class _Task:
             self.report.plain(f"Close {client} first: it may overwrite {short(name)} while it runs.")
 
     def _told(self, name: str) -> int:
-        """Do it for one file. What stands in the way is one line."""
+        """Process one file; an error is reported in one line."""
         from assay.cli.clients.all_dialects import ConfigError, NoServersError
         from assay.cli.clients.config_files import FileError
 
@@ -188,7 +188,7 @@ class _Task:
             return self._one(name)
         except NoServersError as error:
             self.report.file(name, str(error))
-            # To look into every client's file is no mistake, and most have no servers in all of them.
+            # With --all, a file without servers is normal.
             return 0 if self.args.all else 2
         except (ConfigError, FileError) as error:
             self.failed += 1
@@ -196,7 +196,7 @@ class _Task:
             return 2
 
     def _remedy(self, name: str) -> str:
-        """Return what may have been meant by a file that does not exist."""
+        """Return a suggestion for a file that does not exist."""
         from assay.cli.clients.config_places import meant_clients
 
         meant = meant_clients(name) if self.args.file is not None and not os.path.lexists(name) else []
@@ -230,7 +230,7 @@ class _Task:
         return 1
 
     def _chosen(self, text: str, dialect: Dialect) -> list[str] | None:
-        """Return the servers that are asked for; None if this file of many has none of them."""
+        """Return the chosen servers; None if this file, one of several, has none of them."""
         wanted: list[str] = self.args.server
         if not (self.args.all and wanted):
             return wanted
@@ -239,7 +239,7 @@ class _Task:
         return [name for name in wanted if name in there] or None
 
     def _unknown(self) -> int:
-        """Report the servers that are asked for and in none of the files; return the exit status."""
+        """Report the chosen servers that no file has; return the exit status."""
         from assay.cli.clients.plan import suggestion
 
         missing = [name for name in self.args.server if name not in self.names] if self.args.all else []
@@ -269,7 +269,7 @@ class _Task:
         return there[:1]
 
     def _show(self, name: str, plan: Plan, dialect: Dialect) -> None:
-        """Print the changes, and below them what there is to know about the servers."""
+        """Print the changes, then the notes about the servers."""
         if plan.changes:
             self._show_changes(name, plan, dialect)
         self.tell_left(plan)
@@ -297,7 +297,7 @@ class _Task:
 
 
 class _Wrapping(_Task):
-    """Behind the guard."""
+    """`assay wrap`: put servers behind the guard."""
 
     def prepare(self) -> None:
         from assay.cli.clients.programs import check_lasting, own_program
@@ -356,7 +356,7 @@ class _Wrapping(_Task):
         from assay.cli.clients.plan import ALREADY
 
         for each in plan.left:
-            # With --all they are counted: there may be dozens.
+            # With --all they are only counted: there may be dozens.
             if each.why != ALREADY or not self.args.all:
                 self.report.server(each.server.label, f"left alone: {each.why}")
 
@@ -366,7 +366,7 @@ class _Wrapping(_Task):
         if outcome.left and not outcome.already:
             self.report.file(name, "nothing was wrapped")
         elif self.args.all and outcome.already:
-            self.report.file(name, f"nothing to do: {counted(outcome.already)} behind the guard already")
+            self.report.file(name, f"nothing to do: {counted(outcome.already)} already behind the guard")
         else:
             self.report.file(name, "nothing to do")
 
@@ -383,7 +383,7 @@ class _Wrapping(_Task):
         if not self.args.yes and not agreed(f"Write this to {shown(short(name))}?"):
             self.report.file(name, "nothing was written")
             return 1
-        # What all servers were before the guard, so that it holds for those that were put behind it earlier, too.
+        # The backup has the originals of all servers, including those that were wrapped earlier.
         exchange(found, plan.after, backup=unwrap(plan.before, backup, dialect=dialect).after)
         self.report.file(name, f"{counted(len(plan.changes))} changed; restart {_client(name)} to use it")
         if not self.args.all:
@@ -392,7 +392,7 @@ class _Wrapping(_Task):
 
 
 class _Unwrapping(_Task):
-    """Out again."""
+    """`assay unwrap`: restore servers."""
 
     def total(self) -> str:
         from assay.cli.wrap_report import unwrap_total
@@ -405,7 +405,7 @@ class _Unwrapping(_Task):
         return unwrap(text, backup, names, dialect)
 
     def tell_left(self, plan: Plan) -> None:
-        """Report it, but for servers that were never behind the guard."""
+        """Report the servers that are left alone, except those that were never behind the guard."""
         for each in plan.left:
             if not each.fine or self.args.server:
                 self.report.server(each.server.label, f"left alone: {each.why}")
@@ -433,7 +433,7 @@ class _Unwrapping(_Task):
         return 0
 
     def _tidy(self, name: str, found: FoundConfig, plan: Plan, dialect: Dialect, *, edited: bool) -> None:
-        """Remove the backup, if nobody needs it."""
+        """Remove the backup if no server needs it."""
         from assay.cli.clients.config_files import forget_backup
         from assay.cli.clients.config_places import short
         from assay.cli.clients.plan import are_guarded
@@ -452,11 +452,11 @@ class _Unwrapping(_Task):
 
 
 _KEEP = "assay unwrap uses and removes it; keep it out of version control, it may hold secrets"
-"""What to do with a backup."""
+"""Advice about a backup."""
 
 
 def _client(name: str) -> str:
-    """Return what people call the client that has the file called *name*."""
+    """Return the display name of the client whose file is called *name*."""
     from assay.cli.clients.config_places import NAMES, client_of
 
     client = client_of(name)
@@ -464,7 +464,7 @@ def _client(name: str) -> str:
 
 
 def _unseen_journals() -> str | None:
-    """Return where a guard writes its journal that does not get this shell's XDG_STATE_HOME; None if it is the same."""
+    """Return the journal directory of a guard without this shell's XDG_STATE_HOME; None if it is the same."""
     from assay.settings.server_folders import servers_directory
 
     without = servers_directory({name: value for name, value in os.environ.items() if name != "XDG_STATE_HOME"})
@@ -472,13 +472,13 @@ def _unseen_journals() -> str | None:
 
 
 def _place(path: str | None) -> str | None:
-    """*path* as a guard finds it that a client starts in any directory."""
-    # `${workspaceFolder}` and the like are for the client to fill in.
+    """Return *path* as an absolute path, since a client starts the guard in any directory."""
+    # The client replaces `${workspaceFolder}` and similar placeholders.
     return path if path is None or path == "off" or path.startswith("${") else os.path.abspath(path)
 
 
 def _lock(path: str | None) -> str | None:
-    """*path* as a guard finds it. Raises `FileError` if it is not there: no server would start."""
+    """Return *path* as an absolute path. Raises `FileError` if it does not exist: no server would start."""
     from assay.cli.clients.config_files import FileError
 
     place = _place(path)
@@ -491,13 +491,13 @@ def _program(path: str) -> str:
     from assay.cli.clients.wrapping import is_program
 
     if not is_program(path):
-        # By its name it is known again.
+        # unwrap recognizes the guard by this name.
         raise argparse.ArgumentTypeError(f"expected a path that ends in assay: {path}")
     return path
 
 
 def _colours(line: str) -> tuple[str, ...]:
-    """How a line of a diff is shown."""
+    """Return the colour of a diff line."""
     if line.startswith(("---", "+++")):
         return ("bold",)
     return {"-": ("red",), "+": ("green",), "@": ("cyan",)}.get(line[:1], ())

@@ -1,4 +1,4 @@
-"""What ``assay wrap`` and ``assay unwrap`` print for people: one block for each file, and a total for ``--all``."""
+"""The output of ``assay wrap`` and ``assay unwrap``: one block for each file, and a total for ``--all``."""
 
 # ruff: noqa: PLC0415  each command imports only what it needs: `assay --help` needs none of it
 
@@ -26,32 +26,32 @@ _HANGING = 4
 _COMMAND = re.compile(
     r"assay (?:un)?wrap --all|assay journal \w+(?: --server [A-Z]+| [~/]\S+)?|--(?:server|client) \S+"
 )
-"""What a person may copy: it is not broken between two lines."""
+"""Commands and options, which are not split over two lines, so that they can be copied."""
 
 _GLUE = "\u00a0"
-"""A space at which no line ends."""
+"""A space where a line is not broken."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrapOutcome:
-    """What has become of one file."""
+    """The result for one file."""
 
     name: str
     plan: Plan
     dialect: Dialect
     written: bool
-    """Whether it is as planned; False if the answer was no, or with ``--dry-run``."""
+    """Whether the changes were written; False if the answer was no, or with ``--dry-run``."""
 
     @property
     def already(self) -> int:
-        """How many servers ran behind the guard before."""
+        """Number of servers that were already behind the guard."""
         from assay.cli.clients.plan import ALREADY
 
         return sum(each.why == ALREADY for each in self.plan.left)
 
     @property
     def left(self) -> int:
-        """How many servers are left alone for a reason that a person should know."""
+        """Number of servers that are left alone for a reason worth reporting."""
         from assay.cli.clients.plan import ALREADY, NOT_BEHIND
 
         return sum(each.why not in (ALREADY, NOT_BEHIND) for each in self.plan.left)
@@ -73,11 +73,11 @@ class WrapReport:
 
     @property
     def has_headings(self) -> bool:
-        """Whether the heading of a file is seen above its diff, which then needs none of its own."""
+        """Whether each file has a heading, so that its diff needs none."""
         return self._several and sys.stdout.isatty() and sys.stderr.isatty()
 
     def begin(self, name: str) -> None:
-        """Go on with the file called *name*. Its heading is printed with its first line, so that it is never alone."""
+        """Start the block of the file called *name*. Its heading is printed only if a line follows."""
         self._pending = name
 
     def head(self) -> None:
@@ -93,7 +93,7 @@ class WrapReport:
         self._begun += 1
 
     def below_changes(self) -> None:
-        """Separate what follows from the changes, whose lines are indented as well."""
+        """Print an empty line between the changes and the notes, which are both indented."""
         if self.has_headings:
             self._print("")
 
@@ -104,7 +104,7 @@ class WrapReport:
         self._line(line if self._several else f"{short(name)}: {line}")
 
     def server(self, label: str, line: str) -> None:
-        """Print a line about the server that people call *label*."""
+        """Print a line about the server with this *label*."""
         self._line(f"{label}: {line}")
 
     def plain(self, line: str) -> None:
@@ -113,11 +113,11 @@ class WrapReport:
         self._wrapped(line, 2 if self._several else 0, 0)
 
     def say(self, line: str) -> None:
-        """Print a line about everything."""
+        """Print a line that concerns all files."""
         self._wrapped(f"assay {self._command}: {line}", 0, _HANGING)
 
     def end(self) -> None:
-        """Separate what follows from the files."""
+        """Print an empty line after the last file."""
         if self._begun:
             self._print("")
 
@@ -131,20 +131,20 @@ class WrapReport:
     def _wrapped(self, line: str, indent: int, hanging: int) -> None:
         text = shown(line)
         if self._style.limit is None:
-            # In a file or a pipe a line is easier to find if it is whole.
+            # In a file or a pipe, an unwrapped line is easier to search.
             self._print(" " * indent + text)
             return
         glued = _COMMAND.sub(lambda found: found[0].replace(" ", _GLUE), text)
         self._print("\n".join(self._style.wrapped(glued, indent, hanging)).replace(_GLUE, " "))
 
     def _print(self, text: str) -> None:
-        """Print *text* below all that was printed before."""
+        """Print *text* after all buffered output."""
         sys.stdout.flush()
         print(text, file=sys.stderr)
 
 
 def shown(text: str) -> str:
-    """Return *text* with nothing in it that a terminal would act upon."""
+    """Return *text* without control characters."""
     return text if text.isprintable() else ascii(text)[1:-1]
 
 
@@ -162,9 +162,9 @@ def wrap_total(outcomes: list[WrapOutcome], failed: int, args: argparse.Namespac
     changes = [(change.outcome, each.written) for each in outcomes for change in each.plan.changes]
     unchanged = sum(not written for _, written in changes)
     if args.dry_run:
-        parts = [f"{counted(unchanged)} would change", *_some(already, "behind the guard already")]
+        parts = [f"{counted(unchanged)} would change", *_some(already, "already behind the guard")]
         return _total(outcomes, [*parts, *_some(left, "left alone")], failed, "Nothing was written.")
-    # One that was to get another option is behind the guard also if the answer was no.
+    # A server that should only get another option stays behind the guard even if the answer was no.
     behind = already + sum(written or outcome == "updated" for outcome, written in changes)
     parts = [f"{counted(behind)} behind the guard", *_some(left, "left alone")]
     undo = f"Undo: assay unwrap --all{''.join(f' --server {quote(each)}' for each in args.server)}"
@@ -196,7 +196,7 @@ def _total(outcomes: list[WrapOutcome], parts: list[str], failed: int, last: str
 
 
 def shared_names(outcomes: Iterable[WrapOutcome], *, dry_run: bool) -> str | None:
-    """Return a line about names that several guards have, and that the journal therefore does not tell apart."""
+    """Return a warning about names that several guards share: the journal mixes their runs."""
     from assay.cli.clients.config_places import NAMES, client_of, short
     from assay.cli.clients.plan import guard_names
 

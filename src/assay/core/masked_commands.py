@@ -1,8 +1,8 @@
 """
-Command lines without what looks like a secret. No I/O.
+Hide secrets in command lines. No I/O.
 
-What is hidden stays hidden if it is hidden once more, so that a masked command can be compared with any other. Where
-it is unclear, a word is hidden: a lock is for version control, which never forgets.
+Masking twice gives the same result, so that masked commands can be compared. In doubt a word is hidden: a lock goes
+into version control, which keeps everything.
 """
 
 import re
@@ -15,16 +15,16 @@ from assay.base.mask import MASK
 from assay.core.masking import is_path, is_secret_name, looks_random, masked_named, masked_secret, masked_text
 
 _SIGNS: Final = {"-e": "=", "--env": "=", "-b": "=", "--build-arg": "=", "-H": ":", "--header": ":", "--headers": ":"}
-"""Options for variables, cookies and headers, as docker, curl and the guard have them, and what is before the value."""
+"""Options for variables, cookies and headers, as in docker, curl and the guard, with the separator before the value."""
 
 _ATTACHED: Final = re.compile(r"(-e|-b|-H)(?=[A-Za-z_])(.+)", re.DOTALL)
-"""The same options with the value in one word: ``-eNAME=value``."""
+"""The same options with the value in the same word: ``-eNAME=value``."""
 
 _ACCOUNTS: Final = frozenset({"-u", "--user", "-user", "--login", "-login", "--proxy-user", "-U"})
-"""Options for a name and a password, with a colon between them."""
+"""Options for a user name and a password, separated by a colon."""
 
 _PASSWORDS: Final = ("-p", "-k")
-"""Options of one letter that many programs have for a password or a key."""
+"""Options of one letter that many programs use for a password or a key."""
 
 _PORTS: Final = re.compile(
     r"(?:[\d.]+:|\[[\da-fA-F:.]+\]:)?\d{1,5}(?:-\d{1,5})?(?::\d{1,5}(?:-\d{1,5})?)?(?:/(?:tcp|udp|sctp))?", re.ASCII
@@ -32,7 +32,7 @@ _PORTS: Final = re.compile(
 """A port, or ports of a container: ``127.0.0.1:8080:80/tcp``."""
 
 _PACKAGES: Final = RUNNERS | {"npm", "pnpm", "yarn", "bun", "uv", "mkdir", "java", "tsc"}
-"""Programs whose own ``-p`` is followed by a package, a version or a path."""
+"""Programs whose ``-p`` takes a package, a version or a path."""
 
 _LONG_WORDS: Final = frozenset(
     {"port", "ports", "path", "paths", "pid", "pidfile", "print", "profile", "project", "protocol", "prefix", "plugin",
@@ -44,32 +44,32 @@ _LONG_WORDS: Final = frozenset(
      "pw", "pwd", "basic", "bearer", "env", "environment", "endpoint", "enable", "engine", "exec", "expose",
      "encoding", "extra", "url", "urls", "uri", "user", "unix", "update", "upgrade", "use"}
 )  # fmt: skip
-"""Beginnings of options that some programs write with one hyphen: ``-port``. They are not ``-p`` with ``ort``."""
+"""Prefixes of long options with one hyphen: ``-port`` is not ``-p`` with ``ort``."""
 
 _NAME: Final = re.compile(r"--?[A-Za-z][\w.-]*")
 _OPTION: Final = re.compile(r"(--?[A-Za-z][\w.-]*)=(.*)", re.DOTALL)
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z_][\w.-]*)=(.*)", re.DOTALL)
 _NEGATED: Final = re.compile(r"-+(?:no|disable|skip|without|require|ask)[-_].*", re.IGNORECASE)
-"""Switches, which have no value."""
+"""Switches without a value."""
 
 _CODE: Final = frozenset({"-c", "-lc", "-ic", "/c", "/C"})
-"""Options of shells that are followed by a whole command line in one word."""
+"""Options of shells that take a command line as one word."""
 
 _WITHIN: Final = re.compile(r"""((?<!\S)--?[A-Za-z][\w-]*+[ \t]{1,4}+)("[^"]*+"|'[^']*+'|[^\s-][^\s]*+)""")
-"""An option and its value in a command line that is one word."""
+"""An option and its value inside a command line that is one word."""
 
 _FEWEST: Final = 8
-"""Characters from which on a text after an option of one letter can look random."""
+"""Minimal length of a text after an option of one letter that can look random."""
 
 _LETTER: Final = re.compile(r"(-[A-Za-z])(.*)", re.DOTALL)
 """An option of one letter, and a value in the same word."""
 
 
 class Masking:
-    """Hides the secrets of one command, word by word."""
+    """Hides the secrets in one command, word by word."""
 
     def __init__(self, program: str = "") -> None:
-        """*program* is the first word, where the arguments alone are shown."""
+        """*program* is the first word, if only the arguments are masked."""
         self._before = program
         self._launcher = _base(program)
 
@@ -81,7 +81,7 @@ class Masking:
         return shown
 
     def _next_launcher(self, word: str) -> str:
-        """Return the program that the options after *word* are of, as far as that is known."""
+        """Return the program that the options after *word* belong to, if it is known."""
         if word.startswith("-") or word in VERBS or takes_value(self._launcher, self._before):
             return self._launcher
         return _base(word)
@@ -92,14 +92,14 @@ def _base(word: str) -> str:
 
 
 def masked_command(words: Iterable[str]) -> tuple[str, ...]:
-    """A command and its arguments, without their secrets."""
+    """Return a command and its arguments without secrets."""
     masking = Masking()
     return tuple(masking.masked(word) for word in words)
 
 
 def masked_argument(before: str, word: str, launcher: str = "") -> str:
-    """*word*, an argument after *before*, without its secrets; *launcher* is the program that *before* is for."""
-    # After --option=value, the next word is no value.
+    """Return *word*, the argument after *before*, without secrets; *launcher* is the program of the option *before*."""
+    # After --option=value, the next word is not a value.
     option = before if _NAME.fullmatch(before) else ""
     if option and not _is_option(word) and not _NEGATED.fullmatch(option) and is_secret_name(option.lstrip("-")):
         return masked_named(option.lstrip("-"), word)
@@ -116,18 +116,18 @@ def masked_argument(before: str, word: str, launcher: str = "") -> str:
 
 
 def _is_option(word: str) -> bool:
-    """Whether *word* is an option rather than a value: a secret may begin with a hyphen as well."""
+    """Whether *word* is an option rather than a value: a secret may start with a hyphen, too."""
     return word.startswith("--") or (word.startswith("-") and len(word) <= 2)
 
 
 def _masked_pair(sign: str, word: str) -> str:
-    """``NAME=value`` or ``Name: value`` without the value."""
+    """Return ``NAME=value`` or ``Name: value`` without the value."""
     name, _, value = word.partition(sign)
     return f"{name}{sign}{' ' * value.startswith(' ')}{masked_secret(value.lstrip())}"
 
 
 def _masked_option(word: str, launcher: str) -> str:
-    """An option, with its value if that is in the same word."""
+    """Return an option masked, with its value if that is in the same word."""
     letter = word[:2]
     if len(word) > 2 and letter in _PASSWORDS and not _is_long(word):
         return letter + _masked_password(letter, word[2:], launcher)
@@ -144,13 +144,13 @@ def _masked_option(word: str, launcher: str) -> str:
 
 
 def _is_long(word: str) -> bool:
-    """Return whether an option with one hyphen has a name of several letters, or is several options."""
+    """Return whether an option with one hyphen has a long name, or is a group of several options."""
     found = re.match(r"[a-z]*", word[1:])
     return (found is not None and found[0] in _LONG_WORDS) or (len(word) <= 4 and word[1:].isalpha())
 
 
 def _masked_given(option: str, value: str, launcher: str) -> str:
-    """The value of ``--option=value``."""
+    """Return the masked value of ``--option=value``."""
     if is_secret_name(option.lstrip("-")):
         return masked_named(option.lstrip("-"), value)
     if option in _SIGNS and _SIGNS[option] in value:
@@ -159,7 +159,7 @@ def _masked_given(option: str, value: str, launcher: str) -> str:
 
 
 def _masked_value(option: str, value: str, launcher: str) -> str:
-    """The value of an option that is not that of a secret by its name."""
+    """Return the masked value of an option whose name does not indicate a secret."""
     if option in _ACCOUNTS:
         return _masked_account(value, launcher)
     if option in _PASSWORDS:
@@ -170,7 +170,7 @@ def _masked_value(option: str, value: str, launcher: str) -> str:
 
 
 def _masked_account(word: str, launcher: str) -> str:
-    """``name:password`` without the password; the user and group of a container, and a path of Windows, are none."""
+    """Return ``name:password`` without the password. A container's user and group, or a Windows path, is no account."""
     name, colon, password = word.partition(":")
     numbers = name.isdigit() and password.isdigit()
     if not colon or numbers or launcher in CONTAINERS or re.match(r"[A-Za-z]:[\\/]", word):
@@ -180,7 +180,7 @@ def _masked_account(word: str, launcher: str) -> str:
 
 
 def _masked_password(option: str, value: str, launcher: str) -> str:
-    """The value of ``-p`` or ``-k``, hidden unless it is a port, a path, a URL, or the launcher has another use."""
+    """Return the value of ``-p`` or ``-k``, hidden unless it is a port, path or URL, or the launcher differs."""
     other = option == "-p" and launcher in _PACKAGES
     if other or (option == "-p" and _PORTS.fullmatch(value)) or is_path(value):
         return _masked_word(value)
@@ -189,7 +189,7 @@ def _masked_password(option: str, value: str, launcher: str) -> str:
 
 
 def _masked_word(word: str) -> str:
-    """An argument that stands for itself."""
+    """Return a plain argument masked."""
     name, equals, value = word.partition("=")
     if equals and looks_random(value):
         word = f"{name}={MASK}"

@@ -1,7 +1,7 @@
 """
-Texts and URLs without what looks like a secret. No I/O.
+Hide secrets in text and URLs. No I/O.
 
-What is hidden stays hidden if it is hidden once more, so that a masked text can be compared with any other.
+Masking twice gives the same result, so that masked texts can be compared.
 """
 
 import re
@@ -13,15 +13,15 @@ from typing import Final
 from assay.base.mask import MASK
 from assay.core.redaction import Redactor
 
-# The name of a variable or of a question that the client asks is no secret, and one likes to see that it is still
-# there. A default (`${NAME:-value}`) may be one.
+# The name of a variable or of a client's prompt is not a secret, and it is useful to see it. A default
+# (`${NAME:-value}`) may be one.
 _REFERENCE: Final = re.compile(
     r"(?:(?:bearer|basic|token) +)?(?:\$\{[A-Za-z_]\w*(?::[A-Za-z_][\w.-]*)?\})+", re.IGNORECASE
 )
 _QUERY: Final = re.compile(r"([?&][^=&#\s]*=)[^&#\s]+")
 _URL_PATH: Final = re.compile(r"(?<=://)([^\s/?#]*)(/[^\s?#\"']*)")
 
-# Names that only on a command line are those of secrets: elsewhere a key may be anything.
+# Names of secrets on a command line only: elsewhere a key may be anything.
 _SHORT_NAMES: Final = r"(?:keys?|pass|pat|auth|creds?|sig|signature|pw|pin|otp|session|sess|sid)"
 _SHORT_NAME: Final = re.compile(rf"(?:^|.*[\W_]){_SHORT_NAMES}", re.IGNORECASE)
 _ASSIGNED: Final = re.compile(
@@ -32,20 +32,20 @@ _ASSIGNED: Final = re.compile(
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 """Between the words of ``dbPass``."""
 
-# The redactor wants eight characters, since it reads prose as well.
+# The redactor requires eight characters, because it also reads prose.
 _BEARER: Final = re.compile(r"""\b(bearer[ \t]{1,4}+)([^\s"',;]++)""", re.IGNORECASE)
 
 _ACCOUNT: Final = re.compile(r"""(?<![\w./:@%+\]-])([\w.%+][\w.%+-]*+):(?![/\\])[^\s@"']++@(?!sha\d+:)(?=[\w(\[])""")
-"""A name and a password before a host, without the scheme of a URL: ``me:password@tcp(host)/db``."""
+"""User name and password before a host, without the scheme of a URL: ``me:password@tcp(host)/db``."""
 _SCHEMES: Final = frozenset(
     {"npm", "jsr", "file", "link", "workspace", "git", "github", "gitlab", "bitbucket", "docker"}
 )
-"""What has a version or a branch behind the ``@``: ``npm:server@1.2``."""
+"""Schemes with a version or a branch after the ``@``: ``npm:server@1.2``."""
 
 _SWITCHES: Final = frozenset({"true", "false", "none", "null", "yes", "no", "on", "off"})
 _SIGN_INS: Final = frozenset({"basic", "bearer", "digest", "oauth", "oauth2", "oidc", "jwt", "mtls", "token", "apikey",
                               "api-key", "api_key", "auto"})  # fmt: skip
-"""Values of ``--auth`` that say how, and not with which secret."""
+"""Values of ``--auth`` that are a method, not a secret."""
 
 _PATH: Final = re.compile(
     r"\.{0,2}/.*|~\w*/.*|\.[\w-]+/.*|[A-Za-z]:[\\/].*"
@@ -54,11 +54,11 @@ _PATH: Final = re.compile(
 )
 
 _FEWEST: Final = 16
-"""Characters from which on a text can look random; shorter ones are names."""
+"""Minimal length of a text that can look random; shorter ones are names."""
 
 _ENTROPIC: Final = 0.3
 """
-Changes between small letters, capitals and digits, for each character of a text that looks random.
+Changes between lower case, upper case and digits, per character of a text that looks random.
 
 Random letters and digits have 0.6, hexadecimal digits 0.47; `modelContextProtocolServer2` has 0.27.
 """
@@ -68,17 +68,17 @@ _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGN
 
 @cache
 def redactor() -> Redactor:
-    """The redactor for everything here."""
+    """Return the redactor for everything here."""
     return Redactor()
 
 
 def masked_secret(value: str) -> str:
-    """*value*, which is a secret, hidden; a reference to a variable is none."""
+    """Return the secret *value* hidden; a reference to a variable is not a secret."""
     return value if not value or _REFERENCE.fullmatch(value) else MASK
 
 
 def looks_random(text: str, fewest: int = _FEWEST) -> bool:
-    """Return whether *text*, of at least *fewest* characters, looks like a key or an id that a machine made."""
+    """Return whether *text*, of at least *fewest* characters, looks like a generated key or id."""
     if len(text) < fewest or not _TOKEN.fullmatch(text):
         return False
     if _UUID.fullmatch(text):
@@ -91,7 +91,7 @@ def looks_random(text: str, fewest: int = _FEWEST) -> bool:
 
 
 def masked_text(text: str) -> str:
-    """*text* without the values of queries, and without what looks like a secret."""
+    """Return *text* without query values and secrets."""
     shown = redactor().text(_QUERY.sub(rf"\1{MASK}", text))
     shown = _BEARER.sub(lambda found: found[1] + masked_secret(found[2]), shown)
     shown = _ASSIGNED.sub(_masked_assignment, shown)
@@ -104,10 +104,10 @@ def _masked_assignment(found: re.Match[str]) -> str:
 
 
 def masked_path(path: str) -> str:
-    """Return the *path* of a URL without segments that look random, or follow one that is called token or key."""
+    """Return the *path* of a URL without segments that look random or follow a segment called token or key."""
     before, shown = "", []
     for segment in path.split("/"):
-        # A short segment after /keys/ is one of the API's own words.
+        # A short segment after /keys/ is a word of the API.
         named = len(segment) >= 8 and (is_secret_name(before))
         shown.append(masked_secret(segment) if named or looks_random(segment) else segment)
         before = segment
@@ -115,12 +115,12 @@ def masked_path(path: str) -> str:
 
 
 def is_secret_name(name: str) -> bool:
-    """Return whether an option, a variable or a segment of a path called *name* has a secret as its value."""
+    """Return whether an option, a variable or a path segment called *name* has a secret value."""
     return redactor().is_secret(name) or _SHORT_NAME.fullmatch(_HUMP.sub("-", name)) is not None
 
 
 def masked_named(name: str, value: str) -> str:
-    """*value*, hidden as a whole, which stands under *name*, that of a secret. A file with a key in it is none."""
+    """Return *value*, the value of a secret *name*, hidden as a whole. The path of a key file is not hidden."""
     last = re.split(r"[\W_]", _HUMP.sub("-", name).lower())[-1]
     if last == "auth":
         return _masked_sign_in(value)
@@ -132,7 +132,7 @@ def masked_named(name: str, value: str) -> str:
 
 
 def _masked_sign_in(value: str) -> str:
-    """Return the value of ``--auth``: ``name:password``, a secret, or a word that says how to sign in."""
+    """Return the masked value of ``--auth``: ``name:password``, a secret, or the name of a method."""
     if value.lower() in _SWITCHES | _SIGN_INS:
         return value
     if "://" in value:
@@ -142,16 +142,16 @@ def _masked_sign_in(value: str) -> str:
 
 
 def is_path(value: str) -> bool:
-    """Return whether *value* looks like the path of a file rather than like a secret."""
+    """Return whether *value* looks like the path of a file rather than a secret."""
     given = any(each in value for each in "=?") or (":" in value and "@" in value)
     return _PATH.fullmatch(value) is not None and not given and not looks_random(value)
 
 
 def masked_url(url: str) -> str:
     """
-    *url* without name and password, with nothing of its query and fragment but the names.
+    Return *url* without user name and password, and with only the names of its query and fragment.
 
-    A segment of its path that looks random is hidden, too: some servers give each user an address.
+    A path segment that looks random is hidden, too: some servers give each user a secret address.
     """
     address, sign, rest = url.partition("?")
     if not sign:
@@ -169,5 +169,5 @@ def _masked_parameter(parameter: str) -> str:
 
 
 def is_masked(texts: Iterable[str]) -> bool:
-    """Whether something is hidden in one of *texts*."""
+    """Whether one of *texts* has a masked part."""
     return any(MASK in each for each in texts)

@@ -1,12 +1,11 @@
 r"""
-Hides secrets in payloads that are to be written down. No I/O.
+Hide secrets in payloads before they are written. No I/O.
 
-Two ways to know one: by the name it stands under (`password`, `apiKey`, `Authorization`), and by its looks (a bearer
-token, a JWT, `sk-…`, a PEM block, credentials in a URL). A value keeps its type: text becomes `[redacted]`, a number 0.
+A secret is recognized by its name (`password`, `apiKey`, `Authorization`) or by its form (a bearer token, a JWT,
+`sk-…`, a PEM block, credentials in a URL). A value keeps its type: text becomes `[redacted]`, a number 0.
 
-Every pattern takes time that grows with the text only, whatever is in it: each begins with a fixed word or at the start
-of a run, is possessive or ends at the first thing it can end at, and is followed by nothing that could make it try
-again.
+The time of every pattern is linear in the length of the text, whatever it contains: each starts with a fixed word or at
+the start of a run, is possessive or ends at the first possible place, and nothing after it can cause backtracking.
 """
 
 import re
@@ -39,21 +38,21 @@ _NAMES: Final = "|".join((
 ))  # fmt: skip
 _NAME: Final = re.compile(rf"{_NAMES}|^(?:auth|otp|pin)$", re.IGNORECASE | re.ASCII)
 
-# A part of the protocol, without which a conversation makes no sense; nobody gets in with it.
+# Part of the protocol, and needed to follow a conversation. It gives no access.
 _NO_SECRET: Final = re.compile(rf"progress{_GAP}token", re.IGNORECASE)
 
-# Tokens that a model takes are counted: `maxTokens`, `token_count`.
+# Counts of a model's tokens: `maxTokens`, `token_count`.
 _COUNTED: Final = re.compile(rf"tokens|token{_GAP}(?:count|limit|budget|usage)", re.IGNORECASE)
 
-# A schema says what a password looks like; only these members could hold one.
+# A schema describes a password; only these members could contain one.
 _SCHEMAS: Final = frozenset({"inputSchema", "outputSchema", "requestedSchema"})
 _GIVEN: Final = frozenset({"const", "default", "enum", "example", "examples"})
 
 _REMEMBERED: Final = 100
-"""Characters of a name up to which it is remembered whether it is that of a secret."""
+"""Maximal characters of a name in the cache."""
 
 _LONG_NAME: Final = 16
-"""Characters from which on a name itself could be a secret."""
+"""Minimal characters of a name that could itself be a secret."""
 
 # ── looks ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -80,16 +79,16 @@ _KEY_SIGNS: Final = (
 
 
 class _Look(NamedTuple):
-    """How one kind of secret looks."""
+    """The form of one kind of secret."""
 
     signs: tuple[str, ...]
-    """One of these is in it, in lower case: to look for them takes a tenth of the time of the pattern."""
+    """One of these lower-case strings must be in the text: finding them takes a tenth of the time of the pattern."""
     pattern: re.Pattern[str]
     replacement: str = MASK
 
 
 _LOOKS: Final = (
-    # To its end; one that was cut short, to the end of the text.
+    # To its end marker; if it is missing, to the end of the text.
     _Look(
         ("-----begin ",),
         re.compile(r"-----BEGIN [A-Z0-9 ]{1,60}+-----.*?(?:-----END [A-Z0-9 ]{1,60}+-----|\Z)", re.DOTALL),
@@ -101,7 +100,7 @@ _LOOKS: Final = (
         re.compile(r"\b(bearer[ \t]{1,4}+)[\w.~+/=-]{8,}+", re.ASCII | re.IGNORECASE),
         rf"\1{MASK}",
     ),
-    # "basic knowledge" is none: nearly all of them have a capital, a digit or a sign.
+    # "basic knowledge" is not one: nearly all credentials have a capital, a digit or a sign.
     _Look(
         ("basic",),
         re.compile(r"\b((?i:basic)[ \t]{1,4}+)(?=[\w+/]{0,256}?[A-Z0-9=+/])[\w+/=]{8,}+", re.ASCII),
@@ -124,16 +123,16 @@ _ASSIGNED: Final = re.compile(
     re.ASCII | re.DOTALL | re.IGNORECASE,
 )
 
-# Letters of a name, spelt as escapes. A quote or a backslash that is spelt so stays: it would end a string.
+# Escaped letters of a name. An escaped quote or backslash stays: decoding it would end the string.
 _ESCAPE: Final = re.compile(r"\\u00(2[013-9a-f]|[3467][0-9a-f]|5[0-9abd-f])", re.IGNORECASE)
 
 
 class Redactor:
     """
-    Hides what looks like a secret, and what *patterns* match besides: a member by its name, or a whole string.
+    Hides secrets, and matches of *patterns*: a member by its name, or a whole string.
 
-    They are regular expressions as JSON Schema has them, without look-around and back-references. Raises `ValueError`
-    for one that is none.
+    The patterns are regular expressions of JSON Schema, without look-around and back-references. Raises `ValueError`
+    for an invalid one.
     """
 
     __slots__ = ("_extra", "_remembered")
@@ -143,14 +142,14 @@ class Redactor:
         self._remembered: Callable[[str], bool] = lru_cache(4096)(self._is_secret)
 
     def is_secret(self, name: str) -> bool:
-        """Whether what stands under *name* is a secret. Names are the peer's: a long one is not remembered."""
+        """Whether *name* is that of a secret. Peers choose names, so a long one is not cached."""
         return self._remembered(name) if len(name) <= _REMEMBERED else self._is_secret(name)
 
     def frame(self, text: str, value: Any = None) -> str:
         """
-        A frame without its secrets: the very *text* if there are none.
+        Return a frame without secrets: *text* itself if it has no secrets.
 
-        *value* is what was read from it, None if that is not known.
+        *value* is the parsed frame, None if it is unknown.
         """
         if value is None:
             value = syntax.read(text.encode())
@@ -160,7 +159,7 @@ class Redactor:
         return text if shown is value else syntax.write(shown).decode()
 
     def value(self, value: Any) -> Any:
-        """A JSON value without its secrets: the very same if there are none."""
+        """Return a JSON value without secrets: the same object if it has no secrets."""
         if type(value) is str:
             return self.text(value)
         if type(value) is dict:
@@ -170,7 +169,7 @@ class Redactor:
         return value
 
     def text(self, text: str) -> str:
-        """Text without its secrets: the very same if there are none."""
+        """Return text without secrets: the same object if it has no secrets."""
         if len(text) < 4:
             return text
         if self._extra is not None and self._extra(text):
@@ -183,22 +182,22 @@ class Redactor:
         return text if shown == text else shown
 
     def unreadable(self, text: str) -> str:
-        """A frame that has no one reading. Escapes are read, so that a name cannot hide behind them."""
+        """Return an ambiguous or invalid frame without secrets. Escapes are decoded: they could hide a name."""
         plain = _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text)
         shown = self.text(plain)
         return text if shown == plain else shown
 
     def violation(self, violation: Violation) -> dict[str, Any]:
-        """A violation as the journal has it: what was found may be the beginning of a secret."""
+        """Return a violation for the journal: the found value may be part of a secret."""
         shown = {**as_json(violation), "found": self.found(violation)}
         return shown if violation.entry is None else {**shown, "entry": self.entry(violation.entry)}
 
     def entry(self, entry: ListEntry) -> dict[str, str]:
-        """An entry of a list as the journal has it: the server chose its name."""
+        """Return an entry of a list for the journal: the server chose its name."""
         return {"kind": entry.kind, "name": self.text(entry.name)}
 
     def found(self, violation: Violation) -> str:
-        """What a violation has found, unless that may be the beginning of a secret."""
+        """Return the found value of a violation, unless it may be part of a secret."""
         steps = violation.at.replace("~1", "/").split("/")
         return MASK if any(map(self.is_secret, steps)) else self.text(violation.found)
 
@@ -220,7 +219,7 @@ class Redactor:
         return _hidden(value)
 
     def _schema(self, value: Any, *, secret: bool) -> Any:
-        """A schema without the secrets that it gives as defaults or examples. What it says of them stays."""
+        """Return a schema without secrets in defaults and examples. The rest of the schema stays."""
         if type(value) is dict:
             return _changed(value, {name: self._keyword(name, item, secret) for name, item in value.items()})
         if type(value) is list:
@@ -234,13 +233,13 @@ class Redactor:
 
 
 def without_secrets(lines: Sequence[str], patterns: Sequence[str]) -> list[str]:
-    """Return *lines* of text without what looks like a secret or is matched by *patterns*."""
+    """Return *lines* of text without secrets and matches of *patterns*."""
     redactor = Redactor(patterns)
     return [redactor.text(each) for each in lines]
 
 
 def _hidden(value: Any) -> Any:
-    """A secret of the same type. Neither a boolean nor null tells anything."""
+    """Return a mask of the same type. A boolean or null stays: it reveals nothing."""
     if type(value) is dict:
         return _changed(value, {name: _hidden(item) for name, item in value.items()})
     if type(value) is list:
@@ -253,7 +252,7 @@ def _hidden(value: Any) -> Any:
 
 
 def _changed(before: Any, after: Any) -> Any:
-    """*after*, or *before* itself if nothing in it was replaced."""
+    """Return *after*, or *before* itself if nothing was replaced."""
     if type(before) is dict:
         same = all(map(is_, before, after)) and all(map(is_, before.values(), after.values()))
     else:
@@ -262,7 +261,7 @@ def _changed(before: Any, after: Any) -> Any:
 
 
 def _hidden_value(found: re.Match[str]) -> str:
-    """The value of an assignment in text, hidden."""
+    """Return an assignment in text with its value hidden."""
     name, whole = found["name"], found[0]
     value = found["quoted"] or found["bare"] or found["group"]
     if not value or (found["group"] or "").lstrip("[{") == MASK[1:-1]:
@@ -275,7 +274,7 @@ def _hidden_value(found: re.Match[str]) -> str:
 
 
 def _matcher(patterns: Sequence[str]) -> Callable[[str], bool] | None:
-    """What says whether one of *patterns* is in a text, in time that grows with the text only."""
+    """Return a function that checks whether a text matches one of *patterns*, in linear time."""
     if not patterns:
         return None
     import jsonschema_rs  # noqa: PLC0415 - its regular expressions never try again; most have no patterns of their own
@@ -285,7 +284,7 @@ def _matcher(patterns: Sequence[str]) -> Callable[[str], bool] | None:
         try:
             jsonschema_rs.validator_for({"pattern": pattern}, pattern_options=options, offline=True)
         except ValueError:
-            raise ValueError(f"no regular expression, or one with look-around: {pattern[:60]}") from None
+            raise ValueError(f"not a valid regular expression without look-around: {pattern[:60]}") from None
     together = {"anyOf": [{"pattern": pattern} for pattern in patterns]}
     is_valid = jsonschema_rs.validator_for(together, pattern_options=options, offline=True).is_valid
     return lambda text: bool(is_valid(text))

@@ -15,7 +15,7 @@ from assay.base.value_count import more_than
 from assay.base.verdict import Verdict, Violation
 from assay.engine.pointers import NOWHERE, from_fragment, looked_up, steps
 from assay.ladder import syntax
-from assay.ladder.spots import past_space, scan
+from assay.ladder.spots import Edit, edited, elements, past_space
 
 ROUNDS: Final = 4
 """How often what was mended is looked at again: there may be a number as text in an object that came as text."""
@@ -142,17 +142,6 @@ def _may_be_left_out(wrong: Violation, schema: Any) -> bool:
 # ── the frame ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Member(NamedTuple):
-    """A member or item where it stands in a text."""
-
-    name: str
-    at: int
-    """Where it begins: the key of a member."""
-    start: int
-    end: int
-    """From where to where its value goes."""
-
-
 def _edited(text: str, remedies: dict[str, str | None]) -> str:
     """*text* with each value that a pointer names replaced, or its member removed."""
     tree: dict[str, Any] = {}
@@ -162,40 +151,21 @@ def _edited(text: str, remedies: dict[str, str | None]) -> str:
         for step in above:
             here = here.setdefault(step, {})
         here[last] = remedy
-    for start, end, spelt in sorted(_edits(text, past_space(text, 0), tree), reverse=True):
-        text = text[:start] + spelt + text[end:]
-    return text
+    return edited(text, _edits(text, past_space(text, 0), tree))
 
 
-def _edits(text: str, at: int, tree: dict[str, Any]) -> Iterator[tuple[int, int, str]]:
-    members = list(_members(text, at))
+def _edits(text: str, at: int, tree: dict[str, Any]) -> Iterator[Edit]:
+    members = list(elements(text, at))
     kept = [number for number, each in enumerate(members) if tree.get(each.name, "") is not _REMOVED]
     last = kept[-1] if kept else -1
     if last + 1 < len(members):
         # Nothing follows the last one that stays, not even a comma.
-        yield members[last].end if kept else at + 1, members[-1].end, ""
+        yield Edit(members[last].end if kept else at + 1, members[-1].end, "")
     for number, each in enumerate(members[: last + 1]):
         below = tree.get(each.name, NOWHERE)
         if below is _REMOVED:
-            yield each.at, members[number + 1].at, ""
+            yield Edit(each.at, members[number + 1].at, "")
         elif isinstance(below, str):
-            yield each.start, each.end, below
+            yield Edit(each.start, each.end, below)
         elif isinstance(below, dict):
             yield from _edits(text, each.start, below)
-
-
-def _members(text: str, at: int) -> Iterator[_Member]:
-    """What is in the object or array that begins *at*; items are named by their number."""
-    keyed = text[at] == "{"
-    at = past_space(text, at + 1)
-    number = 0
-    while text[at] not in "}]":
-        begun, name = at, str(number)
-        if keyed:
-            name, at = scan(text, at)
-            at = past_space(text, past_space(text, at) + 1)
-        _, end = scan(text, at)
-        yield _Member(name, begun, at, end)
-        at = past_space(text, end)
-        at = past_space(text, at + 1) if text[at] == "," else at
-        number += 1

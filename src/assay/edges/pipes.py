@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from types import FrameType
-from typing import Any, Final, Self
+from typing import Any, Final, Protocol, Self
 
 from assay.edges.hangup import is_heeded
 
@@ -47,13 +47,23 @@ class Outlet:
     """
 
     __slots__ = (
-        "_blocking", "_due", "_marks", "_most", "_own", "_piece", "_rest", "_taken",
+        "_before", "_blocking", "_due", "_marks", "_most", "_own", "_piece", "_rest", "_taken",
         "broken", "closed", "descriptor", "idle", "lost", "size", "watched", "whole",
     )  # fmt: skip
 
-    def __init__(self, descriptor: int, *, shared: bool = False, most: int = 0, heeded: bool = False) -> None:
+    def __init__(
+        self,
+        descriptor: int,
+        *,
+        shared: bool = False,
+        most: int = 0,
+        heeded: bool = False,
+        before: Callable[[], None] | None = None,
+    ) -> None:
         """
         With *most*, what comes while so many bytes wait is dropped, and counted as lost.
+
+        *before* is called before anything is written.
 
         With *heeded* it is noticed at once that nobody reads any more; otherwise when there is something to be written.
         """
@@ -69,6 +79,7 @@ class Outlet:
         """Whether all lines that were begun have an end."""
         self.lost = 0
         self._most = most
+        self._before = before
         self._due: list[bytes] = []
         self._rest = _NO_REST
         self.size = 0
@@ -136,6 +147,8 @@ class Outlet:
 
     def push(self, *, room: bool = False) -> None:
         """Writes as much as goes; *room* says that there is some."""
+        if self._before is not None and self.size:
+            self._before()
         while self.size and (room or not self._piece):
             rest: bytes | memoryview = self._rest
             if not rest:
@@ -212,6 +225,14 @@ def _piece(descriptor: int, *, shared: bool) -> int:
     return select.PIPE_BUF if shared or not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)) else 0
 
 
+class Bounded(Protocol):
+    """Where bytes of a peer are kept until somebody takes them."""
+
+    @property
+    def full(self) -> bool:
+        """Whether so much waits that no more should be added."""
+
+
 class Inlet:
     """Where bytes come from, and what becomes of them; no bytes are its end."""
 
@@ -222,7 +243,7 @@ class Inlet:
         descriptor: int,
         take: Callable[[bytes], None],
         *,
-        feeds: Outlet | None = None,
+        feeds: Bounded | None = None,
         tells: Outlet | None = None,
     ) -> None:
         """
@@ -301,7 +322,7 @@ class Loop:
         patience = None if seconds is None else int(min(max(0.0, seconds), _LONGEST_WAIT) * 1000) + 1
         happened = self._poll.poll(patience)
         if len(happened) > 1:
-            # What waits is on record and may go; what is read now is not yet.
+            # What waits is recorded and may go; what is read now is not yet.
             happened.sort(key=lambda each: each[0] in self._inlets)
         for descriptor, events in happened:
             source = self._inlets.get(descriptor)

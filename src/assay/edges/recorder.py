@@ -5,6 +5,7 @@ Everything is written before the answer is sent, so that nothing that was answer
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from time import perf_counter, time_ns
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -16,12 +17,15 @@ from assay.records.journal.repeats import GARBAGE
 if TYPE_CHECKING:
     from assay.assets.asset_server import AssetTurn, Settled
     from assay.records.journal import Journal
-    from assay.records.journal.writer import Note
     from assay.records.metrics import Metrics
     from assay.records.telemetry import Telemetry
 
 _ANSWERS: Final = frozenset({"result", "error", "missing", "unreadable"})
 """What ends an exchange if it belongs to one: what is no message does so where it seems to be the answer."""
+
+HELD: Final = 1.0
+MOST_HELD: Final = 1000
+"""Seconds that a message waits for its answer to be recorded with it, and how many do at most."""
 
 _FAILED: Final = (b'"isError":true}}', b'"isError":true,"resultType":"complete"}}')
 """How our own results end if they report a failure."""
@@ -41,7 +45,18 @@ NOWHERE: Final = Records()
 class Recorder:
     """The records of one edge."""
 
-    __slots__ = ("_held", "_holding", "_journal", "_known", "_metrics", "_route", "_telemetry", "_transport", "clock")
+    __slots__ = (
+        "_held",
+        "_holding",
+        "_journal",
+        "_known",
+        "_metrics",
+        "_route",
+        "_telemetry",
+        "_templates",
+        "_transport",
+        "clock",
+    )
 
     def __init__(self, transport: str, route: str, records: Records = NOWHERE, *, holding: bool = False) -> None:
         """*holding* keeps lines back until `flush`, which whoever sends several answers at once calls before that."""
@@ -49,8 +64,9 @@ class Recorder:
         self._route = route
         self._journal, self._metrics, self._telemetry = records
         self._holding = holding
-        self._held: list[Note | bytes] = []
-        self._known: tuple[Verdict, str] | None = None
+        self._held: list[bytes] = []
+        self._templates = self._journal.templates(transport, route) if self._journal is not None else None
+        self._known: tuple[Verdict, bytes] | None = None
         self.clock: Callable[[], float] = self._journal.clock if self._journal is not None else perf_counter
 
     @property
@@ -71,7 +87,7 @@ class Recorder:
     def identify(self, verdict: Verdict) -> str:
         """The id that the records have for *verdict*, which is about to be asked for its moment."""
         moment = self.moment(verdict, self.clock())
-        self._known = (verdict, moment.request_id)
+        self._known = (verdict, moment.ids)
         return moment.request_id
 
     def moment(
@@ -82,13 +98,13 @@ class Recorder:
         exchange = verdict.exchange
         method = exchange.entry.name if exchange is not None else verdict.method
         if self._journal is None:
-            request_id, _, _ = next(FRESH.left, None) or FRESH.more()
-            moment = Moment(self._transport, self._route, request_id, "", "", began, session, method)
+            ids = next(FRESH.left, None) or FRESH.more()
+            moment = Moment(self._transport, self._route, ids, began, session, method)
         else:
             trace = _traceparent(verdict.value, headers)
             moment = self._journal.moment(self._transport, self._route, method, verdict.frame, trace, session, began)
         if known is not None and known[0] is verdict:
-            return moment._replace(request_id=known[1])
+            return moment._replace(ids=known[1])
         return moment
 
     def restarted(self, times: int) -> None:
@@ -105,34 +121,22 @@ class Recorder:
         failures = journal.failures
         if self._held:
             held, self._held = self._held, []
-            try:
-                journal.write(journal.spelt(held, self._transport, self._route))
-            except Exception as error:
-                self._write_singly(journal, held, error)
+            journal.write(b"".join(held))
         journal.tend()
         if self._metrics is not None and journal.failures != failures:
             self._metrics.journal_failed(journal.failures - failures)
-
-    def _write_singly(self, journal: "Journal", held: "Sequence[Note | bytes]", error: Exception) -> None:
-        """Write those of the lines that can be written, after *error* in one of them. The others are counted."""
-        from assay.guard.failure import log_once  # noqa: PLC0415 - only after an internal error
-
-        log_once(error, "a message could not be recorded")
-        for each in held:
-            try:
-                journal.write(journal.spelt([each], self._transport, self._route))
-            except Exception:
-                journal.failures += 1
 
     def message(self, verdict: Verdict, began: float, sent: int, session: str = "") -> None:
         """One message that passed, or did not, between two others; its answer is known by what it was known by."""
         journal = self._journal
         if journal is not None:
-            if (journal.rows or verdict.kind in GARBAGE) and self._repeats(journal, verdict, began, sent, session):
-                pass
+            line = None
+            if verdict.findings is None and not journal.rows and self._templates is not None:
+                line = self._templates.line(verdict, None, began, session, sent)
+            if line is not None:
+                self._held.append(line)
             else:
-                note = journal.note(verdict, began, session) if verdict.findings is None else None
-                self._held.append(note or self._line(journal, verdict, began, sent, session))
+                self._record(journal, verdict, began, sent, session)
             if not self._holding:
                 self.flush()
         if self._metrics is not None:
@@ -145,6 +149,12 @@ class Recorder:
         if self._telemetry is not None:
             for each in verdict.parts or (verdict,):
                 self._span(self._telemetry, each, began, session)
+
+    def _record(self, journal: "Journal", verdict: Verdict, began: float, sent: int, session: str) -> None:
+        """Record a message that has no template, unless it only counts."""
+        unsure = journal.rows or verdict.kind in GARBAGE
+        if not (unsure and self._repeats(journal, verdict, began, sent, session)):
+            self._held.append(self._line(journal, verdict, began, sent, session))
 
     def _repeats(self, journal: "Journal", verdict: Verdict, began: float, sent: int, session: str) -> bool:
         """Whether a message only counts in the journal, since it is the same garbage as the one before it."""
@@ -172,12 +182,7 @@ class Recorder:
     def _line(self, journal: "Journal", verdict: Verdict, began: float, sent: int, session: str) -> bytes:
         exchange = verdict.exchange
         answers = exchange is not None and verdict.kind in _ANSWERS
-        moment = None
-        if answers and exchange is not None:
-            if exchange.moment is None and self._held:
-                # Its request may be among what is noted and not spelt yet.
-                self._held[:] = [journal.spelt(self._held, self._transport, self._route)]
-            moment = exchange.moment
+        moment = exchange.moment if answers and exchange is not None else None
         if moment is None:
             moment = self.moment(verdict, began, None, session)
             if exchange is not None and verdict.kind == "request":
@@ -227,7 +232,8 @@ class Recorder:
         if self._journal is not None:
             if self._journal.rows:
                 self._repeats(self._journal, heard, moment.began, 0, moment.session)
-            self._held.append(self._journal.pair(heard, answer, moment))
+            for each in (heard, answer):
+                self._held.append(self._journal.line(each, moment, len(each.frame)))
             if not self._holding:
                 self.flush()
         if self._metrics is not None:
@@ -259,10 +265,11 @@ class Recorder:
 class RecorderSink(Sink):
     """The journal, the metrics and the traces of one edge, as a sink of guarded sessions."""
 
-    __slots__ = ("_recorder",)
+    __slots__ = ("_due", "_recorder")
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
+        self._due = inf
 
     def passed(self, verdict: Verdict, now: float, session: str, /) -> None:
         """Record a message without findings."""
@@ -284,6 +291,15 @@ class RecorderSink(Sink):
     def commit(self) -> None:
         """Write what is held back."""
         self._recorder.flush()
+
+    def due(self) -> float:
+        """Return when what is held back is to be written: a request may wait for its answer, but not for long."""
+        held = self._recorder.held
+        if not held:
+            self._due = inf
+        elif self._due == inf:
+            self._due = perf_counter() + HELD
+        return self._due if held <= MOST_HELD else 0.0
 
 
 def _failed(verdict: Verdict, code: str | None) -> bool:

@@ -12,16 +12,15 @@ from typing import Any, NamedTuple, TypeVar
 import jsonschema_rs
 
 from assay.engine.backtracking import Backtracking
-from assay.engine.broken import allowed, found_at, found_pattern
 from assay.engine.compiled import PATTERN_SIZE, Compiled, Options, options
 from assay.engine.cost import Measure, check_cost
 from assay.engine.drafts import DRAFT_4, DRAFT_7
-from assay.engine.milder import Regex, left_out, regexes, strictly, without
+from assay.engine.milder import Regex, left_out, regexes, without
+from assay.engine.patterns import found_pattern, may_step_back, strictly
 from assay.engine.pointers import escaped
-from assay.engine.prices import may_step_back
 from assay.engine.schema_index import SchemaIndex, outlined
 from assay.engine.schema_limits import SchemaLimits, SchemaRefusal
-from assay.engine.wording import name
+from assay.engine.wording import allowed, found_at, name
 
 __all__ = ["SchemaLimits", "SchemaRefusal", "admit", "compile_untrusted", "too_long"]
 

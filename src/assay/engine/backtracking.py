@@ -14,7 +14,7 @@ from typing import Any, Final
 import jsonschema_rs
 
 from assay.engine.drafts import DRAFT_2020_12
-from assay.engine.prices import MANY_STATES, UNBOUNDED, Piece, after_atom, alive, repeated
+from assay.engine.patterns import MANY_STATES, UNBOUNDED, Piece, after_atom, alive, repeated
 
 STEPS_BACK: Final = (2, 8, 32, 128, 1_024)
 """

@@ -9,8 +9,8 @@ from assay.engine.budget import Budget, affordable, is_narrow
 from assay.engine.drafts import DRAFT_7, DRAFT_2020_12, Draft, Schema, draft_of
 from assay.engine.fault import Fault, Faults
 from assay.engine.formats import FORMATS
+from assay.engine.patterns import STEPPING_BACK
 from assay.engine.pointers import from_fragment
-from assay.engine.prices import STEPPING_BACK
 from assay.engine.schema_index import UNNAMED, joined
 from assay.engine.wording import shown
 
@@ -142,9 +142,9 @@ class Compiled:
 
         if self._judges is None:
             self._judges = Judges(self.schema, from_fragment(self.at[1:]) or "", self._options)
-        steps = budget.questions(STEPS)
+        steps = budget.questions(STEPS, self.width)
         faults, left = explained(self._judges, instance, at=at, most=budget.violations, steps=steps, width=self.width)
-        budget.asked(steps - left)
+        budget.asked(steps - left, self.width)
         return faults
 
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from assay.engine.branches import Branches
+from assay.engine.budget import weights
 from assay.engine.fault import Fault, Faults
 from assay.engine.judges import Judges
 from assay.engine.keywords import APPLYING, DECISIVE, REFERRING, SAID, SIMPLE, check_unevaluated
 from assay.engine.pointers import as_fragment, escaped
 from assay.engine.schema_index import SchemaPlace
-from assay.engine.weight import weights
 from assay.engine.wording import expected, found, found_for
 
 STEPS = 4_000

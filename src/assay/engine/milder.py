@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple
 
 from assay.engine.drafts import Schema
 from assay.engine.pointers import escaped, looked_up
-from assay.engine.prices import after_atom, repeated
 from assay.engine.schema_index import SchemaIndex, SchemaPlace
 from assay.engine.schema_limits import SchemaRefusal
 
@@ -47,22 +46,6 @@ def regexes(outline: SchemaIndex) -> Iterator[Regex]:
                 yield Regex(place, "pattern", place.schema["pattern"])
             named = place.schema.get("patternProperties")
             yield from (Regex(place, "patternProperties", key) for key in (named if isinstance(named, dict) else ()))
-
-
-def strictly(pattern: str) -> str:
-    """
-    *pattern* with a bracket or brace that closes nothing escaped: it means the same.
-
-    The engine takes a lone one from 2019-09 on, and before only so; zod writes one for addresses after RFC 5322.
-    """
-    parts: list[str] = []
-    at = 0
-    while at < len(pattern):
-        end = after_atom(pattern, at)
-        atom = pattern[at:end]
-        _, _, at = repeated(pattern, end)
-        parts += ["\\" + atom if atom in ("]", "}") else atom, pattern[end:at]]
-    return "".join(parts)
 
 
 def without(outline: SchemaIndex, patterns: Collection[str], instead: Mapping[str, str] = _NOTHING) -> Schema | None:

@@ -5,7 +5,7 @@ Both come from strangers: whatever is quoted is short, on one line and printable
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from assay.engine.formats import BASE64
 
@@ -197,3 +197,57 @@ def _plain(text: str, most: int) -> str:
     if not cut.isprintable():
         cut = "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in cut)[:most]
     return cut.replace('"', '\\"') + ("…" if len(text) > most else "")
+
+
+# ── schemas that do not compile ───────────────────────────────────────────────────────────────────────────────────────
+
+TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
+"""What `type` can name, in every draft."""
+
+_TYPE: Final = f"one of {', '.join(TYPES)}, or an array of them"
+_NUMBER: Final = "a number"
+_COUNT: Final = "an integer, at least 0"
+_TEXT: Final = "a string"
+_FLAG: Final = "a boolean"
+_NAMES: Final = "an array of property names"
+_SCHEMA: Final = "a schema: an object or a boolean"
+_SCHEMAS: Final = "an array of at least one schema"
+_NAMED: Final = "an object of schemas"
+
+_ALLOWED: Final = {
+    "type": _TYPE,
+    "enum": "an array",
+    "required": _NAMES,
+    "pattern": "a regular expression",
+    "multipleOf": "a number, more than 0",
+    **dict.fromkeys(("minimum", "maximum"), _NUMBER),
+    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), _COUNT),
+    **dict.fromkeys(("minContains", "maxContains"), _COUNT),
+    **dict.fromkeys(("$ref", "$id", "$schema", "$anchor", "$comment", "title", "description", "format"), _TEXT),
+    **dict.fromkeys(("uniqueItems", "readOnly", "writeOnly", "deprecated"), _FLAG),
+    **dict.fromkeys(("allOf", "anyOf", "oneOf", "prefixItems"), _SCHEMAS),
+    **dict.fromkeys(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"), _NAMED),
+    **dict.fromkeys(
+        ("additionalProperties", "items", "contains", "propertyNames", "not", "if", "then", "else"), _SCHEMA
+    ),
+}
+"""What the drafts allow for a keyword, where a few words suffice."""
+
+_HOLDS_NAMES: Final = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+
+
+def allowed(path: Sequence[Any]) -> str:
+    """Return what a schema may have at *path*, a list of steps that is not empty; "" if a few words do not suffice."""
+    *before, last = path
+    if before and before[-1] in _HOLDS_NAMES and not (len(before) > 1 and before[-2] in _HOLDS_NAMES):
+        return _SCHEMA
+    if not isinstance(last, str) and before and before[-1] == "required":
+        return "the name of a property, once"
+    return _ALLOWED.get(last, "") if isinstance(last, str) else ""
+
+
+def found_at(path: Sequence[Any], value: Any) -> str:
+    """Describe *value*, which a schema has at *path*: names of types as written, anything else as `found` does."""
+    if path and path[-1] == "type" and isinstance(value, list) and value:
+        return f"an array of {listed([shown(each) for each in value[:5]], len(value))}"
+    return found(value)

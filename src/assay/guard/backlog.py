@@ -4,6 +4,7 @@ from typing import Final
 
 from assay.base.verdict import Exchange
 from assay.guard.deliveries import Delivery
+from assay.guard.outgoing import requests
 
 FULL: Final = 1 << 20
 """Bytes that are kept, from which on the client is not read: as many as wait for a pipe."""
@@ -39,12 +40,16 @@ class Backlog:
 
     def drop(self, exchange: Exchange) -> bool:
         """Drop the message that is this request alone; False if it is not kept, or kept in a batch with others."""
-        for each in self._kept:
+        for number, each in enumerate(self._kept):
             if each.verdict is not None and each.verdict.exchange is exchange and each.verdict.kind == "request":
-                self._kept.remove(each)
+                del self._kept[number]
                 self.size -= len(each.frame) + 1
                 return True
         return False
+
+    def requests(self) -> set[Exchange]:
+        """Return the requests that are kept."""
+        return {each for kept in self._kept if kept.verdict is not None for each in requests(kept.verdict) if each}
 
     def take(self) -> tuple[Delivery, ...]:
         """Return what was kept, and keep nothing."""

@@ -22,11 +22,11 @@ class Backoff:
 
     __slots__ = ("_longest", "_most", "_next", "_policy", "_recent", "_until", "count", "reason", "refusal")
 
-    def __init__(self, policy: str = "always", most: int = 0, *, longest: float = LONGEST) -> None:
+    def __init__(self, policy: str = "always", most: int = 0, *, longest: float | None = None) -> None:
         """*policy* is one of `POLICIES`; *most* is how many attempts there may be within `WINDOW`, 0 for any number."""
         self._policy = policy
         self._most = most
-        self._longest = longest
+        self._longest = LONGEST if longest is None else longest
         self._next = FIRST
         self._until = 0.0
         self._recent: deque[float] = deque(maxlen=most or 1)

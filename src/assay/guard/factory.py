@@ -7,7 +7,7 @@ from assay.base.verdict import Party
 from assay.contracts.tool_contracts import Tools
 from assay.core.conversation import Conversation, Facts
 from assay.guard.deliveries import ClientTraits, ServerTraits
-from assay.guard.session import GuardedSession, Timing
+from assay.guard.session import HANDSHAKE, GuardedSession, Timing
 from assay.guard.sinks import Sinks
 from assay.guard.terms import Terms
 from assay.guard.watch import Watch
@@ -98,13 +98,14 @@ class SessionFactory:
         of: object | None = None,
         backoff: "Backoff | None" = None,
         tools: Tools | None = None,
+        drain: float = 0.0,
     ) -> GuardedSession:
         """
         Return a new session.
 
         With *revision* it is open already. With *scope* it shares that with others, otherwise it has a lock inspection
         and a summary of its own; *watch* or *of* say which summary, as in `Watch.another`. *tools* are those that it
-        begins with.
+        begins with. *drain* is how many seconds answers are waited for after the client's last message; 0 for no limit.
         """
         if scope is not None:
             tools, lock, watch = scope.tools, scope.lock, scope.watch if watch is None else watch
@@ -120,7 +121,8 @@ class SessionFactory:
             policy=self._terms.policy,
             lines=_line_peers(client, server),
         )
-        timing = Timing(self._terms.timeout, self._terms.timeout, self._clock)
+        timeout = self._terms.timeout
+        timing = Timing(timeout, drain, min(timeout or HANDSHAKE, HANDSHAKE), self._clock)
         records = self.records.beside(watch)
         return GuardedSession(
             conversation, records, client, server, timing=timing, name=name, backoff=backoff, watch=watch

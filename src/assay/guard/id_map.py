@@ -14,7 +14,7 @@ import orjson
 
 from assay.base.meta import SUBSCRIPTION_KEY
 from assay.guard.outline import outline
-from assay.ladder.spots import Tree, spots
+from assay.ladder.spots import Edit, Tree, edited, spots
 
 _ID_FIRST: Final = re.compile(rb'(\{"jsonrpc":"2\.0","id":)("[^"\\]*+"|[0-9]{1,15}+)(?=[,}])')
 """The beginning of a message as most peers write it. The judge refuses a message that has a second id."""
@@ -250,11 +250,5 @@ def _spots(frame: bytes, places: Tree) -> Iterator[tuple[str, str]]:
 def _respelt(frame: bytes, places: Tree, change: Callable[[str, str], str | None]) -> bytes:
     """*frame* with what stands at *places* changed, where *change* gives something for it."""
     text = frame.decode()
-    done: list[str] = []
-    last = 0
-    for name, start, end in spots(text, places):
-        new = change(name, text[start:end])
-        if new is not None:
-            done += (text[last:start], new)
-            last = end
-    return "".join([*done, text[last:]]).encode()
+    changes = ((start, end, change(name, text[start:end])) for name, start, end in spots(text, places))
+    return edited(text, (Edit(start, end, new) for start, end, new in changes if new is not None)).encode()

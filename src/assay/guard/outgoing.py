@@ -64,6 +64,13 @@ def _author(heard: Verdict, frame: bytes) -> Author:
     return "peer" if frame is heard.frame else "guard"
 
 
+def at_the_end(party: Party, move: Move) -> Outcome:
+    """Return the refusals of an over-long message of *party*, which are known at its end."""
+    client = () if move.to_client is None else (Delivery(move.to_client, "guard", replies=party is Party.CLIENT),)
+    server = () if move.to_server is None else (Delivery(move.to_server, "guard", replies=party is Party.SERVER),)
+    return Outcome(client, server)
+
+
 def sent_bytes(move: Move) -> int:
     """Return how many bytes go out for a message."""
     return len(move.to_client or b"") + len(move.to_server or b"")

@@ -18,7 +18,16 @@ from assay.guard.deliveries import EMPTY, ClientTraits, Delivery, Failed, Loss, 
 from assay.guard.failure import failed, log_once
 from assay.guard.flight import UNKNOWN, End
 from assay.guard.moves import NO_MOVE, Move, Router
-from assay.guard.outgoing import answered, deliveries, guard_notification, is_message, requests, sent_bytes, unread
+from assay.guard.outgoing import (
+    answered,
+    at_the_end,
+    deliveries,
+    guard_notification,
+    is_message,
+    requests,
+    sent_bytes,
+    unread,
+)
 from assay.guard.own_frames import cancelled, may_be_cancelled
 from assay.guard.restore import LASTING, SessionRestore, SessionState
 from assay.guard.sinks import Sinks
@@ -49,6 +58,8 @@ class Timing(NamedTuple):
     """For an answer of the server, counted anew with each progress; 0 for no limit. Under audit there is no limit."""
     drain: float = 0.0
     """For answers after the client's last message; 0 for no limit."""
+    handshake: float = HANDSHAKE
+    """For the next server to answer the repeated `initialize`."""
     clock: Callable[[], float] = perf_counter
 
 
@@ -56,9 +67,9 @@ class GuardedSession:
     """One client, one server, and the guard between them."""
 
     __slots__ = (
-        "_backoff", "_began", "_blocked_at", "_clock", "_deadlines", "_drain", "_hear", "_now", "_phase_due",
-        "_restore", "_router", "_since", "_state", "_timeout", "backlog", "calm", "client", "conversation", "deadline",
-        "enforcing", "lost", "memory", "name", "records", "restarts", "server", "watch",
+        "_backoff", "_began", "_blocked_at", "_clock", "_deadlines", "_drain", "_handshake", "_hear", "_now",
+        "_phase_due", "_restore", "_router", "_since", "_state", "_suspended", "_timeout", "backlog", "calm", "client",
+        "conversation", "deadline", "enforcing", "lost", "memory", "name", "records", "restarts", "server", "watch",
     )  # fmt: skip
 
     def __init__(
@@ -97,12 +108,14 @@ class GuardedSession:
         self._deadlines = Deadlines(self._timeout)
         self._since = self._deadlines.since
         self._drain = timing.drain
+        self._handshake = timing.handshake
         self._clock = timing.clock
         self._backoff = backoff
         self._began = self._now = timing.clock()
         self._phase_due = inf
         self._blocked_at: float | None = None
         self._restore: SessionRestore | None = None
+        self._suspended = False
         self._enter(State.OPEN if conversation.revision is not None else State.NEW)
 
     @property
@@ -190,7 +203,7 @@ class GuardedSession:
                 if again is not None:
                     return again
             move = self._router.rest(party, data)
-            return self._settled(move) if move is not NO_MOVE else EMPTY
+            return joined(at_the_end(party, move), self._settled(move)) if move is not NO_MOVE else EMPTY
         except Exception as error:
             log_once(error)
             return EMPTY
@@ -238,8 +251,8 @@ class GuardedSession:
         return Outcome(to_client=answered(made), failed=made) if made else EMPTY
 
     def _held(self, made: Outcome) -> Outcome:
-        """Return *made* without what is for the server, which is kept while there is none."""
-        if self._state not in _HOLDING or not made.to_server:
+        """Return *made* without what is for the server, which is kept while there is none; its own answers are not."""
+        if self._state not in _HOLDING or not made.to_server or made.to_server[0].replies:
             return made
         self.backlog.add(made.to_server)
         return made._replace(to_server=())
@@ -289,8 +302,14 @@ class GuardedSession:
         if self._restore is None:
             self._enter(self._phase())
             return Outcome(to_server=self.backlog.take())
-        self._enter(State.RESTORING, now + min(self._drain or HANDSHAKE, HANDSHAKE))
+        self._enter(State.RESTORING, now + self._handshake)
         return self._repeated((self._restore.initialize,))
+
+    def suspend(self) -> None:
+        """The server takes nothing more: keep what the client sends from now on, until `server_lost` or `close`."""
+        if self._state in _CALM:
+            self._suspended = True
+            self._enter(State.AWAY)
 
     def server_lost(self, why: Loss) -> Outcome:
         """Fail what waits for the server. The session then is away until the next one, or closed."""
@@ -313,8 +332,11 @@ class GuardedSession:
             for each in asked
             if may_be_cancelled(each)
         )
-        # What is kept was never sent: it waits for the server after this one.
-        left = EMPTY if self._state in _HOLDING else self._fail_open(why)
+        if not self._suspended:
+            # The messages that were kept for it are lost with it.
+            self.backlog.take()
+        self._suspended = False
+        left = self._fail_open(why)
         self.conversation.renew()
         self._restore = self.memory.restore(self.conversation.limits) if self.memory is not None else None
         self._enter(State.AWAY)
@@ -394,7 +416,9 @@ class GuardedSession:
         if missing is None or missing.onward is None:
             return EMPTY
         self.records.found(missing, self._now, self.name, len(missing.onward))
-        return self._held(Outcome(to_server=(Delivery(missing.onward, "guard", (exchange,), verdict=missing),)))
+        return self._held(
+            Outcome(to_server=(Delivery(missing.onward, "guard", (exchange,), verdict=missing, replies=True),))
+        )
 
     # ── the client ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -502,14 +526,20 @@ class GuardedSession:
         return self.watch.flight(directory, redact, end) if self.watch is not None and directory != "off" else None
 
     def _fail_open(self, why: Loss) -> Outcome:
-        """Fail every request of the client. Under audit a client that sees the loss itself gets no answer."""
+        """
+        Fail every request of the client that the server has got; what is kept waits for the next server.
+
+        Under audit a client that sees the loss itself gets no answer.
+        """
         lines = list(why.stderr) if self.client.transport == "stdio" else []
-        if len(self.conversation.open_requests(_CLIENT)) > CROWD:
+        kept = self.backlog.requests()
+        left = [each for each in self.conversation.open_requests(_CLIENT) if each not in kept]
+        if len(left) > CROWD:
             lines = lines[-1:]
         data = {**(why.data or {}), **({"stderr": lines} if lines else {})} or None
+        if kept or why.code != "UPSTREAM_FAILURE":
+            return self.exchange_lost(left, why._replace(data=data))
         self._deadlines.clear()
-        if why.code != "UPSTREAM_FAILURE":
-            return self.exchange_lost(self.conversation.open_requests(_CLIENT), why._replace(data=data))
         missing = self.conversation.end(_SERVER, why.detail, data)
         return self._answers(Failed(each, b"" if self._is_seen else each.onward or b"", why.code) for each in missing)
 

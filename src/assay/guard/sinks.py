@@ -1,6 +1,7 @@
 """Where a guarded session records what it judges: a list of sinks, of which none can affect a message. No I/O."""
 
 from collections.abc import Iterable
+from math import inf
 from typing import Final, Literal
 
 from assay.base.verdict import Verdict
@@ -33,11 +34,15 @@ class Sink:
     def commit(self) -> None:
         """Write what is held back, so that nothing that is answered from now on can be lost."""
 
+    def due(self) -> float:
+        """Return when `commit` is due at the latest, by `time.perf_counter`; infinity if nothing is held back."""
+        return inf
+
 
 class Sinks:
     """The sinks of one session. A sink that raises is logged, counted and skipped."""
 
-    __slots__ = ("_commits", "_each", "_events", "_founds", "_own", "failures", "passes")
+    __slots__ = ("_commits", "_dues", "_each", "_events", "_founds", "_own", "failures", "passes")
 
     def __init__(self, sinks: Iterable[Sink] = ()) -> None:
         self._each = tuple(sinks)
@@ -48,6 +53,7 @@ class Sinks:
         self._events = tuple(each.event for each in self._each if type(each).event is not Sink.event)
         self._own = tuple(each.guard_frame for each in self._each if type(each).guard_frame is not Sink.guard_frame)
         self._commits = tuple(each.commit for each in self._each if type(each).commit is not Sink.commit)
+        self._dues = tuple(each.due for each in self._each if type(each).due is not Sink.due)
         self.failures = 0
         """How often a sink has raised."""
 
@@ -94,6 +100,16 @@ class Sinks:
                 each()
             except Exception as error:
                 self.skipped(error)
+
+    def due(self) -> float:
+        """Return when `commit` is due at the latest, where no client is written to meanwhile."""
+        due = inf
+        for each in self._dues:
+            try:
+                due = min(due, each())
+            except Exception as error:
+                self.skipped(error)
+        return due
 
     def skipped(self, error: Exception) -> None:
         """Count and log the failure of a sink."""

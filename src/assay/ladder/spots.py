@@ -1,37 +1,39 @@
 """
-Where in a message something stands, and how it is spelt there. No I/O, no judging.
+The position of values in JSON text, and edits of the text that leave every other byte as it is. No I/O, no judging.
 
-Values are stepped over by the scanner of the standard library, which is written in C and knows where each ends. It
-keeps no object and no number: Python makes no integer of more than 4,300 digits.
+The text is valid JSON. The scanner of the standard library steps over values: it is written in C and returns where each
+one ends. It builds no objects and no numbers, because Python refuses integers of more than 4,300 digits.
+
+`clients.jsonc` has a scanner of its own: it reads files with comments, and reports where they are malformed.
 """
 
 import json
 import re
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
 
 from assay.base.collector import paused
 
 Tree = Mapping[str, "str | Tree"]
-"""The members that are looked for, by key: a name for what is found, or the members inside."""
+"""The members to find, by key: a name for the value, or the members inside it."""
 
 Spot = tuple[str, int, int]
-"""What was found: its name, and from where to where its text goes."""
+"""The name of a value, and the positions where its text starts and ends."""
 
 scan: Final = json.JSONDecoder(parse_int=len, parse_float=len, object_pairs_hook=len, strict=False).raw_decode
-"""Steps over the value that begins somewhere in a text: what it is, if it is a string, and where it ends."""
+"""Step over the value at a position. Return the value, if it is a string, and the position where it ends."""
 
 _SPACE: Final = re.compile(r"[ \t\r\n]*+")
 
 _LONG: Final = 4096
-"""Characters from which on it pays to look for the keys first."""
+"""Length in characters from which it is faster to search for the keys first."""
 
 _ESCAPED: Final = re.compile(r"\\(?:u00[2-7]|/)")
-"""An escape that a key of ours could be spelt with."""
+"""An escape sequence that may stand for a character of a key that is looked for."""
 
 
 def spots(text: str, places: Tree) -> list[Spot]:
-    """What stands at *places* in *text*, a JSON value without repeated keys, in its order."""
+    """Return the values at *places* in *text*, a JSON value without repeated keys, in the order of the text."""
     if len(text) >= _LONG:
         with paused():
             return _spots(text, places if _ESCAPED.search(text) is not None else _present(text, places))
@@ -46,27 +48,63 @@ def _spots(text: str, places: Tree) -> list[Spot]:
     return found
 
 
-def items(text: str) -> list[tuple[int, int]]:
-    """From where to where each entry of an array goes."""
-    found: list[tuple[int, int]] = []
-    with paused():
-        at = past_space(text, past_space(text, 0) + 1)
-        while text[at] != "]":
-            end = scan(text, at)[1]
-            found.append((at, end))
-            at = past_space(text, end)
-            at = past_space(text, at + 1) if text[at] == "," else at
-    return found
+class Element(NamedTuple):
+    """A member of an object, or an item of an array."""
+
+    name: str
+    """The key of a member, the number of an item."""
+    at: int
+    """The position where it starts: for a member that of its key."""
+    start: int
+    end: int
+    """The positions where its value starts and ends."""
+
+
+def elements(text: str, at: int = 0) -> Iterator[Element]:
+    """Yield the elements of the object or array at the position *at*, or after white space there."""
+    at = past_space(text, at)
+    keyed = text[at] == "{"
+    at = past_space(text, at + 1)
+    number = 0
+    while text[at] not in "}]":
+        begun, name = at, str(number)
+        if keyed:
+            name, at = scan(text, at)
+            at = past_space(text, past_space(text, at) + 1)
+        end = scan(text, at)[1]
+        yield Element(name, begun, at, end)
+        at = past_space(text, end)
+        at = past_space(text, at + 1) if text[at] == "," else at
+        number += 1
+
+
+class Edit(NamedTuple):
+    """A replacement for the text between two positions."""
+
+    start: int
+    end: int
+    text: str
+
+
+def edited(text: str, edits: Iterable[Edit]) -> str:
+    """Return *text* with all *edits* made; no edit overlaps another."""
+    parts: list[str] = []
+    at = 0
+    # By position only: insertions at one position keep their order.
+    for start, end, new in sorted(edits, key=lambda each: each[:2]):
+        parts += text[at:start], new
+        at = end
+    return "".join([*parts, text[at:]])
 
 
 def past_space(text: str, at: int) -> int:
-    """Where the white space ends that begins *at*."""
+    """Return the position after the white space at *at*."""
     match = _SPACE.match(text, at)
     return match.end() if match is not None else at
 
 
 def _present(text: str, places: Tree) -> Tree:
-    """*places* without those whose key is nowhere in *text*."""
+    """Return *places* without the keys that do not occur in *text*."""
     kept: dict[str, str | Tree] = {}
     for key, place in places.items():
         below = place if isinstance(place, str) else _present(text, place)
@@ -80,7 +118,11 @@ def _leaves(places: Tree) -> int:
 
 
 def _walk(text: str, at: int, places: Tree, found: list[Spot], most: int) -> int:
-    """Notes what stands at *places* of the object that begins before *at*; where it ends, or *most* were found."""
+    """
+    Add the values at *places* of the object that starts before *at* to *found*.
+
+    Return the position where the object ends, or where *most* values were found.
+    """
     at = past_space(text, at)
     while text[at] == '"':
         key, at = scan(text, at)

@@ -91,7 +91,7 @@ def changes(kind: ChangeKind, old: dict[str, Any], new: dict[str, Any], was: str
 def _bounded(found: list[Change]) -> list[Change]:
     if len(found) <= MOST:
         return found
-    return [*found[:MOST], Change("undecided", "", f"{len(found) - MOST:,} changes more", ABSENT, ABSENT)]
+    return [*found[:MOST], Change("undecided", "", f"{len(found) - MOST:,} more changes", ABSENT, ABSENT)]
 
 
 def _comes_with_revision(kind: ChangeKind, member: str, before: Any, after: Any, was: str, now: str) -> bool:

@@ -1,11 +1,10 @@
 """
-Counts what passes, and shows the counts in Prometheus' text format. No I/O, no clock.
+Count messages, and render the counts in Prometheus' text format. No I/O, no clock.
 
 Written by hand because the client library takes a lock and four times as long for each count (2 µs against 0.5), and
-all that is needed of it is a page of text. Nothing here locks: whoever counts and whoever renders do so on one thread,
-that of the event loop.
+only a page of text is needed. Nothing here locks: counting and rendering happen on one thread, that of the event loop.
 
-Labels come from tables of ours, never from a message: a peer that makes up methods cannot make up series.
+Labels come from our tables, never from a message: a peer cannot create new series with invented methods.
 """
 
 from bisect import bisect_left
@@ -22,16 +21,16 @@ from assay.spec.methods import methods
 from assay.spec.revisions import REVISIONS
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-"""What `Metrics.render` gives, for whoever serves it."""
+"""The content type of `Metrics.render`."""
 
 OTHER: Final = "other"
-"""The label for what is in no table."""
+"""The label for values that are in no table."""
 
 METHODS: Final = frozenset(name for revision in REVISIONS for name in methods(revision)).union(TOOLS)
-"""The methods that are told apart: those of any revision, and our own tools, which are bare methods too (specs/001)."""
+"""Methods with their own label: those of all revisions, and our own tools, which are also bare methods (specs/001)."""
 
 BUCKETS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
-"""Seconds. Our own tools answer within the first few, a server behind the guard in the middle, a backend at the end."""
+"""Seconds. Our own tools fall in the first buckets, guarded servers in the middle, backends at the end."""
 
 _MESSAGES: Final = "assay_messages_total"
 _VIOLATIONS: Final = "assay_violations_total"
@@ -44,9 +43,12 @@ _NAMES: Final = frozenset({_MESSAGES, _VIOLATIONS, _DURATION, _JOURNAL_FAILURES,
 class Metrics:
     """The counts of one process."""
 
+    content_type: Final = CONTENT_TYPE
+    """The media type of the page that `render` returns."""
+
     def __init__(self) -> None:
         self._messages: dict[tuple[str, str, str, Status], int] = {}
-        # Every rule is there from the start: a rate needs the zero before the one.
+        # Every rule is listed from the start: a rate needs the zero before the first count.
         self._violations = dict.fromkeys(RULES, 0)
         self._answered: dict[str, _Durations] = {}
         self._journal_failures = 0
@@ -54,13 +56,13 @@ class Metrics:
 
     def heard(self, verdict: Verdict, transport: str, *, failed: bool = False) -> None:
         """
-        One message has been judged; its status is that of the journal, with the same *failed*.
+        Count a judged message; its status is that of the journal, with the same *failed*.
 
-        The entries of a batch count one by one. A blank line is no message.
+        The entries of a batch count one by one. A blank line does not count.
         """
         if verdict.findings is None and not failed and _is_good(verdict):
             try:
-                # What is no key yet, None above all, is left to the slow way.
+                # A combination without a counter yet takes the slow path.
                 self._messages[transport, verdict.party, verdict.method, "ok"] += 1  # type: ignore[index]  # None is no key
             except KeyError:
                 self._count(verdict, transport, "ok")
@@ -78,14 +80,14 @@ class Metrics:
             self._violations[rule] = self._violations.get(rule, 0) + 1
 
     def answered(self, method: str | None, seconds: float) -> None:
-        """A request has been answered or refused, *seconds* after it was heard."""
+        """Record that a request was answered or refused after *seconds*."""
         durations = self._answered.get(method) if method is not None else None
         if durations is None:
             durations = self._answered.setdefault(method_label(method), _Durations())
         durations.add(seconds)
 
     def exchanged(self, method: str, transport: str, seconds: float) -> None:
-        """A good request has got its good answer, *seconds* after it was heard: both count, in half the time."""
+        """Count a good request and its good response after *seconds*, in half the time of two calls."""
         for party in ("client", "server"):
             try:
                 self._messages[transport, party, method, "ok"] += 1
@@ -95,25 +97,25 @@ class Metrics:
         self.answered(method, seconds)
 
     def journal_failed(self, records: int = 1) -> None:
-        """Records of the journal could not be written."""
+        """Count journal records that could not be written."""
         self._journal_failures += records
 
     def gauge(self, name: str, help: str, value: Callable[[], float]) -> None:  # noqa: A002 - Prometheus' own word
-        """From now on *name* is shown with what *value* gives at that time."""
+        """Add a gauge called *name*; *value* is called for each rendering."""
         if not name.isidentifier() or not name.isascii():
-            raise ValueError(f"no name for a gauge: {name!r}")
+            raise ValueError(f"invalid name of a gauge: {name!r}")
         if name in self._gauges or name in _NAMES:
-            raise ValueError(f"there is a {name} already")
+            raise ValueError(f"duplicate gauge: {name}")
         self._gauges[name] = help, value
 
     # ── the page ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def render(self) -> bytes:
-        """All of it, in text format 0.0.4, in an order that does not change."""
+        """Return all metrics in text format 0.0.4, in a stable order."""
         return "".join(f"{line}\n" for line in self._lines()).encode()
 
     def _lines(self) -> Iterator[str]:
-        yield from _family(_MESSAGES, "counter", "Messages judged, by what became of them.")
+        yield from _family(_MESSAGES, "counter", "Messages judged, by outcome.")
         for (transport, party, method, status), count in sorted(self._messages.items()):
             labels = {"transport": transport, "party": party, "method": method, "status": status}
             yield _sample(_MESSAGES, labels, count)
@@ -126,11 +128,11 @@ class Metrics:
         for name, (text, value) in sorted(self._gauges.items()):
             yield from _family(name, "gauge", text)
             yield _sample(name, {}, _present(value))
-        yield from _family(_BUILD, "gauge", "The version that runs; always 1.")
+        yield from _family(_BUILD, "gauge", "The running version; always 1.")
         yield _sample(_BUILD, {"version": __version__}, 1)
 
     def _durations(self) -> Iterator[str]:
-        yield from _family(_DURATION, "histogram", "From hearing a request to its answer or refusal.")
+        yield from _family(_DURATION, "histogram", "Seconds from a request to its response or refusal.")
         for method, durations in sorted(self._answered.items()):
             total = 0
             for bound, count in zip((*map(_number, BUCKETS), "+Inf"), durations.counts, strict=True):
@@ -141,7 +143,7 @@ class Metrics:
 
 
 class _Durations:
-    """How long something took: for each bucket, how often."""
+    """A histogram of durations."""
 
     __slots__ = ("counts", "sum")
 
@@ -150,28 +152,28 @@ class _Durations:
         self.sum = 0.0
 
     def add(self, seconds: float) -> None:
-        # A clock that was set back must not make a sum go down: Prometheus would take it for a restart.
+        # If the clock was set back, the sum must not decrease: Prometheus would treat that as a restart.
         if seconds > 0:
             self.sum += seconds
         self.counts[bisect_left(BUCKETS, seconds)] += 1
 
 
 def method_label(method: str | None) -> str:
-    """*method* if it is one of a table, else `other`."""
+    """Return *method* if it is in a table, else `other`."""
     return method if method in METHODS and method is not None else OTHER
 
 
 def _is_good(verdict: Verdict) -> bool:
-    """Whether a message that no rule objects to is in order at first sight. What is not may be so at the second."""
+    """Whether a message without findings is certainly good. False if that needs a closer check."""
     kind = verdict.kind
     if kind == "result":
-        # Our own results have no value: they are not read again.
+        # Our own results have no value: they are not parsed again.
         return verdict.value is None or "isError" not in verdict.value["result"]
     return kind in {"request", "notification"}
 
 
 def _present(value: Callable[[], float]) -> float:
-    # One that cannot be had must not keep the others from being seen.
+    # A gauge that fails must not hide the others.
     with suppress(Exception):
         return value()
     return float("nan")

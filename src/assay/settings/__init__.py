@@ -1,10 +1,10 @@
 """
-The configuration of everything: one TOML file, environment variables, options of the command line; the later wins.
+All settings, from one TOML file, environment variables and command-line options; the later source wins.
 
 A section is a frozen dataclass, all of whose fields have defaults, and a field of `Settings`. Its fields can be such
-dataclasses in turn, or tables of them by names that the operator chooses; one that may be None is made if its table is
-there, however empty. What may be written in a file, which variables there are, what is checked and what is said about a
-slip all follow from the dataclasses. Reads that one file and nothing else; knows no command.
+dataclasses in turn, or tables of them with names that the operator chooses; one that may be None is created if its
+table exists, even if it is empty. The keys of the file, the variables, the checks and the error messages all follow
+from the dataclasses. This package reads that one file and nothing else, and knows no command.
 """
 
 from assay.settings.auth_section import ApiKey, Auth, Jwt

@@ -1,4 +1,4 @@
-"""``[auth]``: who is let in over HTTP. What can be said of it without reading a key."""
+"""``[auth]``: the clients that may connect over HTTP. Checks that need no key file."""
 
 import re
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from assay.base.tiers import TIERS
 from assay.settings.field_rules import moment, secret, table, word
 
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-"""What tokens may be signed with. Not ``none``, and no HS256: who can check its signatures can make them."""
+"""Accepted signature algorithms. Not ``none``, and not HS256: its key can both verify and create signatures."""
 
 _HASH: Final = r"sha256:[0-9A-Fa-f]{64}"
 
@@ -19,16 +19,16 @@ _SCOPE: Final = r"[\x21\x23-\x5b\x5d-\x7e]+"
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A key that lets its holder in, by the name of its table."""
+    """An API key; the name of its table is the name of the client."""
 
     hash: str = secret()
     """``sha256:`` and the digest of the key in hexadecimal."""
 
     tier: str | None = word(None, lambda: TIERS)
-    """The tier of its holder; if there is none, that of callers of whom nothing else is known."""
+    """The tier of the client; if empty, the default tier."""
 
     expires: str | None = moment()
-    """From when on it lets nobody in; UTC unless it says otherwise."""
+    """The time from which on the key is invalid; UTC unless it has a zone."""
 
     def __post_init__(self) -> None:
         if not self.hash:
@@ -42,37 +42,37 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class Jwt:
-    """Tokens that somebody else signs."""
+    """Tokens of an external issuer."""
 
     jwks: str = ""
-    """The public keys they are signed with, a JSON Web Key Set: a file, or an https URL (http on this machine only)."""
+    """The issuer's public keys, a JSON Web Key Set: a file, or an https URL (http on this machine only)."""
 
     audience: tuple[str, ...] | None = None
-    """One of these must be in ``aud``. An empty array says that tokens for anybody will do."""
+    """One of these must be in ``aud``. An empty array accepts tokens for any audience."""
 
     issuer: str | None = None
-    """What ``iss`` must be. If it is a URL, clients without a token are sent there."""
+    """The required ``iss``. If it is a URL, clients without a token are referred to it."""
 
     algorithms: tuple[str, ...] = word(("RS256", "ES256", "EdDSA"), lambda: ALGORITHMS)
-    """What they may be signed with. The default is what the common issuers use, one for each kind of key."""
+    """Accepted signature algorithms. The default has those of the common issuers, one for each kind of key."""
 
     required_scopes: tuple[str, ...] = ()
-    """What a token must allow (``scope`` or ``scp``), all of it."""
+    """Scopes that a token must have (``scope`` or ``scp``), all of them."""
 
     principal_claim: str = "sub"
-    """The claim that says who it is."""
+    """The claim with the name of the client."""
 
     tier_claim: str = "tier"
-    """The claim that ``tiers`` looks up; a string, or an array of them, of which the highest tier counts."""
+    """The claim that ``tiers`` maps to a tier; a string, or an array of strings, of which the highest tier counts."""
 
     tiers: Mapping[str, str] = table(words=lambda: TIERS)
-    """The tier for each value of that claim. A value that is not listed gives nothing."""
+    """The tier for each value of that claim. A value that is not listed is ignored."""
 
     leeway: int = 30
-    """Seconds by which the issuer's clock may differ from ours; five minutes at most (RFC 7519 §4.1.4: a few)."""
+    """Allowed difference to the issuer's clock in seconds; at most 300 (RFC 7519 §4.1.4: a few minutes)."""
 
     require_exp: bool = True
-    """Whether a token without an end is refused."""
+    """Whether a token without an expiry time is rejected."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.leeway <= 300:
@@ -90,7 +90,7 @@ class Jwt:
 
 
 def _check_address(url: str) -> None:
-    """Raises `ValueError` for a URL that keys should not come from. Says nothing of what is in it."""
+    """Raise `ValueError` for an unsafe URL of keys. The message does not contain the URL."""
     from urllib.parse import urlsplit  # noqa: PLC0415 - not needed where nothing is configured
 
     try:
@@ -108,13 +108,13 @@ def _check_address(url: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Auth:
-    """Who is let in over HTTP: holders of a key, of a token, or of either. Without the section, everyone."""
+    """The clients that may connect over HTTP: with an API key, a token, or either. Without the section, everyone."""
 
     keys: Mapping[str, ApiKey] = table()
-    """The keys, by the names of those who hold them."""
+    """The API keys by the name of the client."""
 
     jwt: Jwt | None = None
-    """Which tokens are good, if any."""
+    """The accepted tokens; None if tokens are not accepted."""
 
     def __post_init__(self) -> None:
         holders: dict[str, str] = {}
@@ -123,6 +123,8 @@ class Auth:
                 raise ValueError("the name of a key must be 1 to 64 printable characters")
             if holders.setdefault(key.hash.lower(), name) != name:
                 raise ValueError(f"the keys {holders[key.hash.lower()]} and {name} have the same hash")
-        # Who removes the last key does not mean to open the door.
+        # Removing the last key must not open the endpoint to everyone.
         if not self.keys and self.jwt is None:
-            raise ValueError("there are neither keys nor jwt, so no client could connect; remove [auth] to let all in")
+            raise ValueError(
+                "[auth] has neither keys nor jwt, so no client could connect; remove [auth] to accept all clients"
+            )

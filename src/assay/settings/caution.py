@@ -1,8 +1,8 @@
 """
-Settings for commands that clients start in any directory, a stranger's included.
+Load settings for commands that clients start in any directory, including untrusted ones.
 
-A file that was found in the working directory may make the guard stricter. What would make it weaker counts only if
-the operator has named the file or has accepted its content (`assay.settings.trusted_files`).
+A file in the working directory may make the guard stricter. A setting that makes it weaker counts only if the operator
+named the file or accepted its content (`assay.settings.trusted_files`).
 """
 
 import os
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from assay.settings.weakening import Weakening
 
 _NAMED: Final = 8
-"""Ignored settings that the line about them names; a stranger's file may have thousands."""
+"""Maximal ignored settings to list in a message; an untrusted file can have thousands."""
 
 
 class Cautious(NamedTuple):
-    """Settings, and what of a file that was found does not count."""
+    """Settings, and the ignored settings of a found file."""
 
     settings: Settings
     ignored: "tuple[Weakening, ...]" = ()
     given: "frozenset[Path]" = frozenset()
-    """What the operator has set: by a variable, an option, or a file that was named or is trusted."""
+    """Settings of the operator: from a variable, an option, or a file that is named or trusted."""
 
 
 def load_cautiously(
@@ -40,9 +40,9 @@ def load_cautiously(
     log: Log = lambda _: None,
 ) -> Cautious:
     """
-    As `load`, without `pyproject.toml`, and without what a file that was found would weaken.
+    Load as `load` does, without `pyproject.toml`, and without settings of a found file that weaken the guard.
 
-    *log* gets a line with the path of the file, and one that names what was ignored. Raises `SettingsError`.
+    *log* gets a line with the path of the file, and one with the ignored settings. Raises `SettingsError`.
     """
     found = found_file(environ, cwd, file, log, shared=False)
     if found is None and not flags and not own_variables(environ):
@@ -58,7 +58,7 @@ def _weighed(environ: Mapping[str, str], found: FoundSettings | None, flags: Seq
     rows = known(Settings)
     file = list(in_table(rows, found.table, found.place)) if found is not None else []
     rest = [*in_variables(rows, own_variables(environ), log), *in_flags(rows, flags)]
-    # A mistake in a line is told, whether or not the line would count.
+    # Errors are reported in ignored settings, too.
     settings = made(Settings, [*file, *rest])
     own = frozenset(each.path for each in rest)
     if found is None or not file:
@@ -77,7 +77,7 @@ def _weighed(environ: Mapping[str, str], found: FoundSettings | None, flags: Seq
 def _ignored(
     environ: Mapping[str, str], found: FoundSettings, file: "list[Given]", rest: "list[Given]", log: Log
 ) -> "tuple[Weakening, ...] | None":
-    """What does not count of a file that was found, which *log* gets a line about; None if the file is trusted."""
+    """Return the ignored settings of a found file, and log them; None if the file is trusted."""
     from shlex import quote  # noqa: PLC0415 - only a file that weakens something costs it
 
     from assay.settings.setting_errors import SettingsError  # noqa: PLC0415
@@ -87,7 +87,7 @@ def _ignored(
     try:
         weak = tuple(weakenings(file, rest, strftime("%Y-%m-%d", gmtime())))
     except SettingsError:
-        # Variables and options that are complete with the file only: it must be one that counts as a whole.
+        # The variables and options are valid only together with the file, so the whole file must count.
         if standing(environ, found.path, found.content) == "trusted":
             return None
         raise
@@ -98,5 +98,5 @@ def _ignored(
         return None
     named = ", ".join(map(str, weak[:_NAMED])) + (f" and {len(weak) - _NAMED} more" if len(weak) > _NAMED else "")
     since = "which has changed since it was trusted; " if state == "changed" else ""
-    log(f"ignored, as it weakens the guard: {named} ({since}assay trust {quote(found.path)} accepts it)")
+    log(f"ignored, because it weakens the guard: {named} ({since}assay trust {quote(found.path)} accepts it)")
     return weak

@@ -1,162 +1,163 @@
-"""What an operator can set about the guard. No code but for what cannot be."""
+"""The settings of the guard, with checks of their values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from assay.guard.restarts import POLICIES
+from assay.guard.backoff import POLICIES
 
 MODES: Final = ("audit", "enforce")
 
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What is done about one rule, or all of a pattern. As a string it is the action alone."""
+    """The action for one rule, or for all rules of a pattern. A plain string is the action alone."""
 
     SHORT: ClassVar[str] = "action"
 
     action: str | None = None
-    """``pass``, ``refuse``, ``quarantine`` or ``drop``; if there is none, as the table of rules says."""
+    """``pass``, ``refuse``, ``quarantine`` or ``drop``; if empty, the default of the rule."""
 
     repair: bool | None = None
-    """Whether slips that have one remedy only are mended, under ``enforce``; if there is none, as ``guard.repair``."""
+    """Whether unambiguous mistakes are repaired, under ``enforce``; if not set, as ``guard.repair``."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleException:
-    """Something else for one rule, for one reason, up to one day."""
+    """Another action for one rule, with a reason and an end date."""
 
     rule: str = ""
-    """The rule, or a pattern of several."""
+    """The rule, or a pattern of rules."""
 
     tool: str | None = None
-    """The tool it is about; if there is none, every message."""
+    """Only messages about this tool; if empty, every message."""
 
     action: str = "pass"
     """As in `Ruling`."""
 
     reason: str = ""
-    """Why. It is in the journal beside every message that passes for it."""
+    """The reason. The journal has it with every message that the exception lets pass."""
 
     until: str | None = field(default=None, metadata={"day": True})
-    """The last day on which it holds, in UTC."""
+    """The last day of the exception, in UTC."""
 
 
 @dataclass(frozen=True, slots=True)
 class GuardSettings:
-    """How one guard behaves."""
+    """Settings of a guard."""
 
     mode: str = field(default="audit", metadata={"words": lambda: MODES})
-    """``audit`` lets everything pass and reports; ``enforce`` stops what breaks the contract."""
+    """``audit`` forwards everything and reports; ``enforce`` stops invalid messages."""
 
     timeout: float = 600.0
     """
-    Seconds that a server has for an answer, under ``enforce``, counted anew with each progress; 0 for ever. Tools that
-    take longer without a sign of life are rare, and a client that waits for ever is worse.
+    Time limit in seconds for a response, under ``enforce``; each progress notification restarts it, 0 means no limit.
+    Tools that take longer without progress are rare, and a client that waits for ever is worse.
     """
 
     frame_bytes: int | None = None
-    """Bytes of one message, either way; if there is none, ``limits.frame_bytes``."""
+    """Maximal bytes of one message in either direction; if not set, ``limits.frame_bytes``."""
 
     restart: str = field(default="never", metadata={"words": lambda: POLICIES})
     """
-    Whether a server that ends is started again, under ``enforce``: ``on-failure``, unless it has ended with status 0;
-    ``always``. What it knew of its client is gone with it, so whoever sets this must know that it can do without.
+    Whether a server that ends is restarted, under ``enforce``: ``never``, ``on-failure`` (if its exit status is not 0)
+    or ``always``. The server loses its state, so set this only for servers that can do without.
     """
 
     restarts: int = 5
-    """Starts within a minute, after which it is given up: by then whatever is wrong does not go away by itself."""
+    """Restarts within a minute after which the guard gives up: by then the problem does not go away by itself."""
 
     flights: str = "auto"
     """
-    The directory for the last messages of broken sessions; ``auto`` for ``flights`` in the folder of the server, below
-    the state directory, ``off`` for none.
+    The directory for the last messages of broken sessions. ``auto`` is ``flights`` in the folder of the server, below
+    the state directory; ``off`` switches them off.
     """
 
     record_bytes: int = 256 << 20
-    """Bytes of a recording, after which nothing more is recorded: some 250,000 messages of a kilobyte."""
+    """Maximal bytes of a recording, which stops there: some 250,000 messages of a kilobyte."""
 
     record_secrets: bool = False
     """
-    Whether a recording keeps what looks like a secret. Without it such a message is recorded with its secrets masked,
-    and is not judged again.
+    Whether a recording keeps secrets. If not, a message with secrets is recorded with them masked, and is not judged
+    again.
     """
 
     shared: bool = False
     """
-    Whether sessions over HTTP that are opened in the same way share one child process. Without it each has its own, as
-    a server that speaks to one client over its standard streams may expect.
+    Whether HTTP sessions with the same ``initialize`` share one child process. If not, each has its own, as a STDIO
+    server may expect.
     """
 
     children: int = 64
     """
-    Child processes for sessions at once, where clients come over HTTP. A server takes some 50 MB; one more session ends
-    the one that was idle longest. Requests without a session have one child beside these.
+    Maximal child processes for HTTP sessions. A server takes some 50 MB; one more session ends the one that was idle
+    longest. Requests without a session have one additional child.
     """
 
     children_each: int = 16
-    """Of these, how many one principal may have, where ``[auth]`` tells principals apart; one more ends its own."""
+    """Maximal child processes of one principal, with ``[auth]``; one more ends the principal's longest idle one."""
 
     environment: tuple[str, ...] = ()
     """
-    Variables of the guard that every server of a host gets, beside ``PATH``, ``HOME`` and the like and what its entry
-    names; ``MY_*`` for all that begin so. The guard has the tokens of all of them, so a server gets none by itself.
+    Variables of the guard that every server of a client's configuration gets, in addition to ``PATH``, ``HOME`` and
+    similar ones and those of its entry; ``MY_*`` is a prefix. The guard has the tokens of all servers, so others are
+    not passed on.
     """
 
     stderr_in_errors: bool = False
     """
-    Whether a client over HTTP is told the last lines, redacted, that its session's own child wrote to stderr before it
-    ended. They may hold secrets of the server, so only the guard's own stderr has them otherwise. Over standard streams
-    the client started the server itself, and is always told.
+    Whether an error over HTTP contains the last stderr lines, redacted, of a child that ended. They may hold secrets of
+    the server, so by default only the guard's stderr has them. Over STDIO the client started the server itself, and
+    always gets them.
     """
 
     lock: str = "auto"
     """
-    The file that says what the server was when it was reviewed; ``off`` for none, ``auto`` for `assay.lock` in the
-    working directory if that has this server.
+    The lock file with the reviewed server. ``off`` applies no lock, ``auto`` is `assay.lock` in the working directory
+    if it has this server.
     """
 
     strict: bool = False
     """
-    Whether what others can live with is stopped too, under ``enforce``: defects that a specification tells the receiver
-    how to read, and tools of which the guard can judge only a part. Without it these are only reported.
+    Whether tolerable defects are stopped, too, under ``enforce``: those that a specification lets the receiver accept,
+    and tools that the guard can judge only in part. By default these are only reported.
     """
 
     repair: bool | None = None
     """
-    Whether slips in arguments that have one reading only are mended, under ``enforce``: models send them daily, and
-    many servers take them. If there is none, yes, unless ``strict`` is set.
+    Whether unambiguous mistakes in arguments are repaired, under ``enforce``: models make them daily, and many servers
+    accept them. If not set, yes unless ``strict`` is set.
     """
 
     fail_open: bool = False
-    """Whether what the guard cannot judge passes, under ``enforce``, and is only reported."""
+    """Whether messages that the guard cannot judge are forwarded, under ``enforce``, and only reported."""
 
     policy: Mapping[str, Ruling] = field(default_factory=dict)
-    """What is done about which rule, where that is not what the table of rules says."""
+    """Actions by rule or pattern that differ from the defaults."""
 
     exceptions: tuple[RuleException, ...] = ()
-    """What is treated otherwise for a while."""
+    """Temporary exceptions from the policy."""
 
     @property
     def repairs(self) -> bool:
-        """Whether slips are mended where no rule of the policy says otherwise."""
+        """Whether mistakes are repaired, unless the policy of a rule differs."""
         return not self.strict if self.repair is None else self.repair
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
-            raise ValueError(f"mode is one of {', '.join(MODES)}")
+            raise ValueError(f"mode must be one of {', '.join(MODES)}")
         if self.restart not in POLICIES:
-            raise ValueError(f"restart is one of {', '.join(POLICIES)}")
+            raise ValueError(f"restart must be one of {', '.join(POLICIES)}")
         if not 1 <= self.restarts <= 1000:
-            raise ValueError("restarts is 1 to 1000")
+            raise ValueError("restarts must be 1 to 1000")
         longest = 1 if self.frame_bytes is None else self.frame_bytes
         if self.timeout < 0 or min(longest, self.children, self.children_each) < 1:
-            raise ValueError("timeout is 0 or more, frame_bytes 1 or more, children and children_each 1 or more")
+            raise ValueError("timeout must be at least 0; frame_bytes, children and children_each at least 1")
         if self.record_bytes < 1 << 16:
-            raise ValueError("record_bytes is 65536 or more")
+            raise ValueError("record_bytes must be at least 65536")
         if any("=" in name or not name for name in self.environment):
-            raise ValueError("environment has names of variables, without values")
+            raise ValueError("environment must have names of variables, without values")
         if self.policy or self.exceptions:
-            from assay.settings.policy_settings import check  # noqa: PLC0415 - the rules are not needed where nothing is said of them
+            from assay.settings.policy_settings import check  # noqa: PLC0415 - imported only if a policy is set
 
             check(self.policy, self.exceptions)

@@ -1,4 +1,4 @@
-"""Settings as a command asks for them. Where nothing is set, nothing is loaded for it."""
+"""Load the settings for a command. Without any settings, no further module is imported."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -26,12 +26,12 @@ def load(
     limits: Limits = DEFAULT,
 ) -> Settings:
     """
-    What *file*, *environ* and *flags* (``limits.depth=64``) say, each winning over those before it; raises
-    `SettingsError` for a slip in any of them.
+    Return the settings of *file*, *environ* and *flags* (``limits.depth=64``); the later source wins. Raises
+    `SettingsError` for an error in any of them.
 
-    Without *file* it is the one that `ASSAY_CONFIG` names, else `assay.toml` in *cwd*, else `[tool.assay]` in
-    `pyproject.toml` there, else none. *log* gets a line with the path of that file, and one for what is ignored on
-    purpose. *limits* are those where nothing sets others.
+    Without *file* the source is the file in `ASSAY_CONFIG`, else `assay.toml` in *cwd*, else `[tool.assay]` in
+    `pyproject.toml` there, else nothing. *log* gets a line with the path of that file, and one for each ignored
+    source. *limits* are the default limits.
     """
     found = found_file(environ, cwd, file, log)
     return settings_of(Settings, found, environ, flags, log, {"limits": limits})
@@ -46,7 +46,7 @@ def load_as(
     flags: Sequence[str] = (),
     log: Log = lambda _: None,
 ) -> Section:
-    """The same for sections of one's own: *kind* is a dataclass of them."""
+    """Load other sections in the same way: *kind* is a dataclass of them."""
     return settings_of(kind, found_file(environ, cwd, file, log), environ, flags, log)
 
 
@@ -58,7 +58,7 @@ def settings_of(
     log: Log,
     defaults: "Mapping[str, DataclassInstance] | None" = None,
 ) -> Section:
-    """The same for a file that was *found*, or for none; *defaults* are sections as they are where nothing is set."""
+    """Return the settings with the *found* file, or without a file; *defaults* are the default sections."""
     variables = own_variables(environ)
     if found is None and not variables and not flags:
         return kind(**(defaults or {}))

@@ -1,4 +1,4 @@
-"""Where settings are looked for: files in the working directory, and variables of the environment that are ours."""
+"""Find the sources of settings: files in the working directory, and our environment variables."""
 
 import os
 import re
@@ -10,25 +10,25 @@ from assay.settings.setting_errors import SettingsError
 
 FILE: Final = "assay.toml"
 SHARED_FILE: Final = "pyproject.toml"
-"""Where `[tool.assay]` is read if there is no file of our own."""
+"""The file with `[tool.assay]`, read if there is no assay.toml."""
 
 PREFIX: Final = "ASSAY_"
-"""What the variables of all settings begin with."""
+"""The prefix of the variables of all settings."""
 
 CONFIG: Final = "ASSAY_CONFIG"
-"""The variable that names another file."""
+"""The variable with the path of the settings file."""
 
 RESERVED: Final = frozenset({CONFIG, "ASSAY_DETERMINISTIC", "ASSAY_JOURNAL", "ASSAY_SHARED"})
-"""Variables with a meaning of their own: no settings, and no slips either. The last is where our tests have data."""
+"""Other variables with our prefix: neither settings nor mistyped names. The last one is the data of our tests."""
 
 Log = Callable[[str], None]
-"""Takes a line about the file that is used, and about what is ignored on purpose."""
+"""Function that gets a line about the file in use, and about ignored sources."""
 
 LONGEST: Final = 1 << 18
-"""Bytes of a file that was found in the working directory. A thousand API keys fit in half of it."""
+"""Maximal bytes of a file found in the working directory. A thousand API keys fit in half of it."""
 
 _PARTS: Final = 32
-"""Parts of a dotted key; a setting has five. tomllib takes memory by their square: 40 GB for 100,000 of them."""
+"""Maximal parts of a dotted key; a setting has five. tomllib's memory grows with their square: 40 GB for 100,000."""
 
 _LONG_KEY: Final = rb"""(?<![\w"'-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){%d}""" % _PARTS
 
@@ -37,21 +37,21 @@ class FoundSettings(NamedTuple):
     """A file with settings."""
 
     table: Any
-    """Its settings, not yet checked."""
+    """The settings, not yet checked."""
     place: str
-    """The text before a key in a message about it."""
+    """The prefix of a key in a message."""
     path: str
     """The absolute path of the file."""
     content: bytes
     named: bool
-    """Whether an option or a variable named it; otherwise it was found in the working directory."""
+    """Whether an option or a variable named the file; otherwise it was found in the working directory."""
 
 
 def found_file(
     environ: Mapping[str, str], cwd: str | os.PathLike[str], file: str | None, log: Log, *, shared: bool = True
 ) -> FoundSettings | None:
     """
-    The file that counts: the one that is named, else ours, else our part of a shared one, else none.
+    Return the settings file: the named one, else assay.toml, else our table in pyproject.toml, else None.
 
     Without *shared*, `[tool.assay]` of a shared file that was found is not used, and *log* gets a line about it.
     """
@@ -69,15 +69,15 @@ def found_file(
         if is_told:
             log(f"{SHARED_FILE}: [tool.assay] is ignored by this command; use {FILE} or --config")
         return None
-    # Somebody else's file, most of the time: without our name in it there is nothing to read and nothing to object to.
+    # Usually the file of another tool: without our table there is nothing to read and no error to report.
     return _parsed(cwd, SHARED_FILE, project) if project is not None and b"assay" in project else None
 
 
 def _content(cwd: str | os.PathLike[str], name: str, *, asked_by: str = "") -> bytes | None:
-    """What the file holds; None if it is not there, unless somebody asked for it."""
+    """Return the content of the file; None if a file that was not named is missing."""
     try:
-        # Checked before opening: a link of a checkout may lead to a device or a pipe, and to open one can wait for
-        # ever, or take what the client says to us. An operator who names one means it.
+        # Checked before opening: a link in a checkout may lead to a device or a pipe. Opening one can block, or
+        # consume the client's messages. A file that the operator names is not checked.
         if not asked_by and not stat.S_ISREG(os.stat(os.path.join(cwd, name)).st_mode):
             raise SettingsError(f"{name}: not a regular file")
         with open(os.path.join(cwd, name), "rb") as file:
@@ -90,7 +90,7 @@ def _content(cwd: str | os.PathLike[str], name: str, *, asked_by: str = "") -> b
 
 
 def _parsed(cwd: str | os.PathLike[str], name: str, content: bytes, *, named: bool = False) -> FoundSettings | None:
-    """The settings in *content*; None for a shared file without our table."""
+    """Parse the settings in *content*; None for a shared file without our table."""
     if not named:
         _check_size(name, content)
     table, place = _toml(name, content), f"{name}: "
@@ -103,7 +103,7 @@ def _parsed(cwd: str | os.PathLike[str], name: str, content: bytes, *, named: bo
 
 
 def _check_size(name: str, content: bytes) -> None:
-    """Raises `SettingsError` for a file of a stranger that would take too much to read."""
+    """Raise `SettingsError` for an untrusted file that is too expensive to parse."""
     if len(content) > LONGEST:
         raise SettingsError(f"{name}: longer than {LONGEST:,} bytes; --config reads a file of any length")
     if re.search(_LONG_KEY, content):
@@ -118,13 +118,13 @@ def _toml(name: str, content: bytes) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise SettingsError(f"{name}: expected UTF-8") from None
     except ValueError as error:
-        # Mostly a TOMLDecodeError; a number of thousands of digits is the plain one.
+        # Usually a TOMLDecodeError; a number with thousands of digits raises a plain ValueError.
         raise SettingsError(f"{name}: not valid TOML: {error}") from None
     except RecursionError:
         raise SettingsError(f"{name}: not valid TOML: nested too deeply") from None
 
 
 def own_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that are settings, or slips in the name of one."""
-    # A variable that is set to nothing is not set, as with those of specs/001.
+    """Return the variables that are settings, or mistyped names of settings."""
+    # An empty variable counts as not set, as in specs/001.
     return {name: text for name, text in environ.items() if text and name.startswith(PREFIX) and name not in RESERVED}

@@ -1,4 +1,4 @@
-"""What all sources make together: the later wins, and what a section objects to is told where it stands."""
+"""Merge the values of all sources: the later source wins. An error of a section names the source of the value."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -27,7 +27,7 @@ def merged(
     log: Log,
     defaults: "Mapping[str, DataclassInstance] | None" = None,
 ) -> Section:
-    """*kind* with all that is set, and with *defaults* where nothing is; raises `SettingsError` for a slip."""
+    """Return *kind* with all given values, and *defaults* for the rest. Raises `SettingsError`."""
     rows = known(kind)
     return made(
         kind,
@@ -43,18 +43,18 @@ def merged(
 def _as_given(defaults: "Mapping[str, DataclassInstance]") -> Iterable[Given]:
     for name, section in defaults.items():
         for one in fields(section):
-            # Without a place: no operator has written it, so no message names it.
+            # Without a place: the operator did not write it, so no message refers to it.
             yield Given((name, one.name), getattr(section, one.name), "")
 
 
 def made(kind: type[Section], layers: Iterable[Given]) -> Section:
-    """*kind* with all that *layers* give, the later first. What a dataclass objects to is told where it stands."""
+    """Return *kind* with the values of *layers*, the later first. An error names the place of the value."""
     given = {one.path: one for one in layers}
     try:
         return _built(kind, {path: one.value for path, one in given.items()})
     except ValueError as error:
         alone = (one.place for one in given.values() if _refusal(kind, {one.path: one.value}) == str(error))
-        # Values that are good alone, and not together, have no one place.
+        # Values that are valid alone but not together have no single place.
         sections = ", ".join(f"[{name}]" for name in sorted({path[0] for path, one in given.items() if one.place}))
         raise SettingsError(f"{next(alone, sections)}: {error}") from None
 
@@ -77,7 +77,7 @@ def _built(kind: type[Section], values: Mapping[Path, Any]) -> Section:
 
 
 def _by_name(values: Mapping[Path, Any]) -> dict[str, dict[Path, Any]]:
-    """The values below each name, in one pass: a table or an array may have thousands of entries."""
+    """Group the values by name in one pass: a table or an array can have thousands of entries."""
     below: dict[str, dict[Path, Any]] = {}
     for path, value in values.items():
         if path:
@@ -86,7 +86,7 @@ def _by_name(values: Mapping[Path, Any]) -> dict[str, dict[Path, Any]]:
 
 
 def _value(kind: Any, values: Mapping[Path, Any]) -> Any:
-    """What *values*, which are those of one field, make together."""
+    """Return the merged value of one field."""
     if is_dataclass(kind) and isinstance(kind, type):
         short = getattr(kind, "SHORT", None)
         whole: dict[Path, Any] = {(short,): values[()]} if short is not None and values.get(()) is not None else {}

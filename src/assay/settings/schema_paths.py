@@ -1,4 +1,4 @@
-"""Which settings there are, by their paths: all that follows from the dataclasses of the sections. Reads nothing."""
+"""The table of all settings by path, derived from the dataclasses of the sections. Reads no file."""
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -16,19 +16,19 @@ Path = tuple[str, ...]
 """Section and key, as in ``("limits", "depth")``."""
 
 ANY: Final = "*"
-"""Stands in a path for whatever key a table is given."""
+"""Placeholder in a path for any key of a table."""
 
 EACH: Final = "#"
-"""Stands in a path for the number of a table in an array of them, from 1 on."""
+"""Placeholder in a path for the index of a table in an array, from 1."""
 
 FREE: Final = frozenset({ANY, EACH})
 
 Rows = Mapping[Path, Setting]
-"""What `known` gives."""
+"""The result of `known`."""
 
 
 def known(section: "type[DataclassInstance]") -> dict[Path, Setting]:
-    """Every setting in and below *section*, by its path."""
+    """Return every setting in and below *section*, by its path."""
     return {
         (one.name, *path): setting for one in fields(section) for path, setting in _rows(one.type, one.metadata).items()
     }
@@ -53,17 +53,17 @@ def _rows(kind: Any, metadata: Mapping[str, Any]) -> dict[Path, Setting]:
 
 
 def is_array(kind: Any) -> bool:
-    """Whether it is an array of tables."""
+    """Whether the type is an array of tables."""
     return get_origin(kind) is tuple and is_dataclass(get_args(kind)[0])
 
 
 def when_given(kind: Any) -> Any:
-    """*kind* without None, which is what a setting is before it is given; TOML has no word for it."""
+    """Return *kind* without None: None means not set, and TOML has no null."""
     return next(one for one in get_args(kind) if one is not type(None)) if isinstance(kind, UnionType) else kind
 
 
 def fits(row: Path, path: Path) -> bool:
-    """Whether *row* begins like *path*, or with something free in its place."""
+    """Whether *row* starts with *path*, where a placeholder matches any key."""
     return len(row) >= len(path) and all(map(_stands_for, row, path))
 
 
@@ -72,29 +72,29 @@ def _stands_for(one: str, part: str) -> bool:
 
 
 def setting_at(rows: Rows, path: Path) -> Setting | None:
-    """The setting that *path* names, free names in it included."""
+    """Return the setting at *path*, which may contain operator-chosen names."""
     exact = rows.get(path)
     return exact or next((rows[each] for each in rows if len(each) == len(path) and fits(each, path)), None)
 
 
 def variable(path: Path) -> str:
-    """The name of the environment variable for a setting."""
+    """Return the name of the environment variable for a setting."""
     return PREFIX + "_".join(path).upper()
 
 
 def dotted(path: Path) -> str:
-    """*path* as it is written, on one line whatever is in it; a free name in it is shown as such."""
+    """Return *path* with dots, on one line; a placeholder is shown as such."""
     name = ".".join({ANY: "NAME", EACH: "NUMBER"}.get(part, part) for part in path)
     return name if name.isprintable() else ascii(name)
 
 
 def fixed_part(path: Path) -> Path:
-    """*path* up to the first name that is free."""
+    """Return *path* up to the first placeholder."""
     return path[: next((at for at, part in enumerate(path) if part in FREE), len(path))]
 
 
 def remedy(rows: Rows, path: Path) -> str:
-    """What *path* was probably meant to be: a key beside it, the same key elsewhere, else all that there are."""
+    """Return a suggestion for *path*: a similar key beside it, the same key elsewhere, else all known keys."""
     level = len(path) - 1
     beside = sorted({each[level] for each in rows if len(each) > level and fits(each, path[:level])} - FREE)
     elsewhere = [dotted(each) for each in rows if each[-1] == path[-1]]

@@ -1,4 +1,4 @@
-"""Every section that there is, and those that have no module of their own. A new one is a line in `Settings`."""
+"""All sections, including those without a separate module. A new section is a line in `Settings`."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,12 +11,13 @@ from assay.settings.auth_section import Auth
 from assay.settings.field_rules import table, word
 from assay.settings.guard_section import GuardSettings
 from assay.settings.http_section import Http
+from assay.settings.upstream_section import UpstreamSettings
 
 AUTO: Final = "auto"
-"""In place of a directory: the usual one."""
+"""The value in place of a directory that stands for the default one."""
 
 ASSETS_JOURNAL: Final = "runs/mcp_server/envelope_validation"
-"""Where the asset server has its journal, below the working directory (specs/000)."""
+"""The journal directory of the asset server, below the working directory (specs/000)."""
 
 
 def _tools() -> Sequence[str]:
@@ -27,43 +28,43 @@ def _tools() -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True)
 class TierSettings:
-    """Who may use what."""
+    """The tiers of clients and features."""
 
     tier: str = word("community", lambda: TIERS)
-    """The tier of callers of whom nothing else is known."""
+    """The tier of clients without a tier of their own."""
 
     features: Mapping[str, str] = table(keys=_tools, words=lambda: TIERS)
-    """The least tier that has a feature; one that is not listed is in all of them."""
+    """The lowest tier that has a feature; a feature that is not listed is in all tiers."""
 
 
 @dataclass(frozen=True, slots=True)
 class JournalSettings:
-    """Where verdicts are written down, and what of a message is."""
+    """The journal of verdicts."""
 
     directory: str = AUTO
     """
-    The directory with a file for each run; ``auto`` for `ASSETS_JOURNAL`, or for a guard the folder of its server,
-    below the state directory; ``off`` for no journal.
+    The directory with a file for each run. ``auto`` is `ASSETS_JOURNAL`, or for a guard the folder of its server in
+    the state directory; ``off`` switches the journal off.
     """
 
     keep: int = 50
-    """Runs that are left when a new one begins; those that are still written are never removed."""
+    """Number of runs to keep when a new one begins; runs that are still being written are never removed."""
 
     bytes: int = 64 << 20
-    """Bytes of one file, after which a run goes on in a further one."""
+    """Maximal bytes of one file; a longer run continues in another file."""
 
     total_bytes: int = 1 << 30
-    """Bytes of all files in the directory; the oldest that nobody writes to are removed."""
+    """Maximal bytes of all files in the directory; the oldest finished runs are removed."""
 
     payloads: bool = False
-    """Whether the frames are written too, without what looks like a secret."""
+    """Whether the frames are written, too, with secrets redacted."""
 
     redact: tuple[str, ...] = ()
-    """Regular expressions of what else is a secret: the name of a member, or something in a string."""
+    """Regular expressions for more secrets: the name of a member, or text in a string."""
 
     def __post_init__(self) -> None:
         if not self.directory:
-            raise ValueError("directory is empty; off is for no journal")
+            raise ValueError("directory is empty; use off for no journal")
         if self.keep < 1:
             raise ValueError(f"keep must be at least 1, found {self.keep}")
         if self.bytes < 4096:
@@ -76,7 +77,7 @@ class JournalSettings:
             Redactor(self.redact)
 
 
-# Not compiled before they are needed: most have no collector, and every command that reads settings is started anew.
+# Compiled on first use: most users have no collector, and compiling would slow every command.
 _COLLECTOR: Final = r"(?i:https?://[^\s/?#@]+(/[^\s?#]*)?)"
 _HEADER_NAME: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _HEADER_VALUE: Final = r"([\x21-\x7e]([\x20-\x7e\t]*[\x21-\x7e])?)?"
@@ -84,19 +85,19 @@ _HEADER_VALUE: Final = r"([\x21-\x7e]([\x20-\x7e\t]*[\x21-\x7e])?)?"
 
 @dataclass(frozen=True, slots=True)
 class TelemetrySettings:
-    """Where spans and durations of requests go. What is not set here is as the ``OTEL_*`` variables say."""
+    """Export of traces and metrics. Values that are not set here come from the ``OTEL_*`` variables."""
 
     endpoint: str = ""
-    """The collector, such as ``http://localhost:4318``; ``/v1/traces`` and ``/v1/metrics`` are put behind it."""
+    """The collector, such as ``http://localhost:4318``; ``/v1/traces`` and ``/v1/metrics`` are appended."""
 
     service_name: str = ""
-    """What this server is called there; ``assay`` if nothing else says."""
+    """The name of this service; ``assay`` by default."""
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Headers of every request to the collector, such as a key that it wants."""
+    """Headers of every request to the collector, such as an API key."""
 
     def __post_init__(self) -> None:
-        # Neither says what was found: it may be a secret.
+        # Neither message contains the value: it may be a secret.
         if self.endpoint and not re.fullmatch(_COLLECTOR, self.endpoint):
             raise ValueError("endpoint must be an http or https URL without user name, password, query and fragment")
         for name, value in self.headers.items():
@@ -106,18 +107,19 @@ class TelemetrySettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Every section. A new one is a line here."""
+    """All sections. A new one is a line here."""
 
     limits: Limits = field(default_factory=Limits)
     tiers: TierSettings = field(default_factory=TierSettings)
     journal: JournalSettings = field(default_factory=JournalSettings)
     http: Http = field(default_factory=Http)
+    upstream: UpstreamSettings = field(default_factory=UpstreamSettings)
     guard: GuardSettings = field(default_factory=GuardSettings)
     auth: Auth | None = None
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
 
     @property
     def guard_limits(self) -> Limits:
-        """The limits of a guard: ``guard.frame_bytes`` wins over ``limits.frame_bytes``."""
+        """Return the limits of a guard: ``guard.frame_bytes`` wins over ``limits.frame_bytes``."""
         longest = self.guard.frame_bytes
         return self.limits if longest is None else replace(self.limits, frame_bytes=longest)

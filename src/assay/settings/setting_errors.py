@@ -1,15 +1,15 @@
-"""What is said about an operator's slip: where it stands, what is wrong, and what was probably meant."""
+"""Errors in settings: the place, what is wrong, and a suggestion."""
 
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
 
 class SettingsError(Exception):
-    """An operator's slip, in one line: where it stands, what is wrong, and the likely remedy."""
+    """An error in the settings, in one line: the place, what is wrong, and the likely fix."""
 
 
 def object_to(place: str, expected: str, value: Any, near: str = "", *, quiet: bool = False) -> NoReturn:
-    """Raises `SettingsError` for *value*, which it does not repeat if it is to be *quiet*; *near* ends the message."""
+    """Raise `SettingsError` for *value*, which is left out if *quiet*; *near* ends the message."""
     found = ("a string" if isinstance(value, str) else "a value of another type") if quiet else _shown(value)
     raise SettingsError(f"{place}: expected {expected}, found {found}{near}")
 
@@ -23,7 +23,7 @@ def _shown(value: Any) -> str:
 
 
 def meant(name: str, names: Iterable[str]) -> str:
-    """The one of *names* that *name* was probably meant to be, as the end of a message; nothing if none is near."""
+    """Return a suggestion for *name* among *names*, as the end of a message; empty if none is similar."""
     from assay.spec.schema import suggestion  # noqa: PLC0415 - only a slip needs it
 
     return suggestion(name[:80], names)

@@ -1,7 +1,7 @@
 """
-What each source says: the table of a file, variables of the environment, options of the command line.
+Read each source of settings: the table of a file, environment variables, command-line options.
 
-Each gives values, checked one by one, with the places where they stand. What they make together is not known here.
+Each source yields values with their places, checked one by one. `merging` combines them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from assay.settings.value_types import Setting
 
 
 class Given(NamedTuple):
-    """One value, and the place that a message about it names."""
+    """One value, and its place for messages."""
 
     path: Path
     value: Any
@@ -22,7 +22,7 @@ class Given(NamedTuple):
 
 
 def in_table(rows: Rows, given: Any, place: str, above: Path = ()) -> Iterator[Given]:
-    """The settings of a table, at any depth."""
+    """Yield the settings of a table, at any depth."""
     if not isinstance(given, dict):
         quiet = bool(above) and any(setting.secret for each, setting in rows.items() if fits(each, above))
         object_to((place + dotted(above)).rstrip("."), "a table", given, quiet=quiet)
@@ -34,7 +34,7 @@ def in_table(rows: Rows, given: Any, place: str, above: Path = ()) -> Iterator[G
         elif setting is not None and not (isinstance(value, dict) and _has_more(rows, path)):
             yield Given(path, _taken(setting, value, where), where)
         elif any(fits(each, path) for each in rows):
-            # That the table is there may mean something, even if nothing is in it.
+            # An empty table can have a meaning.
             yield Given(path, None, where)
             yield from in_table(rows, value, place, path)
         else:
@@ -42,7 +42,7 @@ def in_table(rows: Rows, given: Any, place: str, above: Path = ()) -> Iterator[G
 
 
 def _in_array(rows: Rows, given: Any, place: str, above: Path) -> Iterator[Given]:
-    """The settings of an array of tables."""
+    """Yield the settings of an array of tables."""
     if not isinstance(given, list):
         object_to(place + dotted(above), "an array of tables", given)
     for number, value in enumerate(given, 1):
@@ -52,16 +52,16 @@ def _in_array(rows: Rows, given: Any, place: str, above: Path) -> Iterator[Given
 
 
 def _has_more(rows: Rows, path: Path) -> bool:
-    """Whether a setting may be a table too."""
+    """Whether a setting can also be a table."""
     return any(len(each) > len(path) and fits(each, path) for each in rows)
 
 
 def in_variables(rows: Rows, variables: Mapping[str, str], log: Log) -> Iterator[Given]:
     """
-    The settings of the environment.
+    Yield the settings of the environment.
 
-    A name that begins like one of our sections is ours, and a slip. Any other may be somebody else's: it breaks
-    nothing, but is not passed over in silence.
+    An unknown name with the prefix of one of our sections is an error. Any other unknown name may belong to another
+    program, so it is only reported.
     """
     names = {variable(path): path for path in rows if FREE.isdisjoint(path)}
     sections = tuple({variable((path[0], "")) for path in rows})
@@ -84,7 +84,7 @@ def _begins(name: str, path: Path) -> bool:
 
 
 def in_flags(rows: Rows, flags: Sequence[str]) -> Iterator[Given]:
-    """The settings of the command line."""
+    """Yield the settings of the command line."""
     for flag in flags:
         name, sign, text = flag.partition("=")
         path = tuple(name.strip().split("."))
@@ -103,7 +103,7 @@ def in_flags(rows: Rows, flags: Sequence[str]) -> Iterator[Given]:
 
 
 def _read(setting: Setting, text: str, place: str) -> Any:
-    """The value in *text*, from where there is nothing but text."""
+    """Parse the value in *text*, for sources that have only text."""
     try:
         value = setting.kind.parsed(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The directory for what Assay remembers on this machine from one run to the next. Reads no file."""
+"""The directory for Assay's own files on this machine. Reads no file."""
 
 import os
 import sys
@@ -10,10 +10,10 @@ NAME = "assay"
 
 def state_directory(environ: Mapping[str, str], platform: str = sys.platform) -> Path | None:
     """
-    The directory of this user, whether or not it exists yet; None if the environment does not tell.
+    Return the state directory of this user, which need not exist yet; None if the environment does not have it.
 
-    A relative path does not count (XDG Base Directory Specification): it would be below the working directory, and
-    that may be a stranger's.
+    A relative path is ignored (XDG Base Directory Specification): it would be below the working directory, which may
+    be untrusted.
     """
     if platform == "win32":
         return _below(environ.get("LOCALAPPDATA"), NAME)

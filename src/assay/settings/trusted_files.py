@@ -1,8 +1,8 @@
 """
-Which files of settings the operator has accepted, by their place and their content.
+The settings files that the operator has accepted, by path and content.
 
-The list is a file of this user, in the state directory. Whoever could write it could accept anything, so that a list
-that somebody else can write does not count.
+The list is a file of this user, in the state directory. A list that another user can write is ignored, because that
+user could accept any file.
 """
 
 import json
@@ -20,24 +20,24 @@ NAME: Final = "trusted.json"
 _FORMAT: Final = 1
 
 Standing = Literal["trusted", "changed", "unknown"]
-"""Whether a file was accepted as it is, accepted with other content, or never."""
+"""Whether a file was accepted as it is, with other content, or never."""
 
 Hashes = dict[str, str]
-"""The hash of the content that was accepted, by the place of the file."""
+"""The hash of the accepted content by the path of the file."""
 
 
 def place_of(path: str | os.PathLike[str]) -> str:
     """
-    What a file is remembered by: its name in the real path of its directory.
+    Return the key of a file in the list: its name in the real path of its directory.
 
-    A link at the end is not followed: a stranger's directory could lead to a file that was accepted for another one.
+    A link at the end is not followed: an untrusted directory could link to a file that was accepted for another one.
     """
     directory, name = os.path.split(os.path.abspath(path))
     return os.path.join(os.path.realpath(directory), name)
 
 
 def hash_of(content: bytes) -> str:
-    """What the content of a file is remembered by."""
+    """Return the hash of the content of a file."""
     return f"sha256:{sha256(content).hexdigest()}"
 
 
@@ -48,7 +48,7 @@ def standing(environ: Mapping[str, str], path: str, content: bytes) -> Standing:
 
 
 def accepted(environ: Mapping[str, str]) -> Hashes:
-    """All that was accepted. Raises `SettingsError` for a list that cannot be read, or that others can write."""
+    """Return all accepted files. Raises `SettingsError` for a list that cannot be read, or that others can write."""
     directory = state_directory(environ)
     if directory is None:
         return {}
@@ -66,7 +66,7 @@ def accepted(environ: Mapping[str, str]) -> Hashes:
 
 
 def _is_own(status: os.stat_result) -> bool:
-    # On Windows the access list of the user's profile keeps others away; `st_mode` says nothing about it.
+    # On Windows the access list of the user's profile protects the file; `st_mode` does not show it.
     return not hasattr(os, "geteuid") or (status.st_uid in (os.geteuid(), 0) and not status.st_mode & 0o022)
 
 
@@ -87,7 +87,7 @@ def remember(environ: Mapping[str, str], path: str, content: bytes) -> None:
 
 
 def forget(environ: Mapping[str, str], path: str) -> bool:
-    """Take the file at *path* from the list; whether it was there. Raises `SettingsError`."""
+    """Remove the file at *path* from the list; return whether it was there. Raises `SettingsError`."""
     known = accepted(environ)
     there = known.pop(place_of(path), None) is not None
     if there:

@@ -1,4 +1,4 @@
-"""What a setting takes: the types of values there are, how each is read, and what it is called."""
+"""The types of settings: their names in messages, how each is read from text, and which TOML values are valid."""
 
 from collections.abc import Callable, Mapping
 from math import isfinite
@@ -6,17 +6,17 @@ from typing import Any, Final, NamedTuple
 
 
 class ValueKind(NamedTuple):
-    """What values of one type are called, how one is read from a variable, and which of TOML's values are some."""
+    """A type of setting: its name, how to read it from a variable, and the TOML types that it accepts."""
 
     noun: str
     parsed: Callable[[str], Any]
     taken: Callable[[Any], Any]
-    """The value for the dataclass; raises `ValueError` for what is none."""
+    """Return the value for the dataclass. Raises `ValueError` for an invalid one."""
 
 
 def _exactly(*types: type) -> Callable[[Any], Any]:
     def taken(value: Any) -> Any:
-        # Not isinstance: a bool is an int in Python, and `depth = true` no number.
+        # Not isinstance: a bool is an int in Python, but `depth = true` is not a number.
         if type(value) not in types:
             raise ValueError
         return value
@@ -39,7 +39,7 @@ def _strings(value: Any) -> tuple[str, ...]:
 def _iso(value: Any) -> str:
     from datetime import datetime  # noqa: PLC0415 - only who has a date needs it
 
-    # TOML has dates of its own, and people quote them all the same.
+    # TOML has dates, but people often write them as strings.
     text = value if type(value) is str else getattr(value, "isoformat", str)()
     return datetime.fromisoformat(text).isoformat()
 
@@ -49,7 +49,7 @@ _DAY_LENGTH: Final = len("YYYY-MM-DD")
 
 def _day(value: Any) -> str:
     text = _iso(value)
-    # A time of day would be lost without a word.
+    # A time of day would be dropped silently.
     if len(value if type(value) is str else value.isoformat()) > _DAY_LENGTH:
         raise ValueError
     return text.partition("T")[0]
@@ -77,7 +77,7 @@ DAY: Final = ValueKind("a date such as 2027-01-01, without a time", str, _day)
 
 
 class Setting(NamedTuple):
-    """One setting: what it takes, and its only values if they are words of a list."""
+    """One setting: its type, and the allowed words if it has a list of them."""
 
     kind: ValueKind
     words: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ class Setting(NamedTuple):
 
     @property
     def expected(self) -> str:
-        """What it takes, in words."""
+        """The description of valid values."""
         choice = f"one of {', '.join(self.words)}"
         if self.kind is KINDS[tuple[str, ...]]:
             return f"{self.kind.noun}, each {choice}" if self.words else self.kind.noun

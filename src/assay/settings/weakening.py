@@ -1,5 +1,5 @@
 """
-Which settings make the guard weaker than it would be without them. No I/O, no clock.
+Find settings that make the guard weaker than it would be without them. No I/O, no clock.
 
 Every setting has a row in `WEAKER`. A setting without a row counts as weaker whenever it changes anything, so that a
 new setting is safe before it has one.
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from assay.settings.guard_section import GuardSettings
 
 Weaker = Callable[[Any, Any], bool]
-"""Whether the first value is weaker than the second, which is in force without it."""
+"""Function that checks whether the first value is weaker than the second, which applies without it."""
 
 _SHOWN: Final = 60
-"""Characters of a value that are shown."""
+"""Maximal characters of a value to show."""
 
 
 # ── ways to be weaker ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def other(value: Any, base: Any) -> bool:
-    """Any other value is weaker, since nothing tells which of the two is stricter."""
+    """Any different value is weaker, because neither is known to be stricter."""
     return bool(value != base)
 
 
 def more(value: Any, base: Any) -> bool:
-    """A higher number is weaker: a bound on what a peer may cost. False is less than true."""
+    """A higher number is weaker: it limits what a peer may consume. False is less than true."""
     return bool(value > base)
 
 
@@ -48,17 +48,17 @@ def less(value: Any, base: Any) -> bool:
 
 
 def longer(value: Any, base: Any) -> bool:
-    """A longer wait is weaker, and 0 is for ever."""
+    """A longer wait is weaker, and 0 means no limit."""
     return (value or inf) > (base or inf)
 
 
 def added(value: Any, base: Any) -> bool:
-    """An entry that was not there is weaker: a list of what is let in."""
+    """A new entry is weaker: the list allows something."""
     return not set(value) <= set(base)
 
 
 def removed(value: Any, base: Any) -> bool:
-    """A missing entry is weaker: a list of what is hidden."""
+    """A missing entry is weaker: the list hides something."""
     return not set(base) <= set(value)
 
 
@@ -67,7 +67,7 @@ def _higher_tier(value: Any, base: Any) -> bool:
 
 
 def _lower_tier(value: Any, base: Any) -> bool:
-    # A feature that is not listed is in all tiers, as one of the lowest is.
+    # A feature that is not listed is in all tiers, like one of the lowest tier.
     return TIERS.index(value) < TIERS.index(base or TIERS[0])
 
 
@@ -76,12 +76,12 @@ def _audit(value: Any, base: Any) -> bool:
 
 
 def by_effect(value: Any, base: Any) -> bool:
-    """A row of the policy: what becomes of each rule is compared (`_passes_more`), not the words."""
+    """A row of the policy: the effect on each rule is compared (`_passes_more`), not the text."""
     raise NotImplementedError
 
 
 _OTHERWISE: Final[Mapping[Path, Weaker]] = {
-    # Both are only kept for messages about what went wrong, and cost memory: neither direction is stricter.
+    # Both only keep details for error messages, and cost memory: neither direction is stricter.
     ("limits", "settled"): other,
     ("limits", "violations"): other,
 }
@@ -91,10 +91,10 @@ WEAKER: Final[Mapping[Path, Weaker]] = {
     **_OTHERWISE,
     ("tiers", "tier"): _higher_tier,
     ("tiers", "features", ANY): _lower_tier,
-    # Elsewhere, or off, the operator finds no record; fewer runs mean that older ones are removed.
+    # In another directory, or off, the operator finds no journal; fewer runs mean that older ones are removed.
     ("journal", "directory"): other,
     ("journal", "keep"): less,
-    # More takes the disk, less removes records.
+    # A higher number fills the disk, a lower one removes records.
     ("journal", "bytes"): other,
     ("journal", "total_bytes"): other,
     ("journal", "payloads"): more,
@@ -119,13 +119,19 @@ WEAKER: Final[Mapping[Path, Weaker]] = {
     ("http", "idle_seconds"): more,
     ("http", "ping_seconds"): other,
     ("http", "grace_seconds"): more,
+    # Other certificates let another server in, or show who we are to one that should not know.
+    ("upstream", "ca"): other,
+    ("upstream", "certificate"): other,
+    ("upstream", "key"): other,
+    # A proxy reads every message to a server without TLS.
+    ("upstream", "proxies"): more,
     ("guard", "mode"): _audit,
     ("guard", "timeout"): longer,
     ("guard", "frame_bytes"): more,
     ("guard", "restart"): other,
     ("guard", "restarts"): more,
     ("guard", "flights"): other,
-    # More takes the disk, less leaves messages out.
+    # A higher number fills the disk, a lower one leaves messages out.
     ("guard", "record_bytes"): other,
     ("guard", "record_secrets"): more,
     ("guard", "shared"): more,
@@ -141,16 +147,16 @@ WEAKER: Final[Mapping[Path, Weaker]] = {
     ("guard", "policy", ANY, "action"): by_effect,
     ("guard", "policy", ANY, "repair"): by_effect,
     ("guard", "exceptions", EACH): by_effect,
-    # A key or an issuer lets its holders in, also at an address that needs [auth] to be listened on.
+    # A key or an issuer admits clients, and makes an address usable that needs [auth].
     ("auth",): other,
     ("telemetry", "endpoint"): other,
     ("telemetry", "service_name"): other,
     ("telemetry", "headers", ANY): other,
 }
-"""How each setting is weaker. A row for a table covers everything below it, and is compared as a whole."""
+"""The comparison for each setting. A row for a table covers everything below it, and is compared as a whole."""
 
 _TOGETHER: Final = (frozenset({("journal", "bytes"), ("journal", "total_bytes")}),)
-"""Settings that bound each other: one is judged beside the others of the same file, as it may not stand alone."""
+"""Settings that limit each other: each is compared together with the others of the file, as it may be invalid alone."""
 
 _OF_SECTION: Final = {name: [row for row in WEAKER if row[0] == name] for name in {row[0] for row in WEAKER}}
 
@@ -163,13 +169,13 @@ class Weakening(NamedTuple):
 
     path: Path
     value: str
-    """What the file says, to be shown."""
+    """The value in the file, for display."""
     without: str
-    """What is in force without it, to be shown."""
+    """The value without the file, for display."""
 
     @property
     def name(self) -> str:
-        """The key as it is written in a file."""
+        """The key as written in a file."""
         return ".".join(part if part.replace("_", "").isalnum() else json.dumps(part) for part in self.path)
 
     def __str__(self) -> str:
@@ -177,7 +183,7 @@ class Weakening(NamedTuple):
 
 
 def row_of(path: Path) -> Path:
-    """The part of *path* that is compared as a whole: as long as the row that covers it."""
+    """Return the part of *path* that is compared as a whole: the row that covers it."""
     rows = [row for row in _OF_SECTION.get(path[0], ()) if row[1:2] in (path[1:2], ())]
     if any(len(row) >= len(path) and fits(row, path) for row in rows):
         return path
@@ -186,17 +192,17 @@ def row_of(path: Path) -> Path:
 
 def weakenings(file: Iterable[Given], rest: Sequence[Given], today: str) -> Iterator[Weakening]:
     """
-    What *file* gives that is weaker than what *rest*, variables and options, give without it.
+    Return the settings of *file* that are weaker than those of *rest*, the variables and options, without it.
 
-    *today* is the day on which exceptions are looked at; "" for any day. Raises `SettingsError` for a *rest* that is
-    not complete without the file.
+    *today* is the date for checking exceptions; "" for any day. Raises `SettingsError` if *rest* is invalid without
+    the file.
     """
     rows: dict[Path, list[Given]] = {}
     for given in file:
         rows.setdefault(row_of(given.path), []).append(given)
     base = made(Settings, rest)
     for path, of_row in rows.items():
-        # A table that is only there sets nothing.
+        # An empty table sets nothing.
         if path == ("auth",) or any(given.value is not None for given in of_row):
             alone = made(Settings, [*of_row, *_beside(path, rows), *rest])
             if _is_weaker(path, alone, base, today):
@@ -204,7 +210,7 @@ def weakenings(file: Iterable[Given], rest: Sequence[Given], today: str) -> Iter
 
 
 def _beside(path: Path, rows: Mapping[Path, list[Given]]) -> Iterator[Given]:
-    """What else the file gives without which the setting at *path* may not stand."""
+    """Return the other settings of the file that the setting at *path* needs to be valid."""
     for group in _TOGETHER:
         if path in group:
             yield from (given for other_path in group - {path} for given in rows.get(other_path, ()))
@@ -212,7 +218,7 @@ def _beside(path: Path, rows: Mapping[Path, list[Given]]) -> Iterator[Given]:
 
 def _is_weaker(path: Path, alone: Settings, base: Settings, today: str) -> bool:
     if path == ("guard", "frame_bytes"):
-        # Where there is none, `limits.frame_bytes` counts.
+        # Without one, `limits.frame_bytes` applies.
         return alone.guard_limits.frame_bytes > base.guard_limits.frame_bytes
     weaker = next((way for row, way in WEAKER.items() if len(row) == len(path) and fits(row, path)), other)
     if weaker is by_effect:
@@ -229,11 +235,11 @@ def _at(settings: Any, path: Path) -> Any:
 # ── the policy ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _STRICTNESS: Final = {"report": 0, "quarantine": 1, "refuse": 2, "drop": 2}
-"""Actions by how much they stop. What is dropped stops as what is refused does; only the answer is missing."""
+"""Actions by strictness. Drop stops a message as refuse does; only the error response is missing."""
 
 
 def _passes_more(guard: "GuardSettings", base: "GuardSettings", today: str) -> bool:
-    """Whether a message that breaks some rule goes further by *guard* than by *base*."""
+    """Whether *guard* lets a message pass that *base* stops."""
     from assay.rules import RULES  # noqa: PLC0415 - only a policy needs the rules
 
     mine, before = _policy(guard, today), _policy(base, today)
@@ -265,7 +271,7 @@ def _action(policy: "Policy", rule: str, tool: str | None) -> str:
 
 
 def _shown(path: Path, given: Iterable[Given], alone: Settings, base: Settings) -> tuple[str, str]:
-    """The value at *path* and the one in force without it; neither if it may be a secret."""
+    """Return the value at *path* and the one without the file; neither if it may be a secret."""
     if path == ("auth",):
         return "a table", "a table" if base.auth else "none"
     if path[:2] == ("telemetry", "headers"):

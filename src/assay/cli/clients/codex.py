@@ -1,7 +1,7 @@
 """
 The dialect of Codex: TOML, edited in place. Text in, text out, no I/O.
 
-`tomllib` has the last word on what a text says (see `assay.cli.clients.toml`).
+`tomllib` decides what a text means (see `assay.cli.clients.toml`).
 """
 
 import json
@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from assay.cli.clients import jsonc, toml
 from assay.cli.clients.dialect import ConfigError, Dialect, NoServersError, Pairs, ServerEntry, gap, keys
-from assay.cli.clients.jsonc import Edit, Member, Node, Object, plain
+from assay.cli.clients.jsonc import Member, Node, Object, plain
+from assay.ladder.spots import Edit
 
 _SECTION: Final = "mcp_servers"
 _TOKEN: Final = "bearer_token_env_var"  # noqa: S105 - the name of a key
@@ -59,7 +60,7 @@ class Toml(Dialect):
         value = super().value(text)
         entry = self.entry(text)
         if isinstance(entry, Object) and self.credentials(entry)[0]:
-            # As other clients write it, so that a host fills it in.
+            # In the form of other clients, so that the variable is filled in the same way.
             token = f"Bearer ${{env:{value.pop(_TOKEN)}}}"
             value["headers"] = {**value.get("headers", {}), "Authorization": token}
         return value
@@ -82,7 +83,7 @@ class Toml(Dialect):
         return f"its {self.headers} are written in a way that assay cannot edit"
 
     def written(self, word: str) -> str:
-        # A string of JSON is one of TOML, but for DEL, which TOML wants escaped.
+        # A JSON string is a TOML string, except for DEL, which TOML requires escaped.
         return json.dumps(word, ensure_ascii=False).replace("\x7f", "\\u007f")
 
     def key(self, name: str) -> str:
@@ -99,7 +100,7 @@ class Toml(Dialect):
         if text.startswith("{"):
             return super().removed(text, entry, member)
         if text[member.value.start] == "[" and member.key.start > member.value.start:
-            # A table of its own, with what is between it and the value before it.
+            # A separate table, with the text between it and the value before it.
             start = max(each.value.end for each in entry.members if each.value.end <= member.value.start)
             return Edit(start, member.value.end, "")
         return Edit(member.key.start - len(gap(text, member.key.start)), member.value.end, "")
@@ -107,7 +108,7 @@ class Toml(Dialect):
     def laid_out(self, text: str, before: Node, within: list[int], lines: list[str], brackets: str) -> Edit:
         if brackets == "[]":
             return super().laid_out(text, before, within, lines, brackets)
-        # An inline table has no line ends in it.
+        # An inline table has no line breaks.
         return Edit(before.start, before.end, f"{{ {', '.join(lines)} }}")
 
     def header_argument(self, text: str, member: Member) -> str:  # noqa: ARG002 - names may have no quotes here

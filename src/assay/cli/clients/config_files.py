@@ -1,4 +1,4 @@
-"""Reads and replaces files that belong to somebody else: whole or not at all."""
+"""Read and atomically replace configuration files of other programs."""
 
 import os
 import stat
@@ -11,19 +11,19 @@ from assay.base.atomic_file import replace_file
 from assay.cli.clients.jsonc import LONGEST
 
 BACKUP: Final = ".assay-backup"
-"""What the name of a backup ends in."""
+"""The suffix of a backup."""
 
 _PRIVATE: Final = 0o600
-"""The rights of a backup: it has the secrets of the file, and no other program needs it."""
+"""The permissions of a backup: it has the secrets of the file, and no other program needs it."""
 
 
 class FileError(Exception):
-    """Why a file cannot be read or replaced."""
+    """A file cannot be read or replaced."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundConfig:
-    """A file as it was read: where it really is, what is in it, whose it is and who may read it."""
+    """A file as it was read: its real path, content, owner and permissions."""
 
     path: Path
     content: bytes
@@ -31,7 +31,7 @@ class FoundConfig:
 
     @property
     def text(self) -> str:
-        """Its content; a byte order mark is a part of it. Raises `FileError`."""
+        """The content as text, including a byte order mark. Raises `FileError`."""
         try:
             return self.content.decode()
         except UnicodeDecodeError as error:
@@ -39,21 +39,21 @@ class FoundConfig:
 
     @property
     def backup(self) -> Path:
-        """Where its backup is."""
+        """The path of the backup."""
         return self.path.with_name(self.path.name + BACKUP)
 
 
 def find(name: str) -> FoundConfig:
-    """The file called *name*, or the one that a link of that name leads to. Raises `FileError`."""
+    """Read the file called *name*, following links. Raises `FileError`."""
     try:
         path = Path(name).resolve(strict=True)
-        # Before it is opened: to open a pipe would wait for somebody to write into it.
+        # Checked before opening: opening a pipe would wait for a writer.
         if not stat.S_ISREG(path.stat().st_mode):
             raise FileError("not a file")
         with path.open("rb") as file:
             content, status = file.read(LONGEST + 1), os.fstat(file.fileno())
     except (OSError, RuntimeError) as error:
-        # Python 3.11 and 3.12 say RuntimeError for a link that leads to itself.
+        # Python 3.11 and 3.12 raise RuntimeError for a link to itself.
         raise FileError(_reason(error)) from None
     if len(content) > LONGEST:
         raise FileError(f"longer than {LONGEST:,} bytes")
@@ -61,7 +61,7 @@ def find(name: str) -> FoundConfig:
 
 
 def backup_of(found: FoundConfig) -> str | None:
-    """What the backup of *found* says; None if there is none, or none that can be read."""
+    """Return the text of the backup of *found*; None if it does not exist or cannot be read."""
     try:
         return find(str(found.backup)).text
     except FileError:
@@ -70,9 +70,9 @@ def backup_of(found: FoundConfig) -> str | None:
 
 def exchange(found: FoundConfig, content: str, backup: str | None = None) -> None:
     """
-    Give *found* other content, once its *backup* is written, if there is to be one. Raises `FileError`.
+    Write the *backup*, if there is one, then replace the content of *found*. Raises `FileError`.
 
-    Nothing is written over what somebody else has changed in the meantime.
+    A file that another program has changed since it was read is not overwritten.
     """
     if not os.access(found.path, os.W_OK):
         raise FileError("it is read-only")
@@ -103,4 +103,4 @@ def _replace(path: Path, content: bytes, like: os.stat_result, rights: int | Non
 
 
 def _reason(error: OSError | RuntimeError) -> str:
-    return error.strerror or type(error).__name__ if isinstance(error, OSError) else "a link that leads to itself"
+    return error.strerror or type(error).__name__ if isinstance(error, OSError) else "a link to itself"

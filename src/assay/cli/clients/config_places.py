@@ -1,4 +1,4 @@
-"""Where MCP clients have their configuration, by platform. Looks which of the files exist, and opens none."""
+"""Paths of the configuration of MCP clients, by platform. Checks which files exist, but opens none."""
 
 import os
 import re
@@ -9,22 +9,22 @@ from typing import Final
 _CLAUDE: Final = "Claude/claude_desktop_config.json"
 
 _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
-    # Claude Desktop from the Windows store sees another directory under the name of the first.
+    # For Claude Desktop from the Windows store, the first path is redirected to this one.
     "claude-desktop": (
         f"{{settings}}/{_CLAUDE}",
         f"{{local}}/Packages/Claude_pzs8sxrjxfjjc/LocalCache/Roaming/{_CLAUDE}",
     ),
-    # The servers of one project are in the user's file as well, unless they are shared (`--scope project`).
+    # The servers of a project are in the user's file, too, unless they are shared (`--scope project`).
     "claude-code": (".mcp.json", "{claude}/.claude.json"),
     "cursor": (".cursor/mcp.json", "{home}/.cursor/mcp.json"),
     "vscode": (".vscode/mcp.json", "{settings}/Code/User/mcp.json"),
     "windsurf": ("{home}/.codeium/windsurf/mcp_config.json",),
     "gemini": (".gemini/settings.json", "{gemini}/.gemini/settings.json"),
     "zed": (".zed/settings.json", "{zed}/settings.json"),
-    # Codex reads the file of a project only where the user has trusted the project.
+    # Codex reads the file of a project only if the user trusts the project.
     "codex": (".codex/config.toml", "{codex}/config.toml"),
 }
-"""By client, in the order in which they are looked for: that of the project first, then that of the user."""
+"""Paths by client, in the order of search: the project's first, then the user's."""
 
 CLIENTS: Final = tuple(_PLACES)
 
@@ -38,19 +38,19 @@ NAMES: Final[Mapping[str, str]] = {
     "zed": "Zed",
     "codex": "Codex",
 }
-"""What people call the clients."""
+"""Display names of the clients."""
 
 _OVERWRITTEN: Final = {"claude_desktop_config.json": "claude-desktop", ".claude.json": "claude-code"}
-"""Files that their client writes anew from its memory while it runs, with the servers that it has read at its start."""
+"""Files that the running client overwrites with the servers it read at its start."""
 
 _VARIABLES: Final = {"claude": "CLAUDE_CONFIG_DIR", "gemini": "GEMINI_CLI_HOME", "codex": "CODEX_HOME"}
-"""Variables by which people move what a client has in their home."""
+"""Variables that move a client's directory out of the home directory."""
 
 
 def places(
     client: str, platform: str = sys.platform, environment: Mapping[str, str] = os.environ, home: str | None = None
 ) -> list[str]:
-    """Return where *client* may have its configuration."""
+    """Return the possible paths of the configuration of *client*."""
     roots = _roots(platform, environment, home or os.path.expanduser("~"))
     return [
         os.path.normpath(place.format(**roots))
@@ -60,24 +60,24 @@ def places(
 
 
 def all_places() -> list[str]:
-    """Return the configurations of all clients that are there, each file once."""
+    """Return the existing configurations of all clients, each file once."""
     return existing([each for client in CLIENTS for each in places(client)])
 
 
 def client_of(name: str) -> str | None:
-    """Return the client that has the file called *name*; None if it is at none of the known places."""
+    """Return the client that uses the file called *name*; None if it is not at a known path."""
     path = os.path.realpath(name)
     return next((client for client in CLIENTS for each in places(client) if os.path.realpath(each) == path), None)
 
 
 def overwriting_client(name: str) -> str | None:
-    """Return the client that may overwrite the file called *name* while it runs, as people call it."""
+    """Return the display name of the client that may overwrite the file called *name* while it runs."""
     client = _OVERWRITTEN.get(os.path.basename(os.path.realpath(name)))
     return None if client is None else NAMES[client]
 
 
 def short(name: str) -> str:
-    """Return the path *name* as people write it: with ``~`` for their home."""
+    """Return the path *name* with ``~`` for the home directory."""
     home = os.path.expanduser("~")
     return f"~{name[len(home) :]}" if home != os.sep and name.startswith(home + os.sep) else name
 
@@ -93,11 +93,11 @@ def meant_clients(name: str) -> list[str]:
 
 
 def existing(names: Iterable[str]) -> list[str]:
-    """Return those of the files called *names* that are there, each file once."""
+    """Return the existing files among *names*, each file once."""
     found: dict[str, str] = {}
     for each in names:
         if os.path.isfile(each):
-            # The working directory may be the home, and a link may lead to a file that is listed already.
+            # The working directory may be the home directory, and a link may lead to a file that is already listed.
             found.setdefault(os.path.realpath(each), each)
     return list(found.values())
 
@@ -119,7 +119,7 @@ def _roots(platform: str, environment: Mapping[str, str], home: str) -> dict[str
 
 
 def _settings(platform: str, environment: Mapping[str, str], home: str) -> str:
-    """Where programs keep what is a user's."""
+    """Return the directory for the settings of a user."""
     if platform == "darwin":
         return f"{home}/Library/Application Support"
     if platform == "win32":
@@ -128,7 +128,7 @@ def _settings(platform: str, environment: Mapping[str, str], home: str) -> str:
 
 
 def _zed(platform: str, environment: Mapping[str, str], home: str, settings: str) -> str:
-    """Zed keeps to ``~/.config`` on macOS, too (crates/paths/src/paths.rs)."""
+    """Return the directory of Zed, which uses ``~/.config`` on macOS, too (crates/paths/src/paths.rs)."""
     if platform == "darwin":
         return f"{home}/.config/zed"
     if platform == "win32":
@@ -137,6 +137,6 @@ def _zed(platform: str, environment: Mapping[str, str], home: str, settings: str
 
 
 def _absolute(environment: Mapping[str, str], name: str) -> str | None:
-    # A relative path would be below whatever the working directory is (XDG Base Directory Specification).
+    # A relative path is invalid: it would depend on the working directory (XDG Base Directory Specification).
     value = environment.get(name)
     return value if value and os.path.isabs(value) else None

@@ -1,8 +1,8 @@
 """
-How the file of an MCP client is written, with JSON as all clients but Codex have it. Text in, text out, no I/O.
+How MCP clients write their configuration: JSON, for all clients but Codex. Text in, text out, no I/O.
 
 The clients agree on `command`, `args` and `env`. They differ in where the servers are, in the key of a URL, and in how
-a member is added to an entry or taken out of it.
+a member is added to an entry or removed from it.
 """
 
 import json
@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from assay.cli.clients import jsonc, toml
-from assay.cli.clients.jsonc import Edit, Member, Node, Object, plain
+from assay.cli.clients.jsonc import Member, Node, Object, plain
+from assay.ladder.spots import Edit
 
 SECTIONS: Final = ("mcpServers", "servers", "context_servers")
-"""Keys that servers are below: VS Code has the second, Zed the third, all other clients with JSON the first."""
+"""Keys of the object with the servers: VS Code uses the second, Zed the third, all other JSON clients the first."""
 
 _PROJECTS: Final = "projects"
 """Claude Code keeps the servers of one project in ``~/.claude.json``, at ``projects.PATH.mcpServers``."""
@@ -28,11 +29,11 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 class ConfigError(ValueError):
-    """Why a file cannot be used as the configuration of a client."""
+    """A file cannot be used as the configuration of a client."""
 
 
 class NoServersError(ConfigError):
-    """The file is fine, and has no servers."""
+    """The file is valid, but has no servers."""
 
 
 class ServerEntry(NamedTuple):
@@ -44,17 +45,17 @@ class ServerEntry(NamedTuple):
     end: int
     text: str
     trouble: str = ""
-    """Why its entry cannot be edited in place; empty if it can."""
+    """Why the entry cannot be edited in place; empty if it can."""
 
     @property
     def project(self) -> str | None:
-        """The folder of the project that it is for; None if it is for all."""
+        """The folder of the project that the server is for; None if it is for all projects."""
         section, slash, path = self.section.partition("/")
         return path if slash and section == _PROJECTS else None
 
     @property
     def label(self) -> str:
-        """What people call it: its name, with its project where the file has several."""
+        """The name for messages, with the project if the file has several."""
         return self.name if self.project is None else f"{self.name} (project {self.project})"
 
 
@@ -63,17 +64,17 @@ class Dialect:
     """JSON with comments; what is different in another dialect is overridden there."""
 
     url: str = "url"
-    """The key that a URL is given if the backup does not say which one it had."""
+    """The key to use for a URL if the backup does not have the original key."""
     sse: str = ""
-    """The key of a URL that is spoken to in HTTP+SSE, if the entry has no type."""
+    """The key of an HTTP+SSE URL in an entry without a type."""
     has_type: bool = True
-    """Whether an entry with a command may say ``"type": "stdio"``."""
+    """Whether an entry with a command may have ``"type": "stdio"``."""
     headers: str = "headers"
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def document(self, text: str) -> "jsonc.Document | toml.TomlDocument":
-        """Return the value of a file with the place of everything in it. Raises `ConfigError`."""
+        """Parse a file into a value with positions. Raises `ConfigError`."""
         try:
             return jsonc.read(text)
         except jsonc.JsoncError as error:
@@ -91,7 +92,7 @@ class Dialect:
         return sorted(servers, key=lambda server: server.start)
 
     def sections(self, root: Object) -> Iterator[tuple[str, Node]]:
-        """Yield everything that has servers in it, with a name that tells one from another."""
+        """Yield each object with servers, with a name that is unique in the file."""
         for key, value in root.members:
             if key.value in SECTIONS:
                 yield key.value, value
@@ -99,11 +100,11 @@ class Dialect:
                 yield from _of_projects(value)
 
     def entry(self, text: str) -> Node:
-        """Return the value of an entry, with the place of everything in it."""
+        """Parse an entry into a value with positions."""
         return jsonc.read(text).root
 
     def has_comments(self, text: str) -> bool:
-        """Whether an entry has a comment in it."""
+        """Whether an entry contains a comment."""
         return bool(jsonc.read(text).comments)
 
     def value(self, text: str) -> Any:
@@ -126,14 +127,14 @@ class Dialect:
         return _URL_KEYS
 
     def trouble(self, text: str) -> str | None:
-        """Return what in the layout of an entry stands in the way of putting it behind the guard."""
+        """Return why the layout of an entry prevents putting it behind the guard; empty if nothing does."""
         found = [key for key in self.url_keys if key in keys(self.entry(text))]
         return f"it has more than one url: {' and '.join(found)}" if len(found) > 1 else None
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def written(self, word: str) -> str:
-        """Return *word* as a string of the file: in plain letters, but for what has no UTF-8."""
+        """Return *word* as a string of the file, unescaped except for characters without UTF-8."""
         return written(word)
 
     def key(self, name: str) -> str:
@@ -145,41 +146,41 @@ class Dialect:
         return f"{self.written(name)}: {self.written(value)}"
 
     def added(self, text: str, after: Member, name: str, value: str) -> Edit:
-        """Return the edit that puts another member *after* one, in its style."""
+        """Return the edit that inserts a member *after* another, in the same style."""
         end = after.value.end
         return Edit(end, end, f',{gap(text, after.key.start)}"{name}": {value}')
 
     def removed(self, text: str, entry: Object, member: Member) -> Edit:  # noqa: ARG002 - TOML looks at the text
-        """Return the edit that takes *member* out."""
+        """Return the edit that removes *member*."""
         at = entry.members.index(member)
         if at:
             return Edit(entry.members[at - 1].value.end, member.value.end, "")
         return Edit(member.key.start, entry.members[1].key.start, "")
 
     def laid_out(self, text: str, before: Node, within: list[int], lines: list[str], brackets: str) -> Edit:
-        """Return *lines* in place of *before*: as lines, if the first thing *within* it begins one, else in one."""
+        """Return *lines* in place of *before*: one below the other if the first item *within* it starts a line."""
         between = gap(text, within[0]) if within else " "
         begin, end = ("" if each == " " else each for each in (between, gap(text, before.end - 1)))
         joined = f",{between}".join(lines)
         return Edit(before.start, before.end, f"{brackets[0]}{begin}{joined}{end if begin else ''}{brackets[1]}")
 
     def header_argument(self, text: str, member: Member) -> str:
-        """Return a header as an argument, spelt as in the file, with whatever escapes."""
+        """Return a header as an argument, with the escapes of the file."""
         name, value = member
         return f"{text[name.start : name.end - 1]}: {text[value.start + 1 : value.end]}"
 
     def credentials(self, entry: Object) -> tuple[list[str], list[Edit]]:  # noqa: ARG002 - Codex has some
-        """Return the headers that an entry gets from variables, as arguments, and the edits that pass these on."""
+        """Return the headers that an entry takes from variables, as arguments, and the edits that pass these on."""
         return [], []
 
     def restored(self, entry: Object, headers: Pairs) -> tuple[Pairs, list[Edit]]:  # noqa: ARG002 - Codex has some
-        """Return *headers* without those of `credentials`, and the edits that undo it."""
+        """Return *headers* without those of `credentials`, and the edits that undo `credentials`."""
         return headers, []
 
     # ── showing ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def hides(self, comment: str) -> bool:
-        """Whether *comment* may be an entry that was commented out, with its secrets."""
+        """Whether *comment* may be a commented-out entry with secrets."""
         return '"' in comment
 
     def commented(self, comment: str, shown: str) -> str:
@@ -194,19 +195,19 @@ JSON: Final = Dialect()
 
 
 def written(word: str) -> str:
-    """Return *word* as a JSON string: in plain letters, but for what has no UTF-8."""
+    """Return *word* as a JSON string, unescaped except for characters without UTF-8."""
     plainly = json.dumps(word, ensure_ascii=False)
     return plainly if plainly.encode(errors="ignore").decode() == plainly else json.dumps(word)
 
 
 def gap(text: str, at: int) -> str:
-    """Return what goes between two things in the style of the one *at*: the start of its line, if it is first there."""
+    """Return the separator before a new item: a line break and indent if the item *at* starts a line."""
     start = _LINE_START.search(text, 0, at)
     return start[0] if start else " "
 
 
 def keys(entry: Node) -> Mapping[str, Any]:
-    """Return the members of *entry*; none if it is not an object."""
+    """Return the members of *entry*; empty if it is not an object."""
     value = plain(entry)
     return value if isinstance(value, dict) else {}
 

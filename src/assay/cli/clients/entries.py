@@ -1,4 +1,4 @@
-"""Which servers of a client's configuration cannot be put behind the guard, or only if a person asks. No I/O."""
+"""Which servers of a client's configuration cannot go behind the guard, or only when named explicitly. No I/O."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -16,14 +16,14 @@ _STDIO: Final = frozenset({"stdio", "local"})
 _HTTP: Final = frozenset({"http", "streamable-http", "streamableHttp", "streamable_http"})
 
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~][A-Za-z0-9!#$%&'*+.^_`|~-]*")
-"""A token (RFC 9110, 5.6.2), but no option: one that begins with a hyphen would be taken for one."""
+"""A token (RFC 9110, 5.6.2) without a leading hyphen, which would make it an option."""
 
 _CREDENTIALS: Final = (
     *("auth", "oauth", "headersHelper"),  # Claude Code, Cursor, Gemini CLI
     "authProviderType",  # Gemini CLI
     *("bearer_token", "bearer_token_env_var", "env_http_headers", "scopes", "oauth_resource"),  # Codex
 )
-"""Members by which a client signs in, or adds a secret that is not in the file."""
+"""Members that make a client sign in or add a secret that is not in the file."""
 
 
 # ── what cannot be put behind the guard ──────────────────────────────────────────────────────────────────────────────
@@ -39,7 +39,7 @@ def objection(text: str, dialect: Dialect = JSON) -> str | None:
 
 
 def _slip(entry: Mapping[str, Any]) -> str:
-    """Return what a mistyped member of *entry* was meant to be, as the end of a message."""
+    """Return a suggestion for a mistyped member of *entry*, as the end of a message."""
     from assay.spec.schema import closest  # noqa: PLC0415 - only the mistaken pay for it
 
     meant = ((name, closest(name[:100], ("command", "url"))) for name in entry)
@@ -47,7 +47,7 @@ def _slip(entry: Mapping[str, Any]) -> str:
 
 
 def hesitation(text: str, dialect: Dialect = JSON) -> str | None:
-    """Return why the entry in *text* goes behind the guard only if it is asked for by its name; None if it does not."""
+    """Return why the entry in *text* goes behind the guard only when named with --server; None if it always does."""
     entry = dialect.value(text)
     if is_disabled(entry):
         return "it is disabled"
@@ -57,12 +57,12 @@ def hesitation(text: str, dialect: Dialect = JSON) -> str | None:
 
 
 def is_disabled(entry: Mapping[str, Any]) -> bool:
-    """Whether the client does not use *entry*: Codex and Zed have `enabled`, others `disabled`."""
+    """Whether *entry* is disabled: Codex and Zed have `enabled`, other clients `disabled`."""
     return entry.get("disabled") is True or entry.get("enabled") is False
 
 
 def _is_local(url: str) -> bool:
-    """Whether *url* is on this machine, where servers ask nobody to sign in."""
+    """Whether *url* is on this machine, where servers need no sign-in."""
     try:
         host = urlsplit(url).hostname or ""
         return host == "localhost" or ip_address(host).is_loopback
@@ -75,7 +75,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _type_of(entry: Mapping[str, Any]) -> str:
-    """What *entry* says it is, else what its members make it."""
+    """Return the type of *entry*; without one, the type that its members imply."""
     said = entry.get("type")
     if said is None:
         return "http" if "url" in entry else "stdio"
@@ -83,7 +83,7 @@ def _type_of(entry: Mapping[str, Any]) -> str:
 
 
 def _is_legacy(entry: Mapping[str, Any]) -> bool:
-    """Whether it speaks HTTP as 2024-11-05 has it. Without a type, the client finds out; by convention it is /sse."""
+    """Whether the server uses HTTP+SSE of 2024-11-05. Without a type, a URL that ends in /sse does by convention."""
     url = entry.get("url")
     by_name = "type" not in entry and isinstance(url, str) and url.partition("?")[0].rstrip("/").endswith("/sse")
     return entry.get("type") == "sse" or by_name
@@ -111,7 +111,7 @@ def _has_other_headers(entry: Mapping[str, Any]) -> bool:
 def _is_header(name: str, value: Any) -> bool:
     if not _HEADER_NAME.fullmatch(name) or not isinstance(value, str):
         return False
-    # What the guard would take for a variable of its own is no value that can be given to it.
+    # The guard would read a value with the prefix env: as the name of a variable.
     return not re.search(r"[\x00-\x1f\x7f]", value) and not FROM_ENVIRONMENT.fullmatch(value.strip())
 
 
@@ -139,17 +139,17 @@ _OBJECTIONS: Final[tuple[tuple[Callable[[Mapping[str, Any]], bool], str], ...]] 
         "its client signs in to its url, which does not work through the guard",
     ),
 )
-"""The first that applies is reported."""
+"""Reasons against an entry; the first that applies is reported."""
 
 
 _STEERING: Final = ("ASSAY_", "PYTHON", "LD_", "DYLD_")
-"""What the variables begin with by which a guard is configured, or by which other code gets into its process."""
+"""Prefixes of variables that configure a guard or load other code into its process."""
 
 _NAMED: Final = 5
 
 
 def advice(text: str, dialect: Dialect = JSON) -> str | None:
-    """Return what a person should know before the entry in *text* goes behind the guard, if there is anything."""
+    """Return warnings to show before the entry in *text* goes behind the guard."""
     entry = dialect.value(text)
     env = entry.get("env")
     steering = [name for name in env if name.upper().startswith(_STEERING)] if isinstance(env, dict) else []
@@ -157,7 +157,7 @@ def advice(text: str, dialect: Dialect = JSON) -> str | None:
         return f"env sets {', '.join(steering[:_NAMED])}, which the guard obeys too; check that you want this"
     if plain(dialect.entry(text)).get(dialect.headers):
         return "headers become arguments, which others on this machine may see in the list of processes"
-    # With a token of its own, from a variable for example, it does not sign in.
+    # With a token, for example from a variable, the client does not sign in.
     if str(entry.get("url", "")).startswith("https:") and not entry.get("headers"):
         return "if the client signs in to it (OAuth), that does not work through the guard; assay unwrap undoes it"
     return None

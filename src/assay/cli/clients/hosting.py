@@ -1,57 +1,43 @@
 """
-The servers of a client's configuration as somebody else can start them: without a guard, with their variables filled
-in. Text in, values out, no I/O.
+The servers of a client's configuration, ready for us to start: without a guard, with variables replaced by their
+values. Text in, values out, no I/O.
 """
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from assay.cli.clients.dialect import JSON, Dialect, ServerEntry
 from assay.cli.clients.entries import is_disabled, objection
 from assay.cli.clients.plan import unwrap
+from assay.guard.hosted_server import HostedEntry
 
 _REFERENCE: Final = re.compile(r"\$\{([^{}]*)\}")
-"""``${NAME}``, ``${env:NAME}``, ``${NAME:-otherwise}``: Claude Code has the first and the last, VS Code the second."""
+"""``${NAME}``, ``${env:NAME}``, ``${NAME:-default}``: Claude Code has the first and the last, VS Code the second."""
 
 _INPUT: Final = "input:"
-"""What VS Code asks a person for."""
+"""A value that VS Code prompts the user for."""
 
 
 DISABLED: Final = "it is disabled"
-"""Why a server is not served that the client does not use either."""
-
-
-class HostedEntry(NamedTuple):
-    """One server, ready to be started, or why it is not."""
-
-    name: str
-    command: tuple[str, ...] = ()
-    """The program and its arguments; empty for a server at a URL."""
-    url: str = ""
-    env: Mapping[str, str] = {}
-    """Variables that the entry names, beside those that every server gets."""
-    cwd: str | None = None
-    headers: tuple[tuple[str, str], ...] = ()
-    trouble: str = ""
-    """Why it cannot be served; empty if it can."""
+"""The reason for skipping a server that the client does not use either."""
 
 
 class _UnknownError(ValueError):
-    """Why something cannot be filled in."""
+    """A reference cannot be replaced by a value."""
 
 
 def entries(text: str, environ: Mapping[str, str], folder: str, dialect: Dialect = JSON) -> list[HostedEntry]:
     """
-    The servers of a configuration, each by its name, in the order of its *text*. Raises `ConfigError`.
+    Return the servers of a configuration by name, in the order of its *text*. Raises `ConfigError`.
 
-    *environ* and *folder*, the one that is worked in, fill in what entries leave open. What is wrong with one is told
-    of that one only.
+    References to variables are replaced from *environ* and the working directory *folder*. An error in one entry
+    affects only that entry.
     """
     found: dict[str, HostedEntry] = {}
     bare = unwrap(text, None, dialect=dialect).after if dialect.servers(text) else text
     for server in dialect.servers(bare):
-        # Claude Code has the servers of every project in one file.
+        # Claude Code keeps the servers of all projects in one file.
         elsewhere = server.project is not None and server.project != folder
         if server.name not in found and not elsewhere:
             found[server.name] = _entry(server, environ, folder, dialect)
@@ -73,16 +59,16 @@ def _entry(server: ServerEntry, environ: Mapping[str, str], folder: str, dialect
     if isinstance(env, dict):
         env = {**_passed_on(known, environ), **env}
     if not _are_texts(env):
-        return HostedEntry(server.name, trouble="its env is no object of texts")
+        return HostedEntry(server.name, trouble="its env must be an object of strings")
     if not isinstance(cwd, str | None):
-        return HostedEntry(server.name, trouble="its cwd is no text")
+        return HostedEntry(server.name, trouble="its cwd must be a string")
     if "command" in known:
         return HostedEntry(server.name, (known["command"], *known.get("args", ())), env=_texts(env), cwd=cwd)
     return HostedEntry(server.name, url=known["url"], headers=tuple(known.get("headers", {}).items()))
 
 
 def _passed_on(entry: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that an entry of Codex names without a value."""
+    """Return the variables that an entry of Codex lists without a value."""
     names = entry.get("env_vars")
     return {name: environ[name] for name in names if name in environ} if isinstance(names, list) else {}
 
@@ -92,12 +78,12 @@ def _are_texts(env: Any) -> bool:
 
 
 def _texts(env: Mapping[str, Any]) -> dict[str, str]:
-    """Variables as a program gets them: people write numbers and truths as they are."""
+    """Return the variables as strings: configurations may have numbers and booleans."""
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in env.items()}
 
 
 def _filled(value: Any, known: Mapping[str, str]) -> Any:
-    """*value* with every reference in its texts replaced. Raises `_UnknownError`."""
+    """Return *value* with every reference in its strings replaced. Raises `_UnknownError`."""
     if isinstance(value, str):
         return _REFERENCE.sub(lambda found: _named(found[1], known), value)
     if isinstance(value, list):
@@ -109,7 +95,7 @@ def _filled(value: Any, known: Mapping[str, str]) -> Any:
 
 def _named(reference: str, known: Mapping[str, str]) -> str:
     if reference.startswith(_INPUT):
-        raise _UnknownError("it asks for an input, which only its client can")
+        raise _UnknownError("it needs an input that only its client can ask for")
     name, default, otherwise = reference.removeprefix("env:").partition(":-")
     found = known.get(name)
     if found is None and not default:

@@ -1,23 +1,22 @@
 """
-JSON with comments and trailing commas into nodes that know where in the text they stand. No I/O.
+Parse JSON with comments and trailing commas into nodes with positions. No I/O.
 
-It is for files that people write and we change in place: whoever knows where a value begins and ends can replace it,
-and leave everything else as it was to the last space. Other than that it is strict: no repeated keys, nothing but RFC
-8259 apart from comments, trailing commas and a byte order mark.
+This is for files that people write and we edit in place: with positions a value can be replaced while everything else
+stays as it was, white space included. Otherwise it is strict: no duplicate keys, only RFC 8259 plus comments, trailing
+commas and a byte order mark.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from assay.base.limits import DEFAULT
 
 LONGEST: Final = 8 << 20
-"""Bytes of a file. The largest we know, with the history of a client in it, has three million."""
+"""Maximal size of a file in bytes. The largest we know, with a client's history, has three million."""
 
 _BLANK: Final = re.compile(r"[ \t\r\n]+")
 _COMMENT: Final = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
@@ -28,11 +27,11 @@ _WORDS: Final = {"true": True, "false": False, "null": None}
 _LINE: Final = re.compile(r"\r\n|\r|\n")
 
 _DIGITS: Final = 4000
-"""Of an integer. Python reads none of more than 4,300; what is longer becomes a double, as it does in every client."""
+"""Maximal digits of an integer: Python reads up to 4,300. A longer one becomes a double, as in every client."""
 
 
 class JsoncError(ValueError):
-    """Why a text is no JSON with comments, and where."""
+    """A text is not valid JSON with comments; the message has the position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """An array. *tail* is where its last item ends, with the comma after it if there is one."""
+    """An array. *tail* is the end of its last item, including a trailing comma."""
 
     start: int
     end: int
@@ -56,14 +55,14 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """An object. Its members are in the order of the text."""
+    """An object, with members in the order of the text."""
 
     start: int
     end: int
     members: tuple[Member, ...]
 
     def get(self, name: str) -> Member | None:
-        """The member called *name*."""
+        """Return the member called *name*; None if it is missing."""
         return next((member for member in self.members if member.key.value == name), None)
 
 
@@ -78,22 +77,14 @@ Node = Scalar | Array | Object
 
 
 class Document(NamedTuple):
-    """What a text has in it: one value, and comments by where they start and end."""
+    """A parsed text: one value, and the positions of the comments."""
 
     root: Node
     comments: tuple[tuple[int, int], ...]
 
 
-class Edit(NamedTuple):
-    """Another text for what is between two places."""
-
-    start: int
-    end: int
-    text: str
-
-
 def read(text: str) -> Document:
-    """The value in *text*, with the place of everything in it. Raises `JsoncError`."""
+    """Parse *text* into a value with positions. Raises `JsoncError`."""
     reader = _JsoncReader(text)
     reader.skip()
     root = reader.value(DEFAULT.depth)
@@ -103,18 +94,8 @@ def read(text: str) -> Document:
     return Document(root, tuple(reader.comments))
 
 
-def edited(text: str, edits: Iterable[Edit]) -> str:
-    """*text* with *edits*, none of which reaches into another."""
-    parts: list[str] = []
-    at = 0
-    for edit in sorted(edits, key=lambda each: (each.start, each.end)):
-        parts += text[at : edit.start], edit.text
-        at = edit.end
-    return "".join([*parts, text[at:]])
-
-
 def plain(node: Node) -> Any:
-    """The value of *node*, as `json.loads` gives it."""
+    """Return the value of *node* as `json.loads` would."""
     if isinstance(node, Scalar):
         return node.value
     if isinstance(node, Array):
@@ -123,12 +104,12 @@ def plain(node: Node) -> Any:
 
 
 def lines(text: str) -> list[str]:
-    """The lines of *text*, without their ends: what an editor shows, other than `str.splitlines`."""
+    """Split *text* into lines as an editor does; `str.splitlines` splits at more characters."""
     return _LINE.split(text)
 
 
 class _JsoncReader:
-    """Reads from the left to the right. Each method leaves `at` behind what it has read."""
+    """A reader from left to right. Each method moves `at` past what it has read."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -136,7 +117,7 @@ class _JsoncReader:
         self.comments: list[tuple[int, int]] = []
 
     def skip(self) -> None:
-        """White space and comments."""
+        """Skip white space and comments."""
         while True:
             if blank := _BLANK.match(self._text, self.at):
                 self.at = blank.end()
@@ -147,7 +128,7 @@ class _JsoncReader:
                 return
 
     def value(self, depth: int) -> Node:
-        """One value, with at most *depth* levels in it."""
+        """Read one value with at most *depth* levels."""
         opening = self._text[self.at : self.at + 1]
         if opening in {"{", "["}:
             if not depth:
@@ -158,9 +139,9 @@ class _JsoncReader:
         return self._number_or_word()
 
     def error(self, expected: str) -> JsoncError:
-        """That something else was expected here."""
+        """Return the error that something else was expected here."""
         if self._text.startswith("/*", self.at):
-            return self._error_at(self.at, "a comment that has no end")
+            return self._error_at(self.at, "an unterminated comment")
         found = repr(self._text[self.at]) if self.at < len(self._text) else "the end of the file"
         return self._error_at(self.at, f"expected {expected}, found {found}")
 
@@ -171,7 +152,7 @@ class _JsoncReader:
         while not self._text.startswith("}", self.at):
             key = self._string("a key in double quotes" if members else "a key in double quotes, or }")
             if key.value in seen:
-                raise self._error_at(key.start, f"the key {json.dumps(key.value)[:60]} is there twice")
+                raise self._error_at(key.start, f"the key {json.dumps(key.value)[:60]} is repeated")
             seen.add(key.value)
             self.skip()
             if not self._text.startswith(":", self.at):
@@ -193,14 +174,14 @@ class _JsoncReader:
         return Array(start, self.at, tuple(items), tail)
 
     def _step(self) -> int:
-        """Past one character and what may stand between two tokens; where the character is."""
+        """Skip one character and the white space after it; return the position of the character."""
         at = self.at
         self.at += 1
         self.skip()
         return at
 
     def _comma(self, closing: str) -> int:
-        """Up to the next item or the *closing* bracket; where the item or its comma ends."""
+        """Move to the next item or the *closing* bracket; return the end of the item or its comma."""
         end = self.at
         self.skip()
         if self._text.startswith(",", self.at):
@@ -213,7 +194,7 @@ class _JsoncReader:
         found = _STRING.match(self._text, self.at)
         if found is None:
             if self._text.startswith('"', self.at):
-                raise self._error_at(self.at, "a string that does not end on its line, or has a bad escape in it")
+                raise self._error_at(self.at, "a string that is not terminated on its line, or has an invalid escape")
             raise self.error(expected)
         self.at = found.end()
         return Scalar(found.start(), found.end(), json.loads(found[0]))

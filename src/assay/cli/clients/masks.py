@@ -1,7 +1,7 @@
 """
-A configuration as it can be shown: without the values of variables and headers, and what else looks like a secret.
+Hide secrets in a configuration before it is shown: values of variables and headers, and whatever looks like a secret.
 
-Only for people to look at: what is hidden is still JSON, line by line where it was, but no longer what it says.
+Only for display. The result is still JSON with the same lines, but hidden values are replaced.
 """
 
 import re
@@ -12,29 +12,30 @@ from typing import Final
 
 from assay.base.mask import MASK
 from assay.cli.clients.dialect import JSON, Dialect
-from assay.cli.clients.jsonc import Array, Edit, Node, Object, Scalar, edited, lines, plain
+from assay.cli.clients.jsonc import Array, Node, Object, Scalar, lines, plain
 from assay.core.masked_commands import Masking
 from assay.core.masking import looks_random, masked_secret, masked_text, redactor
+from assay.ladder.spots import Edit, edited
 
 _HIDDEN: Final = frozenset({"env", "headers", "http_headers"})
-"""Members of an entry whose values are nobody's business."""
+"""Members of an entry whose values are hidden."""
 
 _VARIABLES: Final = frozenset({"bearer_token_env_var", "env_http_headers"})
-"""Members of an entry of Codex whose values are names of variables, in which the secrets are."""
+"""Members of a Codex entry whose values are names of variables that hold the secrets."""
 
 _VARIABLE: Final = re.compile(r"[A-Z_][A-Z0-9_]*")
-"""The name of a variable as people write it. A token that was put in its place by mistake has other letters."""
+"""A usual name of a variable. A token that was put there by mistake has other characters."""
 
 _HEADER: Final = re.compile(r"([^:]+: )(?:(?:Bearer|Basic|Token) +)?env:(.*)", re.IGNORECASE | re.DOTALL)
-"""A header of the guard with its value in a variable."""
+"""A header of the guard whose value is in a variable."""
 
 Mask = Callable[[str], str]
 
 
 def difference(before: str, after: str, name: str, dialect: Dialect = JSON) -> Iterator[str]:
-    """How two configurations differ, as lines of a unified diff of the file called *name*, with nothing secret."""
+    """Return a unified diff of two configurations of the file called *name*, without secrets."""
     shown = (_shown(before, dialect), _shown(after, dialect))
-    # Last, and of the few lines that are shown: a file of Claude Code has a hundred thousand.
+    # Last, and only for the shown lines: a file of Claude Code can have a hundred thousand.
     yield from map(_printable, unified_diff(*shown, fromfile=name, tofile=name, lineterm=""))
 
 
@@ -43,12 +44,12 @@ def _shown(text: str, dialect: Dialect) -> list[str]:
 
 
 def masked(text: str, dialect: Dialect = JSON) -> str:
-    """A configuration with what is secret in it hidden."""
+    """Return a configuration with secrets hidden."""
     return edited(text, _Masking(text, dialect).edits())
 
 
 class _Masking:
-    """Goes through a document, and says what to hide."""
+    """Walks through a document and collects what to hide."""
 
     def __init__(self, text: str, dialect: Dialect) -> None:
         self._text = text
@@ -61,9 +62,9 @@ class _Masking:
         self._sections = {id(value) for value in sections}
 
     def edits(self) -> Iterator[Edit]:
-        """What hides it all."""
+        """Return the edits that hide all secrets."""
         yield from self._any(self._document.root, secret=False)
-        # Last: by now it is known where they are hidden in any case.
+        # Last: by now the positions that are hidden anyway are known.
         for start, end in self._document.comments:
             yield from self._comment(start, end)
 
@@ -101,7 +102,7 @@ class _Masking:
             for _, entry in node.members:
                 yield from self._entry(entry)
         elif isinstance(node, Object):
-            # VS Code asks for an input; what it suggests is as secret as what is typed.
+            # VS Code prompts for an input; its suggestion is as secret as the input.
             password = node.get("password")
             typed_unseen = password is not None and plain(password.value) is True
             for key, value in node.members:
@@ -118,7 +119,7 @@ class _Masking:
             yield Edit(node.start, node.end, self._dialect.written(shown))
 
     def _comment(self, start: int, end: int) -> Iterator[Edit]:
-        """What is commented out may be an entry with all its secrets: hidden, if it has a quote in it."""
+        """Hide a comment that contains a quote: it may be a commented-out entry with its secrets."""
         text = self._text[start:end]
         if self._dialect.hides(text) or any(node.start < start < node.end for node in self._hidden):
             shown = self._dialect.commented(text, MASK)
@@ -133,7 +134,7 @@ def _is_name(word: str) -> bool:
 
 
 def _masked_name(word: str) -> str:
-    """*word*, hidden unless it is the name of a variable."""
+    """Return *word*, hidden unless it is the name of a variable."""
     return word if _is_name(word) else masked_secret(word)
 
 
@@ -143,12 +144,12 @@ def _masked_argument(masking: Masking, before: str, word: str) -> str:
 
 
 def _program(entry: Node) -> str:
-    """Return the program of an entry; empty if it has none."""
+    """Return the program of an entry; empty without one."""
     found = entry.get("command") if isinstance(entry, Object) else None
     program = None if found is None else plain(found.value)
     return program if isinstance(program, str) else ""
 
 
 def _printable(line: str) -> str:
-    """*line* with nothing in it that a terminal would act upon."""
+    """Return *line* without control characters."""
     return "".join(each if each.isprintable() or each == "\t" else repr(each)[1:-1] for each in line)

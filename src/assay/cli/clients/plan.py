@@ -1,9 +1,9 @@
 """
-What changes in a configuration when servers go behind the guard, or come out again. Text in, text out, no I/O.
+Plan the changes to a configuration that put servers behind the guard, or restore them. Text in, text out, no I/O.
 
-How an entry finds back to what it was: the backup has its text. If that text, put behind the same guard, is what now
-stands in the file, it is what was there before, to the byte, however much else has changed since. Where that cannot be
-shown, the entry is taken apart: its arguments name the server's own command, or its URL and headers.
+How an entry is restored: the backup has its text. If that text, put behind the same guard, equals the entry in the
+file, it is the exact original, whatever else has changed since. Otherwise the entry is rebuilt from its arguments,
+which have the server's command, or its URL and headers.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -14,21 +14,22 @@ from typing import Any, Final, Literal
 from assay.base.server_names import cut_name
 from assay.cli.clients.dialect import JSON, ConfigError, Dialect, NoServersError, ServerEntry
 from assay.cli.clients.entries import advice, hesitation, objection
-from assay.cli.clients.jsonc import Edit, edited, plain
+from assay.cli.clients.jsonc import plain
 from assay.cli.clients.wrapping import NAME, GuardCommand, Guarded, guarded, guarded_in, program_of, starts_guard
+from assay.ladder.spots import Edit, edited
 
-ALREADY: Final = "it runs behind the guard already"
+ALREADY: Final = "it already runs behind the guard"
 NOT_BEHIND: Final = "it does not run behind the guard"
 UNCHECKED: Final = "it starts assay guard through another program, which assay cannot check"
-BY_HAND: Final = "its guard was not written by assay wrap, and has to be taken out by hand"
+BY_HAND: Final = "its guard was not written by assay wrap; remove it by hand"
 
 _NAMED: Final = 10
-"""How many servers are named to somebody who asked for one that is not there."""
+"""Number of servers that the error about an unknown one lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """Another text for an entry, and how it was found."""
+    """The new text of an entry, and how it was found."""
 
     server: ServerEntry
     text: str
@@ -38,7 +39,7 @@ class ConfigChange:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """An entry that stays as it is, and why. *fine* if it is as was asked for."""
+    """An entry that is left alone, and why. *fine* if it already is as requested."""
 
     server: ServerEntry
     why: str
@@ -47,7 +48,7 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A configuration, and what becomes of it."""
+    """A configuration and its planned changes."""
 
     before: str
     after: str
@@ -56,7 +57,7 @@ class Plan:
 
 
 IsOurs = Callable[[str, Mapping[str, Any]], bool]
-"""Whether a command, started with these variables, is this very program."""
+"""Function that checks whether a command, started with these variables, is this program."""
 
 Known = Mapping[tuple[str, str], str]
 """The entries of a backup, by section and name."""
@@ -64,31 +65,31 @@ Known = Mapping[tuple[str, str], str]
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """How servers are to be guarded."""
+    """The requested way to guard servers."""
 
     program: str
-    """What the client starts."""
+    """The program that the client starts."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Options of the guard with their values, such as ``--mode``."""
     move: bool = False
-    """Whether a guard that is there already is to be started by this *program*, too."""
+    """Whether an existing guard is changed to this *program*, too."""
     is_ours: IsOurs | None = None
-    """Whether a guard that is there already is this program; None takes it by its name."""
+    """Checks whether an existing guard is this program; None accepts any with this name."""
 
 
 def wrap(text: str, backup: str | None, names: Collection[str], wish: Wish, dialect: Dialect = JSON) -> Plan:
     """
     Return the plan that puts the servers called *names*, or all of them, behind the guard.
 
-    One that is behind it already is changed only if it is to have another option or program, or if its guard does not
-    yet have a name. Raises `ConfigError`, also for a name that is not there or cannot be put behind the guard.
+    A server that is already behind the guard changes only if an option or the program differs, or if its guard has no
+    name yet. Raises `ConfigError`, also for an unknown name and for a server that cannot be put behind the guard.
     """
     known = _entries(backup, dialect)
     return _planned(text, names, dialect, lambda server: _wrapped(server, known, wish, dialect, server.name in names))
 
 
 def unwrap(text: str, backup: str | None, names: Collection[str] = (), dialect: Dialect = JSON) -> Plan:
-    """Return the plan that takes the servers called *names*, or all of them, out again. Raises `ConfigError`."""
+    """Return the plan that restores the servers called *names*, or all of them. Raises `ConfigError`."""
     known = _entries(backup, dialect)
     return _planned(text, names, dialect, lambda server: _unwrapped(server, known, dialect))
 
@@ -99,7 +100,7 @@ def are_guarded(text: str, dialect: Dialect = JSON) -> bool:
 
 
 def guard_names(text: str, dialect: Dialect = JSON) -> list[str]:
-    """Return the names that the guards in a configuration have, in the order of its text. Raises `ConfigError`."""
+    """Return the names of the guards in a configuration, in the order of its text. Raises `ConfigError`."""
     found = (guarded_in(server.text, dialect) for server in dialect.servers(text) if not server.trouble)
     names = (present.guard.value(NAME) for present in found if present is not None)
     return [name for name in names if name is not None]
@@ -125,7 +126,7 @@ def _untouched(server: ServerEntry) -> Left | None:
 
 
 def _verify(after: str, before: list[ServerEntry], changes: tuple[ConfigChange, ...], dialect: Dialect) -> None:
-    """Read what would be written once more. Raises `ConfigError` if it is not what was planned."""
+    """Parse the new text. Raises `ConfigError` if it is not what was planned."""
     texts = {(each.server.section, each.server.name): each.text for each in changes}
     planned = [each._replace(text=texts.get((each.section, each.name), each.text)) for each in before]
     if changes and [_read(each, dialect) for each in dialect.servers(after)] != [
@@ -149,7 +150,7 @@ def _chosen(found: list[ServerEntry], names: Collection[str]) -> list[ServerEntr
 
 
 def suggestion(name: str, there: list[str]) -> str:
-    """Return what may have been meant by *name*, of the servers that are *there*, as the end of a message."""
+    """Return a suggestion for *name* among the servers that are *there*, as the end of a message."""
     from difflib import get_close_matches  # noqa: PLC0415 - only the mistaken pay for it
 
     folded = {each.casefold(): each for each in there}
@@ -170,13 +171,13 @@ def _wrapped(server: ServerEntry, known: Known, wish: Wish, dialect: Dialect, na
         return Left(server, why)
     why = None if named else hesitation(server.text, dialect)
     if why is not None:
-        return Left(server, f"{why}; --server {quote(server.name)} puts it behind the guard all the same")
+        return Left(server, f"{why}; --server {quote(server.name)} puts it behind the guard anyway")
     guard = _named(GuardCommand(dialect.written(wish.program)), server).with_options(wish.options)
     return ConfigChange(server, guarded(server.text, guard, dialect), "wrapped", advice(server.text, dialect))
 
 
 def _renewed(server: ServerEntry, present: Guarded, known: Known, wish: Wish) -> ConfigChange | Left:
-    """What becomes of an entry that runs behind the guard already."""
+    """Return the change of an entry that is already behind the guard."""
     dialect = present.dialect
     if not wish.move and wish.is_ours is not None and not wish.is_ours(*program_of(server.text, dialect)):
         return Left(server, f"its command {present.guard.program} is not this assay; --program PATH replaces it")
@@ -188,8 +189,8 @@ def _renewed(server: ServerEntry, present: Guarded, known: Known, wish: Wish) ->
 
 
 def _named(guard: GuardCommand, server: ServerEntry) -> GuardCommand:
-    """*guard* with the name of the client's entry, by which findings and the journal call the server."""
-    # What begins with a hyphen would be taken for an option.
+    """Return *guard* with the name of the client's entry, which findings and the journal use for the server."""
+    # A name with a leading hyphen would be parsed as an option.
     return guard if guard.has(NAME) else guard.with_options({NAME: cut_name(server.name.lstrip("-"))})
 
 
@@ -201,7 +202,7 @@ def _unwrapped(server: ServerEntry, known: Known, dialect: Dialect) -> ConfigCha
 
 
 def _original(server: ServerEntry, present: Guarded, known: Known) -> ConfigChange:
-    """What was there before the guard: as the backup has it, or else taken apart."""
+    """Return the entry before the guard: from the backup, or rebuilt from its arguments."""
     saved = known.get((server.section, server.name))
     if saved is not None and _is_origin(saved, present):
         return ConfigChange(server, saved, "restored")
@@ -209,21 +210,21 @@ def _original(server: ServerEntry, present: Guarded, known: Known) -> ConfigChan
 
 
 def _is_origin(saved: str, present: Guarded) -> bool:
-    """Whether *saved* is what became *present*."""
+    """Whether *saved* is the original of *present*."""
     dialect = present.dialect
     if objection(saved, dialect) is not None:
         return False
     again = guarded(saved, present.guard, dialect)
     if again == present.text:
         return True
-    # A client has written the file anew, in its own layout. An entry with a command is taken apart in that layout; of
-    # one with a URL, only the backup knows how it was spelt. A comment would be lost, and nobody but a person wrote it.
+    # The client has rewritten the file in its own layout. An entry with a command is rebuilt in that layout; for one
+    # with a URL, only the backup has the original keys. A comment would be lost, although a person wrote it.
     same = plain(dialect.entry(present.text)) == plain(dialect.entry(again))
     return present.first is None and same and not dialect.has_comments(present.text)
 
 
 def _entries(backup: str | None, dialect: Dialect) -> Known:
-    """What is in a backup; nothing, if there is none or it cannot be read."""
+    """Return the entries of a backup; empty if it does not exist or cannot be read."""
     try:
         found = dialect.servers(backup) if backup is not None else []
     except ConfigError:

@@ -1,4 +1,4 @@
-"""The ``assay`` that a client is to start: where it is, and whether it will still be there tomorrow."""
+"""The ``assay`` that a client starts: its path, and whether the path will last."""
 
 import os
 import re
@@ -17,21 +17,21 @@ _CACHES: Final = (
     (re.compile(r"/(?:pipx/\.cache|\.cache/pipx|Caches/pipx|pipx/Cache)/"), "the cache of pipx run", "pipx install"),
     (re.compile(r"/_npx/"), "the cache of npx", "npm install --global"),
 )
-"""Directories that another program empties without asking: their pattern, their name, and how to install for good."""
+"""Caches that another program may empty: their pattern, their name, and the command for a permanent installation."""
 
 
 def own_program() -> str:
-    """Return the whole path of the command that was given, or of the one that is installed with this module."""
+    """Return the full path of the given command, or of the one that is installed with this module."""
     beside = os.path.join(os.path.dirname(sys.executable), "assay")
     for name in (sys.argv[0] if is_program(sys.argv[0]) else None, beside, "assay"):
         path = which(name) if name else None
         if path is not None:
             return os.path.abspath(path)
-    raise FileError("the command assay is not installed where it can be found; name it with --program")
+    raise FileError("cannot find the assay command; give its path with --program")
 
 
 def check_lasting(path: str) -> None:
-    """Refuse a *path* inside a cache: once that is emptied, none of the client's servers starts. Raises `FileError`."""
+    """Raise `FileError` for a *path* inside a cache: once it is emptied, none of the client's servers would start."""
     for each in (path, os.path.realpath(path)):
         for pattern, cache, install in _CACHES:
             if pattern.search(each.replace("\\", "/")):
@@ -44,9 +44,9 @@ def check_lasting(path: str) -> None:
 
 def is_ours(command: str, env: Mapping[str, object]) -> bool:
     """
-    Whether a client that starts *command* with the variables *env* starts this very program.
+    Whether *command*, started with the variables *env*, is this program.
 
-    A relative path is looked for in a directory that only the client knows, and a PATH of its own leads anywhere.
+    False for a relative path, whose directory only the client knows, and for an entry with its own PATH.
     """
     bare = os.path.basename(command) == command
     if not bare and not os.path.isabs(command):

@@ -1,8 +1,8 @@
 """
-TOML into nodes that know where in the text they stand, so that a value can be replaced in place. No I/O.
+Parse TOML into nodes with positions, so that a value can be replaced in place. No I/O.
 
 `tomllib` decides what is valid and what a value is; this reader only adds positions. A file in which the two differ is
-refused, so that a mistake here cannot damage a configuration.
+refused, so that a bug here cannot damage a configuration.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 _STRINGS: Final = tuple(
     re.compile(pattern)
     for pattern in (
-        # The closing quotes may be preceded by one or two that belong to the text.
+        # One or two quotes before the closing ones may belong to the text.
         r'"""(?:[^"\\]++|\\[\s\S]|"(?!""))*+"""(?:"{0,2})',
         r"'''(?:[^']++|'(?!''))*+'''(?:'{0,2})",
         r'"(?:[^"\\\r\n]++|\\.)*+"',
@@ -38,11 +38,11 @@ _UNSAFE: Final = "its TOML has a form that assay cannot edit safely"
 
 
 class TomlError(ValueError):
-    """Why a text cannot be read as TOML, or cannot be edited safely."""
+    """A text is not valid TOML, or cannot be edited safely."""
 
 
 class TomlTable(NamedTuple):
-    """One ``[table]`` of the text: its path, and where it begins and ends. The end is that of its last value."""
+    """One ``[table]`` of the text: its path, start and end. It ends with its last value."""
 
     path: tuple[str, ...]
     start: int
@@ -58,7 +58,7 @@ class TomlDocument(NamedTuple):
 
 
 def read(text: str) -> TomlDocument:
-    """Return the value in *text*, with the place of everything in it. Raises `TomlError`."""
+    """Parse *text* into a value with positions. Raises `TomlError`."""
     expected = _loads(text.removeprefix(_MARK))
     document = positions(text)
     if _comparable(plain(document.root)) != _comparable(expected):
@@ -67,7 +67,7 @@ def read(text: str) -> TomlDocument:
 
 
 def positions(text: str) -> TomlDocument:
-    """Return the places in *text*, which is known to be valid. Raises `TomlError`."""
+    """Return the positions in *text*, which must be valid. Raises `TomlError`."""
     reader = _TomlReader(text)
     try:
         root = reader.document()
@@ -77,7 +77,7 @@ def positions(text: str) -> TomlDocument:
 
 
 def inline(text: str) -> Node:
-    """Return the one value in *text*, which is known to be valid: an inline table, for example."""
+    """Return the one value in *text*, which must be valid: an inline table, for example."""
     return _frozen(_TomlReader(text).value())
 
 
@@ -91,20 +91,20 @@ def _loads(text: str) -> Any:
 
 
 def _comparable(value: Any) -> str:
-    # `nan` is not equal to itself, and a date has no JSON: texts can be compared in every case.
+    # Compared as text, because `nan` is not equal to itself and a date has no JSON.
     return json.dumps(value, default=str, sort_keys=True)
 
 
 @dataclass(slots=True)
 class _Table:
-    """A table that is still being read: more of it may follow anywhere in the text."""
+    """A table that is being read: more of it may follow anywhere in the text."""
 
     start: int
     end: int
     members: dict[str, tuple[Scalar, _Value]] = field(default_factory=dict)
 
     def below(self, keys: list[Scalar]) -> _Table:
-        """Return the table at *keys*, made if it is not there; of an array of tables the last one."""
+        """Return the table at *keys*, created if it is missing; of an array of tables, the last one."""
         table = self
         for key in keys:
             _, found = table.members.setdefault(key.value, (key, _Table(key.start, key.end)))
@@ -132,7 +132,7 @@ def _frozen(value: _Value) -> Node:
 
 
 class _TomlReader:
-    """Reads valid TOML from the left to the right. Each method leaves `at` behind what it has read."""
+    """A reader of valid TOML from left to right. Each method moves `at` past what it has read."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -184,7 +184,7 @@ class _TomlReader:
         return table
 
     def _pair(self, table: _Table) -> int:
-        """Put one ``key = value`` into *table*; return where the value ends."""
+        """Add one ``key = value`` to *table*; return the end of the value."""
         keys = self._keys()
         self.at += 1  # the equals sign
         self._skip(_BLANK)
@@ -192,7 +192,7 @@ class _TomlReader:
         return self.at
 
     def _keys(self) -> list[Scalar]:
-        """Return the parts of a dotted key; `at` is then behind the white space that follows it."""
+        """Return the parts of a dotted key, and move `at` past the white space after it."""
         keys = []
         while True:
             self._skip(_BLANK)
@@ -234,7 +234,7 @@ class _TomlReader:
         return table
 
     def _skip(self, blank: re.Pattern[str]) -> int:
-        """Go past what *blank* matches, and past comments where lines may end; return where that is."""
+        """Skip what *blank* matches, and comments where line breaks are allowed; return the position."""
         while True:
             if found := blank.match(self._text, self.at):
                 self.at = found.end()

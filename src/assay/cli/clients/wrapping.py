@@ -1,8 +1,8 @@
 """
-One entry of a client's configuration, with the guard in front of its server and without. Text in, text out, no I/O.
+Put the guard in front of the server in one entry of a client's configuration, or remove it. Text in, text out, no I/O.
 
-Only what has to change is written anew: the members that every client reads (`command`, `args`, `type`) and, for a
-server at a URL, those that become them. Nothing is added that a client might not know, so that none can object to it.
+Only these members change: `command`, `args` and `type`, which every client reads, and for a server at a URL the members
+that become them. No member is added that a client might not know and reject.
 """
 
 import re
@@ -12,7 +12,8 @@ from itertools import pairwise
 from typing import Any, Final
 
 from assay.cli.clients.dialect import JSON, Dialect, Pairs, gap, written
-from assay.cli.clients.jsonc import Array, Edit, Member, Object, edited, plain
+from assay.cli.clients.jsonc import Array, Member, Object, plain
+from assay.ladder.spots import Edit, edited
 
 __all__ = [
     "NAME",
@@ -35,12 +36,12 @@ _PROGRAMS: Final = frozenset({"assay", "assay.exe"})
 
 @dataclass(frozen=True, slots=True)
 class GuardCommand:
-    """How the guard is started."""
+    """The command of a guard in an entry."""
 
     program: str
-    """As it is written: a string of the file, quotes included."""
+    """The program as written in the file, quotes included."""
     options: tuple[str, ...] = ()
-    """The guard's own, without what names the server."""
+    """The options of the guard, without those that name the server."""
 
     def has(self, option: str) -> bool:
         """Whether *option* is given."""
@@ -85,13 +86,13 @@ class Guarded:
     dialect: Dialect
     guard: GuardCommand
     first: int | None
-    """Which of the arguments is the server's command; None for a server at a URL."""
+    """The index of the server's command among the arguments; None for a server at a URL."""
     url: str = ""
     headers: Pairs = ()
 
     @property
     def bare(self) -> str:
-        """The entry without the guard: as it was, but perhaps for the spelling of one with a URL."""
+        """The entry without the guard. It equals the original, except that the key of a URL may differ."""
         command, args = _member(self.entry, "command"), _member(self.entry, "args")
         edits = self._url(command, args) if self.first is None else self._command(self.first, command, _array(args))
         return edited(self.text, edits)
@@ -122,12 +123,12 @@ class Guarded:
 
 
 def is_program(name: object) -> bool:
-    """Whether *name* ends like a path of this program, on any platform. Any other program can be called that, too."""
+    """Whether *name* looks like a path of assay, on any platform. Another program may have the same name."""
     return isinstance(name, str) and re.split(r"[\\/]", name)[-1].lower() in _PROGRAMS
 
 
 def starts_guard(text: str, dialect: Dialect = JSON) -> bool:
-    """Whether the entry in *text* starts a guard, in whatever way: `uvx assay guard` and the like count, too."""
+    """Whether the entry in *text* starts a guard in any way, `uvx assay guard` included."""
     entry = plain(dialect.entry(text))
     args = entry.get("args") if isinstance(entry, dict) else None
     words = [entry["command"], *args] if isinstance(args, list) and "command" in entry else []
@@ -135,14 +136,14 @@ def starts_guard(text: str, dialect: Dialect = JSON) -> bool:
 
 
 def program_of(text: str, dialect: Dialect = JSON) -> tuple[str, Mapping[str, Any]]:
-    """Return the command of the entry in *text*, and the variables that it is started with."""
+    """Return the command of the entry in *text*, and its environment variables."""
     entry = plain(dialect.entry(text))
     env = entry.get("env")
     return str(entry.get("command")), env if isinstance(env, dict) else {}
 
 
 def guarded_in(text: str, dialect: Dialect = JSON) -> Guarded | None:
-    """How the entry in *text* starts the guard; None if it does not, or not in the way that `guarded` writes it."""
+    """Parse the guard in the entry in *text*; None unless it has the form that `guarded` writes."""
     entry = dialect.entry(text)
     if not isinstance(entry, Object) or _url(entry, dialect) or entry.get(dialect.headers):
         return None
@@ -178,7 +179,7 @@ def _at_url(text: str, entry: Object, dialect: Dialect, program: str, words: lis
 
 
 def guarded(text: str, guard: GuardCommand, dialect: Dialect = JSON) -> str:
-    """Return the entry in *text*, to which there is no objection, with *guard* in front of its server."""
+    """Return the entry in *text* with *guard* in front of its server. The entry must have no objection."""
     entry = dialect.entry(text)
     if not isinstance(entry, Object):
         raise TypeError("an entry is an object")
@@ -202,7 +203,7 @@ def _before_command(text: str, entry: Object, dialect: Dialect, guard: GuardComm
 
 
 def _before_url(text: str, entry: Object, dialect: Dialect, guard: GuardCommand) -> list[Edit]:
-    """`url` becomes `command` and `headers` become `args`, each in its place, so that nothing else has to move."""
+    """Replace `url` by `command` and `headers` by `args`, each in its place, so that nothing else moves."""
     found = _url(entry, dialect)
     if found is None:
         raise KeyError("url")
@@ -222,7 +223,7 @@ def _before_url(text: str, entry: Object, dialect: Dialect, guard: GuardCommand)
     if headers is None:
         return [*edits, dialect.added(text, found, "args", f"[{', '.join(lines)}]")]
     if headers.key.start > headers.value.start:
-        # A table of its own, as TOML has them, cannot become an array where it is.
+        # A separate TOML table cannot become an array in its place.
         args = dialect.added(text, found, "args", f"[{', '.join(lines)}]")
         return [*edits, args, dialect.removed(text, entry, headers)]
     laid_out = dialect.laid_out(text, headers.value, [name.start for name, _ in members], lines, "[]")
@@ -233,12 +234,12 @@ def _before_url(text: str, entry: Object, dialect: Dialect, guard: GuardCommand)
 
 
 def _url(entry: Object, dialect: Dialect) -> Member | None:
-    """The member of *entry* that has its URL."""
+    """Return the member of *entry* with the URL."""
     return next((found for key in dialect.url_keys if (found := entry.get(key))), None)
 
 
 def _type(text: str, entry: Object, dialect: Dialect, name: str) -> list[Edit]:
-    """What makes the entry say that it is of type *name*, if it says anything."""
+    """Return the edit that sets the type of the entry to *name*, if it has a type."""
     member = entry.get("type")
     if member is None:
         return []

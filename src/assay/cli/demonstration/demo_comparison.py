@@ -1,4 +1,4 @@
-"""The same requests to the demonstration server without and with the guard, and what the guard found."""
+"""Send the same requests to the demonstration server without and with the guard, and collect the guard's findings."""
 
 import os
 import sys
@@ -14,14 +14,14 @@ from assay.edges.probe.server_probe import InterruptedInquiryError
 from assay.records.journal.journal_lines import Pages
 from assay.records.journal.reading import entries
 
-SERVER: Final = (sys.executable, str(Path(__file__).with_name("server.py")))
+SERVER: Final = (sys.executable, str(Path(__file__).with_name("demo_server.py")))
 """The command of the demonstration server."""
 
 _CITY: Final = {"city": "Paris"}
 
 
 class DemoRow(NamedTuple):
-    """One request, and what a client has of it."""
+    """One request, and its outcome for a client without and with the guard."""
 
     request: str
     without: DemoOutcome
@@ -46,7 +46,7 @@ class Comparison:
     def __init__(self) -> None:
         self._stack = ExitStack()
         self._stack.__enter__()
-        # First of all: a signal must not leave the directory behind.
+        # First, so that a signal does not leave the directory behind.
         self._signals = self._stack.enter_context(Signals())
         self._journal = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-demo-"))
 
@@ -54,13 +54,13 @@ class Comparison:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Raises `InterruptedInquiryError` for a signal that came after the last answer."""
+        """Raise `InterruptedInquiryError` for a signal that came after the last response."""
         self._stack.close()
         if kind is None and self._signals.stopping:
             raise InterruptedInquiryError("interrupted")
 
     def rows(self) -> Iterator[DemoRow]:
-        """Make each request both ways; give a row as soon as it is known. Raises `InquiryError`."""
+        """Send each request both ways; yield each row as soon as it is complete. Raises `InquiryError`."""
         with (
             self._client(self._guarded()) as guarded,
             self._client(SERVER) as first,
@@ -73,7 +73,7 @@ class Comparison:
             yield DemoRow("weather again", second.call("weather", _CITY), guarded.call("weather", _CITY))
 
     def findings(self) -> list[Finding]:
-        """Return what the guard's journal says of the three faults, in the order in which they were found."""
+        """Return the findings in the guard's journal about the three faults, in order."""
         found: dict[str, Finding] = {}
         with Pages(self._journal) as pages:
             for entry in entries(pages):
@@ -86,9 +86,9 @@ class Comparison:
         return StrictClient(command, self._signals)
 
     def _guarded(self) -> list[str]:
-        """Return the command of the guard. Settings and locks of the working directory do not count."""
+        """Return the command of the guard. Settings and locks of the working directory are ignored."""
         options = ["--mode", "enforce", "--restart", "on-failure", "--name", "demo"]
-        # An empty file of settings stands in for an assay.toml that may lie here.
+        # An empty settings file replaces an assay.toml of the working directory.
         settings = os.path.join(self._journal, "assay.toml")
         Path(settings).touch()
         places = ["--journal", self._journal, "--lock", "off", "--config", settings, "--set", "guard.flights=off"]

@@ -49,12 +49,12 @@ def weather(arguments: dict[str, Any]) -> str:
 
 
 def report(_: dict[str, Any]) -> str:
-    """Fail as a server does that lost its database."""
+    """Crash, like a server that lost its database."""
     raise RuntimeError("database is gone")
 
 
 def search(_: dict[str, Any]) -> str:
-    """Find nothing. No client gets as far as this."""
+    """Return nothing found. No client can call it."""
     return "Nothing found."
 
 

@@ -1,5 +1,5 @@
 """
-A client that takes the protocol at its word, as clients on the official SDKs do.
+A client that follows the protocol strictly, as clients on the official SDKs do.
 
 One tool with an invalid schema costs the whole list. A line that is not a message, or a server that ends, costs the
 connection.
@@ -16,16 +16,16 @@ from assay.edges.probe.child_line import ChildLine
 from assay.edges.probe.server_probe import Inquiry, InquiryError, LineError
 
 _SECONDS: Final = 60.0
-"""For a whole conversation. It takes a fraction of a second."""
+"""Time limit for a whole conversation, which takes a fraction of a second."""
 
 
 class DemoOutcome(NamedTuple):
-    """What a client has of one request."""
+    """The outcome of one request for a client."""
 
     good: bool
     text: str
     details: tuple[str, ...] = ()
-    """The last lines that the server wrote to stderr, where the answer has them."""
+    """The last lines of the server's stderr, if the response has them."""
 
 
 class _HangUpError(Exception):
@@ -52,7 +52,7 @@ class StrictClient:
         self._line.__exit__(None, None, None)
 
     def list_tools(self) -> DemoOutcome:
-        """Return the names of the tools, or why there are none."""
+        """Return the names of the tools, or an error."""
 
         def read(verdict: Verdict) -> DemoOutcome:
             if not verdict.accepted or verdict.quarantined:
@@ -62,7 +62,7 @@ class StrictClient:
         return self._asked("tools/list", {}, read)
 
     def call(self, tool: str, arguments: dict[str, Any]) -> DemoOutcome:
-        """Return the text of a result, or what the client is told in its place."""
+        """Return the text of a result, or the error that the client gets."""
         return self._asked("tools/call", {"name": tool, "arguments": arguments}, _read_result)
 
     def _asked(self, method: str, params: dict[str, Any], read: Any) -> DemoOutcome:
@@ -94,7 +94,7 @@ def _read_result(verdict: Verdict) -> DemoOutcome:
 
 
 def _ignore(_: str) -> None:
-    """Every finding comes as a verdict."""
+    """Ignore log lines: every finding arrives as a verdict."""
 
 
 __all__ = ("DemoOutcome", "InquiryError", "StrictClient")

@@ -1,1 +1,1 @@
-"""Tables and colours for people."""
+"""Output for terminals: tables, colours and safe text."""

@@ -1,4 +1,4 @@
-"""Times of records for people: in the local time zone or in UTC, always with the date. No clock of its own."""
+"""Format times of records in the local time zone or in UTC, always with the date. Reads no clock."""
 
 from datetime import UTC, datetime
 
@@ -10,14 +10,14 @@ class Clock:
         self._zone = UTC if utc else None
 
     def read(self, ts: str) -> datetime | None:
-        """Return the time that a record has, in this zone; None if it has none that can be read."""
+        """Return the time of a record in this zone; None if it has no valid time."""
         try:
             return datetime.fromisoformat(ts).astimezone(self._zone)
         except (ValueError, OverflowError, OSError):
             return None
 
     def at(self, seconds: float) -> datetime:
-        """Return the time *seconds* after the beginning of 1970, in this zone."""
+        """Return the time *seconds* after the start of 1970, in this zone."""
         return datetime.fromtimestamp(seconds, UTC).astimezone(self._zone)
 
 

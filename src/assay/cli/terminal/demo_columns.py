@@ -1,4 +1,4 @@
-"""The demonstration for people: two columns, and below them what the guard found. No I/O."""
+"""The output of `assay demo`: two columns, and below them the findings of the guard. No I/O."""
 
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
@@ -10,16 +10,16 @@ from assay.cli.demonstration.strict_client import DemoOutcome
 from assay.cli.terminal.style import Style
 
 _LABEL: Final = 15
-"""Columns of the requests."""
+"""Width of the column with the requests."""
 
 _GAP: Final = 2
 
 _MOST_DETAILS: Final = 3
-"""Lines of the server's stderr that are shown."""
+"""Maximal lines of the server's stderr to show."""
 
 
 class DemoColumns:
-    """What a client gets without the guard, beside what it gets with it."""
+    """Results of a client without the guard, next to results with it."""
 
     def __init__(self, style: Style) -> None:
         self._style = style
@@ -27,12 +27,12 @@ class DemoColumns:
         self._cell = (total - _LABEL - 2 * _GAP) // 2
 
     def head(self) -> Iterator[str]:
-        """The names of the columns."""
+        """Return the header line."""
         without, guarded = ("without the guard", "with the guard") if self._cell > 17 else ("without", "with")
         yield self._style.paint(f"{'':<{_LABEL + _GAP}}{without:<{self._cell + _GAP}}{guarded}", "bold")
 
     def lines(self, row: DemoRow) -> Iterator[str]:
-        """One request."""
+        """Return the lines for one request."""
         label = wrap(row.request, _LABEL)
         without, guarded = self._outcome(row.without), self._outcome(row.guarded)
         for number in range(max(len(label), len(without), len(guarded))):
@@ -50,7 +50,7 @@ class DemoColumns:
 
 
 def finding_lines(finding: Finding, details: Sequence[str], program: str, style: Style) -> Iterator[str]:
-    """What the guard found about one tool: the fault, the rule, and what to do. *program* is what people type."""
+    """Return the lines for one finding: the fault, the rule, and the fix. *program* is the command to show in hints."""
     yield f"  {style.paint(plain(finding.tool), 'bold')}: {finding.done}"
     place = finding.place or "the message"
     what = f"{place}: expected {finding.expected}, found {finding.found}"

@@ -1,4 +1,4 @@
-"""Findings for people, equal ones once: where the first is, how many there are, and in which lines. Within bounds."""
+"""Group equal findings: show the first one, how many there are, and in which lines. Memory is bounded."""
 
 import re
 from collections.abc import Iterator
@@ -10,13 +10,13 @@ from assay.cli.terminal.verdicts import header, place_lines, rule_lines, without
 from assay.records.transcript import Judged
 
 MOST_GROUPS: Final = 1000
-"""Findings that are told apart. What peers send may differ in every message; the rest is counted."""
+"""Maximal number of groups. Peers can make every finding different; beyond this number they are only counted."""
 
 _MOST_LINES: Final = 5
-"""Lines that are listed with a finding."""
+"""Maximal line numbers to list with a finding."""
 
 _NUMBER: Final = re.compile(r"(?<!\w)\d+(?!\w)")
-"""A number by itself, not that of ``tool2``: ids and indices differ between findings that are the same otherwise."""
+"""A number by itself, unlike in ``tool2``: ids and indices differ between findings that are otherwise equal."""
 
 _Key = tuple[str | None, ...]
 
@@ -34,7 +34,7 @@ class _Group:
         self.more = 0
 
     def add(self, line: int) -> None:
-        """Count one more, in *line*."""
+        """Count one more finding, in *line*."""
         self.more += 1
         if line != self.last and len(self.lines) <= _MOST_LINES:
             self.lines.append(line)
@@ -42,7 +42,7 @@ class _Group:
 
 
 class Groups:
-    """The findings of one recording, in the order in which they first came."""
+    """The findings of one recording, in order of first appearance."""
 
     def __init__(self, style: Style) -> None:
         self._style = style
@@ -51,7 +51,7 @@ class Groups:
         self._left_out = 0
 
     def add(self, judged: Judged) -> None:
-        """Take the findings of one message."""
+        """Add the findings of one message."""
         new: list[_Group] = []
         for violation in judged.verdict.violations:
             key = _key(judged, violation)
@@ -67,7 +67,7 @@ class Groups:
             self._blocks.append((header(judged, self._style), new, judged.verdict.more))
 
     def lines(self) -> Iterator[str]:
-        """Every finding once."""
+        """Return the lines for all groups."""
         for head, groups, more in self._blocks:
             yield head
             yield from without_repeats([([*each.places, *self._repeats(each)], each.rule) for each in groups])
@@ -77,7 +77,7 @@ class Groups:
             yield f"and {self._left_out:,} other findings, which --all lists"
 
     def _repeats(self, group: _Group) -> list[str]:
-        """How often it came again, and where."""
+        """Return how often a finding was repeated, and where."""
         if not group.more:
             return []
         where = _where(group)
@@ -86,9 +86,9 @@ class Groups:
 
 
 def _key(judged: Judged, violation: Violation) -> _Key:
-    """What two findings have in common that are equal for a reader."""
+    """Return the key by which findings are grouped."""
     verdict = judged.verdict
-    # A contract is that of one tool; and which request is never answered is what a reader wants to know.
+    # Contract findings are grouped by tool, and unanswered requests are listed one by one: readers need those details.
     own = violation.rule.startswith(("contract/", "lock/")) or verdict.kind == "missing"
     texts = (violation.at, violation.expected, violation.found)
     return (

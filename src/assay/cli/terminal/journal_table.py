@@ -1,8 +1,8 @@
 """
-Records for people: a line each, below it what is wrong. What peers have said is printed safely.
+Show journal records on a terminal: one line each, and the findings below it. Text of peers is made safe.
 
-On a terminal a record takes the columns that there are, and a line before the first record of a day has the date. In a
-file every line is whole and has its date, so that it can be searched and sorted.
+On a terminal a record fits the window, and a line with the date comes before the first record of a day. In a file every
+line is complete and has its date, so that it can be searched and sorted.
 """
 
 from collections import Counter
@@ -25,43 +25,43 @@ _WITH_BYTES: Final = 96
 _WITH_WORDS: Final = 72
 _WITH_TIMES: Final = 56
 _WITH_FRACTIONS: Final = 110
-"""Columns of a terminal for the bytes, for a status in several words, for the duration, for fractions of a second."""
+"""Terminal widths from which bytes, long status names, durations and fractions of a second are shown."""
 
 _SHORT_STATUS: Final = 8
 
 _SERVER: Final = 16
 _SHORT_SERVER: Final = 12
-"""Columns for the name of the server: many, or where there are few in all."""
+"""Width of the server column on wide and on narrow terminals."""
 
 _NARROWEST: Final = 38
-"""Columns that the rest must have for the name of the server to be shown."""
+"""The server column is left out if fewer columns than this would remain."""
 
 _MESSAGE: Final = 40
-"""Columns for a message where nothing is cut; a longer one moves what follows it."""
+"""Width of the message column if nothing is cut; a longer message shifts the columns after it."""
 
 _WRONG_LINES: Final = 3
-"""Lines of a terminal for what is wrong with one message."""
+"""Maximal lines on a terminal for one finding."""
 
 _INDENT: Final = "    "
 
 
 class View(NamedTuple):
-    """What of a record is shown."""
+    """Options of the table."""
 
     servers: bool = False
     """Whether there is a column for the server."""
     payloads: bool = False
-    """Whether the frame is shown below it."""
+    """Whether the frame is shown below its record."""
     wide: bool = False
     """Whether nothing is cut or wrapped."""
     utc: bool = False
-    """Whether times are in UTC, and not in the local time zone."""
+    """Whether times are in UTC instead of the local time zone."""
     unfolded: int = 0
-    """How many records show all of their findings on a terminal, before one shows the first only."""
+    """With at most this many records, a terminal shows all of their findings; with more, only the first of each."""
 
 
 class JournalTable:
-    """A table as wide as the terminal; where there is none, or all is wanted, as wide as it takes."""
+    """A table that fits the terminal; without a terminal, or with --wide, nothing is cut."""
 
     def __init__(self, style: Style, view: View = View()) -> None:  # noqa: B008 - it never changes
         self._style = style
@@ -73,12 +73,12 @@ class JournalTable:
         self._measure(self._limit)
 
     def head(self) -> str:
-        """The names of the columns."""
+        """Return the header line."""
         cells = self._cells("time", "server", "who", "message", "status", "ms", "in", "out")
         return self._style.paint("  ".join(cells).rstrip(), "dim")
 
     def lines(self, record: Record) -> Iterator[str]:
-        """One record."""
+        """Return the lines for one record."""
         moment = self._clock.read(record["ts"])
         if self._limit is not None and moment is not None:
             yield from self._date_line(moment)
@@ -119,10 +119,9 @@ class JournalTable:
 
     def _wrong(self, record: Record) -> Iterator[str]:
         """
-        What is quarantined, and what is wrong.
+        Return the quarantined entries and the findings.
 
-        On a terminal that may be the first finding only, and each takes some lines at most; elsewhere all of it, a line
-        each.
+        A terminal may show only the first finding, and limits the lines of each. Elsewhere every finding is one line.
         """
         names = quarantined(record)
         if names:
@@ -137,7 +136,7 @@ class JournalTable:
 
     def _wrapped(self, text: str) -> list[str]:
         limit = self._limit or len(text)
-        # Much longer than what is shown of it, so that little is wrapped of a megabyte.
+        # Cut before wrapping: a finding can have a megabyte.
         lines = wrap(plain(text[: 10 * limit]), limit, initial_indent=_INDENT, subsequent_indent=_INDENT)
         if len(lines) > _WRONG_LINES:
             lines = [*lines[: _WRONG_LINES - 1], self._style.cut(f"{lines[_WRONG_LINES - 1]} …", limit)]
@@ -161,7 +160,7 @@ class JournalTable:
         return cells
 
     def _measure(self, limit: int | None) -> None:
-        """Shares out the columns of the terminal; without one, every column has what it mostly takes."""
+        """Compute the widths of the columns from the terminal; without one, use typical widths."""
         server = 0 if not self._view.servers else _SERVER if limit is None or limit >= _WITH_BYTES else _SHORT_SERVER
         if limit is None:
             self._room, self._clock_width = _WITH_FRACTIONS, 24 if self._view.utc else 29
@@ -178,15 +177,15 @@ class JournalTable:
         self._message_width = self._room - rest
 
     def _fit(self, text: str, width: int) -> str:
-        """*text* in *width* columns; where nothing is cut, in as many as it takes."""
+        """Return *text* cut or padded to *width* columns; if nothing is cut, only padded."""
         text = plain(text)
         return text.ljust(width) if self._limit is None else self._style.cut(text, width).ljust(width)
 
 
 def title(record: Record) -> str:
-    """What a message was, in a few words."""
+    """Return a short title of a message."""
     metadata = record["metadata"]
-    # A journal may be made up, and have anything here.
+    # A forged journal can have any value here.
     kind = str(metadata.get("kind"))
     found = nameless(kind, [rule for rule, _ in violations(record)])
     if found is not None:
@@ -204,7 +203,7 @@ def title(record: Record) -> str:
 
 
 def first_wrong(record: Record) -> str:
-    """The first violation, or the error itself; nothing where nothing is wrong."""
+    """Return the first violation, or the error; empty without an error."""
     error = record["error"]
     if error is None:
         return ""
@@ -218,7 +217,7 @@ def first_wrong(record: Record) -> str:
 
 
 def every_wrong(record: Record) -> Iterator[str]:
-    """Everything that is wrong, as far as the journal has it."""
+    """Yield every violation in the record."""
     if not violations(record):
         yield from filter(None, [first_wrong(record)])
         return
@@ -230,21 +229,21 @@ def every_wrong(record: Record) -> Iterator[str]:
 
 
 def _more(record: Record, shown: int) -> int:
-    """How many violations there are beyond those that are *shown*."""
+    """Return the number of violations beyond those *shown*."""
     more = record["error"].get("more")
     return len(violations(record)) - shown + (more if isinstance(more, int) else 0)
 
 
 def _worded(violation: dict[str, Any]) -> str:
     entry = violation.get("entry")
-    # Before the place, which may be so long that a terminal shows nothing behind it.
+    # Before the place, which may be too long for the terminal.
     about = f" ({entry.get('kind')} {entry.get('name')})" if isinstance(entry, dict) else ""
     found = f"expected {violation.get('expected')}, found {violation.get('found')}"
     return f"{violation.get('rule')}{about} at {violation.get('at') or 'the message'}: {found}"
 
 
 class Totals:
-    """How many of what, the rules that were broken, and whether all was forwarded."""
+    """Counts by outcome and by rule, and whether everything was forwarded."""
 
     def __init__(self) -> None:
         self._outcomes: Counter[RecordOutcome] = Counter()
@@ -252,13 +251,13 @@ class Totals:
         self._passed_over = self._audited = self._stopped = 0
 
     def add(self, record: Record) -> None:
-        """Counts what is shown."""
+        """Count a shown record."""
         self._outcomes[outcome(record)] += 1
         self._rules.update(rule for rule, _ in violations(record))
         self._audit(record)
 
     def pass_over(self, record: Record) -> None:
-        """Counts what is not."""
+        """Count a record that a filter left out."""
         self._passed_over += 1
         self._audit(record)
 
@@ -268,7 +267,7 @@ class Totals:
             self._stopped += record["status"] == "refused" and not record["metadata"].get("passed")
 
     def lines(self, style: Style, broken: int) -> Iterator[str]:
-        """The counts, for people; *broken* lines were not records."""
+        """Return the lines with the counts; *broken* is the number of lines that are not records."""
         shown = self._outcomes.total()
         total = shown + self._passed_over
         counts = [f"{self._outcomes[each]} {each.counted}" for each in OUTCOMES if self._outcomes[each]]
@@ -284,11 +283,11 @@ class Totals:
             yield from style.wrapped(f"({self._forwarded(total)})", 0, 1)
 
     def _forwarded(self, total: int) -> str:
-        """What audit mode means for these records."""
-        # What cannot be forwarded at all, such as a message that is too long to be read.
+        """Return the note about audit mode for these records."""
+        # Messages that cannot be forwarded at all, such as one that is too long.
         but = f", except {_counted(self._stopped, 'refused message')}" if self._stopped else ""
         if self._audited < total:
-            return f"{self._audited:,} of {total:,} records are of audit mode: everything in them was forwarded{but}"
+            return f"{self._audited:,} of {total:,} records are from audit mode: everything in them was forwarded{but}"
         return f"audit: everything was forwarded{but}"
 
 

@@ -1,11 +1,11 @@
-"""What differs from a lock, for people and for programs."""
+"""Report the differences from a lock, as text or JSON."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from assay.cli.terminal.style import Style
-from assay.lock.change_text import told, visible
+from assay.lock.change_text import describe, visible
 from assay.lock.changes import WEIGHTS, Change, Weight
 from assay.lock.locked import Difference
 from assay.lock.shifts import ABSENT
@@ -19,14 +19,14 @@ _COLOURS: Final[dict[Weight, str]] = {
     "compatible": "dim",
 }
 _NAMES: Final[dict[Weight, str]] = {"undecided": "undecided (counts as breaking)"}
-"""How the summary calls a weight, where its name alone does not say enough."""
+"""Names of weights in the summary, if the plain name is not clear enough."""
 
 _TEXT: Final = 2000
-"""Characters of a text that are shown: a reviewer has to see the whole description."""
+"""Maximal characters of a text to show: a reviewer has to see the whole description."""
 
 _SHORT: Final = 100
 _MOST: Final = 50
-"""Changes of one thing that are shown."""
+"""Maximal changes of one tool, template or prompt to show."""
 
 
 def lines(name: str, found: Iterable[Difference], style: Style) -> Iterator[str]:
@@ -45,13 +45,13 @@ def _block(each: Difference, style: Style) -> Iterator[str]:
     for change in each.changes[:_MOST]:
         yield from _change(change, style)
     if len(each.changes) > _MOST:
-        yield f"      {len(each.changes) - _MOST:,} changes more"
+        yield f"      and {len(each.changes) - _MOST:,} more changes"
 
 
 def _notes(each: Difference, style: Style) -> Iterator[str]:
-    """Yield a line for each change that is reported and not counted, so that it does not look like a difference."""
+    """Yield a note for each change that is reported but does not count as a difference."""
     for change in each.changes:
-        what = f"{each.noun} {visible(each.name, _SHORT)}: {visible(change.at, _SHORT)}: {told(change, _SHORT)}"
+        what = f"{each.noun} {visible(each.name, _SHORT)}: {visible(change.at, _SHORT)}: {describe(change, _SHORT)}"
         yield style.paint(f"  note: {what}", "dim")
 
 
@@ -66,11 +66,11 @@ def _change(change: Change, style: Style) -> Iterator[str]:
                 yield style.paint(f"                  {sign} {first.lstrip()}", colour)
                 yield from (style.paint(line, colour) for line in rest)
     else:
-        yield f"      {head}  {visible(change.at, _SHORT)}: {told(change, _SHORT)}"
+        yield f"      {head}  {visible(change.at, _SHORT)}: {describe(change, _SHORT)}"
 
 
 def summary(found: Iterable[Difference], path: str) -> str:
-    """Return how many differences there are of each weight, the worst first; each counts once, by its worst change."""
+    """Return the number of differences by weight, the worst first. Each counts once, by its worst change."""
     found = list(found)
     counting = [each for each in found if each.counts]
     if not counting:
@@ -83,7 +83,7 @@ def summary(found: Iterable[Difference], path: str) -> str:
 
 
 def record(name: str, found: Iterable[Difference]) -> dict[str, Any]:
-    """The differences of one server, for programs."""
+    """Return the differences of one server as JSON values."""
     return {"name": name, "differences": [_difference(each) for each in found]}
 
 

@@ -1,8 +1,8 @@
 """
-What became of a recorded message, in the words of a table. No I/O.
+The outcome of a recorded message, as tables show it. No I/O.
 
 A record has a status, which is for programs and does not depend on the mode. People want to know more: whether a
-refused message was forwarded all the same, and whether entries of a list were quarantined.
+refused message was forwarded anyway, and whether entries of a list were quarantined.
 """
 
 from typing import Final, NamedTuple
@@ -11,14 +11,14 @@ from assay.records.journal.reading import Record, is_audited, quarantined
 
 
 class RecordOutcome(NamedTuple):
-    """How a table shows what became of a message."""
+    """The names of one outcome."""
 
     word: str
     """For a column of `WIDEST` characters."""
     short: str
     """For a narrow column, of eight."""
     counted: str
-    """What stands behind a number of such messages."""
+    """The word after a count of such messages."""
     colour: str
 
 
@@ -32,7 +32,7 @@ FAILED: Final = RecordOutcome("failed", "failed", "failed", "red")
 NOT_SUPPORTED: Final = RecordOutcome("not supported", "failed", "not supported", "dim")
 
 OUTCOMES: Final = (OK, REPORTED, QUARANTINED, WOULD_QUARANTINE, REFUSED, WOULD_REFUSE, FAILED, NOT_SUPPORTED)
-"""In the order in which they are counted."""
+"""All outcomes, in the order of the summary."""
 
 WIDEST: Final = max(len(each.word) for each in OUTCOMES)
 
@@ -42,7 +42,7 @@ _METHOD_NOT_FOUND: Final = -32601
 
 
 def outcome(record: Record) -> RecordOutcome:
-    """Return what became of the message of *record*."""
+    """Return the outcome of the message of *record*."""
     status = record["status"]
     if status == "refused" and record["metadata"].get("passed") is True:
         return WOULD_REFUSE
@@ -50,15 +50,15 @@ def outcome(record: Record) -> RecordOutcome:
         return WOULD_QUARANTINE if is_audited(record) else QUARANTINED
     if status == "failed" and _answers_probe(record):
         return NOT_SUPPORTED
-    # A status that we do not know may come from another version.
+    # An unknown status may come from another version.
     return _BY_STATUS.get(status) or RecordOutcome(status, status, status, "bold")
 
 
 def _answers_probe(record: Record) -> bool:
     """
-    Whether a server answers `server/discover` with the error that servers before 2026-07-28 answer.
+    Whether a server responds to `server/discover` with the usual error of servers before 2026-07-28.
 
-    Clients of several revisions ask it first, and go on with `initialize`: nothing is wrong.
+    Clients of several revisions send it first and continue with `initialize`, so this is not a fault.
     """
     asked = record["method"] == "server/discover" and record["metadata"].get("kind") == "error"
     return asked and (record["error"] or {}).get("jsonrpcCode") == _METHOD_NOT_FOUND

@@ -1,4 +1,4 @@
-"""The frames in a journal, for people: JSON in lines, and nothing that a terminal would act upon."""
+"""Show the frames in a journal: as indented JSON, without control characters."""
 
 import json
 from collections.abc import Iterator
@@ -7,16 +7,16 @@ from typing import Any, Final
 from assay.base.printable import plain
 
 MOST_LINES: Final = 30
-"""Lines of one frame that are shown, unless everything is wanted."""
+"""Maximal lines of one frame to show without --wide."""
 
 
 def has_payload(metadata: dict[str, Any]) -> bool:
-    """Whether a record has its frame, or says that it was left out."""
+    """Whether a record has its frame, or a note that it was left out."""
     return any(name in metadata for name in ("frame", "frameBase64", "omitted"))
 
 
 def payload_lines(metadata: dict[str, Any], *, whole: bool) -> Iterator[str]:
-    """Yield the frame of a record with this *metadata*, in lines; without *whole*, the first of them."""
+    """Yield the lines of the frame of a record with this *metadata*; without *whole*, only the first ones."""
     if metadata.get("omitted"):
         yield "(frame left out: more than 4 MiB or 50,000 values)"
         return

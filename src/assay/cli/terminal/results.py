@@ -1,4 +1,4 @@
-"""Tools and results of a server, for people. What peers have said is made safe for a terminal. No I/O."""
+"""Show the tools and results of a server. Text of peers is made safe for a terminal. No I/O."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -8,11 +8,11 @@ from assay.base.printable import harmless, plain
 from assay.cli.terminal.style import Style
 
 _MOST_PARAMETERS: Final = 8
-"""Parameters in the signature of a tool; a schema may have thousands."""
+"""Maximal parameters in the signature of a tool; a schema can have thousands."""
 
 
 def tool_lines(tool: Mapping[str, Any], style: Style) -> Iterator[str]:
-    """One tool: its signature, and below it the first paragraph of its description."""
+    """Return the signature of a tool, and below it the first paragraph of its description."""
     yield style.paint(plain(signature(tool)), "bold")
     described = tool.get("description") or tool.get("title")
     if isinstance(described, str) and described.strip():
@@ -21,13 +21,13 @@ def tool_lines(tool: Mapping[str, Any], style: Style) -> Iterator[str]:
 
 
 def signature(tool: Mapping[str, Any]) -> str:
-    """Return ``search(words: string, limit?: integer)``; parameters that may be left out have a question mark."""
+    """Return ``search(words: string, limit?: integer)``; optional parameters have a question mark."""
     schema = tool.get("inputSchema")
     properties = schema.get("properties") if isinstance(schema, dict) else None
     required = schema.get("required") if isinstance(schema, dict) else None
     needed = {each for each in required if isinstance(each, str)} if isinstance(required, list) else set()
     named = list(properties.items()) if isinstance(properties, dict) else []
-    # Those that a call needs come first: they are what a reader looks for.
+    # Required parameters first: readers look for them.
     named.sort(key=lambda item: item[0] not in needed)
     shown = [f"{name}{'' if name in needed else '?'}{_type(each)}" for name, each in named[:_MOST_PARAMETERS]]
     more = [f"… {len(named) - _MOST_PARAMETERS} more"] if len(named) > _MOST_PARAMETERS else []
@@ -46,7 +46,7 @@ def example(tool: Mapping[str, Any]) -> dict[str, Any]:
 
 def result_lines(result: Mapping[str, Any]) -> Iterator[str]:
     """
-    The content of a tool's result, a block after another, without what a terminal would act upon.
+    Return the content of a tool's result, block by block, without control characters.
 
     Structured content is shown as JSON, and text that only repeats it is left out.
     """
@@ -60,7 +60,7 @@ def result_lines(result: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _type(schema: Any) -> str:
-    """``: integer``; nothing where the schema does not say."""
+    """Return ``: integer``; empty if the schema has no type."""
     found = schema.get("type") if isinstance(schema, dict) else None
     if isinstance(schema, dict) and isinstance(schema.get("enum"), list) and len(schema["enum"]) <= 4:
         return ": " + " | ".join(json.dumps(each, ensure_ascii=False)[:20] for each in schema["enum"])
@@ -82,7 +82,7 @@ def _sample(schema: Any) -> Any:
 
 
 def _repeats(block: Any, structured: Any) -> bool:
-    """Whether a text block has the structured content once more, as servers send it for older clients."""
+    """Whether a text block repeats the structured content, as servers do for older clients."""
     if not isinstance(block, dict) or block.get("type") != "text" or not isinstance(block.get("text"), str):
         return False
     try:
@@ -110,5 +110,5 @@ def _block(block: Any) -> str:
 
 
 def _bytes(data: Any) -> str:
-    """How many bytes base64 text stands for."""
+    """Return the number of bytes that base64 text decodes to."""
     return f"{len(data) * 3 // 4 - data[-2:].count('='):,}" if isinstance(data, str) else "?"

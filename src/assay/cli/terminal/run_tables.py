@@ -1,4 +1,4 @@
-"""Runs and flights for people, in tables that fit a terminal, and as JSON for programs."""
+"""Show runs and flights, as tables that fit the terminal or as JSON."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -14,13 +14,13 @@ from assay.records.journal.runs import JournalRun
 from assay.records.journal.tally import Tally
 
 _COLUMNS: Final = ("server", "start", "mode", "messages", "findings", "refused", "run", "")
-"""The last one has whether a run is written."""
+"""Columns of the table. The last one marks a run that is still being written."""
 
 _LEFT_OUT: Final = ("refused", "findings", "mode", "messages")
-"""Columns that a narrow terminal does without, in this order, so that names fit."""
+"""Columns that are left out on a narrow terminal, in this order, so that names fit."""
 
 _USUAL_NAME: Final = 30
-"""Characters of a name that columns are left out for. A longer one takes what is free, or has a line of its own."""
+"""Columns are left out until a name of this length fits. A longer name uses the free space, or a separate line."""
 
 _NUMBERS: Final = frozenset({"messages", "findings", "refused"})
 
@@ -29,31 +29,31 @@ _YEAR: Final = len("2026-")
 _GAP: Final = "  "
 
 _FLIGHTS_SHOWN: Final = 10
-"""Flights that are listed, unless all are wanted: of a server that keeps failing there are many."""
+"""Maximal flights to list without --wide: a server that keeps failing has many."""
 
 
 class RunRow(NamedTuple):
-    """What is shown of a run."""
+    """A row for one run."""
 
     run: JournalRun
     servers: tuple[str, ...]
     tally: Tally
     is_written: bool
     mode: str = ""
-    """That of the guard; "" for a server, or if it is not known."""
+    """The mode of the guard; "" for a server, or if it is unknown."""
 
 
 class FlightRow(NamedTuple):
-    """What is shown of a flight."""
+    """A row for one flight."""
 
     path: str
     servers: tuple[str, ...]
     began: float
-    """When it was written, in seconds since 1970."""
+    """The time of writing, in seconds since 1970."""
 
 
 class RunTable:
-    """A table as wide as the terminal; where there is none, or all is wanted, as wide as it takes."""
+    """Tables that fit the terminal; without a terminal, or with --wide, nothing is cut."""
 
     def __init__(self, style: Style, *, wide: bool, utc: bool) -> None:
         self._style = style
@@ -61,7 +61,7 @@ class RunTable:
         self._clock = Clock(utc=utc)
 
     def lines(self, rows: Sequence[RunRow], flights: Sequence[FlightRow]) -> Iterator[str]:
-        """The tables."""
+        """Return the lines of the tables."""
         if rows:
             yield from self._runs(rows)
         if flights:
@@ -81,14 +81,14 @@ class RunTable:
         return dict(zip(_COLUMNS, cells, strict=True))
 
     def _fitted(self, table: list[dict[str, str]]) -> Iterator[str]:
-        """The rows of *table* in as many columns as they take; on a terminal in as many as there are."""
+        """Return the aligned rows of *table*, narrowed to the terminal if there is one."""
         widths = {name: max(len(row[name]) for row in table) for name in _COLUMNS}
         self._narrow(table, widths)
         for row in table:
             yield from self._aligned(row, widths)
 
     def _narrow(self, table: list[dict[str, str]], widths: dict[str, int]) -> None:
-        """Leave out what a narrow terminal has no room for: the year, and then whole columns."""
+        """Shorten the table for a narrow terminal: leave out the year, then whole columns."""
         longest, widths["server"] = widths["server"], min(widths["server"], _USUAL_NAME)
         if self._excess(widths) > 0:
             widths["start"] -= _YEAR
@@ -101,17 +101,17 @@ class RunTable:
         widths["server"] = max(len("server"), min(longest, free))
 
     def _excess(self, widths: dict[str, int]) -> int:
-        """How many columns there are too many."""
+        """Return by how many characters the table is too wide."""
         if self._limit is None:
             return 0
         used = [width for width in widths.values() if width]
         return sum(used) + len(_GAP) * (len(used) - 1) - self._limit
 
     def _aligned(self, row: dict[str, str], widths: dict[str, int]) -> Iterator[str]:
-        """One row; before it the name of the server, where that is too long for its column."""
+        """Return one row, preceded by a line with the server's name if that is too long for its column."""
         name, width = row["server"], widths["server"]
         if len(name) > width:
-            # Cut it could not be given to --server.
+            # A cut name could not be used with --server.
             yield from self._style.wrapped(name, 0)
             row = row | {"server": ""}
         cells = [row[key].rjust(size) if key in _NUMBERS else row[key].ljust(size) for key, size in widths.items()]
@@ -130,10 +130,10 @@ class RunTable:
         return f"{mark}{tally.messages:,}", f"{mark}{tally.findings:,}", f"{mark}{tally.refused:,}"
 
     def _flights(self, flights: Sequence[FlightRow]) -> Iterator[str]:
-        """Their paths, which have the server and the time, and are never cut: they are to be copied."""
+        """Return the paths of the flights, which contain the server and the time. They are never cut, to be copied."""
         yield self._style.paint("flights: the last messages of broken sessions, for assay check FILE", "dim")
         shown = flights if self._limit is None else flights[:_FLIGHTS_SHOWN]
-        # On macOS there is a space in it.
+        # On macOS the path contains a space.
         yield from (quote(plain(row.path)) for row in shown)
         if len(shown) < len(flights):
             yield f"and {len(flights) - len(shown):,} more; --wide shows them"
@@ -152,7 +152,7 @@ def _counted(number: int, noun: str) -> str:
 
 
 def as_json(rows: Sequence[RunRow], flights: Sequence[FlightRow]) -> str:
-    """All of it, for programs."""
+    """Return the runs and flights as JSON."""
     found = {"runs": [_run(row) for row in rows], "flights": [_flight(row) for row in flights]}
     return orjson.dumps(found, option=orjson.OPT_INDENT_2).decode()
 

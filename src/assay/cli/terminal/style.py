@@ -1,8 +1,8 @@
 """
-Colours and widths for terminals. Plain text everywhere else, and wherever NO_COLOR asks for it.
+Colours and widths for terminals. Plain text everywhere else, and with NO_COLOR.
 
-Two widths: prose is wrapped to `Style.width` everywhere. A table is cut at `Style.limit`, which only a terminal has: in
-a file or a pipe nothing is cut, because a program or an editor can show what a terminal cannot.
+Two widths: prose is wrapped to `Style.width` everywhere. A table is cut at `Style.limit`, but only on a terminal: in a
+file or a pipe nothing is cut, because a program or an editor can handle long lines.
 """
 
 import os
@@ -14,18 +14,18 @@ _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "
 
 NARROWEST = 40
 WIDEST = 120
-"""Columns that prose is wrapped to at most: longer lines are hard to read."""
+"""Maximal width of prose in columns: longer lines are hard to read."""
 
 
 class Style:
     """How text is shown on one stream."""
 
     colours: bool
-    """Whether text is painted."""
+    """Whether text is coloured."""
     width: int
-    """Columns that prose is wrapped to."""
+    """Width of prose in columns."""
     limit: int | None
-    """Columns that a line of a table may have: those of the terminal; None where nothing is cut."""
+    """Maximal width of a table in columns: that of the terminal; None if nothing is cut."""
 
     def __init__(self, stream: TextIO, environment: Mapping[str, str] = os.environ) -> None:
         columns = _columns(stream, environment)
@@ -35,20 +35,20 @@ class Style:
         self._ellipsis = "…" if _carries(stream, "…") else "..."
 
     def cut(self, text: str, width: int) -> str:
-        """*text* on a terminal in *width* columns at most, with an ellipsis for the rest; elsewhere all of it."""
+        """Return *text*, on a terminal cut to *width* columns with an ellipsis."""
         if self.limit is None or len(text) <= width:
             return text
         return text[: max(0, width - len(self._ellipsis))] + self._ellipsis
 
     def paint(self, text: str, *names: str) -> str:
-        """*text* in the colours named, or as it is."""
+        """Return *text* in these colours; unchanged if colours are off."""
         if not self.colours or not names:
             return text
         return f"\x1b[{';'.join(_CODES[name] for name in names)}m{text}\x1b[0m"
 
     def wrapped(self, text: str, indent: int, hanging: int = 0) -> list[str]:
         """
-        *text* in lines that fit, each indented, all but the first by *hanging* more.
+        Return *text* wrapped and indented, all lines but the first by *hanging* more.
 
         A long word is kept whole, so that it can be copied.
         """
@@ -64,11 +64,11 @@ class Style:
 
 
 _UNKNOWN_WIDTH = 100
-"""Columns of what is no terminal."""
+"""Width in columns if there is no terminal."""
 
 
 def _columns(stream: TextIO, environment: Mapping[str, str]) -> int:
-    """Return the columns of *stream*: those of COLUMNS, else those of its terminal. (`shutil` asks stdout only.)"""
+    """Return the width of *stream*: COLUMNS, else that of its terminal. (`shutil` checks only stdout.)"""
     given = environment.get("COLUMNS", "")
     if given.isascii() and given.isdigit() and int(given[:6]):
         return int(given[:6])
@@ -79,7 +79,7 @@ def _columns(stream: TextIO, environment: Mapping[str, str]) -> int:
 
 
 def _carries(stream: TextIO, text: str) -> bool:
-    """Whether the encoding of *stream* has the characters of *text*."""
+    """Whether the encoding of *stream* supports the characters of *text*."""
     try:
         text.encode(stream.encoding or "utf-8")
     except UnicodeEncodeError:
@@ -88,7 +88,7 @@ def _carries(stream: TextIO, text: str) -> bool:
 
 
 def _wants_colours(stream: TextIO, environment: Mapping[str, str]) -> bool:
-    """By the conventions of no-color.org: NO_COLOR wins, FORCE_COLOR next, else a terminal that is not dumb."""
+    """Whether to use colours (no-color.org): NO_COLOR wins, then FORCE_COLOR, else only a terminal that is not dumb."""
     if environment.get("NO_COLOR"):
         return False
     if environment.get("FORCE_COLOR"):

@@ -1,4 +1,4 @@
-"""What stands in place of the name of a message that has none. No I/O."""
+"""Titles for messages without a name. No I/O."""
 
 from collections.abc import Container
 
@@ -6,7 +6,7 @@ _NAMELESS = {"blank": "(blank line)", "batch": "a batch"}
 
 
 def nameless(kind: str, rules: Container[str]) -> str | None:
-    """Return the title of a message without a name, which breaks these *rules*; None for a kind that has a name."""
+    """Return the title of a message without a name that breaks these *rules*; None for a kind that has a name."""
     if kind == "unreadable":
         # Bytes that are not UTF-8, a line that is too long, or JSON that is not JSON-RPC may look like a message.
         return "(not JSON)" if "syntax/json" in rules else "(not a message)"

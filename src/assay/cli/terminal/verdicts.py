@@ -1,4 +1,4 @@
-"""Verdicts for people: a line a message, and below it what is wrong, where, by which rule, and what to do."""
+"""Show verdicts: one line for each message, and below it each finding with its place, rule and fix."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ _MARKS = {"good": ("✓", "green"), "report": ("!", "yellow"), "aside": ("✗", 
 
 
 def outcome(verdict: Verdict) -> str:
-    """What a person wants to know first: good, report, aside (entries of a list are quarantined) or refused."""
+    """Return the outcome of a verdict: good, report, aside (entries of a list are quarantined) or refused."""
     if not verdict.accepted:
         return "refused"
     if any(violation.action == "quarantine" for violation in verdict.violations):
@@ -24,23 +24,23 @@ def outcome(verdict: Verdict) -> str:
 
 
 def lines(judged: Judged, style: Style) -> Iterator[str]:
-    """One message and its violations."""
+    """Return the lines for one message and its violations."""
     yield header(judged, style)
     yield from _violations(judged.verdict, style)
 
 
 def message_lines(verdict: Verdict, style: Style) -> Iterator[str]:
-    """One message and its violations, without its place in a recording."""
+    """Return the lines for one message and its violations, without its line number."""
     yield _headline(verdict, style)
     yield from _violations(verdict, style)
 
 
 def header(judged: Judged, style: Style) -> str:
-    """One message, on one line."""
+    """Return one message as one line."""
     number = f"{judged.line:>5}" if judged.line else "  end"
     where = f"  ({plain(judged.server)}, conversation {judged.conversation})" if judged.conversation else ""
-    told = f"  (as the guard judged it: {judged.lacks})" if judged.lacks else ""
-    return f"{style.paint(number, 'dim')}  {_headline(judged.verdict, style)}{style.paint(where + told, 'dim')}"
+    lacking = f"  (as the guard judged it: {judged.lacks})" if judged.lacks else ""
+    return f"{style.paint(number, 'dim')}  {_headline(judged.verdict, style)}{style.paint(where + lacking, 'dim')}"
 
 
 def _headline(verdict: Verdict, style: Style) -> str:
@@ -55,7 +55,7 @@ def _violations(verdict: Verdict, style: Style) -> Iterator[str]:
 
 
 def title(verdict: Verdict) -> str:
-    """What a message is, in a few words, safe for a terminal."""
+    """Return a short title of a message, safe for a terminal."""
     return plain(_title(verdict))
 
 
@@ -64,7 +64,7 @@ def _title(verdict: Verdict) -> str:
         return f"never answered: {_asked(verdict)}"
     if (found := nameless(verdict.kind, [each.rule for each in verdict.violations])) is not None:
         return found
-    # A peer's own words: a long one would take seconds to look through, and hide all that stands behind it.
+    # Cut, because a peer chose this name: a long one would take seconds to scan and hide everything after it.
     method = "" if verdict.method in {None, UNNAMED} else str(verdict.method)[:100]
     about = f" {verdict.tool[:40]}" if verdict.tool else _asked_for(verdict)
     ident = _ident(verdict)
@@ -75,17 +75,17 @@ def _title(verdict: Verdict) -> str:
 
 def _ident(verdict: Verdict) -> str:
     if verdict.kind == "error" and verdict.value.get("id") is None:
-        # Whose request failed is not known: the server could not read it, or answers so whatever it was.
+        # The failed request is unknown: the server could not read it, or never sends an id.
         return " without an id"
     return f" #{shown_id(verdict.value['id'])}" if "id" in verdict.value else ""
 
 
 _NAMED = {"prompts/get": "name", "resources/read": "uri"}
-"""What a request asks for beside tools, by its method."""
+"""The parameter with the name of a prompt or resource, by method."""
 
 
 def _asked_for(verdict: Verdict) -> str:
-    """The prompt or the resource that a request asks for."""
+    """Return the prompt or the resource in a request."""
     key = _NAMED.get(verdict.method or "") if verdict.kind == "request" else None
     params = verdict.value.get("params") if key is not None else None
     name = params.get(key) if isinstance(params, dict) else None
@@ -93,7 +93,7 @@ def _asked_for(verdict: Verdict) -> str:
 
 
 class Summary:
-    """How many of what, and the rules that were broken."""
+    """Counts by outcome and by rule."""
 
     def __init__(self) -> None:
         self._outcomes: Counter[str] = Counter()
@@ -103,13 +103,13 @@ class Summary:
 
     @property
     def messages(self) -> int:
-        """How many messages were counted."""
+        """The number of counted messages."""
         return self._outcomes.total()
 
     def add(self, verdict: Verdict) -> None:
         """Count one verdict."""
         if verdict.kind == "missing":
-            # No message: it stands for an answer that never came.
+            # Not a message: this verdict is about a missing response.
             self._unanswered += 1
         else:
             self._outcomes[outcome(verdict)] += 1
@@ -117,7 +117,7 @@ class Summary:
         self._aside.add(verdict)
 
     def lines(self, revision: str | None, style: Style) -> Iterator[str]:
-        """The counts, for people."""
+        """Return the lines with the counts."""
         counts = self._outcomes
         words = [f"{counts['good']} good"]
         kinds = (("refused", "refused"), ("aside", "with quarantined entries"), ("report", "with reports"))
@@ -141,13 +141,13 @@ def _asked(verdict: Verdict) -> str:
 
 
 def place_lines(violation: Violation, style: Style) -> list[str]:
-    """What is wrong, and where."""
+    """Return the lines with the place and what was expected."""
     text = plain(f"{violation.place}: expected {violation.expected}, found {violation.found}")
     return [style.paint(line, "bold") for line in style.wrapped(text, 9)]
 
 
 def rule_lines(violation: Violation, style: Style) -> list[str]:
-    """By which rule, and what to do."""
+    """Return the lines with the rule and the fix."""
     rule = style.wrapped(plain(f"{violation.rule} ({violation.source})"), 9)
     lines = [style.paint(line, "dim") for line in rule] + style.wrapped(plain(f"→ {violation.hint}"), 9, 2)
     if violation.reason is not None:
@@ -156,7 +156,7 @@ def rule_lines(violation: Violation, style: Style) -> list[str]:
 
 
 def without_repeats(shown: Sequence[tuple[Sequence[str], Sequence[str]]]) -> Iterator[str]:
-    """Places and rules of one message, a rule that holds for several places once: below the last of them."""
+    """Yield the places and rules of one message. A rule for several places comes once, below the last place."""
     for number, (places, rule) in enumerate(shown, 1):
         yield from places
         if number == len(shown) or shown[number][1] != rule:

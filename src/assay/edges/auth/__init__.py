@@ -1,4 +1,4 @@
-"""Who may come in over HTTP: API keys and signed tokens, and what is said to those who may not."""
+"""Authentication over HTTP: API keys and signed tokens, and the responses to clients without valid ones."""
 
 from assay.edges.auth.challenges import Denied, Principal
 from assay.edges.auth.gate import Gate

@@ -1,8 +1,8 @@
 """
-API keys: how they are made, what is kept of them, whose they are. No I/O; the clock is given.
+API keys: create, hash and look up keys. No I/O; the clock is a parameter.
 
-Only the SHA-256 of a key is kept. That is enough for keys that we make, whose 160 random bits nobody can guess; for a
-password it would not be.
+Only the SHA-256 of a key is stored. That is enough for our keys, whose 160 random bits cannot be guessed; it would not
+be enough for a password.
 """
 
 import re
@@ -18,30 +18,30 @@ from assay.edges.auth.challenges import EXPIRED_KEY, AuthRefusal, Principal
 from assay.settings import ApiKey
 
 PREFIX: Final = "assay_"
-"""What every key of ours begins with: people know it when they see it, and so do scanners for leaked secrets."""
+"""The prefix of our keys: people and scanners for leaked secrets recognize it."""
 
 RANDOM_BYTES: Final = 20
-"""160 bits, in 32 characters of base32 without padding. With 128, nobody would guess one either."""
+"""160 bits, in 32 characters of base32 without padding. 128 bits would be enough."""
 
 LEAST_CHARACTERS: Final = 32
-"""Of a key that somebody else made: 128 bits in hexadecimal. Shorter ones are passwords."""
+"""Minimal characters of a key that was made elsewhere: 128 bits in hexadecimal. A shorter one can be guessed."""
 
 TOKEN: Final = re.compile(rb"[A-Za-z0-9._~+/-]+=*")
-"""What a bearer token is made of (RFC 6750 §2.1)."""
+"""The characters of a bearer token (RFC 6750 §2.1)."""
 
 
 def new_key() -> str:
-    """A key that nobody has: letters and digits only, so that a double click selects all of it."""
+    """Return a new random key: letters and digits only, so that a double click selects all of it."""
     return PREFIX + b32encode(token_bytes(RANDOM_BYTES)).decode("ascii").lower()
 
 
 def written_hash(key: bytes) -> str:
-    """What the configuration has of *key*."""
+    """Return the hash of *key* for the configuration."""
     return f"sha256:{sha256(key).hexdigest()}"
 
 
 def objection(key: bytes) -> str | None:
-    """Why *key* should not be used as one; None if it may be."""
+    """Return why *key* is unsuitable; None if it is fine."""
     if not TOKEN.fullmatch(key):
         return "a key can have only letters, digits and . _ ~ + / -"
     if len(key) < LEAST_CHARACTERS:
@@ -56,11 +56,11 @@ class _Holder(NamedTuple):
 
 class Keyring:
     """
-    Every key there is, by its digest.
+    All keys by their digest.
 
-    Looking up a digest may take longer for one that begins like a digest we have. That tells nobody anything: to use it
-    one would need keys whose digests begin as one pleases, and each further bit doubles the work, while the key
-    itself, of which digests say nothing, stays as unknown as before.
+    A look-up may take longer for a digest that shares a prefix with a stored one. This leaks nothing useful: an
+    attacker would need keys with chosen digest prefixes, each further bit doubles the work, and a digest does not
+    reveal the key.
     """
 
     __slots__ = ("_holders",)
@@ -72,7 +72,7 @@ class Keyring:
         }
 
     def find(self, digest: bytes, now: float) -> Principal | AuthRefusal | None:
-        """Whose key it is; None if it is nobody's."""
+        """Return the principal of a key; None if the key is unknown."""
         holder = self._holders.get(digest)
         if holder is None:
             return None

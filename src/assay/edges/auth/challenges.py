@@ -1,7 +1,7 @@
 """
-Who somebody is, and what is said to those who are not let in. No I/O, no clock, no secrets.
+Principals, and the responses to clients that are rejected. No I/O, no clock, no secrets.
 
-The sentences go to strangers, in headers too: each is fixed, holds nothing of what was sent, and keeps to the
+The messages go to unknown clients, also in headers: each is fixed, contains nothing of the request, and uses only the
 characters that RFC 6750 §3 allows.
 """
 
@@ -12,34 +12,34 @@ from typing import Final, NamedTuple
 REALM: Final = "assay"
 
 _ADDRESS: Final = re.compile(r"https?://[!#-\[\]-~]+")
-"""A URL that can stand between quotation marks in a header."""
+"""A URL that is valid between quotation marks in a header."""
 
 
 class Principal(NamedTuple):
-    """Somebody who is let in."""
+    """An authenticated client."""
 
     name: str
-    """Stable for one person or program, and of nobody else."""
+    """A stable name that no other client has."""
     tier: str
 
 
 class Denied(NamedTuple):
-    """Why somebody is not, ready to be sent."""
+    """A rejected request: status, header and message of the response."""
 
     status: int
-    """401, or 403 for somebody who is known and may not."""
+    """401, or 403 for a known client without permission."""
     challenge: bytes
-    """The value of `WWW-Authenticate`; `Gate.challenge` adds where to get a token."""
+    """The value of `WWW-Authenticate`; `Gate.challenge` adds the address of the metadata."""
     reason: str
-    """A sentence for the body of the answer."""
+    """The message in the body of the response."""
 
 
 class AuthRefusal(NamedTuple):
-    """One reason to deny."""
+    """One reason to reject a request."""
 
     reason: str
     error: str = "invalid_token"
-    """The code of RFC 6750 §3.1; empty where nothing is wrong with a token, since there is none or nobody can tell."""
+    """The code of RFC 6750 §3.1; empty if there is no token, or it cannot be verified now."""
     status: int = 401
 
 
@@ -67,19 +67,19 @@ SCOPE: Final = AuthRefusal("the token lacks required scopes", "insufficient_scop
 
 
 def denied(refusal: AuthRefusal, scopes: Sequence[str] = ()) -> Denied:
-    """*refusal* as it is sent by a server that asks tokens for *scopes*."""
+    """Return *refusal* as a response of a server that requires *scopes*."""
     parts = [f'realm="{REALM}"']
     if refusal.error:
         parts += [f'error="{refusal.error}"', f'error_description="{refusal.reason}"']
     if scopes:
-        # MCP 2025-11-25, Authorization: so that a client asks for these and not for all that there are.
+        # MCP 2025-11-25, Authorization: so that a client requests only these scopes.
         parts.append(f'scope="{" ".join(scopes)}"')
     return Denied(refusal.status, f"Bearer {', '.join(parts)}".encode("ascii"), refusal.reason)
 
 
 def with_metadata(challenge: bytes, address: str) -> bytes:
-    """*challenge* with the address of the metadata (RFC 9728 §5.1), unless that has no place in a header."""
-    # It is mostly made of the Host header, which a stranger writes.
+    """Return *challenge* with the address of the metadata (RFC 9728 §5.1), if it is valid in a header."""
+    # The address usually comes from the Host header, which the client controls.
     if not _ADDRESS.fullmatch(address):
         return challenge
     return b'%b, resource_metadata="%b"' % (challenge, address.encode("ascii"))

@@ -1,7 +1,7 @@
 """
-What a token says, and whether that is enough. No signatures, no I/O; the clock is given.
+Read and check the claims of a token. No signatures, no I/O; the clock is a parameter.
 
-Nothing here is believed before the signature has been checked, but for the header, which says what to check it with.
+Claims are trusted only after the signature has been verified. The header is read before: it names key and algorithm.
 """
 
 import binascii
@@ -31,34 +31,34 @@ from assay.ladder import syntax
 from assay.settings import Jwt
 
 NAME_CHARACTERS: Final = 256
-"""Of a principal. OpenID Connect §2 has 255 at most; names are kept with sessions and written to the journal."""
+"""Maximal characters of a principal. OpenID Connect §2 allows 255; sessions and the journal keep the name."""
 
 Claims = Mapping[str, Any]
 
 
 class Header(NamedTuple):
-    """What a token says it is signed with."""
+    """The header of a token: key and algorithm."""
 
     algorithm: str
     kid: str | None
 
 
 class Admission(NamedTuple):
-    """Somebody is let in, and until when."""
+    """An accepted principal, and the time until which the token is valid."""
 
     principal: Principal
     until: float
 
 
 def read_header(token: bytes, algorithms: Collection[str]) -> Header | AuthRefusal:
-    """The header of *token*, which must be signed with one of *algorithms*."""
+    """Read the header of *token*, which must use one of *algorithms*."""
     header = _read_object(token.partition(b".")[0])
     if header is None:
         return NO_JWT
     algorithm, kid = header.get("alg"), header.get("kid")
     if not isinstance(algorithm, str) or algorithm not in algorithms:
         return ALGORITHM
-    # RFC 7515 §4.1.11: what is critical and not understood makes a token invalid. Older versions of PyJWT pass over it.
+    # RFC 7515 §4.1.11: an unknown critical extension makes a token invalid. Older versions of PyJWT ignore it.
     if "crit" in header or "b64" in header:
         return EXTENSION
     return Header(algorithm, kid) if isinstance(kid, str | None) else NO_JWT
@@ -73,13 +73,13 @@ def _read_object(part: bytes) -> dict[str, Any] | None:
 
 
 def read_claims(payload: bytes) -> Claims | AuthRefusal:
-    """The claims in the *payload* of a token."""
+    """Read the claims in the *payload* of a token."""
     claims = syntax.read(payload)
     return claims if isinstance(claims, dict) else CLAIMS
 
 
 class Rules:
-    """What the claims of a token must be, by the configuration."""
+    """The configured requirements for the claims of a token."""
 
     __slots__ = ("_jwt", "_names", "_tier")
 
@@ -89,7 +89,7 @@ class Rules:
         self._names = frozenset(names)
 
     def judge(self, claims: Claims, now: float) -> Admission | AuthRefusal:
-        """Whom a token with these *claims* lets in, if anybody."""
+        """Return the principal of a token with these *claims*, or why it is rejected."""
         until = self._until(claims, now)
         if isinstance(until, AuthRefusal):
             return until
@@ -100,7 +100,7 @@ class Rules:
         return SCOPE if missing else Admission(principal, until)
 
     def _until(self, claims: Claims, now: float) -> float | AuthRefusal:
-        """When the token ends, unless it has, or has not begun (RFC 7519 §4.1.4, §4.1.5)."""
+        """Return when the token expires; a refusal if it has expired or is not valid yet (RFC 7519 §4.1.4, §4.1.5)."""
         end, begin = claims.get("exp"), claims.get("nbf")
         if end is None and self._jwt.require_exp:
             return ENDLESS
@@ -112,7 +112,7 @@ class Rules:
         return EARLY if begin is not None and now + self._jwt.leeway < begin else until
 
     def _addressed(self, claims: Claims) -> AuthRefusal | None:
-        """Why it is not from whom, or for whom, it has to be (RFC 7519 §4.1.1, §4.1.3); None if it is."""
+        """Return a refusal for the wrong issuer or audience (RFC 7519 §4.1.1, §4.1.3); None if both are right."""
         if self._jwt.issuer is not None and claims.get("iss") != self._jwt.issuer:
             return ISSUER
         if self._jwt.audience and not _words(claims.get("aud")) & set(self._jwt.audience):
@@ -123,7 +123,7 @@ class Rules:
         name = claims.get(self._jwt.principal_claim)
         if not isinstance(name, str) or not 0 < len(name) <= NAME_CHARACTERS or not name.isprintable():
             return NAMELESS
-        # Where people choose their names, one could choose that of a key, and get at what belongs to its holder.
+        # A user who can choose a name could choose that of an API key and get the sessions of its client.
         return NAMESAKE if name in self._names else Principal(name, self._tier_of(claims))
 
     def _tier_of(self, claims: Claims) -> str:
@@ -133,16 +133,16 @@ class Rules:
 
 
 def _is_date(value: Any) -> bool:
-    # Not isinstance: a bool is an int in Python, and no date.
+    # Not isinstance: a bool is an int in Python, but not a date.
     return value is None or type(value) in (int, float)
 
 
 def _words(value: Any) -> set[str]:
-    """The strings in a claim that is one, or an array of them; of what is neither there are none."""
+    """Return the strings in a claim that is a string or an array of strings; empty for any other type."""
     values = value if isinstance(value, list) else [value]
     return {one for one in values if isinstance(one, str)}
 
 
 def _scopes(claims: Claims) -> set[str]:
-    """What the token allows: `scope` (RFC 8693 §4.2), or `scp`, as some issuers have it, in words or in an array."""
+    """Return the scopes of the token: `scope` (RFC 8693 §4.2), or `scp` of some issuers, as a string or an array."""
     return {word for name in ("scope", "scp") for text in _words(claims.get(name)) for word in text.split()}

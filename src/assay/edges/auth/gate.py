@@ -1,8 +1,8 @@
 """
-The gate: the `Authorization` header of a request in, and whose it is out.
+The gate: maps the `Authorization` header of a request to a principal, or to a refusal.
 
-Knows no HTTP but that header, its answer and the metadata of RFC 9728. What only tokens need is loaded where they are
-configured.
+Of HTTP it knows only that header, the challenge and the metadata of RFC 9728. Modules for tokens are imported only if
+tokens are configured.
 """
 
 import os
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from assay.edges.auth.tokens import Tokens
 
 HEADER_BYTES: Final = 8 << 10
-"""Of an Authorization header. Tokens with many groups in them have 4 kB; web servers take 8 kB for a header."""
+"""Maximal bytes of an Authorization header. Tokens with many groups have 4 kB; web servers accept 8 kB."""
 
 _SCHEME: Final = b"bearer "
 
@@ -39,7 +39,7 @@ Log = Callable[[str], None]
 
 
 class Gate:
-    """Says who a caller is. For one event loop; `known` is for the many, `verify` for the few that are new."""
+    """Authenticates clients, on one event loop. `known` handles most requests without waiting, `verify` new tokens."""
 
     __slots__ = ("_clock", "_denied", "_jwt", "_keyring", "_tokens")
 
@@ -61,10 +61,10 @@ class Gate:
         clock: Clock = time.time,
     ) -> "Gate | None":
         """
-        The gate that *section* asks for; None if it asks for none, and everyone is let in.
+        Return the gate for *section*; None without a section, so that every client is accepted.
 
-        Callers of whom nothing else is said are in *tier*. Files are looked for in *cwd*. Raises `SettingsError` where
-        one cannot be read, or something is not installed. A URL is asked when the first token comes.
+        *tier* is the default tier. Relative paths are in *cwd*. Raises `SettingsError` if a file cannot be read or a
+        dependency is missing. A URL is requested when the first token comes.
         """
         if section is None:
             return None
@@ -74,7 +74,7 @@ class Gate:
         return cls(Keyring(section.keys, tier), tokens, section.jwt, clock)
 
     def known(self, authorization: bytes | None) -> Principal | Denied | None:
-        """Whose header it is, or why it is nobody's, if that can be told at once; None if `verify` has to."""
+        """Return the principal or the refusal for a header without waiting; None if `verify` is needed."""
         if authorization is None:
             return self._deny(NO_TOKEN)
         if len(authorization) > HEADER_BYTES:
@@ -91,7 +91,7 @@ class Gate:
         return self._deny(found) if isinstance(found, AuthRefusal) else found
 
     async def verify(self, authorization: bytes) -> Principal | Denied:
-        """Whose header it is, or why it is nobody's. May ask the issuer for its keys, for five seconds at most."""
+        """Return the principal or the refusal for a header. May request the issuer's keys, for at most five seconds."""
         found: Principal | Denied | AuthRefusal | None = self.known(authorization)
         if found is None and self._tokens is not None:
             token = _credential(authorization)
@@ -101,11 +101,11 @@ class Gate:
         return self._deny(found or UNKNOWN_KEY)
 
     def challenge(self, refused: Denied, metadata: str = "") -> bytes:
-        """The value of `WWW-Authenticate`, with the address of the *metadata* if there are any."""
+        """Return the value of `WWW-Authenticate`, with the address of the *metadata* if there is one."""
         return with_metadata(refused.challenge, metadata) if self._issuer() else refused.challenge
 
     def metadata(self, resource: str) -> dict[str, Any] | None:
-        """Where clients get tokens for *resource* (RFC 9728 §2); None if that is not configured."""
+        """Return the metadata with the issuer of tokens for *resource* (RFC 9728 §2); None without an issuer."""
         issuer = self._issuer()
         if self._jwt is None or issuer is None:
             return None
@@ -118,12 +118,12 @@ class Gate:
         }
 
     def _issuer(self) -> str | None:
-        """The issuer, if clients can be sent there: RFC 8414 §2 has a URL, others have any name."""
+        """Return the issuer if it is a URL, as in RFC 8414 §2; other issuers have any name."""
         issuer = self._jwt.issuer if self._jwt is not None else None
         return issuer if issuer is not None and issuer.startswith(("https://", "http://")) else None
 
     def _objection(self, credential: bytes) -> AuthRefusal | None:
-        """Why *credential* is no good, if it is not even the shape of something that could be."""
+        """Return a refusal for a *credential* with an invalid form; None if the form is valid."""
         if not TOKEN.fullmatch(credential):
             return MALFORMED
         return None if self._tokens is not None and credential.count(b".") == 2 else UNKNOWN_KEY
@@ -136,7 +136,7 @@ class Gate:
 
 
 def _credential(authorization: bytes) -> bytes:
-    """What stands behind the scheme, in whatever letters it is written (RFC 9110 §11.1); empty if that is another."""
+    """Return the credential after the scheme, which is case-insensitive (RFC 9110 §11.1); empty for another scheme."""
     return authorization[len(_SCHEME) :].strip(b" ") if authorization[: len(_SCHEME)].lower() == _SCHEME else b""
 
 

@@ -1,8 +1,8 @@
 """
-Where the public keys come from, and when they are looked for again. The only code here that waits.
+Fetch the public keys, and refresh them. The only code in this package that waits.
 
-There is one request at a time, however many wait for it; what cannot be had leaves the keys as they were. A request has
-a task of its own: the client whose token began it may go away, and the others still get what they wait for.
+There is one request at a time, however many tokens wait for it; after a failure the previous keys stay. The request
+runs in its own task: if the client whose token started it disconnects, the others still get the keys.
 """
 
 import asyncio
@@ -11,44 +11,44 @@ from collections.abc import Awaitable, Callable
 from math import inf
 from typing import Final
 
-import httpx
-
 from assay.edges.auth.keyset import KeySet, read_set
+from assay.edges.http_client import HttpAnswer, HttpClient, url_of
+from assay.edges.upstream_errors import BrokenError
 
 TIMEOUT: Final = 5.0
-"""Seconds for all of a request. Whoever waits for it has a client waiting, too."""
+"""Seconds for the whole request; a client is waiting meanwhile."""
 
 SET_BYTES: Final = 256 << 10
-"""What is read of a set of keys. Real ones have 1 to 20 kB."""
+"""Maximal bytes of a key set. Real ones have 1 to 20 kB."""
 
 HOUR: Final = 3600.0
-"""Seconds until keys are looked for again, which is how long a withdrawn key goes on to be trusted."""
+"""Seconds between refreshes: a withdrawn key stays trusted this long."""
 
 AGAIN: Final = 30.0
 """
-Seconds between two requests at least, so that tokens with made-up keys do not become a flood for the issuer; and how
-long a new key may go unknown.
+Minimal seconds between two requests, so that tokens with forged key ids do not flood the issuer. A new key may stay
+unknown this long.
 """
 
 SOON: Final = 5.0
-"""The same while there are no keys at all: an issuer that starts together with us is there in a moment."""
+"""The same while there are no keys at all: an issuer that starts together with us is ready soon."""
 
 Fetch = Callable[[], Awaitable[bytes]]
 Log = Callable[[str], None]
 
 
 class KeysUnavailableError(Exception):
-    """Why there are no keys to be had, in words for the log: no more of an address than its place."""
+    """Keys cannot be fetched; the message for the log has no secrets of the address."""
 
 
 class KeySource:
-    """The keys of an issuer, as new as they need to be. *withdrawn* is called when a key is gone."""
+    """The keys of an issuer, refreshed as needed. *withdrawn* is called when a key was removed."""
 
     def __init__(
         self, fetch: Fetch, place: str, *, clock: Callable[[], float], log: Log, withdrawn: Callable[[], None]
     ) -> None:
         self.keys: KeySet | None = None
-        """None until there are some."""
+        """None until the first successful fetch."""
         self._fetch = fetch
         self._place = place
         self._clock = clock
@@ -60,11 +60,11 @@ class KeySource:
         self._task: asyncio.Task[None] | None = None
 
     def is_at_rest(self) -> bool:
-        """Whether `current` would give what is here already, without a look or a wait."""
+        """Whether `current` would return the present keys without waiting."""
         return self.keys is not None and (self._is_fresh() or not (self._may_try() or self._is_awaited()))
 
     async def current(self) -> KeySet | None:
-        """The keys, not older than an hour if that can be had; None if there are none."""
+        """Return the keys, refreshed if they are older than an hour; None without keys."""
         if not self._is_fresh():
             if self._may_try():
                 self._begin()
@@ -73,14 +73,14 @@ class KeySource:
         return self.keys
 
     async def newer(self) -> KeySet | None:
-        """The keys, for somebody who misses one: asked for again if that was not done just now."""
+        """Return the keys for a token with an unknown key: fetched again, unless that happened just now."""
         if self._may_try():
             self._begin()
         await self._end()
         return self.keys
 
     def take(self, body: bytes) -> None:
-        """Takes the keys in *body*; raises `KeysUnavailableError` if it is no set of keys."""
+        """Use the keys in *body*. Raises `KeysUnavailableError` if it is not a key set."""
         found, before = read_set(body), self.keys
         if found is None:
             raise KeysUnavailableError("not a JSON Web Key Set")
@@ -104,7 +104,7 @@ class KeySource:
         return self._task is not None and not self._task.done()
 
     def _is_awaited(self) -> bool:
-        # With keys in hand, nobody waits a second time for an issuer that did not answer the first time.
+        # While there are keys, requests do not wait again for an issuer that just failed.
         return self._is_under_way() and (self.keys is None or not self._failure)
 
     def _begin(self) -> None:
@@ -123,10 +123,10 @@ class KeySource:
         except KeysUnavailableError as error:
             self._fail(str(error))
         except TimeoutError:
-            self._fail("no answer in time")
+            self._fail("no response in time")
 
     def _fail(self, reason: str) -> None:
-        # Once, not every half minute.
+        # Logged once, not every half minute.
         if reason != self._failure:
             kept = "the previous keys stay in use" if self.keys is not None else "no token can be verified"
             self._log(f"auth: no keys from {self._place}: {reason}; {kept}")
@@ -134,7 +134,7 @@ class KeySource:
 
 
 def _is_within(seconds: float, since: float, now: float) -> bool:
-    """A clock that was set back would stretch the time, so what lies in the future counts as long ago."""
+    """Whether *seconds* have not passed yet. A time in the future, after the clock was set back, counts as long ago."""
     return 0 <= now - since < seconds
 
 
@@ -142,7 +142,7 @@ def _is_within(seconds: float, since: float, now: float) -> bool:
 
 
 def read_file(path: str) -> bytes:
-    """What the file holds; raises `KeysUnavailableError`."""
+    """Return the content of the file. Raises `KeysUnavailableError`."""
     try:
         with open(path, "rb") as file:
             body = file.read(SET_BYTES + 1)
@@ -153,7 +153,7 @@ def read_file(path: str) -> bytes:
 
 
 def from_file(path: str) -> Fetch:
-    """Reads a file, for whom nothing waits meanwhile."""
+    """Return a function that reads a file in a thread, so that the event loop does not wait."""
 
     async def fetch() -> bytes:
         return await asyncio.to_thread(read_file, path)
@@ -168,58 +168,49 @@ def _check_size(body: bytes | bytearray) -> None:
 
 # ── from a URL ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_HEADERS: Final = {
-    "Accept": "application/jwk-set+json, application/json",
-    # A few compressed bytes can unpack to gigabytes.
-    "Accept-Encoding": "identity",
-    "User-Agent": "assay",
-}
+_HEADERS: Final = ((b"accept", b"application/jwk-set+json, application/json"), (b"user-agent", b"assay"))
 
 
 def shown(place: str) -> str:
-    """A file or URL as it may be told: in one line, and without what stands behind a question mark."""
+    """Return a file or URL for the log: on one line, and without a query."""
     plain = (place.partition("?")[0] if "://" in place else place)[:200]
     return plain if plain.isprintable() else ascii(plain)[1:-1]
 
 
 def from_url(url: str) -> Fetch:
     """
-    Asks *url*, which is not allowed to point anywhere else; raises `KeysUnavailableError` at once if it is none.
-    Proxies, certificates and a .netrc from the environment are left alone: a process that sets those
-    could put in its own keys.
+    Return a function that fetches *url* without redirects. Raises `KeysUnavailableError` for an invalid URL. Proxies,
+    certificates and .netrc from the environment are ignored: with them other keys could be injected.
     """
     try:
-        httpx.URL(url)
-    except (httpx.InvalidURL, UnicodeError):
+        address = url_of(url)
+    except (ValueError, UnicodeError):
         raise KeysUnavailableError("not a valid URL") from None
-    # Reads a file of certificates: better now than while somebody waits.
-    context = httpx.create_ssl_context(trust_env=False) if url.startswith("https:") else False
+    # This reads a file of certificates: at start, not while a client waits.
+    client = HttpClient(url, environment=False, where="the issuer")
 
     async def fetch() -> bytes:
-        client = httpx.AsyncClient(verify=context, timeout=TIMEOUT, trust_env=False, follow_redirects=False)
         try:
-            async with client, client.stream("GET", url, headers=_HEADERS) as response:
-                return await _body(response)
-        except httpx.ConnectError as error:
-            raise KeysUnavailableError(f"no connection: {error}") from None
-        except httpx.TimeoutException:
-            raise KeysUnavailableError("no answer in time") from None
-        except httpx.HTTPError:
+            async with client.ask("GET", address, _HEADERS) as answer:
+                return await _body(answer)
+        except BrokenError as error:
+            if error.kind == "unreached":
+                raise KeysUnavailableError(f"no connection: {error}") from None
             raise KeysUnavailableError("no HTTP response, or an incomplete one") from None
-        except (OSError, ValueError) as error:
-            # Certificates, names that cannot be encoded: httpx does not dress up everything.
-            raise KeysUnavailableError(f"no connection: {type(error).__name__}") from None
+        finally:
+            # An issuer is asked once an hour.
+            await client.close()
 
     return fetch
 
 
-async def _body(response: httpx.Response) -> bytes:
-    if response.status_code != 200:
-        raise KeysUnavailableError(f"HTTP status {response.status_code}")
-    if response.headers.get("content-encoding", "identity").lower() != "identity":
+async def _body(answer: HttpAnswer) -> bytes:
+    if answer.status != 200:
+        raise KeysUnavailableError(f"HTTP status {answer.status}")
+    if (answer.header(b"content-encoding") or b"identity").strip().lower() != b"identity":
         raise KeysUnavailableError("compressed, although that was not requested")
     body = bytearray()
-    async for part in response.aiter_raw():
+    async for part in answer.chunks():
         body += part
         _check_size(body)
     return bytes(body)

@@ -1,7 +1,7 @@
 """
-Signed tokens (JWT, RFC 7519): checked once, remembered until they end.
+Signed tokens (JWT, RFC 7519): verified once, cached until they expire.
 
-PyJWT checks the signature; `claims` says whether the rest will do.
+PyJWT verifies the signature; `claims` checks the rest.
 """
 
 from collections import OrderedDict
@@ -16,7 +16,7 @@ from assay.edges.auth.key_source import KeySource
 from assay.edges.auth.keyset import PublicKey
 
 REMEMBERED: Final = 10_000
-"""Tokens that need not be checked again, about 400 bytes each. Beyond, the one goes that was used longest ago."""
+"""Maximal cached tokens, about 400 bytes each. Beyond it, the least recently used one is dropped."""
 
 
 class Tokens:
@@ -34,19 +34,19 @@ class Tokens:
         self._clock = clock
         self._jws = PyJWS(sorted(algorithms))
         self._good: OrderedDict[bytes, Admission] = OrderedDict()
-        """By digest: a token that lies in memory could be stolen from there."""
-        # A withdrawn key is there to undo what it signed. Which tokens that are is not worth knowing.
+        """By digest: a token in memory could be stolen."""
+        # A withdrawn key invalidates the tokens it signed. It is rare, so all cached tokens are dropped.
         self._source = source(self._good.clear)
 
     def known(self, digest: bytes) -> Principal | None:
-        """Whose token it is, if it was good before, and still is."""
+        """Return the principal of a cached token that is still valid; None for any other."""
         found = self._good.get(digest)
         if found is None or not self._source.is_at_rest():
             return None
         return self._remembered(digest)
 
     async def verify(self, token: bytes, digest: bytes) -> Principal | AuthRefusal:
-        """Whose token it is, or why it is no good."""
+        """Return the principal of the token, or the refusal."""
         header = read_header(token, self._algorithms)
         if isinstance(header, AuthRefusal):
             return header
@@ -63,7 +63,7 @@ class Tokens:
         return found.principal
 
     async def _keys(self, header: Header) -> list[PublicKey]:
-        """What the token can be signed with; asks for new keys if there is nothing."""
+        """Return the keys that may have signed the token; fetch new keys if none fits."""
         for look in (self._source.current, self._source.newer):
             keys = await look()
             found = keys.candidates(header.algorithm, header.kid) if keys is not None else []
@@ -94,7 +94,7 @@ class Tokens:
 
     def _remember(self, digest: bytes, found: Admission) -> None:
         self._good[digest] = found
-        # Those in front were used longest ago. Most have ended by then, and go; one goes in any case where it is full.
+        # The first are the least recently used. Expired ones are dropped, and at least one if the cache is full.
         now = self._clock()
         while self._good and (len(self._good) > REMEMBERED or next(iter(self._good.values())).until <= now):
             self._good.popitem(last=False)

@@ -1,4 +1,4 @@
-"""Verdicts on record: one JSON line each, one file a run. Writing, reading, comparing and replaying them."""
+"""The journal of verdicts: one JSON line each, one file a run. Writes, reads, compares and replays it."""
 
 from assay.records.journal.record_ids import Moment
 from assay.records.journal.writer import Journal

@@ -1,7 +1,7 @@
 """
-Follows all runs of some directories at once: what is written to those that live, and every new one from its beginning.
+Follow all runs of some directories: new records of live runs, and every new run from its start.
 
-Nothing here waits: whoever follows asks again and again what has come.
+Nothing here waits: the caller polls for new records.
 """
 
 import os
@@ -16,30 +16,30 @@ from assay.records.journal.reading import JournalEntry, entry_of
 from assay.records.journal.runs import JournalRun
 
 _MOST_FOLLOWED: Final = 200
-"""Runs that are followed at once, each with an open file. A process may have 256 open files on macOS."""
+"""Maximal runs to follow, each with an open file. A process may have 256 open files on macOS."""
 
 _SETTLED: Final = 10**9
-"""Nanoseconds after which a change of a directory has a time of its own. Clocks of file systems tick every 10 ms."""
+"""Nanoseconds after which another change of a directory has a different time. File system clocks tick every 10 ms."""
 
 _FRESH: Final = 60 * 10**9
-"""Nanoseconds after its last record in which a run is followed although no process holds its lock."""
+"""Nanoseconds after its last record during which a run is followed even if no process holds its lock."""
 
 
 class Source:
-    """A run that is followed."""
+    """A followed run."""
 
     def __init__(self, run: JournalRun, *, is_new: bool, whole: bool) -> None:
-        """Opens *run*; unless the *whole* run is wanted, what was written so far is passed over. Raises `OSError`."""
+        """Open *run*; unless *whole*, skip what was written so far. Raises `OSError`."""
         self.run = run
         self.is_new = is_new
-        """Whether it began while runs were followed."""
+        """Whether the run started while following."""
         self.pages = Pages(run.path, whole=True)
         self._number = 0
         if not whole:
             self.pages.skip()
 
     def arrived(self) -> Iterator[JournalEntry]:
-        """What was written since this was last called."""
+        """Yield the lines written since the last call."""
         for line in self.pages.arrived():
             self._number += 1
             entry = entry_of(self._number, line)
@@ -48,7 +48,7 @@ class Source:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more is to be expected."""
+        """Whether the run has ended."""
         last = run_files.files_of(self.run.path)[-1]
         try:
             return not _lives(last, os.stat(last).st_mtime_ns)
@@ -57,7 +57,7 @@ class Source:
 
 
 def _lives(path: str, written: int) -> bool:
-    """Whether a process has the file open, or it was written to a moment ago: some file systems have no locks."""
+    """Whether a process has the file open, or it was written a moment ago: some file systems have no locks."""
     return time_ns() - written < _FRESH or run_files.is_written(path)
 
 
@@ -73,10 +73,10 @@ class Following:
 
     def __init__(self, directories: Callable[[], Iterable[str]], first: JournalRun | None, since: float) -> None:
         """
-        *directories* returns those that there are at the time.
+        *directories* returns the directories that exist when it is called.
 
-        *first* is read from its beginning, and so is every run that began *since* then, in seconds since 1970: it may
-        have begun after the reader looked for the first one.
+        *first* is read from its start, and so is every run that began *since* this time, in seconds since 1970: it may
+        have started after the search for the first one.
         """
         self._directories = directories
         self._seen: dict[str, int] = {}
@@ -91,14 +91,14 @@ class Following:
                 self._add(run, is_new=is_new, whole=is_new)
 
     def arrived(self) -> Iterator[News]:
-        """What was written since this was last called."""
+        """Yield the lines written since the last call."""
         for source in self._sources:
             with suppress(OSError):
                 for entry in source.arrived():
                     yield News(source, entry)
 
     def look_around(self) -> None:
-        """Finds new runs, and lets go of those that are over."""
+        """Find new runs, and close those that have ended."""
         for source in [each for each in self._sources if each.is_over]:
             source.pages.close()
             self._sources.remove(source)
@@ -106,17 +106,17 @@ class Following:
             self._add(run, is_new=True, whole=True)
 
     def close(self) -> None:
-        """Closes all files."""
+        """Close all files."""
         for source in self._sources:
             source.pages.close()
 
     def _unknown(self) -> list[JournalRun]:
-        """The runs that were not there before, in order of time."""
+        """Return the new runs, in order of time."""
         found: list[JournalRun] = []
         for directory in self._directories():
             with suppress(OSError):
                 changed = os.stat(directory).st_mtime_ns
-                # A name that is added changes the directory, so that the others need not be read. One that was
+                # A new name changes the time of the directory, so unchanged directories are not read. One that was
                 # changed a moment ago is read again: its time may be that of two changes.
                 if self._seen.get(directory) != changed:
                     self._seen[directory] = changed if time_ns() - changed > _SETTLED else 0

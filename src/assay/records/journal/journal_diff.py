@@ -1,7 +1,7 @@
 """
-Compares two journals: the same traffic gives the same records, but for times and ids. No I/O.
+Compare two journals: the same traffic gives the same records, except for times and ids. No I/O.
 
-Lines are held against each other in order; where one journal has lines that the other lacks, the rest is aligned.
+Lines are compared in order; if one journal has lines that the other lacks, the rest is aligned.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,14 +14,14 @@ _MAY_DIFFER: Final = frozenset({"ts", "durationMs", "requestId", "traceId", "spa
 _OF_A_TRANSPORT: Final = frozenset({"transport", "route"})
 
 _MOST_ALIGNED: Final = 2_000
-"""Lines that are aligned with each other: the time grows with the square of them. Beyond, line by line."""
+"""Maximal lines to align: the time grows with their square. Longer journals are compared line by line."""
 
 Flat = dict[str, Any]
-"""A record as fields, the path of each as a key."""
+"""A flattened record: its fields by path."""
 
 
 class Field(NamedTuple):
-    """A field that is not the same; `ABSENT` for one that is not there."""
+    """A field that differs; `ABSENT` if one record lacks it."""
 
     name: str
     one: Any
@@ -29,7 +29,7 @@ class Field(NamedTuple):
 
 
 class Absent:
-    """Stands for a field that is not there."""
+    """Marks a missing field."""
 
     def __repr__(self) -> str:
         return "nothing"
@@ -39,7 +39,7 @@ ABSENT: Final = Absent()
 
 
 class JournalDifference(NamedTuple):
-    """Two lines that differ, or one that the other journal lacks."""
+    """Two lines that differ, or a line that the other journal lacks."""
 
     one: JournalEntry | None
     other: JournalEntry | None
@@ -47,7 +47,7 @@ class JournalDifference(NamedTuple):
 
 
 class _Comparable:
-    """Makes records of one journal comparable with those of another."""
+    """Removes from records what differs between any two runs."""
 
     def __init__(self, *, across_transports: bool) -> None:
         self._ignored = _MAY_DIFFER | _OF_A_TRANSPORT if across_transports else _MAY_DIFFER
@@ -63,11 +63,11 @@ class _Comparable:
         for name, value in record.items():
             if name not in self._ignored:
                 _flatten(name, value, found)
-        # That is said of the run in every record of it. What the mode has changed is `passed`, and the bytes sent.
+        # Every record repeats the mode of its run. Its effects are in `passed` and the bytes sent.
         found.pop("metadata.mode", None)
         session = found.pop("metadata.session", None)
         if session is not None and not self._across:
-            # Sessions are called by chance: the first one of one run is that of the other.
+            # Session names are random: they are matched by their order.
             found["metadata.session"] = self._sessions.setdefault(str(session), len(self._sessions) + 1)
         return found
 
@@ -81,12 +81,12 @@ class _Line(NamedTuple):
 def differences(
     one: Iterable[JournalEntry], other: Iterable[JournalEntry], *, across_transports: bool = False
 ) -> Iterator[JournalDifference]:
-    """Where the two differ, in order."""
+    """Yield the differences between two journals, in order."""
     here, there = (_Comparable(across_transports=across_transports) for _ in range(2))
     left, right = map(here.line, one), map(there.line, other)
     for ours, theirs in zip_longest(left, right):
         if ours is None or theirs is None or ours.key != theirs.key:
-            # All is the same up to here, and only what follows need be held in memory.
+            # Everything is the same up to here; only the rest is held in memory.
             yield from _aligned(_rest(ours, left), _rest(theirs, right))
             return
 
@@ -96,7 +96,7 @@ def _rest(first: _Line | None, more: Iterator[_Line]) -> list[_Line]:
 
 
 def _aligned(left: list[_Line], right: list[_Line]) -> Iterator[JournalDifference]:
-    """The differences of two lists that may have gained or lost lines."""
+    """Yield the differences of two lists, of which either may lack lines."""
     end = _common_end(left, right)
     left, right = left[: len(left) - end], right[: len(right) - end]
     if max(len(left), len(right)) > _MOST_ALIGNED:
@@ -139,7 +139,7 @@ def _flatten(name: str, value: Any, found: Flat) -> None:
     elif isinstance(value, list):
         members = enumerate(value)
     if not isinstance(value, dict | list) or not value:
-        # What is empty is a value too, written as such.
+        # An empty object or array is a value, too.
         found[name] = repr(value) if isinstance(value, dict | list) else value
     for step, item in members:
         _flatten(f"{name}.{step}", item, found)

@@ -1,4 +1,4 @@
-"""The lines of a journal, from wherever it is: a file, all files of a run one after the other, or standard input."""
+"""Read the lines of a journal: from a file, from all files of a run, or from standard input."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -8,26 +8,26 @@ from typing import Final, Self, cast
 from assay.records.journal import run_files
 
 LONGEST_LINE: Final = 128 << 20
-"""Bytes of a line that are read. Every line is held in memory, and takes several times its size when it is parsed."""
+"""Maximal bytes of a line. A line is held in memory, and parsing takes several times its size."""
 
 _CHUNK: Final = 1 << 20
-"""Bytes of a longer line that are passed over at a time."""
+"""Bytes of a longer line to skip at a time."""
 
 
 class Pages:
     """
     The lines of one journal, open for reading.
 
-    A directory, and `.latest` in it, stands for its newest run, and the first file of a run for all of them; any other
-    file is read alone.
+    A directory, and `.latest` in it, stands for its newest run, and the first file of a run for all of its files; any
+    other file is read alone.
     """
 
     def __init__(self, name: str, *, whole: bool = False, longest: int = LONGEST_LINE) -> None:
         """
-        Opens the journal called *name*, ``-`` for standard input; raises `OSError`.
+        Open the journal called *name*, ``-`` for standard input. Raises `OSError`.
 
-        *whole* says that *name* is the first file that is left of a run, of which all are read. In place of a line of
-        more than *longest* bytes there is one that says so, which is neither JSON nor a record.
+        With *whole*, *name* is the first remaining file of a run, and all its files are read. A line of more than
+        *longest* bytes is replaced by a note, which is not JSON.
         """
         self._path = ""
         self._goes_on = False
@@ -35,13 +35,13 @@ class Pages:
         self._held: list[bytes] = []
         self._size = 0
         self.too_long = 0
-        """Lines that were passed over because of their length."""
+        """Number of lines that were too long."""
         self._over = False
         if name == "-":
             self._file: BufferedReader = open(0, "rb", closefd=False)  # noqa: SIM115 - `with` closes it
             return
         if os.path.basename(name) == run_files.LATEST and os.path.islink(name):
-            # It leads to the last file of a run.
+            # The link leads to the last file of a run.
             name = os.path.dirname(name) or os.curdir
         is_directory = os.path.isdir(name)
         self._path = run_files.newest(name) if is_directory else name
@@ -55,18 +55,18 @@ class Pages:
         self.close()
 
     def close(self) -> None:
-        """Nothing more is read."""
+        """Close the files."""
         self._file.close()
 
     def __iter__(self) -> Iterator[bytes]:
-        """Every line that is there."""
+        """Yield every line."""
         while True:
             yield from self._lines()
             if not self._turn():
                 return
 
     def _lines(self) -> Iterator[bytes]:
-        """Every line of one file."""
+        """Yield every line of one file."""
         while line := self._file.readline(self._longest):
             if len(line) < self._longest or line.endswith(b"\n"):
                 yield line
@@ -79,25 +79,25 @@ class Pages:
             yield self._instead(size)
 
     def _instead(self, size: int) -> bytes:
-        """Return the line in place of one of *size* bytes."""
+        """Return the note in place of a line of *size* bytes."""
         self.too_long += 1
         return b"(a line of %d bytes; at most %d are read)\n" % (size, self._longest)
 
     def followed(self, pause: Callable[[], None]) -> Iterator[bytes]:
-        """Whole lines as they are written, without end; *pause* is called while there are none."""
+        """Yield complete lines as they are written, for ever; call *pause* between reads."""
         while True:
             yield from self.arrived()
             pause()
 
     def arrived(self) -> Iterator[bytes]:
-        """Whole lines that were written since this was last called. Half a line is kept until it is whole."""
+        """Yield complete lines written since the last call. A partial line is kept until it is complete."""
         while True:
             line = self._file.readline(_CHUNK)
             self._hold(line)
             if line.endswith(b"\n"):
                 yield self._take()
             elif len(line) < _CHUNK and not self._over:
-                # What was written to the file before it was over is read first.
+                # The rest of the old file is read first.
                 self._over = not line and self._is_over()
                 if not self._over:
                     return
@@ -107,12 +107,12 @@ class Pages:
                 self._over = not self._turn() and not self._begin_anew()
 
     def _hold(self, part: bytes) -> None:
-        """Keep a part of a line, unless the line is too long by now."""
+        """Keep part of a line, unless the line is too long."""
         self._size += len(part)
         if self._size > self._longest:
             self._held.clear()
         elif part:
-            # Joined once: a line that grows by a byte at a time would be copied as often.
+            # Joined once: a line that grows byte by byte would be copied each time.
             self._held.append(part)
 
     def _take(self) -> bytes:
@@ -121,29 +121,29 @@ class Pages:
         return b"".join(held) if size <= self._longest else self._instead(size)
 
     def skip(self) -> None:
-        """Passes over everything that was written so far."""
+        """Skip everything that was written so far."""
         while self._turn():
             pass
         self._file.seek(0, os.SEEK_END)
 
     def peek(self) -> bytes:
-        """Return some bytes that it begins with, which stay to be read; none if it is empty."""
+        """Return the first bytes without consuming them; empty if the journal is."""
         return self._file.peek()
 
     def keep(self) -> None:
-        """Makes sure that it can be read twice, which standard input cannot."""
+        """Make the journal readable twice: standard input is copied."""
         if not self._path and not self._file.seekable():
             self._file = BufferedReader(cast("RawIOBase", BytesIO(self._file.read())))
 
     def rewind(self) -> None:
-        """Begins again with the first line."""
+        """Start again with the first line."""
         if self._goes_on:
             self._open(run_files.files_of(self._path)[0])
         else:
             self._file.seek(0)
 
     def _is_over(self) -> bool:
-        """Whether nothing more is written to this file: there is a further one, or another under its name."""
+        """Whether this file is complete: there is a next one, or its name belongs to another file."""
         return self._following() is not None or self._is_moved()
 
     def _is_moved(self) -> bool:
@@ -160,19 +160,19 @@ class Pages:
         return True
 
     def _following(self) -> str | None:
-        """The next file of the run."""
+        """Return the next file of the run."""
         if not self._goes_on:
             return None
         number = run_files.number_of(self._path)
         return next((each for each in run_files.files_of(self._path) if run_files.number_of(each) > number), None)
 
     def _turn(self) -> bool:
-        """Goes on with the next file of the run; whether there is one."""
+        """Continue with the next file of the run; return whether there is one."""
         while (path := self._following()) is not None:
             try:
                 self._open(path)
             except FileNotFoundError:
-                # It was among the oldest, and is gone.
+                # It was removed as one of the oldest.
                 self._path = path
                 continue
             return True

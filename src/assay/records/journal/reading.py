@@ -1,7 +1,7 @@
 """
-Reads a journal back, line by line. Knows no command.
+Parse a journal, line by line.
 
-The last line of a run that was killed may be cut off; a line that is no record is given as such, never an error.
+The last line of a killed run may be cut off; an invalid line is returned as such, and is never an error.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,7 +11,7 @@ import orjson
 
 Record = dict[str, Any]
 
-# What every record has, and whoever reads one may rely on. A record may have more.
+# Members that every record has. A record may have more.
 _MEMBERS: Final[tuple[tuple[str, type | tuple[type, ...]], ...]] = (
     ("ts", str),
     ("requestId", str),
@@ -32,13 +32,13 @@ class JournalEntry(NamedTuple):
 
     number: int
     raw: bytes
-    """As it stands there, without its newline."""
+    """The bytes of the line, without its newline."""
     record: Record | None
-    """None for a line that is no record."""
+    """None for a line that is not a record."""
 
 
 def entries(lines: Iterable[bytes]) -> Iterator[JournalEntry]:
-    """Every line that is not blank."""
+    """Yield every line that is not blank."""
     for number, line in enumerate(lines, 1):
         found = entry_of(number, line)
         if found is not None:
@@ -46,7 +46,7 @@ def entries(lines: Iterable[bytes]) -> Iterator[JournalEntry]:
 
 
 def entry_of(number: int, line: bytes) -> JournalEntry | None:
-    """The line with this *number*; None for a blank one."""
+    """Parse the line with this *number*; None for a blank one."""
     raw = line.rstrip(b"\r\n")
     return JournalEntry(number, raw, _record(raw)) if raw else None
 
@@ -62,14 +62,14 @@ def _record(raw: bytes) -> Record | None:
 
 
 def violations(record: Record) -> list[tuple[str, str]]:
-    """The rules that were broken, each with its place."""
+    """Return the violated rules, each with its place."""
     found = (record["error"] or {}).get("violations")
     listed = found if isinstance(found, list) else []
     return [(str(each.get("rule")), str(each.get("at"))) for each in listed if isinstance(each, dict)]
 
 
 def quarantined(record: Record) -> list[str]:
-    """The entries of a list that were quarantined, or would be under enforce: ``tool legacy``."""
+    """Return the entries of a list that were quarantined, or would be under enforce: ``tool legacy``."""
     found = (record["error"] or {}).get("quarantined")
     listed = found if isinstance(found, list) else []
     return [f"{each.get('kind')} {each.get('name')}" for each in listed if isinstance(each, dict)]
@@ -81,13 +81,13 @@ def is_audited(record: Record) -> bool:
 
 
 def server_of(record: Record) -> str:
-    """The name of the server; "" for a record that has none."""
+    """Return the name of the server; "" for a record without one."""
     name = record["metadata"].get("server")
     return name if isinstance(name, str) else ""
 
 
 class Filter(NamedTuple):
-    """Which records are wanted: by each of these that is given, one of its words."""
+    """A filter for records: a record must match one value of each given filter."""
 
     statuses: Sequence[str] = ()
     methods: Sequence[str] = ()
@@ -95,12 +95,12 @@ class Filter(NamedTuple):
     rules: Sequence[str] = ()
     """A rule, or a rung for all of its rules."""
     servers: Sequence[str] = ()
-    """Names of servers. A record without a name passes: its file was chosen by the name of its folder."""
+    """Names of servers. A record without a name passes: its file was already chosen by the folder name."""
     quarantined: bool = False
     """Only records of lists with quarantined entries."""
 
     def wants(self, record: Record) -> bool:
-        """Whether *record* is one of them."""
+        """Whether *record* matches."""
         return (
             (not self.statuses or record["status"] in self.statuses)
             and (not self.methods or record["method"] in self.methods)

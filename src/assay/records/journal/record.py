@@ -1,7 +1,7 @@
 """
-A verdict as a record, the plain way. The writer has a quicker one for good messages; a test holds them together.
+Make a journal record from a verdict. The writer has a faster way for good messages; a test compares both.
 
-No I/O and no clock: what time it is, whoever writes the record knows.
+No I/O and no clock: the time is a parameter.
 """
 
 from collections.abc import Sequence
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from assay.core.redaction import Redactor
 
 SCHEMA_VERSION: Final = "1"
-"""Of the record. A field that is added leaves it, one that changes its meaning does not."""
+"""Version of the record. It changes when a field changes its meaning, not when one is added."""
 
 Status = Literal["ok", "reported", "refused", "failed"]
 STATUSES: Final[tuple[Status, ...]] = ("ok", "reported", "refused", "failed")
 
 ID_LENGTH: Final = 64
-"""Characters of an id that are written: a UUID has 36."""
+"""Maximal characters of an id: a UUID has 36."""
 
 NAME_LENGTH: Final = 100
-"""Characters of a method or a tool that are written: names are the peer's, and may be a megabyte."""
+"""Maximal characters of a method or a tool: peers choose the names, which may have a megabyte."""
 
 ROUTE_LENGTH: Final = 200
 _TEXT_LENGTH: Final = 200
 
-# Codes that mean the same whoever uses them: JSON-RPC's own, and those that MCP defines.
+# Codes with a fixed meaning: those of JSON-RPC, and those that MCP defines.
 _BY_NUMBER: Final = {
     CanonicalError.to_jsonrpc_error(code)["code"]: code
     for code in (
@@ -44,7 +44,7 @@ _BY_NUMBER: Final = {
 
 
 class RunIdentity:
-    """What is the same in all records of a run."""
+    """The common parts of all records of a run."""
 
     __slots__ = (
         "_redactor",
@@ -68,36 +68,36 @@ class RunIdentity:
         mode: str = "",
         frame_bytes: int = 0,
     ) -> None:
-        """*mode* is that of a guard, "" for a server; *frame_bytes* is what a replay has to know if it is not usual."""
+        """*mode* is that of a guard, "" for a server; *frame_bytes* is the limit for a replay, if not the default."""
         self.mode = mode
         self.frame_bytes = frame_bytes
         self.deterministic = deterministic
         self.payloads = payloads
         self.server = server
         self.servers: dict[str, str] = {}
-        """The names of servers by route, where one journal has several."""
+        """The names of servers by route, if the journal has several."""
         self.restarts = 0
-        """How often the server was restarted by now."""
-        # Compiling what it looks for takes some milliseconds, and most runs never need it.
+        """The number of restarts of the server so far."""
+        # Compiling the patterns takes some milliseconds, and most runs never need them.
         self._redactor = _redactor(patterns) if patterns else None
         self._sessions: dict[str, str] = {}
 
     @property
     def redactor(self) -> "Redactor":
-        """What hides secrets."""
+        """The redactor for payloads."""
         if self._redactor is None:
             self._redactor = _redactor(())
         return self._redactor
 
     def server_of(self, route: str) -> str:
-        """Return the name of the server that answers at *route*; "" if it has none."""
+        """Return the name of the server at *route*; "" if it has none."""
         return self.servers.get(route, self.server)
 
     def session_name(self, session: str) -> str:
         """
-        What a connection is called: whoever reads the journal must not be able to go on with the session.
+        Return the name of a connection. It must not let readers of the journal take over the session.
 
-        Sessions get their ids by chance; in a deterministic run they are numbered.
+        Session ids are random; in a deterministic run sessions are numbered.
         """
         if self.deterministic:
             return self._sessions.setdefault(session, f"{len(self._sessions) + 1:012x}")
@@ -105,7 +105,7 @@ class RunIdentity:
 
 
 def session_digest(session: str) -> str:
-    """What stands for a session in records that others may read: with its id they could go on with it."""
+    """Return the digest of a session id for records. With the id itself readers could take over the session."""
     from hashlib import sha256  # noqa: PLC0415 - not where there is one connection only
 
     return sha256(session.encode(errors="replace")).hexdigest()[:12]
@@ -118,7 +118,7 @@ def _redactor(patterns: Sequence[str]) -> "Redactor":
 
 
 class RecordContext(NamedTuple):
-    """What whoever writes a record says of one message."""
+    """What the writer knows about one message."""
 
     ts: str
     duration: str
@@ -127,13 +127,13 @@ class RecordContext(NamedTuple):
     failed: bool = False
     code: str | None = None
     repeated: int = 0
-    """How many messages it stands for, if that is not one alone."""
+    """The number of messages in this record, if not one."""
     came: int = 0
-    """Bytes of all of those."""
+    """Bytes of all of these messages."""
 
 
 def status_of(verdict: Verdict, *, failed: bool = False) -> Status:
-    """In one word what became of a message; *failed* if it is known to say that something failed."""
+    """Return the status of a message in one word; *failed* if it is known to report a failure."""
     if not verdict.accepted:
         return "refused"
     if failed or verdict.kind in {"error", "missing"} or _is_failed_result(verdict):
@@ -141,11 +141,11 @@ def status_of(verdict: Verdict, *, failed: bool = False) -> Status:
     return "reported" if verdict.violations else "ok"
 
 
-def record(verdict: Verdict, moment: Moment, told: RecordContext, run: RunIdentity) -> dict[str, Any]:
-    """The record of *verdict*, its members in order."""
-    status = status_of(verdict, failed=told.failed or told.code is not None)
+def record(verdict: Verdict, moment: Moment, context: RecordContext, run: RunIdentity) -> dict[str, Any]:
+    """Return the record of *verdict*, with its members in order."""
+    status = status_of(verdict, failed=context.failed or context.code is not None)
     return {
-        "ts": told.ts,
+        "ts": context.ts,
         "requestId": moment.request_id,
         "traceId": moment.trace_id,
         "spanId": moment.span_id,
@@ -153,17 +153,17 @@ def record(verdict: Verdict, moment: Moment, told: RecordContext, run: RunIdenti
         "route": cut(moment.route, ROUTE_LENGTH),
         "method": name_of(verdict.method if verdict.method is not None else moment.method),
         "status": status,
-        "durationMs": orjson.Fragment(told.duration),
-        # Nothing that passes here is tried again by us.
+        "durationMs": orjson.Fragment(context.duration),
+        # We never retry a message.
         "attempt": 1,
-        "inputBytes": told.came if told.repeated else len(verdict.frame),
-        "outputBytes": told.sent,
-        "error": None if status == "ok" else _error(verdict, status, told.code, run),
-        "metadata": _metadata(verdict, moment, told, run),
+        "inputBytes": context.came if context.repeated else len(verdict.frame),
+        "outputBytes": context.sent,
+        "error": None if status == "ok" else _error(verdict, status, context.code, run),
+        "metadata": _metadata(verdict, moment, context, run),
     }
 
 
-def _metadata(verdict: Verdict, moment: Moment, told: RecordContext, run: RunIdentity) -> dict[str, Any]:
+def _metadata(verdict: Verdict, moment: Moment, context: RecordContext, run: RunIdentity) -> dict[str, Any]:
     found: dict[str, Any] = {
         "schemaVersion": SCHEMA_VERSION,
         "deterministic": run.deterministic,
@@ -182,8 +182,8 @@ def _metadata(verdict: Verdict, moment: Moment, told: RecordContext, run: RunIde
         found["restarts"] = run.restarts
     if not verdict.accepted and verdict.onward is verdict.frame:
         found["passed"] = True
-    if told.repeated:
-        found["repeated"] = told.repeated
+    if context.repeated:
+        found["repeated"] = context.repeated
     if run.mode:
         found["mode"] = run.mode
     if run.payloads:
@@ -194,19 +194,19 @@ def _metadata(verdict: Verdict, moment: Moment, told: RecordContext, run: RunIde
 
 
 def name_of(given: str | None) -> str | None:
-    """A method or a tool, cut short, and as text that can be written."""
+    """Return a method or a tool, shortened, as valid Unicode."""
     return None if given is None else cut(given, NAME_LENGTH)
 
 
 def cut(text: str, most: int) -> str:
-    """At most so many characters of *text*, as text that can be written."""
+    """Return at most *most* characters of *text*, as valid Unicode."""
     short = text if len(text) <= most else text[: most - 1] + "…"
-    # What was read from a frame has no half characters; what a caller hands in may.
+    # Text from a frame has no lone surrogates; an argument may have some.
     return short if short.isascii() else short.encode(errors="replace").decode()
 
 
 def id_text(ident: object) -> str:
-    """An id as JSON, cut short; null for what can be none."""
+    """Return an id as JSON, shortened; null for an invalid one."""
     if type(ident) is str:
         return orjson.dumps(cut(ident, ID_LENGTH)).decode()
     if type(ident) is int or type(ident) is float:
@@ -224,11 +224,11 @@ def _id(verdict: Verdict) -> orjson.Fragment:
 
 PAYLOAD_BYTES: Final = 4 << 20
 PAYLOAD_VALUES: Final = 50_000
-"""What of a frame is written at most: every value is looked at for secrets, and nothing else is served meanwhile."""
+"""Maximal size of a recorded frame: every value is searched for secrets, and nothing else is served meanwhile."""
 
 
 def payload(verdict: Verdict, redactor: "Redactor") -> dict[str, Any]:
-    """The frame, without its secrets: as text, or as base64 where it is none. One that is too large is left out."""
+    """Return the frame without secrets: as text, or as base64 if it is not UTF-8. A large frame is left out."""
     if len(verdict.frame) > PAYLOAD_BYTES or value_count.more_than(verdict.frame, PAYLOAD_VALUES):
         return {"omitted": True}
     try:
@@ -242,7 +242,7 @@ def payload(verdict: Verdict, redactor: "Redactor") -> dict[str, Any]:
 def _unreadable_payload(frame: bytes, redactor: "Redactor") -> dict[str, Any]:
     from base64 import b64encode  # noqa: PLC0415 - for bytes that are no text
 
-    # Every byte is a character in Latin-1, and that is all the patterns need.
+    # Latin-1 decodes any bytes, and the patterns need only ASCII.
     text = frame.decode("latin-1")
     shown = redactor.unreadable(text)
     encoded = b64encode(shown.encode("latin-1")).decode()
@@ -253,7 +253,7 @@ def _unreadable_payload(frame: bytes, redactor: "Redactor") -> dict[str, Any]:
 
 
 def _error(verdict: Verdict, status: Status, code: str | None, run: RunIdentity) -> dict[str, Any]:
-    """What went wrong. Where a message only carries reports there is no code: nobody gets an error for it."""
+    """Return the error. If there are only reports it has no code, because no error is sent."""
     said = _said(verdict)
     code = code or _code(verdict, status, said)
     row = CanonicalError.to_jsonrpc_error(code) if code is not None else {"code": None, "message": None}
@@ -273,13 +273,13 @@ def _error(verdict: Verdict, status: Status, code: str | None, run: RunIdentity)
 
 
 def _shown(message: str, run: RunIdentity) -> str:
-    """What a peer says of its error, in short."""
-    # First without secrets, then cut: half a secret looks like nothing.
+    """Return the message of a peer's error, shortened."""
+    # Redact first, then cut: part of a secret is not recognized.
     return cut(run.redactor.text(message[: 10 * _TEXT_LENGTH]), _TEXT_LENGTH)
 
 
 def _said(verdict: Verdict) -> dict[str, Any]:
-    """The error that an accepted error response tells."""
+    """Return the error in an accepted error response."""
     value = verdict.value
     if verdict.kind != "error" or not verdict.accepted or not isinstance(value, dict):
         return {}
@@ -288,7 +288,7 @@ def _said(verdict: Verdict) -> dict[str, Any]:
 
 
 def _code(verdict: Verdict, status: Status, said: dict[str, Any]) -> str | None:
-    """The canonical error that somebody gets for it; None if nobody does, or it has none of our names."""
+    """Return the canonical error that is sent for it; None if no error is sent, or it has no canonical name."""
     if status == "refused":
         if verdict.party is Party.SERVER and verdict.onward is not None and verdict.onward is not verdict.frame:
             return "UPSTREAM_INVALID"
@@ -300,7 +300,7 @@ def _code(verdict: Verdict, status: Status, said: dict[str, Any]) -> str | None:
 
 
 def _is_failed_result(verdict: Verdict) -> bool:
-    """Whether it is the result of a tool that says of itself that it failed."""
+    """Whether it is a tool's result that reports a failure."""
     if verdict.kind != "result" or not isinstance(verdict.value, dict):
         return False
     result = verdict.value.get("result")

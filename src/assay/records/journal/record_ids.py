@@ -1,56 +1,69 @@
-"""When a message came, and by which ids it is known: fresh ones, or ones that follow from what was said. No I/O."""
+"""When a message came, and its ids: new ones, or ones that follow from the message. No I/O."""
 
 import os
 from collections.abc import Iterator
-from itertools import count
+from itertools import count, repeat
 from os import urandom
 from typing import Final, NamedTuple
 
 
 class Moment(NamedTuple):
-    """What is known of a message beside its verdict. A request and its answer share one."""
+    """When a message came, and its ids. A request and its answer share one."""
 
     transport: str
     """``stdio`` or ``http``."""
     route: str
     """``stdio``, or the path of the HTTP request."""
-    request_id: str
-    """A UUID."""
-    trace_id: str
-    """32 hexadecimal digits: the trace that the caller named, or one of our own."""
-    span_id: str
-    """16 hexadecimal digits."""
+    ids: bytes
+    """The three ids as members of a JSON object: every line has them, and the answer has the same."""
     began: float
     """When the message came, by the clock of the journal."""
     session: str = ""
-    """What tells this connection from others that are in the same journal."""
+    """The connection, where several share a journal."""
     method: str | None = None
-    """The method that was asked for, for an answer that does not know it itself."""
+    """The method of the request, for an answer that does not name it."""
+
+    @property
+    def request_id(self) -> str:
+        """A UUID."""
+        return self.ids[13:49].decode()
+
+    @property
+    def trace_id(self) -> str:
+        """32 hexadecimal digits: the trace that the caller named, or a new one."""
+        return self.ids[62:94].decode()
+
+    @property
+    def span_id(self) -> str:
+        """16 hexadecimal digits."""
+        return self.ids[106:122].decode()
 
 
-Ids = tuple[str, str, str]
-"""Of a request, of a trace, of a span."""
+def spelled_ids(request_id: str, trace_id: str, span_id: str) -> bytes:
+    """Return the ids as `Moment.ids` has them."""
+    return f'"requestId":"{request_id}","traceId":"{trace_id}","spanId":"{span_id}"'.encode()
 
-_LAST_DIGITS: Final = tuple(f"{number:02x}" for number in range(256))
+
+_LAST_DIGITS: Final = tuple(b"%02x" % number for number in range(256))
 
 
 class Fresh:
     """
-    Ids that nobody else has.
+    Ids that no other process has.
 
-    The first digits are drawn once in a process, the rest counts: a UUID takes ten times as long. No secret.
+    The first digits are drawn once in a process, the rest counts: a UUID takes ten times as long. They are not secret.
     """
 
     __slots__ = ("_blocks", "_heads", "left")
 
-    left: Iterator[Ids]
-    """What is left of some hundred. No line of Python runs for one of them, so that threads may share it."""
+    left: Iterator[bytes]
+    """The rest of a block of 256. No line of Python runs for one of them, so threads may share it."""
 
     def __init__(self) -> None:
         self.draw()
 
     def draw(self) -> None:
-        """Begin anew: what the process before a fork has used is not ours."""
+        """Draw new first digits: a process that was forked must not repeat those of its parent."""
         drawn = urandom(21).hex()
         # Version 4, random, in the places where a UUID says so.
         request = f"{drawn[:8]}-{drawn[8:12]}-4{drawn[12:15]}-8{drawn[15:18]}-"
@@ -58,17 +71,18 @@ class Fresh:
         self._blocks = count(1)
         self.left = iter(())
 
-    def more(self) -> Ids:
-        """The first of the next few hundred."""
+    def more(self) -> bytes:
+        """Begin the next block, and return the first ids of it."""
         request, trace, span = self._heads
         block = next(self._blocks)
-        heads = (
-            f"{request}{block & 0xFFFFFFFFFF:010x}",
-            f"{trace}{block & 0xFFFFFFFFFFFFFF:014x}",
-            f"{span}{block & 0xFFFFFF:06x}",
+        # The last two digits are the same in all three ids, so one join spells all of them.
+        text = spelled_ids(
+            f"{request}{block & 0xFFFFFFFFFF:010x}__",
+            f"{trace}{block & 0xFFFFFFFFFFFFFF:014x}__",
+            f"{span}{block & 0xFFFFFF:06x}__",
         )
-        left = zip(*(map(head.__add__, _LAST_DIGITS) for head in heads), strict=False)
-        first: Ids = next(left)
+        left = map(bytes.join, _LAST_DIGITS, repeat(text.split(b"__")))
+        first = next(left)
         self.left = left
         return first
 
@@ -82,8 +96,8 @@ _NAMESPACE: Final = bytes.fromhex("6f1c2a5e9d0b4f7c8a3e51d2c4b6e7f8")
 """The namespace of our deterministic ids, drawn once and for all."""
 
 
-def deterministic_ids(route: str, method: str | None, frame: bytes) -> Ids:
-    """The ids of *frame* where two runs of the same traffic must be the same: a UUIDv5 of what was said, and where."""
+def deterministic_ids(route: str, method: str | None, frame: bytes) -> tuple[str, str, str]:
+    """Return ids that are the same in two runs with the same traffic: a UUIDv5 of route, method and frame."""
     from hashlib import sha1  # noqa: PLC0415 - only where ids follow from the traffic
 
     name = b"\0".join((route.encode(errors="replace"), (method or "").encode(errors="replace"), frame))

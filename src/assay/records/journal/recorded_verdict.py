@@ -1,4 +1,4 @@
-"""The verdict that a record of a journal has, for messages that cannot be judged again. No I/O."""
+"""Rebuild the verdict in a journal record, for messages that cannot be judged again. No I/O."""
 
 from typing import Any, Final, NamedTuple, cast, get_args
 
@@ -15,7 +15,7 @@ _TEXTS: Final = ("at", "expected", "found", "source", "hint")
 
 
 class _Asked(NamedTuple):
-    """The method of a request, as far as a record has it."""
+    """The method of a request, if the record has it."""
 
     name: str
     party: Party
@@ -26,7 +26,7 @@ def recorded_verdict(record: Record, policy: Policy | None = None) -> Verdict | 
     """
     Return the verdict in *record*, whose violations are redacted; None if this version cannot read it.
 
-    A *policy* decides anew about them; None keeps the recorded actions.
+    *policy* chooses the actions; None keeps the recorded ones.
     """
     metadata = record["metadata"]
     party, kind, revision = metadata.get("party"), metadata.get("kind"), metadata.get("revision")
@@ -82,7 +82,7 @@ def _quarantined(record: Record) -> tuple[ListEntry, ...]:
 
 
 def _value(record: Record) -> dict[str, Any]:
-    """Return as much of the message as its record names."""
+    """Return the parts of the message that its record has."""
     ident, tool = record["metadata"].get("id"), record["metadata"].get("tool")
     value: dict[str, Any] = {"method": record["method"]} if record["method"] is not None else {}
     if isinstance(ident, str | int):

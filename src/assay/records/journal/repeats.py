@@ -1,5 +1,5 @@
 """
-Garbage that comes again and again, as one record: the first is written at once, those after it are counted. No I/O.
+Combine repeated garbage into one record: the first message is written at once, the next ones are counted. No I/O.
 
 A line of two bytes makes a record of several hundred, so a peer that sends nothing else would fill a disk.
 """
@@ -11,23 +11,23 @@ from assay.base.verdict import Kind, Party, Verdict
 from assay.records.journal.record_ids import Moment
 
 GARBAGE: Final[frozenset[Kind]] = frozenset({"unreadable", "batch"})
-"""What may be no message at all; a batch is none if nothing is in it."""
+"""Kinds that may not be messages at all, such as an empty batch."""
 
 SECONDS: Final = 1.0
-"""How long messages are counted before that is written down."""
+"""Seconds of counting before a record is written."""
 
 MOST_ROWS: Final = 1000
-"""Conversations in which something is counted at once: sessions are the peer's, and may be many."""
+"""Maximal conversations with a count: peers can open many sessions."""
 
 LONGEST: Final = 1024
-"""Bytes of a message that is counted. A longer one makes no record that is much longer, and the last one is kept."""
+"""Maximal bytes of a counted message. A longer one is not much smaller than its record, and the last one is kept."""
 
 Place = tuple[str, Party]
-"""The session, and who speaks."""
+"""The session and the sender."""
 
 
 class RepeatRow:
-    """Messages of one speaker, one after the other, in which the same is wrong."""
+    """Consecutive messages of one sender with the same findings."""
 
     __slots__ = ("began", "came", "count", "key", "last", "moment", "sent")
 
@@ -35,12 +35,12 @@ class RepeatRow:
         self.key = key
         self.began = began
         self.count = self.came = self.sent = 0
-        """How many came after the first, and the bytes that came and went for them."""
+        """The number of messages after the first, and the bytes received and sent for them."""
         self.last: Verdict | None = None
         self.moment: Moment | None = None
 
     def add(self, verdict: Verdict, sent: int) -> None:
-        """One more."""
+        """Count one more message."""
         self.count += 1
         self.came += len(verdict.frame)
         self.sent += sent
@@ -48,21 +48,21 @@ class RepeatRow:
 
 
 class Repeats:
-    """What is counted in the conversations of one run."""
+    """The counts of all conversations of one run."""
 
     __slots__ = ("_clock", "_look_at", "_spell", "_verbatim", "rows")
 
     def __init__(self, spell: Callable[[RepeatRow], bytes], clock: Callable[[], float], *, verbatim: bool) -> None:
-        """*spell* makes the record of a row. With *verbatim* messages of one row have the same bytes."""
+        """*spell* makes the record of a row. With *verbatim* all messages of a row have the same bytes."""
         self._spell = spell
         self._clock = clock
         self._verbatim = verbatim
         self._look_at = 0.0
         self.rows: dict[Place, RepeatRow] = {}
-        """Empty unless the last message of some conversation was garbage."""
+        """Rows in progress; empty unless the last message of a conversation was garbage."""
 
     def heard(self, verdict: Verdict, session: str) -> tuple[RepeatRow | None, bytes]:
-        """The row that *verdict* goes on with, None if it has a record of its own; and what is to be written first."""
+        """Return the row that *verdict* continues, None if it needs its own record; and the lines to write first."""
         place = session, verdict.party
         key = self._key(verdict)
         row = self.rows.get(place)
@@ -78,7 +78,7 @@ class Repeats:
         return None, ended
 
     def due(self) -> bytes:
-        """What has been counted long enough."""
+        """Yield the records of rows that are due."""
         now = self._clock()
         if not self.rows or now < self._look_at:
             return b""
@@ -88,7 +88,7 @@ class Repeats:
         return lines
 
     def all(self) -> bytes:
-        """All that has been counted."""
+        """Yield the records of all rows."""
         return b"".join(map(self._end, list(self.rows)))
 
     def _end(self, place: Place) -> bytes:
@@ -96,7 +96,7 @@ class Repeats:
         return self._spell(row) if row.count else b""
 
     def _key(self, verdict: Verdict) -> object:
-        """What the messages of a row have in common; None for what is no garbage, or may answer something."""
+        """Return the key of a row; None for a message that is not garbage, or may be a response."""
         if verdict.kind not in GARBAGE or not verdict.violations or len(verdict.frame) > LONGEST:
             return None
         if verdict.exchange is not None or verdict.parts:

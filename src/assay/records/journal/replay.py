@@ -1,8 +1,8 @@
 """
-Replays a journal that has payloads: the same frames, in the same order, get the same verdicts. No I/O.
+Replay a journal with payloads: the same frames in the same order get the same verdicts. No I/O.
 
-Each connection is a conversation of its own. What was redacted is heard too, because what follows depends on it, but
-its verdict is not compared.
+Each connection is a separate conversation. Redacted messages are judged, because later ones depend on them, but their
+verdicts are not compared.
 """
 
 from base64 import b64decode
@@ -24,47 +24,47 @@ Mode = Literal["enforce", "audit"]
 Outcome = Literal["same", "different", "broken", "no payload", "redacted", "by its headers", "by a lock", "not judged"]
 
 _MOST_CONVERSATIONS: Final = 1000
-"""Requests over HTTP without a session that are remembered: an answer stands close to what it answers."""
+"""Maximal HTTP requests without a session in memory: a response is close to its request."""
 
 _MOST_UNHEARD: Final = 10_000
-"""Requests without a frame that are remembered in one conversation: as many as may be open at once."""
+"""Maximal requests without a frame in memory for one conversation: as many as may be open."""
 
 _ANSWERS: Final = frozenset({"result", "error"})
 
 Key = tuple[str, str]
-"""What tells conversations apart: the transport; the session, or over HTTP without one the request."""
+"""The key of a conversation: the transport; the session, or for HTTP without one, the request."""
 
 
 class ReplayJudge(Protocol):
-    """Who gives the verdicts of one conversation."""
+    """The judge of one conversation."""
 
     def hear(self, party: Party, frame: bytes, facts: Facts) -> Verdict | None:
-        """The verdict on *frame*; None if nobody judges it."""
+        """Return the verdict on *frame*; None if it is not judged."""
 
     def give_up(self, asker: Party, ident: str | int, code: str = "TIMEOUT", why: str = "") -> Verdict | None:
-        """The verdict on an answer that did not come; None if nobody waits for it."""
+        """Return the verdict on a missing response; None if the request is not open."""
 
     def renew(self) -> None:
-        """The server has ended, and another takes its place."""
+        """Continue with a restarted server."""
 
 
 class ReplayOpening(NamedTuple):
-    """How a conversation begins."""
+    """The start of a conversation."""
 
     mode: Mode
     revision: str | None
-    """Set if it was opened elsewhere, in this revision."""
+    """The revision of a conversation that was opened elsewhere; None otherwise."""
     server: str
-    """``assets`` for a journal of the asset server itself; "" for one of a guard, whatever its server is called."""
+    """``assets`` for a journal of the asset server; "" for one of a guard, whatever the name of its server."""
     limits: Limits
     effect: Effect
-    """What was done about broken rules, line by line."""
+    """The recorded actions, line by line."""
     route: str = ""
-    """The path of the server over HTTP, where a journal may have several."""
+    """The path of the server over HTTP, as a journal may have several servers."""
 
 
 class Replayed(NamedTuple):
-    """What became of one line."""
+    """The result of one line."""
 
     entry: JournalEntry
     outcome: Outcome
@@ -72,7 +72,7 @@ class Replayed(NamedTuple):
 
 
 def plain_judge(opening: ReplayOpening) -> ReplayJudge:
-    """A conversation between any client and any server."""
+    """Return a judge for any client and any server."""
     return Conversation(mode=opening.mode, revision=opening.revision, limits=opening.limits, policy=opening.effect)
 
 
@@ -82,20 +82,20 @@ class _ReplayedTalk(NamedTuple):
     judge: ReplayJudge
     effect: Effect
     unheard: set[tuple[str, str | int]]
-    """Requests whose frames are not in the journal, with who asked: their answers cannot be judged."""
+    """Requests without a frame, with their sender: their responses cannot be judged."""
 
 
 class Survey(NamedTuple):
-    """What has to be known of conversations before their first line is heard."""
+    """Facts about conversations that are needed before their first line is judged."""
 
     audits: frozenset[Key] = frozenset()
-    """Those in which something passed although a rule refuses it."""
+    """Conversations in which a refused message was forwarded."""
     opened: frozenset[Key] = frozenset()
-    """Those that have an `initialize` of their own."""
+    """Conversations with an `initialize`."""
 
 
 def survey(journal: Iterable[JournalEntry]) -> Survey:
-    """A first look at *journal*."""
+    """Collect the facts in a first pass over *journal*."""
     audits, opened = set(), set()
     for entry in journal:
         record = entry.record
@@ -113,7 +113,7 @@ def replay(
     limits: Limits,
     judge: Callable[[ReplayOpening], ReplayJudge] = plain_judge,
 ) -> Iterator[Replayed]:
-    """What becomes of each line of *journal*, which was *seen* before."""
+    """Yield the result of each line of *journal*; *seen* comes from `survey`."""
     talks: dict[Key, _ReplayedTalk] = {}
     restarts = 0
     for entry in journal:
@@ -129,7 +129,7 @@ def replay(
             talks[key] = _ReplayedTalk(judge(opening), opening.effect, set())
         before, restarts = restarts, record["metadata"].get("restarts", 0)
         if restarts != before:
-            # Only a guard that has one conversation starts its server again.
+            # Only a guard with one conversation restarts its server.
             for each in talks.values():
                 each.judge.renew()
         talk = talks[key]
@@ -148,15 +148,15 @@ def _told(record: Record) -> list[Any]:
     """Return the violations of *record* as they were recorded."""
     error = record["error"]
     listed = error.get("violations") if isinstance(error, dict) else None
-    told = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    recorded = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
     if record["metadata"].get("kind") == "batch":
-        # A policy decides about each message of a batch, and places in that do not begin with its number.
-        told += [{**each, "at": _below(str(each.get("at")))} for each in told]
-    return told
+        # A policy judges each message of a batch, and places in it do not start with its index.
+        recorded += [{**each, "at": _below(str(each.get("at")))} for each in recorded]
+    return recorded
 
 
 def _below(at: str) -> str:
-    """Return the place *at* without its first step."""
+    """Return the place *at* without its first part."""
     _, _, rest = at.removeprefix("/").partition("/")
     return f"/{rest}" if rest else ""
 
@@ -168,17 +168,17 @@ def _forget_one(talks: dict[Key, _ReplayedTalk]) -> None:
 
 
 def _opening(record: Record, seen: Survey, limits: Limits) -> ReplayOpening:
-    """How the conversation begins that *record* is the first of. Over HTTP it may have been opened elsewhere."""
+    """Return the start of the conversation that begins with *record*. Over HTTP it may have been opened elsewhere."""
     key, metadata = _key(record), record["metadata"]
     revision = metadata.get("revision")
     elsewhere = record["transport"] == "http" and key not in seen.opened and revision in REVISIONS
     mode, most = metadata.get("mode"), metadata.get("frameBytes")
-    # Only a guard writes a mode, and the server behind it may have any name.
+    # Only a guard writes a mode; its server may have any name.
     server = "" if mode else str(metadata.get("server") or "")
     if most is None and server == "assets":
         most = REQUESTS.frame_bytes
     if type(most) is int and most > 0 and limits.frame_bytes == DEFAULT.frame_bytes:
-        # Who asks for another limit wants to see what that would do.
+        # With a different limit in the settings, the replay shows its effect.
         limits = replace(limits, frame_bytes=most)
     return ReplayOpening(
         mode if mode in ("audit", "enforce") else "audit" if key in seen.audits else "enforce",
@@ -198,7 +198,7 @@ def _again(entry: JournalEntry, record: Record, talk: _ReplayedTalk) -> Replayed
     if talk.unheard and _answers_unheard(record["metadata"], talk):
         return Replayed(entry, "not judged")
     if any(rule in RULES and RULES[rule].code == "HEADER_MISMATCH" for rule, _ in violations(record)):
-        # What the headers said is not on record. The message was refused for it, and changed nothing.
+        # The headers are not in the journal. The message was refused because of them, and had no effect.
         return Replayed(entry, "by its headers")
     if any(rule == "guard/failure" for rule, _ in violations(record)):
         return Replayed(entry, "not judged")
@@ -206,7 +206,7 @@ def _again(entry: JournalEntry, record: Record, talk: _ReplayedTalk) -> Replayed
     if record["metadata"].get("redacted"):
         return Replayed(entry, "redacted")
     if any(rule.startswith("lock/") for rule, _ in violations(record)):
-        # What was locked is not on record.
+        # The lock is not in the journal.
         return Replayed(entry, "by a lock", verdict)
     if verdict is None:
         return Replayed(entry, "not judged")
@@ -214,7 +214,7 @@ def _again(entry: JournalEntry, record: Record, talk: _ReplayedTalk) -> Replayed
 
 
 def _pass_over(metadata: dict[str, Any], talk: _ReplayedTalk) -> None:
-    """Note a message whose frame is not in the journal, so that what belongs to it is not taken for wrong."""
+    """Remember a message without a frame, so that its request or response does not count as wrong."""
     ident, kind = metadata.get("id"), metadata.get("kind")
     if not isinstance(ident, str | int):
         return
@@ -225,7 +225,7 @@ def _pass_over(metadata: dict[str, Any], talk: _ReplayedTalk) -> None:
 
 
 def _answers_unheard(metadata: dict[str, Any], talk: _ReplayedTalk) -> bool:
-    """Whether a message answers a request whose frame is not in the journal."""
+    """Whether a message is the response to a request without a frame."""
     asked = Party(metadata["party"]).other.value, metadata.get("id")
     if metadata.get("kind") not in _ANSWERS or asked not in talk.unheard:
         return False
@@ -256,14 +256,14 @@ def _heard(record: Record, frame: bytes, judge: ReplayJudge) -> Verdict | None:
 
 
 def _reason(record: Record) -> tuple[str, str]:
-    """Return why an answer did not come: the code that the request failed with, and the recorded words."""
+    """Return why a response is missing: the error code of the request, and the recorded message."""
     error = record["error"] if isinstance(record["error"], dict) else {}
     found = next((str(each.get("found")) for each in _told(record)), "")
     return "TIMEOUT" if error.get("code") == "TIMEOUT" else "UPSTREAM_FAILURE", found.partition(": ")[2]
 
 
 def _same(record: Record, verdict: Verdict) -> bool:
-    # That a tool has failed is not the judge's to say: who recorded it knew.
+    # A failed tool is not a verdict, so the recorded status is used.
     status = status_of(verdict, failed=record["status"] == "failed")
     found = [(each.rule, each.at) for each in verdict.violations]
     return status == record["status"] and found == violations(record)

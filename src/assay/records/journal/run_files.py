@@ -1,9 +1,8 @@
 """
-The directory of a journal: the files of each run, `.latest` beside them, old ones removed.
+The directory of a journal: the files of each run, the link `.latest`, and the removal of old runs.
 
-A run begins with one file, and goes on in a further one each time that a file is long enough: `NAME.jsonl`,
-`NAME.0002.jsonl`, `NAME.0003.jsonl`. It holds a lock on the file that it writes to, so that another run does not take
-that for an old one.
+A run starts with one file, and continues in another one each time a file is full: `NAME.jsonl`, `NAME.0002.jsonl`,
+`NAME.0003.jsonl`. It locks the file that it writes to, so that another run does not remove it.
 """
 
 import errno
@@ -17,23 +16,23 @@ from time import gmtime, sleep, strftime
 from typing import Final, NamedTuple
 
 LATEST: Final = ".latest"
-"""A symbolic link to the file that the newest run writes to."""
+"""A symbolic link to the current file of the newest run."""
 
 _FILE: Final = re.compile(r"(?P<run>[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8})(?:\.(?P<part>[0-9]{4,9}))?\.jsonl")
 
-# Never through a link, and never waiting for whoever reads a named pipe: others may be able to write to the directory.
-# Windows has none of the three, nor `fcntl`, which writing imports: there journals are only read.
+# Links are not followed, and opening a named pipe does not wait: others may be able to write to the directory.
+# Windows has none of these flags, nor `fcntl`, which writing imports: there journals can only be read.
 _AS_IT_IS: Final = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _AS_IT_IS
 
 
 _TRIES: Final = 20
 _PAUSE: Final = 0.0005
-"""How often a lock is asked for, and the seconds between: 10 ms in all. Nobody who is honest holds it that long."""
+"""Attempts to get a lock, and the seconds between them: 10 ms in all. A reader holds it for microseconds."""
 
 
 class Part(NamedTuple):
-    """One file of a run. They are in order if these are."""
+    """One file of a run. Sorting them gives the order of the files."""
 
     run: str
     number: int
@@ -44,25 +43,25 @@ class Part(NamedTuple):
 
 
 def create(directory: str) -> tuple[int, str]:
-    """A file for a new run, open for appending, and its path; raises `OSError`."""
+    """Create a file for a new run; return its descriptor, open for appending, and its path. Raises `OSError`."""
     os.makedirs(directory, mode=0o700, exist_ok=True)
     path = join(directory, f"{strftime('%Y%m%dT%H%M%SZ', gmtime())}-{os.urandom(4).hex()}.jsonl")
     return _opened(path, os.O_EXCL), path
 
 
 def go_on(path: str) -> tuple[int, str]:
-    """The next file of the run that *path* is of, open for appending, and its path; raises `OSError`."""
+    """Create the next file of the run of *path*; return its descriptor and its path. Raises `OSError`."""
     run, number, _ = _part(path)
     while True:
         number += 1
         following = join(dirname(path), f"{run}.{number:04}.jsonl")
-        # A process that was forked from this one may have been quicker.
+        # A forked process may have created it first.
         with suppress(FileExistsError):
             return _opened(following, os.O_EXCL), following
 
 
 def reopen(path: str) -> int:
-    """The file at *path*, open for appending; a new one if somebody has moved it away. Raises `OSError`."""
+    """Open the file at *path* for appending; create it if it was moved away. Raises `OSError`."""
     os.makedirs(dirname(path) or os.curdir, mode=0o700, exist_ok=True)
     return _opened(path, 0)
 
@@ -71,13 +70,13 @@ def _opened(path: str, exclusively: int) -> int:
     descriptor = os.open(path, _FLAGS | exclusively, 0o600)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is no file", path)
+        raise OSError(errno.EINVAL, "not a regular file", path)
     _lock(descriptor)
     return descriptor
 
 
 def _lock(descriptor: int) -> None:
-    """Says that this file is written. Others who look whether it is hold a lock of their own for some microseconds."""
+    """Lock the file as being written. A process that only checks holds the lock for some microseconds."""
     import fcntl  # noqa: PLC0415 - not there on Windows
 
     for _ in range(_TRIES):
@@ -86,14 +85,14 @@ def _lock(descriptor: int) -> None:
         except BlockingIOError:
             sleep(_PAUSE)
         except OSError:
-            # Some file systems have no locks: then an old run that lives may be removed, and writes on unseen.
+            # Some file systems have no locks: there an old run may be removed while it is still written.
             return
         else:
             return
 
 
 def point_at(path: str) -> None:
-    """Lets `.latest` lead to *path*, at one stroke: whoever reads it finds a run at any time. Raises `OSError`."""
+    """Point `.latest` to *path* atomically, so that a reader finds a run at any time. Raises `OSError`."""
     directory, name = os.path.split(path)
     passing = join(directory, f"{LATEST}.{name}")
     os.symlink(name, passing)
@@ -105,7 +104,7 @@ def point_at(path: str) -> None:
 
 
 def point_on(path: str) -> None:
-    """The same after `go_on`, unless `.latest` leads to another run, which is newer. Raises `OSError`."""
+    """Point `.latest` to *path* after `go_on`, unless it leads to a newer run. Raises `OSError`."""
     with suppress(OSError):
         found = _FILE.fullmatch(os.readlink(join(dirname(path), LATEST)))
         if found is not None and found["run"] != _part(path).run:
@@ -117,12 +116,12 @@ def point_on(path: str) -> None:
 
 
 def runs(directory: str) -> list[str]:
-    """The paths of all files of all runs, oldest first; raises `OSError`."""
+    """Return the paths of all files of all runs, oldest first. Raises `OSError`."""
     return [each.path for each in sorted(parts(directory))]
 
 
 def newest(directory: str) -> str:
-    """The first file that is left of the newest run. Raises `OSError`."""
+    """Return the first remaining file of the newest run. Raises `OSError`."""
     try:
         name = os.readlink(join(directory, LATEST))
     except OSError:
@@ -130,7 +129,7 @@ def newest(directory: str) -> str:
         if os.path.isfile(join(directory, LATEST)):
             # A copy of the directory may have the file itself in place of the link.
             return join(directory, LATEST)
-    # A link that leads anywhere else is not ours.
+    # A link to another directory is not ours.
     if _FILE.fullmatch(name) and os.path.lexists(join(directory, name)):
         return files_of(join(directory, name))[0]
     every = sorted(parts(directory))
@@ -140,7 +139,7 @@ def newest(directory: str) -> str:
 
 
 def files_of(path: str) -> list[str]:
-    """All files of the run that *path* is of, in order; *path* alone if that is no run."""
+    """Return all files of the run of *path*, in order; only *path* if it is not part of a run."""
     if not _FILE.fullmatch(basename(path)):
         return [path]
     run = _part(path).run
@@ -152,7 +151,7 @@ def files_of(path: str) -> list[str]:
 
 
 def number_of(path: str) -> int:
-    """Which file of its run *path* is, counted from 1."""
+    """Return the number of *path* within its run, from 1."""
     return _part(path).number
 
 
@@ -183,16 +182,16 @@ def _part(path: str) -> Part:
 
 
 def prune(newest: str, keep: int) -> None:
-    """Removes old runs, so that *keep* are left beside those that are still written. Raises `OSError`."""
+    """Remove old runs so that *keep* remain, not counting those still being written. Raises `OSError`."""
     others: dict[str, list[Part]] = {}
     for part in sorted(parts(dirname(newest))):
         if part.run != _part(newest).run:
             others.setdefault(part.run, []).append(part)
-    # Names of the same second have no order, but files have: a run that was the newest a moment ago, to which a reader
-    # may be on its way, is not taken for an old one.
+    # Names with the same second are ordered by time of writing: the run that was newest a moment ago, which a reader
+    # may be about to open, is not removed.
     oldest_first = sorted(others.values(), key=lambda run: _age(run[-1].path))
     for run in oldest_first[: max(0, len(oldest_first) - keep + 1)]:
-        # The last file first: while that is written, the others are of a run that lives.
+        # The last file first: while it is being written, the others belong to a live run.
         if _remove(run[-1].path):
             for part in run[:-1]:
                 _remove(part.path)
@@ -200,9 +199,9 @@ def prune(newest: str, keep: int) -> None:
 
 def bound(path: str, room: int, total: int) -> None:
     """
-    Removes the oldest files, so that all files take *total* bytes at most when *path* has grown by *room*.
+    Remove the oldest files, so that all files have at most *total* bytes when *path* has grown by *room*.
 
-    What somebody writes to stays, so that there may be more. Raises `OSError`.
+    Files that are being written stay, so the total may be higher. Raises `OSError`.
     """
     every = sorted(_weighed(runs(dirname(path))))
     excess = sum(size for _, size, _ in every) + room - total
@@ -214,7 +213,7 @@ def bound(path: str, room: int, total: int) -> None:
 
 
 def _weighed(paths: list[str]) -> Iterator[tuple[int, int, str]]:
-    """When each file was last written to, and how long it is."""
+    """Return the time of the last write and the size of each file."""
     for path in paths:
         # Another process may have removed it.
         with suppress(OSError):
@@ -223,12 +222,12 @@ def _weighed(paths: list[str]) -> Iterator[tuple[int, int, str]]:
 
 
 def _age(path: str) -> tuple[str, int]:
-    """What runs are ordered by: the second in their name, and then when they were last written to."""
+    """Return the sort key of a run: the second in its name, then the time of the last write."""
     return basename(path).partition("-")[0], _written(path)
 
 
 def _written(path: str) -> int:
-    """When a file was last written to; 0 if another process has removed it."""
+    """Return the time of the last write; 0 if another process has removed the file."""
     try:
         return os.stat(path, follow_symlinks=False).st_mtime_ns
     except OSError:
@@ -236,7 +235,7 @@ def _written(path: str) -> int:
 
 
 def is_written(path: str) -> bool:
-    """Whether a process has *path* open for writing; False where nothing can tell."""
+    """Whether a process has *path* open for writing; False if that is unknown."""
     try:
         import fcntl  # noqa: PLC0415 - not there on Windows
 
@@ -256,18 +255,18 @@ def is_written(path: str) -> bool:
 
 
 def _remove(path: str) -> bool:
-    """Removes a file that nobody writes to; whether it is gone."""
+    """Remove a file that is not being written; return whether it is gone."""
     import fcntl  # noqa: PLC0415 - not there on Windows
 
     try:
         descriptor = os.open(path, os.O_RDONLY | _AS_IT_IS)
     except FileNotFoundError:
-        # Another process has removed it already.
+        # Another process has already removed it.
         return True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        # Somebody writes it, or nobody can tell.
+        # It is being written, or that is unknown.
         return False
     else:
         with suppress(FileNotFoundError):

@@ -1,7 +1,7 @@
 """
-The runs in directories of journals: which there are, which is the newest, which is still written.
+Find the runs in journal directories: all, the newest, and those still being written.
 
-Reads names and sizes only. Links are not followed: in a directory that others can write they may lead anywhere.
+Reads only names and sizes. Links are not followed: in a directory that others can write they may lead anywhere.
 """
 
 import os
@@ -17,44 +17,44 @@ from assay.records.journal import run_files
 
 
 class JournalRun(NamedTuple):
-    """One run: its files, and what their names and sizes say."""
+    """One run: its files with their names and sizes."""
 
     name: str
-    """When it began and its id: ``20261115T223904Z-1f0c9a3e``."""
+    """The start time and the id: ``20261115T223904Z-1f0c9a3e``."""
     written: int
-    """When it was last written to, in nanoseconds since 1970."""
+    """The time of the last write, in nanoseconds since 1970."""
     paths: tuple[str, ...]
-    """Its files in order; the oldest may be gone."""
+    """The files in order; the oldest may have been removed."""
     size: int
-    """Bytes of all of them."""
+    """The bytes of all files."""
 
     @property
     def id(self) -> str:
-        """The part of its name that people can type: eight hexadecimal digits."""
+        """The short part of its name: eight hexadecimal digits."""
         return self.name.partition("-")[2]
 
     @property
     def began(self) -> int:
-        """When it began, in seconds since 1970."""
+        """The start time, in seconds since 1970."""
         try:
             return timegm(strptime(self.name.partition("-")[0], "%Y%m%dT%H%M%SZ"))
         except ValueError:
-            # Digits that are no date, in the name of a file that is not ours.
+            # The digits are not a date: the file is not ours.
             return 0
 
     @property
     def age(self) -> tuple[str, int]:
-        """What runs are ordered by: the second in their name, and then when they were last written to."""
+        """The sort key: the second in the name, then the time of the last write."""
         return self.name.partition("-")[0], self.written
 
     @property
     def path(self) -> str:
-        """The first of its files, which stands for all of them."""
+        """The first file, which stands for all of them."""
         return self.paths[0]
 
     @property
     def is_written(self) -> bool:
-        """Whether a process has it open for writing."""
+        """Whether a process is writing it."""
         return run_files.is_written(self.paths[-1])
 
 
@@ -81,14 +81,14 @@ def _run(name: str, parts: list[tuple[run_files.Part, os.stat_result]]) -> Journ
 
 def directories_below(directory: str) -> Iterator[str]:
     """
-    Yield *directory*, and those one or two levels below it that can have runs. Raises `OSError` if it cannot be read.
+    Yield *directory*, and those up to two levels below it that can have runs. Raises `OSError` if it cannot be read.
 
-    The state directory has ``servers``, and that a folder for each server.
+    The state directory contains ``servers``, with a folder for each server.
     """
     yield directory
     for one in _subdirectories(directory):
         yield one
-        # One that cannot be read has nothing for this user.
+        # An unreadable directory has nothing for this user.
         with suppress(OSError):
             yield from _subdirectories(one)
 
@@ -100,9 +100,9 @@ def _subdirectories(directory: str) -> list[str]:
 
 def newest(directories: Iterable[str]) -> str | None:
     """
-    Return the journal that stands for *directories*: the newest run that is not empty, else the newest.
+    Return the default journal of *directories*: the newest run that is not empty, else the newest.
 
-    None if there is none. Directories that cannot be read are passed over.
+    None if there are no runs. Unreadable directories are skipped.
     """
     every: list[JournalRun] = []
     for directory in directories:
@@ -118,12 +118,12 @@ def newest(directories: Iterable[str]) -> str | None:
 
 
 def by_age(run: JournalRun) -> tuple[str, int]:
-    """Sort runs by this, oldest first."""
+    """Sort key for runs, oldest first."""
     return run.age
 
 
 def find(directories: Iterable[str], name: str) -> str | None:
-    """Return the first file of the run with this name or id; None if there is none."""
+    """Return the first file of the run with this name or id; otherwise None."""
     for directory in directories:
         with suppress(OSError):
             for run in runs_in(directory):

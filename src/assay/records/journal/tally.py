@@ -1,9 +1,9 @@
 """
-Counts what a run has without parsing it: messages, findings, refusals, the names of its servers, the mode.
+Count the messages, findings and refusals of a run without parsing it; find the server names and the mode.
 
-A journal is one JSON object on each line, written by us. Within a string every quote is escaped, so that bytes such as
-``"status":"refused"`` are always a member. A megabyte of good messages takes some 1.2 ms,
-one with many findings 3.5 ms.
+A journal has one JSON object on each line, written by us. Quotes within strings are escaped, so bytes such as
+``"status":"refused"`` are always a member. A megabyte of good messages takes some 1.2 ms, one with many findings
+3.5 ms.
 """
 
 import os
@@ -16,12 +16,12 @@ import orjson
 from assay.records.journal.runs import JournalRun
 
 BUDGET: Final = 128 << 20
-"""Bytes that are counted for one list of runs, some 0.15 to 0.45 s; a run beyond them is estimated by a sample."""
+"""Bytes to count for one list of runs, some 0.15 to 0.45 s; further runs are estimated from a sample."""
 
 _CHUNK: Final = 64 << 10
-"""Bytes that are read at once: with more, which no cache of a CPU has, counting takes twice as long."""
+"""Bytes to read at once: with more, which exceed the CPU cache, counting takes twice as long."""
 _SAMPLE: Final = 64 << 10
-"""Bytes at the beginning and at the end of a file that are read for an estimate, and for the names of servers."""
+"""Bytes at the start and the end of a file to read for an estimate, and for the names of servers."""
 
 _MOST_NAMES: Final = 20
 
@@ -37,18 +37,18 @@ _BEGINNING: Final = b'{"ts":"'
 
 
 class Tally(NamedTuple):
-    """What a run has."""
+    """The counts of a run."""
 
     messages: int = 0
     findings: int = 0
-    """Violations of all messages."""
+    """The number of violations in all messages."""
     refused: int = 0
-    """Messages that a rule refuses, whether or not the guard let them pass."""
+    """The number of messages that a rule refuses, even if the guard forwarded them."""
     exact: bool = True
     """False for an estimate."""
 
     def plus(self, other: "Tally") -> "Tally":
-        """Both together."""
+        """Return the sum of both."""
         return Tally(
             self.messages + other.messages,
             self.findings + other.findings,
@@ -57,18 +57,18 @@ class Tally(NamedTuple):
         )
 
     def scaled(self, factor: float) -> "Tally":
-        """An estimate for *factor* times as much."""
+        """Return an estimate for *factor* times as much."""
         return Tally(round(self.messages * factor), round(self.findings * factor), round(self.refused * factor), False)
 
 
 class ReadBudget:
-    """Bytes that may still be read to count runs."""
+    """The bytes that may still be read."""
 
     def __init__(self, left: int = BUDGET) -> None:
         self.left = left
 
     def tally(self, run: JournalRun) -> Tally:
-        """Count *run*, or estimate it where that would be too much. Raises `OSError`."""
+        """Count *run*, or estimate it if the budget is spent. Raises `OSError`."""
         if run.size > self.left:
             return _estimated(run)
         self.left -= run.size
@@ -81,14 +81,14 @@ class ReadBudget:
 
 
 def is_journal(run: JournalRun) -> bool:
-    """Whether *run* begins like a journal; an empty one does. Raises `OSError`."""
+    """Whether *run* is empty or starts like a journal. Raises `OSError`."""
     with open(run.path, "rb") as file:
         return file.read(len(_BEGINNING)) in (b"", _BEGINNING)
 
 
 def servers_in(paths: Sequence[str]) -> list[str]:
     """
-    Return the names of the servers in the journal whose files are at *paths*, as far as a sample shows them.
+    Return the server names in the journal with these *paths*, as far as a sample shows them.
 
     Raises `OSError`.
     """
@@ -99,9 +99,9 @@ def servers_in(paths: Sequence[str]) -> list[str]:
 
 def mode_in(path: str) -> str:
     """
-    Return the mode of the guard that wrote the file at *path*: ``audit``, ``enforce``, or "" where it is not known.
+    Return the mode of the guard that wrote the file at *path*: ``audit``, ``enforce``, or "" if unknown.
 
-    Records of older versions have no mode; where a refused message was forwarded, it was audit. Raises `OSError`.
+    Records of older versions have no mode; if a refused message was forwarded, it was audit. Raises `OSError`.
     """
     with open(path, "rb") as file:
         beginning = file.read(_SAMPLE)
@@ -120,7 +120,7 @@ def _is_text(token: bytes) -> bool:
 
 
 def _counted(lines: bytes) -> Tally:
-    """Count whole *lines*."""
+    """Count complete *lines*."""
     messages = lines.count(b"\n")
     if messages == lines.count(_OK):
         return Tally(messages)
@@ -130,7 +130,7 @@ def _counted(lines: bytes) -> Tally:
 
 
 def _whole_lines(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the content in parts that end with a line; what is behind the last line is left out."""
+    """Yield the content in chunks of complete lines; a partial last line is left out."""
     rest: list[bytes] = []
     while chunk := file.read(_CHUNK):
         end = chunk.rfind(b"\n") + 1
@@ -141,11 +141,11 @@ def _whole_lines(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _estimated(run: JournalRun) -> Tally:
-    """Estimate a run by its first and its last lines."""
+    """Estimate a run from its first and last lines."""
     counted, total = 0, Tally()
     for path in dict.fromkeys((run.paths[0], run.paths[-1])):
         for number, part in enumerate(_sample(path)):
-            # The end of a file begins within a line.
+            # The sample at the end starts within a line.
             begin = part.find(b"\n") + 1 if number else 0
             lines = part[begin : part.rfind(b"\n") + 1]
             counted += len(lines)
@@ -154,7 +154,7 @@ def _estimated(run: JournalRun) -> Tally:
 
 
 def _sample(path: str) -> list[bytes]:
-    """Return the beginning and the end of a file, or the whole of a short one."""
+    """Return the start and the end of a file, or all of a short one."""
     with open(path, "rb") as file:
         parts = [file.read(_SAMPLE)]
         end = file.seek(0, os.SEEK_END)

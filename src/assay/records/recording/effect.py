@@ -1,4 +1,4 @@
-"""A policy that is known only by what it did. No I/O."""
+"""A policy known only by the actions it took. No I/O."""
 
 from dataclasses import replace
 from typing import Any, cast
@@ -8,7 +8,7 @@ from assay.core.policy import ACTIONS, Policy, fitting
 
 
 class Effect(Policy):
-    """Does about each violation what was done about it when the message was recorded."""
+    """Applies to each violation the action that was recorded with the message."""
 
     __slots__ = ("_done", "_whole")
 
@@ -19,19 +19,18 @@ class Effect(Policy):
 
     def recall(self, listed: Any, *, whole: bool = False) -> None:
         """
-        Take over what was done about the next message: a list of objects with rule, at and action.
+        Use the recorded actions for the next message: a list of objects with rule, at and action.
 
-        A list that is *whole* has every violation: what else is found, such as a mask in place of a number, stops
-        nothing.
+        A *whole* list has every violation: another one, such as a mask in place of a number, then stops nothing.
         """
         self._whole = whole
-        told = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-        self._done = {(str(each.get("rule")), str(each.get("at"))): str(each.get("action")) for each in told}
+        recorded = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+        self._done = {(str(each.get("rule")), str(each.get("at"))): str(each.get("action")) for each in recorded}
         self.repairs = frozenset(rule for (rule, _), action in self._done.items() if action == "repair")
 
     def decide(self, violation: Violation, _: str | None) -> Violation:
         """Return *violation* with the recorded action, if that fits the rule."""
-        # What follows from other findings, such as a quarantined entry, follows again by itself.
+        # Consequences of other findings, such as a quarantined entry, are computed again.
         done = self._done.get((violation.rule, violation.at), "report" if self._whole else None)
         fits = any(ACTIONS[word] == done for word in fitting(violation.rule))
         return replace(violation, action=cast("Action", done)) if fits and done != violation.action else violation

@@ -1,5 +1,5 @@
 """
-Judges a recording: makes the calls again that the recording lists, each conversation apart. No I/O, no clock.
+Judge a recording: repeat the calls that it lists, for each conversation. No I/O, no clock.
 
 The verdicts are those of the guard that wrote it, as far as a recording carries what they depend on.
 """
@@ -23,43 +23,43 @@ from assay.records.transcript import Judged, TranscriptRow, frame_of, party_of, 
 from assay.spec.revisions import REVISIONS
 
 _MOST: Final = 10_000
-"""Conversations that are remembered. A guard has some thousand sessions at most; the ones idle longest are dropped."""
+"""Maximal conversations in memory. A guard has at most some thousand sessions; the longest idle ones are dropped."""
 
 _UNKNOWN: Final = 0
-"""The number of the conversation of rows that name none."""
+"""The conversation number of rows without one."""
 
 _LEFT_OUT: Final = {"omitted": "too large to record", "cut": "too large to record in full"}
-"""Members that say that a message is not there to be judged, and why."""
+"""Members that mark a message that cannot be judged, with the reason."""
 
 _UNREADABLE: Final = b"(masked)"
-"""Stands for a message that cannot be read, where the masked one can."""
+"""Replacement for an unreadable message whose masked form is readable."""
 
 _DEPTH: Final = 200
-"""Levels of a masked message that are looked at."""
+"""Maximal levels of a masked message to search."""
 
 Ident = str | int
 
 State = Literal["foreign", "open", "closed", "stopped"]
-"""Of a recording: not of a guard, so that it has no last row; of a guard, without its last row so far; or with it."""
+"""State of a recording: not from a guard, so without a last row; from a guard, last row not seen yet; or complete."""
 
 
 class RecordingOpening(NamedTuple):
-    """How a conversation begins."""
+    """The start of a conversation."""
 
     server: str = ""
     mode: Literal["audit", "enforce"] = "audit"
     revision: str | None = None
-    """Set if it was opened elsewhere, in this revision."""
+    """The revision of a conversation that was opened elsewhere; None otherwise."""
     lines: bool = False
     frame_bytes: int | None = None
-    """The longest message of the guard that recorded it, in bytes; None if that is not known."""
+    """The guard's limit for a message in bytes; None if it is unknown."""
     tools: Tools | None = None
-    """Set if it shares the tools of another one."""
+    """The tools it shares with another conversation; None if they are its own."""
     effect: Effect | None = None
-    """What the guard did about broken rules; None where no guard recorded it."""
+    """The actions of the guard; None if the recording is not from a guard."""
 
     def limited(self, limits: Limits) -> Limits:
-        """Return *limits* with the longest message of the recorder, unless the settings ask for another one."""
+        """Return *limits* with the recorder's limit for a message, unless the settings have another one."""
         if self.frame_bytes is None or limits.frame_bytes != DEFAULT.frame_bytes:
             return limits
         return replace(limits, frame_bytes=self.frame_bytes)
@@ -74,14 +74,14 @@ class _JudgedTalk:
         self.conversation = conversation
         self.opening = opening
         self.unheard: set[tuple[Party, Ident]] = set()
-        """Requests that the recording leaves out: their answers cannot be judged."""
+        """Requests that are not in the recording: their responses cannot be judged."""
 
 
 class Judging:
-    """The verdicts on one recording, and what is to be said of it beside them."""
+    """The verdicts on one recording, and notes about it."""
 
     def __init__(self, begin: Callable[[RecordingOpening], Conversation], policy: Policy | None = None) -> None:
-        """*begin* makes the conversations; *policy* is theirs, None for the recorded decisions."""
+        """*begin* creates the conversations; *policy* applies to them, None for the recorded actions."""
         self._policy = policy
         self._begin = begin
         self._talks: OrderedDict[int, _JudgedTalk] = OrderedDict()
@@ -89,18 +89,18 @@ class Judging:
         self._dropped: set[int] = set()
         self._state: State = "foreign"
         self.is_incomplete = False
-        """Whether the recording lacks messages at its end."""
+        """Whether messages are missing at the end of the recording."""
         self.unjudged: Counter[str] = Counter()
-        """Messages that were not judged, by the reason."""
+        """Number of messages that were not judged, by reason."""
         self.recorded: Counter[str] = Counter()
-        """Messages that have the verdict of the guard that recorded them, by the reason."""
+        """Number of messages with the verdict of the guard, by reason."""
         self.notes: list[str] = []
-        """What else is to be said of the recording."""
+        """Other notes about the recording."""
         self.revision: str | None = None
         """The revision of the first conversation with a handshake; without one, of the first that has a revision."""
 
     def judge(self, lines: Iterable[bytes]) -> Iterator[Judged]:
-        """Return a verdict on each message, then on each request that was still open; raises `TranscriptError`."""
+        """Yield a verdict on each message, then on each request without a response. Raises `TranscriptError`."""
         for row in read(lines):
             if not row.members:
                 self.is_incomplete = True
@@ -132,9 +132,9 @@ class Judging:
 
     def _hear(self, talk: _JudgedTalk, party: Party, row: TranscriptRow) -> tuple[Verdict | None, str]:
         """
-        Return the verdict on a message, and what the recording lacks of it.
+        Return the verdict on a message, and the reason if the message is incomplete.
 
-        Without the message the verdict is the recorded one, None if there is none.
+        Without the message the verdict is the recorded one; None without a record.
         """
         members, frame = row.members, frame_of(row)
         redacted = members.get("redacted") is True
@@ -151,14 +151,14 @@ class Judging:
             return with_findings(heard, members, self._policy), "the request is not in the recording"
         if not redacted:
             return heard, ""
-        # It is heard, because what follows depends on it. What a schema says of a secret does not hold for a mask.
+        # Judged, because later messages depend on it. Schema findings are dropped: a mask is not the original value.
         found = with_findings(heard, members, self._policy)
         if found is not None:
             _settle(talk, heard, found)
         return found, "secrets were redacted"
 
     def _skip(self, talk: _JudgedTalk, party: Party, row: TranscriptRow, lacks: str) -> tuple[Verdict | None, str]:
-        """Leave out a message that is not in the recording, or not whole, and what belongs to it; as `_hear`."""
+        """Skip a message that is missing or incomplete in the recording, with its request or response; as `_hear`."""
         members, ident = row.members, row.members.get("id")
         kind, exchange = kind_of(members), None
         value: dict[str, Any] = {}
@@ -177,7 +177,7 @@ class Judging:
         members, event = row.members, row.members["event"]
         number = _number(members)
         if event == "recording":
-            # Several recordings in one file: each begins anew.
+            # A file may contain several recordings.
             yield from self._finish()
             self._talks.clear()
             self._tools.clear()
@@ -199,7 +199,7 @@ class Judging:
             yield from self._happened(self._talks[number], number, row)
 
     def _happened(self, talk: _JudgedTalk, number: int, row: TranscriptRow) -> Iterator[Judged]:
-        """Something has happened in a conversation that is no message."""
+        """Apply an event that is not a message."""
         members, event = row.members, row.members["event"]
         if event == "unanswered":
             missing = _given_up(talk, row)
@@ -216,7 +216,7 @@ class Judging:
             talk.conversation.release()
 
     def _finish(self) -> Iterator[Judged]:
-        """Return a verdict on each request that is still open, unless its answer may be among what is missing."""
+        """Yield a verdict on each open request, unless its response may be among the missing messages."""
         if self._state == "open":
             self.is_incomplete = True
             self.notes.append("the recording has no end: later messages are missing")
@@ -224,7 +224,7 @@ class Judging:
             yield from self._left()
 
     def _left(self) -> Iterator[Judged]:
-        """Return a verdict on each request that is still open."""
+        """Yield a verdict on each open request."""
         for number, talk in self._talks.items():
             for party in (Party.SERVER, Party.CLIENT):
                 for left in talk.conversation.end(party):
@@ -277,12 +277,12 @@ class Judging:
 
 
 def _given_up(talk: _JudgedTalk, row: TranscriptRow) -> Verdict | None:
-    """Return the verdict on an answer that did not come; None if nobody waited for it any more."""
+    """Return the verdict on a missing response; None if the request was no longer open."""
     ident, code, why = row.members.get("id"), str(row.members.get("code") or "TIMEOUT"), row.members.get("why")
     if not isinstance(ident, str | int):
         return None
     missing = talk.conversation.give_up(party_of(row).other, ident, code, str(why or ""))
-    # A guard gives a reason for each that it reports, but for a timeout.
+    # A guard records a reason for each one, except for a timeout.
     return missing if why or code == "TIMEOUT" else None
 
 
@@ -292,7 +292,7 @@ def _number(members: dict[str, Any]) -> int:
 
 
 def _answers(talk: _JudgedTalk, party: Party, verdict: Verdict) -> bool:
-    """Whether a message answers a request that the recording leaves out."""
+    """Whether a message is the response to a request that is not in the recording."""
     ident = verdict.value.get("id") if isinstance(verdict.value, dict) else None
     known = (party.other, ident)
     if verdict.kind not in {"result", "error"} or not isinstance(ident, str | int) or known not in talk.unheard:
@@ -302,21 +302,21 @@ def _answers(talk: _JudgedTalk, party: Party, verdict: Verdict) -> bool:
 
 
 def _let_go(talk: _JudgedTalk, party: Party, ident: Ident) -> Exchange | None:
-    """Settle the request that an answer of *party* is for, which is left out; return it."""
+    """Close and return the request of a response of *party* that is left out."""
     talk.unheard.discard((party.other, ident))
     missing = talk.conversation.give_up(party.other, ident)
     return None if missing is None else missing.exchange
 
 
 def _is_mended(frame: bytes, members: dict[str, Any]) -> bool:
-    """Whether a masked *frame* can be read although the original could not: masking writes the JSON anew."""
+    """Whether a masked *frame* is readable although the original was not: masking rewrites the JSON."""
     rules = [str(each.get("rule")) for each in findings_of(members)]
     unreadable = any(each.startswith(("framing/", "syntax/")) for each in rules)
     return unreadable and not isinstance(syntax.read(frame, _DEPTH), Violation)
 
 
 def _settle(talk: _JudgedTalk, heard: Verdict, found: Verdict) -> None:
-    """Forget a request that the guard refused, if it is accepted with a mask in place of a secret."""
+    """Forget a request that the guard refused but that is accepted with a mask in place of a secret."""
     enforced = talk.opening.mode == "enforce" and heard.kind == "request"
     if enforced and heard.accepted and not found.accepted and heard.exchange is not None:
         talk.conversation.give_up(heard.party, heard.exchange.id)

@@ -1,8 +1,8 @@
 """
-What a guard found in a message that its recording does not have in full. No I/O.
+The guard's findings for a message that is incomplete in the recording. No I/O.
 
-A message that is redacted or left out cannot be judged again, so the guard writes down which rules it broke and where:
-`findings`, a list of `rule`, `at` and `action` that is empty for a good message, and `more` as a verdict has it.
+A redacted or omitted message cannot be judged again, so the guard records its findings: `findings`, a list of `rule`,
+`at` and `action` that is empty for a good message, and `more` as in a verdict.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,16 +18,16 @@ _KINDS: Final = frozenset(get_args(Kind))
 
 
 def spelt_findings(judged: Verdict, hide: Callable[[str], str]) -> dict[str, Any]:
-    """Return the findings of *judged* for a row. Places pass through *hide*: names in them are the peer's."""
+    """Return the findings of *judged* for a row. *hide* masks the places, which contain names of the peer."""
     findings = [{"rule": each.rule, "at": hide(each.at), "action": each.action} for each in judged.violations]
     return {"findings": findings, "more": judged.more} if judged.more else {"findings": findings}
 
 
 def with_findings(heard: Verdict, row: Mapping[str, Any], policy: Policy | None) -> Verdict | None:
     """
-    Return *heard* with the findings of *row* in place of its own; None if the row does not have them.
+    Return *heard* with the findings of *row* in place of its own; None if the row has none.
 
-    A *policy* decides anew about them; None keeps the recorded actions.
+    *policy* chooses the actions; None keeps the recorded ones.
     """
     listed = row.get("findings")
     if not isinstance(listed, list) or not all(map(_is_finding, listed)):
@@ -51,7 +51,7 @@ def redecided(found: Violation, policy: Policy, tool: str | None) -> Violation:
 
 
 def findings_of(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects in the findings of *row*, which may be anybody's."""
+    """Yield the objects in the findings of *row*, which is untrusted."""
     listed = row.get("findings")
     yield from (each for each in listed if isinstance(each, dict)) if isinstance(listed, list) else ()
 
@@ -69,11 +69,11 @@ def _is_finding(listed: Any) -> bool:
 def _read(
     listed: Mapping[str, Any], known: Mapping[tuple[str, str], Violation], heard: Verdict, policy: Policy | None
 ) -> Violation:
-    """Return the violation that *listed* names, with more detail if *heard* has it too."""
+    """Return the violation in *listed*, with more detail if *heard* has the same one."""
     rule, at = listed["rule"], listed["at"]
     same = known.get((rule, at))
     found = same or violation(
-        rule, at, expected="what the rule asks", found="something else in the original", revision=heard.revision
+        rule, at, expected="what the rule requires", found="a different value in the original", revision=heard.revision
     )
     if policy is not None:
         return redecided(found, policy, heard.tool)

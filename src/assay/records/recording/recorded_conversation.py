@@ -1,7 +1,7 @@
 """
-A conversation that writes down what it hears, and everything else that changes how it judges. No file of its own.
+A conversation that records what it hears, and everything else that affects its verdicts. It opens no file.
 
-A recording is the log of these calls, so whoever makes the same calls again gets the same verdicts.
+A recording is the log of these calls, so repeating the calls gives the same verdicts.
 """
 
 from collections.abc import Iterator, Mapping
@@ -41,9 +41,9 @@ class RecordedConversation(Conversation):
         )
 
     def hear(self, party: Party, frame: Text, facts: Facts = NO_FACTS) -> Verdict:
-        """Return the verdict on *frame*, which is recorded."""
+        """Judge and record *frame*; return the verdict."""
         if self._hearing:
-            # A large frame is heard by a call within this one.
+            # Judging a large frame calls this method again.
             return super().hear(party, frame, facts)
         self._hearing = True
         try:
@@ -55,7 +55,7 @@ class RecordedConversation(Conversation):
         return verdict
 
     def unjudged(self, party: Party, frame: bytes, why: str, heard: Verdict | None = None) -> Verdict:
-        """Return the verdict on a frame after an internal error; it is recorded unless it was heard before that."""
+        """Return the verdict on a frame after an internal error, and record it unless it is already recorded."""
         verdict = super().unjudged(party, frame, why, heard)
         if heard is None:
             self._record(verdict, NO_FACTS, failed=why)
@@ -64,7 +64,7 @@ class RecordedConversation(Conversation):
     def give_up(
         self, asker: Party, ident: Id, code: str = "TIMEOUT", why: str = "", data: Mapping[str, Any] | None = None
     ) -> Verdict | None:
-        """Fail one request that gets no answer, and record that."""
+        """Fail one request without a response, and record it."""
         missing = super().give_up(asker, ident, code, why, data)
         if missing is not None:
             row = {"event": "unanswered", "dir": DIRECTIONS[asker.other], "id": ident, "code": code, "why": why}
@@ -72,38 +72,38 @@ class RecordedConversation(Conversation):
         return missing
 
     def end(self, party: Party, why: str = "", data: Mapping[str, Any] | None = None) -> list[Verdict]:
-        """Fail every request that *party* still owes an answer to, and record that it says no more."""
+        """Fail every request that *party* has not answered, and record the end of its messages."""
         left = super().end(party, why, data)
         self._write({"event": "end", "dir": DIRECTIONS[party], "why": why})
         return left
 
     def renew(self) -> None:
-        """Record that another server takes the place of the last one."""
+        """Record that the server was restarted."""
         super().renew()
         self._write({"event": "restart"})
 
     def forget_settled(self) -> None:
-        """Record that the next requests are of another client."""
+        """Record that the next requests come from another client."""
         super().forget_settled()
         self._write({"event": "forget"})
 
     def release(self) -> None:
-        """Record that nothing more is said here."""
+        """Record the end of the conversation."""
         super().release()
         self._write({"event": "release"})
 
     def _record(self, verdict: Verdict, facts: Facts, *, failed: str = "") -> None:
         try:
-            told: dict[str, Any] = {"failed": failed} if failed else {}
+            members: dict[str, Any] = {"failed": failed} if failed else {}
             if self._is_decided(verdict):
-                told["actions"] = list(_actions(verdict))
-            self._recording.message(self._number, verdict, {**spelt_facts(facts), **told})
+                members["actions"] = list(_actions(verdict))
+            self._recording.message(self._number, verdict, {**spelt_facts(facts), **members})
         except Exception as error:
-            # Whatever it is, the message is judged and travels on.
+            # After any error the message is still judged and forwarded.
             log_once(error, "a message could not be written to the recording")
 
     def _is_decided(self, verdict: Verdict) -> bool:
-        """Whether something else was done about the violations of a message than the table of rules says."""
+        """Whether an action differs from the default in the table of rules."""
         policy = self._policy
         if policy is None or not verdict.violations:
             return False
@@ -117,7 +117,7 @@ class RecordedConversation(Conversation):
 
 
 def _actions(verdict: Verdict) -> Iterator[dict[str, str]]:
-    """Return what was done about each violation; those of a batch have their places in their own message."""
+    """Return the action for each violation; places in a batch are relative to their message."""
     for part in verdict.parts or (verdict,):
         for each in part.violations:
             yield {"rule": each.rule, "at": each.at, "action": each.action}

@@ -1,8 +1,8 @@
 """
-The file of a recording: opened once, appended to row by row, never in the way of the traffic.
+The file of a recording: opened once, appended row by row, without blocking the traffic.
 
-Each row is handed to the system in one write before anything is sent for its message, so a guard that is killed leaves
-a file that can be read. What cannot be written is reported once, and the recording ends there.
+Each row is written in one call before anything is sent for its message, so a guard that is killed leaves a readable
+file. A failed write is reported once, and the recording ends there.
 """
 
 import errno
@@ -31,26 +31,26 @@ if TYPE_CHECKING:
 Log = Callable[[str], None]
 
 _ENDING: Final = 1024
-"""Bytes that are kept free for the row that says why a recording has stopped."""
+"""Bytes reserved for the last row, which has the reason why a recording stopped."""
 
 _LOOKED_AT: Final = 4096
-"""Bytes of a file that are read to see whether it is a recording."""
+"""Bytes to read from a file to recognize a recording."""
 
 _MEMBERS: Final = {"frame": "msg", "frameBase64": "base64"}
-"""What a recording calls the members of a journal."""
+"""Names of journal members in a recording."""
 
 _PRIVATE: Final = 0o600
 _PREFIX: Final = "recording-"
 _SUFFIX: Final = ".jsonl"
-"""How the names of recordings in a directory begin and end."""
+"""Prefix and suffix of recordings in a directory."""
 
 
 class RecordingError(Exception):
-    """The file of a recording cannot be used; the text says why, and what to do."""
+    """The file of a recording cannot be used; the message has the reason and a fix."""
 
 
 class Recording:
-    """One run of a guard, written into one file."""
+    """The recording of one run of a guard, in one file."""
 
     __slots__ = (
         "_alone",
@@ -68,12 +68,12 @@ class Recording:
 
     def __init__(self, path: str, *, most: int, redactor: "Redactor | None", log: Log, alone: bool = False) -> None:
         """
-        Open *path* for a new recording of at most *most* bytes; raise `RecordingError` if it cannot be one.
+        Open *path* for a new recording of at most *most* bytes. Raises `RecordingError`.
 
-        In a directory each recording has a file of its own.
+        In a directory each recording is a new file.
 
-        Secrets are hidden by *redactor*; None keeps them. What goes wrong later is a line for *log*. A guard that has
-        one conversation only says so with *alone*: its rows need no number.
+        *redactor* hides secrets; None keeps them. Later errors go to *log*. *alone* is for a guard with only one
+        conversation: its rows need no number.
         """
         self._alone = alone
         self.messages = 0
@@ -85,15 +85,15 @@ class Recording:
         self._numbers = count(1)
         self._tools: WeakKeyDictionary[Tools, int] = WeakKeyDictionary()
         self._left_out: WeakSet[Exchange] = WeakSet()
-        """Open requests that are left out. Without the request `assay check` cannot judge its answer."""
+        """Open requests that are not in the file. Without the request `assay check` cannot judge the response."""
         self.path, self._descriptor = _created(path) if is_directory(path) else (path, _opened(path))
-        """The path of the file; *path* itself, or a new file in that directory."""
+        """The path of the file: *path* itself, or a new file in that directory."""
         from assay import __version__  # noqa: PLC0415 - as the name is used here only
 
         self._append({"event": "recording", "version": VERSION, "assay": __version__})
 
     def judge(self, server: str) -> Callable[..., Conversation]:
-        """Return what makes the conversations of the server of that name: a `Conversation` that is recorded here."""
+        """Return a factory of recorded conversations for the server of this name."""
         return partial(RecordedConversation, self, server)
 
     def number(self) -> int:
@@ -101,12 +101,12 @@ class Recording:
         return next(self._numbers)
 
     def tools_of(self, tools: Tools, number: int) -> dict[str, int]:
-        """Return what the conversation *number* says of its *tools*: nothing if they are its own."""
+        """Return the tools member for the conversation *number*: empty if its *tools* are not shared."""
         owner = self._tools.setdefault(tools, number)
         return {} if owner == number else {"tools": owner}
 
     def hand_down(self, tools: Tools) -> Tools:
-        """Return the tools that the next server begins with, after one that had *tools*."""
+        """Return the tools for the next server process, after one that had *tools*."""
         made = tools.handed_down()
         owner = self._tools.get(tools)
         if owner is not None:
@@ -114,14 +114,14 @@ class Recording:
             self.event(number, {"event": "tools", "from": owner})
         return made
 
-    def message(self, number: int, verdict: Verdict, told: dict[str, Any]) -> None:
-        """Write down the frame of *verdict*, and what else is *told* of it."""
+    def message(self, number: int, verdict: Verdict, members: dict[str, Any]) -> None:
+        """Write the frame of *verdict*, with the members in *members*."""
         if self._descriptor < 0:
             return
         row = {
             "dir": DIRECTIONS[verdict.party],
             **self._numbered(number),
-            **self._discreet(told),
+            **self._discreet(members),
             **self._payload(verdict),
         }
         if "omitted" in row:
@@ -132,7 +132,7 @@ class Recording:
             self.messages += 1
 
     def _is_lost(self, verdict: Verdict, row: dict[str, Any]) -> bool:
-        """Whether *row* is not enough to judge the message again."""
+        """Whether the message cannot be judged again from *row*."""
         exchange = verdict.exchange
         if "omitted" in row:
             if verdict.kind == "request" and exchange is not None:
@@ -141,11 +141,11 @@ class Recording:
         return "redacted" in row or (exchange is not None and exchange in self._left_out)
 
     def event(self, number: int, row: dict[str, Any]) -> None:
-        """Write down something else that happened in a conversation."""
+        """Write another event of a conversation."""
         if self._descriptor < 0:
             return
         if self._redactor is not None and row.get("why"):
-            # The reason may have words of the server in it.
+            # The reason may contain text of the server.
             row["why"] = self._redactor.text(row["why"])
         self._append({"event": row["event"], **self._numbered(number), **row})
 
@@ -166,13 +166,17 @@ class Recording:
         found = payload(verdict, self._redactor)
         return {_MEMBERS.get(name, name): value for name, value in found.items()}
 
-    def _discreet(self, told: dict[str, Any]) -> dict[str, Any]:
-        """Return *told* without the secrets that HTTP headers may repeat from arguments."""
-        headers = told.get("http", {}).get("headers") if self._redactor is not None else None
+    def _discreet(self, members: dict[str, Any]) -> dict[str, Any]:
+        """Return *members* without secrets in HTTP headers that repeat arguments."""
+        headers = members.get("http", {}).get("headers") if self._redactor is not None else None
         if not headers or self._redactor is None:
-            return told
+            return members
         shown = self._redactor.value(headers)
-        return told if shown is headers else {**told, "http": {**told["http"], "headers": shown}, "redacted": True}
+        return (
+            members
+            if shown is headers
+            else {**members, "http": {**members["http"], "headers": shown}, "redacted": True}
+        )
 
     # ── the file ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -202,10 +206,10 @@ class Recording:
         return True
 
     def _stop_for(self, why: str) -> None:
-        """End the recording after a failed write, with a last row if half of the failed one leaves the room for it."""
+        """End the recording after a failed write, with a last row if a partial row can be removed to make room."""
         line = orjson.dumps({"event": "stopped", "why": why}, option=orjson.OPT_APPEND_NEWLINE)
         with suppress(OSError):
-            # Half a row would end the judging of what comes before it.
+            # A partial row would make the file invalid.
             os.ftruncate(self._descriptor, self._size)
             if os.write(self._descriptor, line) < len(line):
                 os.ftruncate(self._descriptor, self._size)
@@ -228,7 +232,7 @@ def _exact(frame: bytes) -> dict[str, Any]:
 
 
 def _ident(verdict: Verdict) -> dict[str, Any]:
-    """Return the id of a message that is left out, so that its answer or request is not taken for missing."""
+    """Return the id of a message that is left out, so that its response or request does not count as missing."""
     value = verdict.value
     ident = value.get("id") if isinstance(value, dict) else None
     short = type(ident) is int or (isinstance(ident, str) and len(ident) <= _ENDING)
@@ -236,14 +240,14 @@ def _ident(verdict: Verdict) -> dict[str, Any]:
 
 
 def is_directory(path: str) -> bool:
-    """Whether *path* asks for a new file in a directory: there is one, or the path ends as that of one does."""
+    """Whether *path* is a directory for new files: it exists, or ends with a separator."""
     return path.endswith(os.sep) or os.path.isdir(path)
 
 
 def _created(directory: str) -> tuple[str, int]:
-    """Return the path of a new file in *directory*, which is made if need be, and its descriptor."""
+    """Return the path and descriptor of a new file in *directory*, which is created if needed."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    # Several guards of one test suite may start within a second, or with the same process id in containers.
+    # Several guards of one test suite may start in the same second, or in containers with the same process id.
     name = f"{_PREFIX}{strftime('%Y%m%dT%H%M%SZ', gmtime())}-{os.urandom(4).hex()}{_SUFFIX}"
     path = os.path.join(directory, name)
     try:
@@ -254,8 +258,8 @@ def _created(directory: str) -> tuple[str, int]:
 
 
 def _opened(path: str) -> int:
-    """Return *path*, open and empty, and nobody else's to read; raise `RecordingError`."""
-    # Never through a link, and never waiting for the reader of a named pipe.
+    """Open *path* for writing, emptied and readable only by this user. Raises `RecordingError`."""
+    # Links are not followed, and opening a named pipe does not wait for a reader.
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         descriptor = os.open(path, flags, _PRIVATE)
@@ -274,7 +278,7 @@ def _opened(path: str) -> int:
 
 
 def _claim(descriptor: int, path: str) -> None:
-    """Empty the file, if it is free and holds nothing but an earlier recording."""
+    """Lock the file and empty it, if it is empty or an earlier recording."""
     import fcntl  # noqa: PLC0415 - not on every platform
 
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -293,5 +297,5 @@ def _claim(descriptor: int, path: str) -> None:
 
 
 def _is_recording(start: bytes) -> bool:
-    """Whether a file that begins like this holds nothing, or a recording of `assay guard`."""
+    """Whether a file that starts like this is empty, or a recording of `assay guard`."""
     return not start or start.startswith(b'{"event":"recording",')

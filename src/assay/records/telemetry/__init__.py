@@ -1,4 +1,4 @@
-"""Traces and durations of requests, for an OpenTelemetry collector. An extra; without it nothing here is needed."""
+"""Export traces and durations of requests to an OpenTelemetry collector. Needs the telemetry extra."""
 
 from assay.records.telemetry.background import Telemetry, wanted
 

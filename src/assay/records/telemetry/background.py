@@ -1,8 +1,8 @@
 """
-The traffic's side of telemetry: notes what is to be told, and leaves the telling to a thread.
+The traffic side of telemetry: queues requests, which a thread exports.
 
-Traffic never waits for it: a note is an append to a queue that forgets the oldest when it is full. All of OpenTelemetry
-is on the other side of that queue, and imported only where somebody wants it.
+Traffic never waits: it appends to a queue, which drops the oldest entry when it is full. OpenTelemetry is used only on
+the other side of the queue, and imported only if telemetry is configured.
 """
 
 import os
@@ -19,22 +19,22 @@ from assay.settings import Log, TelemetrySettings
 if TYPE_CHECKING:
     from assay.records.telemetry.otlp import Otlp
 
-# Each of these is what it is unless the variable of OpenTelemetry that is named with it says otherwise.
+# Defaults; the OpenTelemetry variable in parentheses overrides each of them.
 
 QUEUE: Final = 2048
-"""Requests that wait to be told (OTEL_BSP_MAX_QUEUE_SIZE). The usual number; a few megabytes at the very most."""
+"""Maximal requests in the queue (OTEL_BSP_MAX_QUEUE_SIZE). The usual number; at most a few megabytes."""
 
 BATCH: Final = 128
 """
-Requests told at once (OTEL_BSP_MAX_EXPORT_BATCH_SIZE). A quarter of the usual number: to encode one takes 50 µs, in
+Requests in one export (OTEL_BSP_MAX_EXPORT_BATCH_SIZE). A quarter of the usual number: encoding one takes 50 µs, during
 which nothing else runs in this process.
 """
 
 DELAY: Final = 5000
-"""Milliseconds until they are told if there are fewer (OTEL_BSP_SCHEDULE_DELAY). The usual number."""
+"""Milliseconds until a smaller batch is exported (OTEL_BSP_SCHEDULE_DELAY). The usual number."""
 
 INTERVAL: Final = 60_000
-"""Milliseconds between two tellings of durations (OTEL_METRIC_EXPORT_INTERVAL). The usual number."""
+"""Milliseconds between two exports of durations (OTEL_METRIC_EXPORT_INTERVAL). The usual number."""
 
 _ENDPOINTS: Final = (
     "OTEL_EXPORTER_OTLP_ENDPOINT",
@@ -44,7 +44,7 @@ _ENDPOINTS: Final = (
 
 
 def wanted(section: TelemetrySettings) -> bool:
-    """Whether anybody has said where telemetry should go."""
+    """Whether a collector is configured."""
     return bool(section.endpoint) or any(os.environ.get(name) for name in _ENDPOINTS)
 
 
@@ -52,24 +52,24 @@ class Telemetry:
     """
     Spans and durations of requests, sent to a collector in the background.
 
-    All of it belongs to one thread, that of the traffic.
+    All methods are called by one thread, that of the traffic.
     """
 
     @classmethod
     def open(cls, section: TelemetrySettings, *, log: Log, redact: Sequence[str] = ()) -> "Telemetry | None":
         """
-        Telemetry as *section* and the `OTEL_*` variables say; None if nobody wants any.
+        Return telemetry as configured by *section* and the `OTEL_*` variables; None if it is not configured.
 
-        What *redact* matches is hidden in the URIs of resources, beside what looks like a secret.
-        None too where it is wanted and cannot be had; then *log* is told why.
+        Matches of *redact* are hidden in the URIs of resources, in addition to what looks like a secret.
+        Also None if telemetry cannot be set up; the reason goes to *log*.
         """
         if not wanted(section):
             return None
         if os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
-            log("telemetry: off, since OTEL_SDK_DISABLED is true")
+            log("telemetry: off, because OTEL_SDK_DISABLED is true")
             return None
         try:
-            from assay.records.telemetry.otlp import Otlp  # noqa: PLC0415 - 0.2 s that nobody else should wait
+            from assay.records.telemetry.otlp import Otlp  # noqa: PLC0415 - imported only if needed: it takes 0.2 s
         except ImportError as error:
             from assay.base.extras import missing  # noqa: PLC0415 - for those who lack it only
 
@@ -78,7 +78,7 @@ class Telemetry:
         try:
             otlp = Otlp.open(section, log, redact)
         except Exception as error:
-            log(f"telemetry: off, since it could not be set up: {error}")
+            log(f"telemetry: off: cannot be set up: {error}")
             return None
         return cls(otlp, log) if otlp is not None else None
 
@@ -93,13 +93,13 @@ class Telemetry:
         self._lost = 0
         self._closing = False
         self._wake = threading.Event()
-        # A daemon: a collector that does not answer must not keep the process from ending.
+        # A daemon thread: a collector that does not respond must not keep the process alive.
         self._thread = threading.Thread(target=self._run, name="assay-telemetry", daemon=True)
         self._thread.start()
 
     @property
     def lost(self) -> int:
-        """How many requests were forgotten, because more came than could be told."""
+        """Number of requests that were dropped because the queue was full."""
         return self._lost
 
     def exchange(
@@ -115,11 +115,11 @@ class Telemetry:
         traceparent: str | None,
     ) -> None:
         """
-        *request* has been answered or refused. Neither waits nor raises.
+        Queue a *request* that was answered or refused. Neither waits nor raises.
 
-        *code* is the canonical error that it was answered with, if it was, or the number of an error of the server's
-        own. *failed* without a code says that the answer is a tool's report of its failure. Times are `time.time_ns()`;
-        *traceparent* is the header of that name, over HTTP.
+        *code* is the canonical error of the response, or the code of a server's own error. *failed* without a code
+        means that the result reports a failure of the tool. Times are `time.time_ns()`; *traceparent* is the HTTP
+        header of that name.
         """
         note = self._seen(
             request,
@@ -135,7 +135,7 @@ class Telemetry:
             self._queue_up(note)
 
     def begun(self, request: Verdict, *, began_ns: int, transport: str, session: str | None) -> Seen | None:
-        """What is kept of *request* until somebody else has answered it. Neither waits nor raises."""
+        """Return what to keep of *request* until the server has answered it. Neither waits nor raises."""
         return self._seen(
             request,
             code=None,
@@ -148,7 +148,7 @@ class Telemetry:
         )
 
     def ended(self, begun: Seen, answer: Verdict | None, *, ended_ns: int) -> None:
-        """What was *begun* has got its *answer*, or another in its place; None if it was refused. Never raises."""
+        """Queue a request that was *begun*, with its *answer*; None if it was refused. Never raises."""
         try:
             note = begun._replace(ended_ns=ended_ns) if answer is None else answered(begun, answer, ended_ns)
         except Exception:  # as below
@@ -156,10 +156,10 @@ class Telemetry:
         else:
             self._queue_up(note)
 
-    def _seen(self, request: Verdict, **told: Any) -> Seen | None:
+    def _seen(self, request: Verdict, **facts: Any) -> Seen | None:
         try:
-            return seen(request, **told)
-        except Exception:  # a mistake of ours costs a note, never an answer
+            return seen(request, **facts)
+        except Exception:  # a bug here loses telemetry, never a response
             self._lost += 1
             return None
 
@@ -174,7 +174,7 @@ class Telemetry:
             self._wake.set()
 
     def close(self, timeout: float) -> None:
-        """Tells what is left, for at most *timeout* seconds. After that nothing more is noted."""
+        """Export the rest of the queue, for at most *timeout* seconds. Later requests are ignored."""
         if self._closing:
             return
         self._closing = True
@@ -183,7 +183,7 @@ class Telemetry:
         self._otlp.give_up()
         lost = self._lost + len(self._queue) + self._otlp.lost
         if lost:
-            self._log(f"telemetry: {lost} requests were not told to the collector")
+            self._log(f"telemetry: {lost} requests were not exported")
 
     # ── the thread ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -202,17 +202,17 @@ class Telemetry:
         self._otlp.end()
 
     def _tell(self) -> None:
-        """Delivers what is queued, batch by batch. At the end, what comes after one that is not taken is left."""
+        """Export the queue, batch by batch. At the end, stop after the first batch that is rejected."""
         while self._queue:
             for _ in range(min(self._batch, len(self._queue))):
                 self._otlp.add(self._queue.popleft())
-                # Lets the traffic go first: a thread that computes is interrupted only every 5 ms.
+                # Yield to the traffic: a computing thread is interrupted only every 5 ms.
                 time.sleep(0)
             if not self._otlp.deliver_spans() and self._closing:
                 return
 
 
 def _setting(name: str, default: int) -> int:
-    """A whole number from the environment, at least 1; what is none is as good as unset, as everywhere with OTEL_*."""
+    """Return a positive integer from the environment. An invalid value counts as unset, as usual for OTEL_*."""
     text = os.environ.get(name, "").strip()
     return int(text) if text.isdecimal() and len(text) < 10 and int(text) else default

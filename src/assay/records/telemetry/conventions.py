@@ -1,8 +1,8 @@
 """
-Requests in the words of OpenTelemetry's semantic conventions for MCP: names and attributes, as plain data.
+Map requests to OpenTelemetry's semantic conventions for MCP: names and attributes, as plain data.
 
 From https://github.com/open-telemetry/semantic-conventions-genai, docs/gen-ai/mcp.md, at commit 0393513c908b
-(status: development). Attributes of our own begin with `assay.`.
+(status: development). Our own attributes have the prefix `assay.`.
 """
 
 from typing import Final
@@ -19,7 +19,7 @@ DURATION_TEXT: Final = (
 DURATION_BUCKETS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 
 MOST_TARGETS: Final = 1000
-"""Tools and prompts that are told apart by name. The largest server we know lists under 300 tools."""
+"""Maximal names of tools and prompts. The largest server we know lists under 300 tools."""
 
 Attributes = dict[str, str | tuple[str, ...]]
 
@@ -33,17 +33,17 @@ _CODES: Final = frozenset(CanonicalError.codes())
 
 class Targets:
     """
-    The names of tools and prompts that may stand in the name of a span and in the attributes of a metric.
+    The names of tools and prompts that may be used in span names and metric attributes.
 
-    Those are kept apart for ever, so a client that makes up names must not get them in: one is admitted when its server
-    has listed it or has answered without an error, and only so many are.
+    Each name creates a series that never goes away, so clients must not be able to invent names: a name is used once
+    its server has listed it or answered it without an error, up to `MOST_TARGETS`.
     """
 
     def __init__(self) -> None:
         self._admitted: set[str] = set()
 
     def of(self, request: Seen) -> str | None:
-        """The name that *request* is about, if it may be used."""
+        """Return the tool or prompt of *request*, if its name may be used."""
         name = request.tool or request.prompt
         if name is None or name in self._admitted:
             return name
@@ -54,15 +54,15 @@ class Targets:
 
 
 def span_name(request: Seen, target: str | None) -> str:
-    """`{mcp.method.name} {target}`; a bare method is its own target."""
+    """Return `{mcp.method.name} {target}`; the method alone if there is no target."""
     return request.method if target is None or target == request.method else f"{request.method} {target}"
 
 
 def error_type(request: Seen) -> str | None:
     """
-    What went wrong, in one word; None if nothing did.
+    Return the error as one word; None without an error.
 
-    The canonical error where there is one, which tells apart more than its JSON-RPC code does; that is in
+    The canonical error if there is one: it is more specific than its JSON-RPC code, which is in
     `rpc.response.status_code`.
     """
     if request.code is not None:
@@ -73,12 +73,12 @@ def error_type(request: Seen) -> str | None:
 
 
 def status_text(request: Seen) -> str | None:
-    """The message of the error that was answered."""
+    """Return the message of the error response."""
     return str(CanonicalError.to_jsonrpc_error(request.code)["message"]) if request.code in _CODES else None
 
 
 def metric_attributes(request: Seen, target: str | None) -> Attributes:
-    """What a duration is recorded with: nothing that a peer could make many of."""
+    """Return the attributes of a duration: no values that a peer could invent."""
     found: Attributes = {"mcp.method.name": request.method}
     if request.tool is not None:
         found["gen_ai.operation.name"] = "execute_tool"
@@ -96,7 +96,7 @@ def metric_attributes(request: Seen, target: str | None) -> Attributes:
 
 
 def span_attributes(request: Seen, common: Attributes) -> Attributes:
-    """What a span has: the *common* attributes, and what is of this request alone."""
+    """Return the attributes of a span: the *common* ones, and those of this request."""
     alone = {
         "gen_ai.tool.name": request.tool,
         "gen_ai.prompt.name": request.prompt,
@@ -108,7 +108,7 @@ def span_attributes(request: Seen, common: Attributes) -> Attributes:
     }
     found = common | {name: value for name, value in alone.items() if value is not None}
     if request.code is not None and _is_number(request.code):
-        # An error of the server's own, which has no canonical name.
+        # A server's own error, which has no canonical name.
         found["rpc.response.status_code"] = request.code
     if request.rules:
         found["assay.rules"] = request.rules

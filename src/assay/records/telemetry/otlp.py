@@ -1,7 +1,7 @@
 """
-The collector's side of telemetry: makes spans and durations with OpenTelemetry's SDK, and posts them (OTLP over HTTP).
+The collector side of telemetry: create spans and durations with OpenTelemetry's SDK, and post them (OTLP over HTTP).
 
-The only module that imports OpenTelemetry. Everything here is called by one thread, which may wait.
+The only module that imports OpenTelemetry. One thread, which may wait, calls everything here.
 """
 
 import logging
@@ -32,20 +32,20 @@ from assay.records.telemetry.span_snapshot import Seen
 from assay.settings import Log, TelemetrySettings
 
 NAME: Final = "assay"
-"""The service, where nobody has named it, and the instrumentation scope."""
+"""The default name of the service, and the instrumentation scope."""
 
 _ANSWER: Final = 4096
-"""Bytes of a collector's answer that are read, and dropped: a longer one is not worth keeping the connection for."""
+"""Bytes of a collector's response that are read and dropped. After a longer one the connection is closed."""
 
 _NOWHERE: Final = Context()
 
 
 class Otlp:
-    """Where telemetry goes: spans, durations, or both."""
+    """The exporters: for spans, durations, or both."""
 
     @classmethod
     def open(cls, section: TelemetrySettings, log: Log, redact: Sequence[str] = ()) -> "Otlp | None":
-        """What the configuration asks for, without what *redact* matches; None if that is neither of the two."""
+        """Return the configured exporters, which hide matches of *redact*; None if neither is configured."""
         places = {signal: place for signal in ("traces", "metrics") if (place := _place(section, signal, log))}
         return cls(section, places, log, redact) if places else None
 
@@ -59,12 +59,12 @@ class Otlp:
         self._propagator = TraceContextTextMapPropagator()
         self._places = places
         self.lost = 0
-        """How many spans were made and not taken."""
+        """Number of spans that the collector did not accept."""
         resource = _resource(section)
         headers = dict(section.headers) or None
         self._spans = _Finished()
         self._span_exporter: SpanExporter | None = None
-        # Neither ends itself at exit: that could take half a minute, and `close` has been asked already.
+        # No automatic shutdown at exit: it could take half a minute, and `close` was already called.
         traces = TracerProvider(resource=resource, shutdown_on_exit=False)
         if "traces" in places:
             traces.add_span_processor(self._spans)
@@ -74,7 +74,7 @@ class Otlp:
         self._metric_exporter: _MetricExporter | None = None
         if "metrics" in places:
             self._metric_exporter = _MetricExporter(places["metrics"], headers=headers, session=_session("METRICS"))
-            # For ever: our own thread says when.
+            # Never by itself: our own thread triggers the export.
             self._reader = PeriodicExportingMetricReader(self._metric_exporter, export_interval_millis=math.inf)
         readers = [self._reader] if self._reader is not None else []
         self._durations = (
@@ -90,18 +90,18 @@ class Otlp:
         self._complaints = _Complaints()
 
     def start(self) -> None:
-        """The first that the thread calls."""
+        """Prepare this thread; called first."""
         self._complaints.thread = threading.get_ident()
 
     def end(self) -> None:
-        """The last that it calls."""
+        """Shut down the exporters; called last."""
         self._complaints.close()
 
     def add(self, request: Seen) -> None:
-        """Makes a span of *request*, and counts how long it took."""
+        """Create a span for *request*, and record its duration."""
         try:
             self._add(request)
-        except Exception as error:  # costs this one, not those after it
+        except Exception as error:  # a failure affects only this request
             self._complaints.note(repr(error))
             self.lost += 1
 
@@ -119,7 +119,7 @@ class Otlp:
         )
         if "error.type" in common:
             span.set_status(Status(StatusCode.ERROR, conventions.status_text(request)))
-        # A clock that was set back makes no request end before it began.
+        # If the clock was set back, the end must not be before the start.
         span.end(max(request.began_ns, request.ended_ns))
         seconds = max(0, request.ended_ns - request.began_ns) / 1e9
         self._durations.record(seconds, common, context=set_span_in_context(span, _NOWHERE))
@@ -131,15 +131,15 @@ class Otlp:
         return found
 
     def deliver_spans(self) -> bool:
-        """Posts the spans that were made since; False if the collector does not take them: then they are lost."""
+        """Post the new spans. Return False if the collector does not accept them: then they are lost."""
         spans, self._spans.ended = self._spans.ended, []
         if self._span_exporter is None or not spans:
             return True
-        # Until they are taken: nobody may wait for that.
+        # No retries: nothing may wait for them.
         self.lost += len(spans)
         try:
             taken = self._span_exporter.export(spans) is SpanExportResult.SUCCESS
-        except Exception as error:  # whatever a collector answers, the next batch is tried
+        except Exception as error:  # whatever the collector responds, the next batch is tried
             self._complaints.note(repr(error))
             taken = False
         if taken:
@@ -148,7 +148,7 @@ class Otlp:
         return taken
 
     def deliver_durations(self) -> None:
-        """Posts how long everything took since the start. What is not taken now is in what is posted next."""
+        """Post the durations since the start. They are cumulative, so a failed export is covered by the next one."""
         if self._reader is None or self._metric_exporter is None:
             return
         self._metric_exporter.taken = None
@@ -161,7 +161,7 @@ class Otlp:
             self._tell(self._metric_exporter.taken, self._places["metrics"])
 
     def give_up(self) -> None:
-        """Ends what still waits for a collector, without another word. Any thread may say so."""
+        """Abort pending requests to the collector without a message. Any thread may call it."""
         self._log = lambda _: None
         with suppress(Exception):
             if self._span_exporter is not None:
@@ -172,10 +172,10 @@ class Otlp:
 
     def _ancestry(self, request: Seen) -> tuple[Context, list[Link]]:
         """
-        The parent of the span, and what it is linked with.
+        Return the parent and the links of the span.
 
-        The parent is the client's span if the message names one, and the HTTP request is linked; else it is that, or
-        none.
+        If the message names the client's span, that is the parent, and the HTTP request is linked. Otherwise the HTTP
+        request is the parent, if it has a span.
         """
         outer = self._context(request.outer)
         parent = self._context(request.traceparent, request.tracestate)
@@ -191,18 +191,18 @@ class Otlp:
         return self._propagator.extract(carrier, context=_NOWHERE)
 
     def _tell(self, taken: bool, place: str) -> None:
-        """A line when the collector stops taking what is sent, and one when it takes it again."""
+        """Log when the collector stops accepting exports, and when it accepts them again."""
         if taken == (place not in self._failing):
             return
         self._failing ^= {place}
-        # What the library says of a failure has the URL in it, and a query may be a key.
+        # The library's message contains the URL, whose query may be a key.
         why = re.sub(r"\?[^\s'\")>]*", "", self._complaints.last) or "no reason given"
-        what = "takes what is sent again" if taken else f"does not take what is sent: {why}"
+        what = "accepts exports again" if taken else f"does not accept exports: {why}"
         self._log(f"telemetry: {_shown(place)} {what}")
 
 
 class _Finished(SpanProcessor):
-    """Keeps spans until they are delivered: a batch at most, since whoever adds them delivers them."""
+    """Keeps spans until they are posted: at most a batch, because the same thread adds and posts them."""
 
     def __init__(self) -> None:
         self.ended: list[ReadableSpan] = []
@@ -213,7 +213,7 @@ class _Finished(SpanProcessor):
 
 
 class _MetricExporter(OTLPMetricExporter):
-    """The exporter, with what became of the last that it was given: the SDK's reader does not tell."""
+    """The metric exporter, which remembers the result of its last export: the SDK's reader does not return it."""
 
     taken: bool | None = None
 
@@ -227,10 +227,10 @@ class _MetricExporter(OTLPMetricExporter):
 
 class _Complaints(logging.Handler):
     """
-    What OpenTelemetry last logged on our thread.
+    The last message that OpenTelemetry logged on our thread.
 
-    It is also why its lines do not reach stderr, one for every attempt, where nobody has set up logging: those of ours
-    do. Who has set it up gets them as before.
+    This handler also keeps the library's messages, one for each attempt, off stderr if logging is not configured; our
+    own messages are printed. With configured logging they are logged as usual.
     """
 
     _LOGGER: Final = "opentelemetry"
@@ -246,7 +246,7 @@ class _Complaints(logging.Handler):
             self.note(record.getMessage())
 
     def note(self, text: str) -> None:
-        """Keeps *text*, on one line, and no more of it than one reads."""
+        """Keep *text* on one line, shortened."""
         self.last = " ".join(text.split())[:300]
 
     def close(self) -> None:
@@ -255,7 +255,7 @@ class _Complaints(logging.Handler):
 
 
 def _place(section: TelemetrySettings, signal: str, log: Log) -> str | None:
-    """Where *signal* is posted; None if nobody wants it. What is said to us wins over the variables."""
+    """Return the URL for *signal*; None if it is off. Our settings win over the variables."""
 
     def said(variable: str) -> str:
         own = os.environ.get(variable.format(f"_{signal.upper()}"), "").strip()
@@ -264,11 +264,11 @@ def _place(section: TelemetrySettings, signal: str, log: Log) -> str | None:
     exporters = {name.strip() for name in os.environ.get(f"OTEL_{signal.upper()}_EXPORTER", "otlp").split(",")}
     if "otlp" not in exporters:
         if exporters != {"none"}:
-            log(f"telemetry: no {signal}, since OTEL_{signal.upper()}_EXPORTER is not otlp")
+            log(f"telemetry: no {signal}, because OTEL_{signal.upper()}_EXPORTER is not otlp")
         return None
     protocol = said("OTEL_EXPORTER_OTLP{}_PROTOCOL")
     if protocol not in ("", "http/protobuf"):
-        log(f"telemetry: {signal} are sent as http/protobuf, since {protocol} is not there")
+        log(f"telemetry: {signal} are sent as http/protobuf; {protocol} is not supported")
     own = os.environ.get(f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT", "").strip()
     if own and not section.endpoint:
         return own
@@ -277,7 +277,7 @@ def _place(section: TelemetrySettings, signal: str, log: Log) -> str | None:
 
 
 def _resource(section: TelemetrySettings) -> Resource:
-    """What is said of this process. The SDK reads OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES."""
+    """Return the resource that describes this process. The SDK reads OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES."""
     said = Resource.create({"service.version": __version__})
     named = not str(said.attributes.get("service.name", "")).startswith("unknown_service")
     name = section.service_name or (None if named else NAME)
@@ -285,7 +285,7 @@ def _resource(section: TelemetrySettings) -> Resource:
 
 
 def _session(signal: str) -> requests.Session | None:
-    """A session that reads little of what a collector answers; None where a variable names one with credentials."""
+    """Return a session that reads little of a collector's response; None if a variable configures credentials."""
     provider = "OTEL_PYTHON_EXPORTER_OTLP_HTTP{}_CREDENTIAL_PROVIDER"
     if os.environ.get(provider.format("")) or os.environ.get(provider.format(f"_{signal}")):
         return None
@@ -296,7 +296,7 @@ def _session(signal: str) -> requests.Session | None:
 
 
 def _let_go(response: requests.Response, **_: Any) -> None:
-    """Frees the connection of *response*: for the next batch if little is left to be read, else for good."""
+    """Release the connection of *response*: reuse it if the rest of the response is short, else close it."""
     length = response.headers.get("content-length", "")
     with suppress(Exception):
         if length.isdecimal() and int(length[:9]) <= _ANSWER:
@@ -309,5 +309,5 @@ def _span_in(context: Context) -> SpanContext:
 
 
 def _shown(place: str) -> str:
-    """*place* without a user's name and password, query and fragment."""
+    """Return *place* without user name, password, query and fragment."""
     return re.sub(r"(?<=://)[^/?#]*@", "", re.split("[?#]", place, maxsplit=1)[0])

@@ -1,7 +1,7 @@
 """
-What telemetry keeps of a request: short strings, so that a queue of them is small whatever was sent.
+The part of a request that telemetry keeps: short strings, so that the queue stays small whatever was sent.
 
-No frame, no arguments, no place or value of a violation. Knows nothing of OpenTelemetry.
+No frame, no arguments, no place or value of a violation. Does not import OpenTelemetry.
 """
 
 import re
@@ -16,16 +16,16 @@ from assay.records.metrics import METHODS
 from assay.rules import RULES
 
 LONGEST: Final = 256
-"""Characters kept of a name, an id or a URI: enough to recognise it, and 2048 of each are half a megabyte."""
+"""Maximal characters of a name, an id or a URI: enough to recognize it, and 2048 of each are half a megabyte."""
 
 OTHER: Final = "_OTHER"
-"""What the conventions write for a value that is none of those known."""
+"""The value of the conventions for an unknown one."""
 
 _TRACESTATE: Final = 512
-"""Characters of a tracestate that W3C asks everybody to pass on; a longer one is left out whole."""
+"""Characters of a tracestate that W3C requires to be forwarded; a longer one is dropped."""
 
 _USER: Final = re.compile(r"(?<=://)[^/?#]*@")
-"""A user's name and password in a URI."""
+"""User name and password in a URI."""
 
 _WITH_URI: Final = frozenset({"resources/read", "resources/subscribe", "resources/unsubscribe"})
 
@@ -34,25 +34,25 @@ class Seen(NamedTuple):
     """One request that was answered or refused."""
 
     method: str
-    """One that is known, else `_OTHER`."""
+    """A known method, else `_OTHER`."""
     tool: str | None
     listed: bool
-    """Whether the tool is one that the server has listed: else its name is just what a client has sent."""
+    """Whether the server has listed the tool; otherwise its name is only what a client sent."""
     prompt: str | None
     uri: str | None
-    """Without user, query and fragment: there may be secrets in those."""
+    """Without user, query and fragment, which may hold secrets."""
     ident: str | None
     jsonrpc: str | None
     """The version of JSON-RPC, where it is not 2.0."""
     revision: str | None
     party: str
-    """Who asked."""
+    """The sender of the request."""
     rules: tuple[str, ...]
-    """What the request breaks, each rule once."""
+    """The rules that the request breaks, each once."""
     code: str | None
-    """The canonical error that it was answered with, if it was."""
+    """The canonical error of the response; None without an error."""
     refused_by_result: bool
-    """Whether it was refused by a result that says so (2025-11-25 on), and not by an error."""
+    """Whether it was refused with a failed result (2025-11-25 and later) instead of an error."""
     failed: bool
     began_ns: int
     ended_ns: int
@@ -60,10 +60,10 @@ class Seen(NamedTuple):
     session: str | None
     """A digest of its id, the same as in the journal."""
     traceparent: str | None
-    """That of the message."""
+    """The traceparent of the message."""
     tracestate: str | None
     outer: str | None
-    """The traceparent of the HTTP request that brought it."""
+    """The traceparent of the HTTP request."""
 
 
 def seen(
@@ -77,7 +77,7 @@ def seen(
     session: str | None,
     traceparent: str | None,
 ) -> Seen:
-    """What is kept of *request*."""
+    """Return the part of *request* to keep."""
     message = request.value if type(request.value) is dict else {}
     params = message.get("params")
     if type(params) is not dict:
@@ -125,7 +125,7 @@ def seen(
 
 
 def answered(begun: Seen, answer: Verdict, ended_ns: int) -> Seen:
-    """*begun*, a request that somebody else was to answer, with what became of it."""
+    """Return *begun*, a request to a server, with its outcome."""
     rules = tuple(dict.fromkeys((*begun.rules, *(each.rule for each in answer.violations))))
     code, by_result, failed = _outcome(answer)
     return begun._replace(
@@ -134,7 +134,7 @@ def answered(begun: Seen, answer: Verdict, ended_ns: int) -> Seen:
 
 
 def _outcome(answer: Verdict) -> tuple[str | None, bool, bool]:
-    """The error that whoever asked got, whether a result says so, and whether a tool reports its failure."""
+    """Return the error for the sender, whether it is a failed result, and whether a tool reports a failure."""
     if answer.kind == "missing":
         late = answer.exchange is not None and answer.exchange.state == "timed-out"
         return "TIMEOUT" if late else "UPSTREAM_FAILURE", False, False
@@ -153,14 +153,14 @@ def _short(value: Any) -> str | None:
 
 
 def _discreet(uri: Any) -> Any:
-    """*uri* without its query and fragment, and without a user's name and password."""
+    """Return *uri* without query, fragment, user name and password."""
     if type(uri) is not str:
         return None
     return _USER.sub("[redacted]@", re.split("[?#]", uri, maxsplit=1)[0])
 
 
 def _ident(request: Verdict, ident: Any) -> str | None:
-    """The id as a string. A number may have been read as another one, which an exchange has put right."""
+    """Return the id as a string. A large number may have been parsed inexactly; the exchange has the exact one."""
     if type(ident) is str:
         return ident[:LONGEST]
     if type(ident) is int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from assay.base.labels import labelled
 from assay.edges.auth import Gate, Principal
@@ -14,13 +14,13 @@ from assay.edges.guard.http_to_http.oauth import Discovery
 from assay.edges.guard.http_to_http.proxy import Proxy
 from assay.edges.guard.http_to_http.target import Target
 from assay.edges.guard.overseer import Oversight
-from assay.edges.guard.stdio_to_http.upstream import shown_url
 from assay.edges.http.access import Door
 from assay.edges.http.http_server import serve
 from assay.edges.http.listen_address import ListenAddress
 from assay.edges.http.replies import Pairs, Route
 from assay.edges.http.request_headers import ENDPOINT
 from assay.edges.recorder import Recorder, RecorderSink, Records
+from assay.edges.upstream_errors import shown_url
 from assay.guard.factory import SessionFactory
 from assay.guard.greeting import hello
 from assay.guard.sinks import Sinks
@@ -34,6 +34,9 @@ from assay.spec.revisions import REVISIONS
 from assay.spec.schema import protocol_schema
 
 Log = Callable[[str], None]
+
+_BESIDE: Final = 128
+"""Connections to a server for notices of the guard, and for documents about tokens."""
 
 
 class Kept(NamedTuple):
@@ -95,7 +98,9 @@ class Desk(NamedTuple):
 
     def proxy(self, url: str, headers: Pairs, route: str, *, alone: bool = True) -> Proxy:
         """The server at *url*, *alone* at this address or not. Raises `ValueError` if that is no URL."""
-        target = Target(url, headers)
+        http = self.settings.http
+        # Every request and every stream of a client may have a connection, and so may what the guard sends itself.
+        target = Target(url, headers, self.settings.upstream, connections=http.requests + http.streams + _BESIDE)
         oversight, flights = self.oversight(route, url)
         return Proxy(
             oversight,

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from assay.base.labels import labelled
-from assay.cli.clients.hosting import HostedEntry
 from assay.edges.child import unstartable
 from assay.edges.guard.front.guarded import Backend, Request, failure
 from assay.edges.guard.front.guarding import Desk
@@ -19,7 +18,7 @@ from assay.edges.guard.http_to_http.proxy import Proxy
 from assay.edges.http.access import Door
 from assay.edges.http.replies import Receive, Route, Send, reply, shared, text
 from assay.edges.http.request_headers import ENDPOINT
-from assay.guard.hosted_server import environment
+from assay.guard.hosted_server import HostedEntry, environment
 from assay.settings import SettingsError
 
 

@@ -17,7 +17,7 @@ from assay.edges.guard.front.guarded import Request
 from assay.edges.guard.http_to_http.forwarding import UpstreamHead
 from assay.edges.guard.http_to_http.hearing import Hearing
 from assay.edges.guard.http_to_http.oauth import challenges_for
-from assay.edges.guard.http_to_http.target import Answered, BrokenError, NoAnswerError
+from assay.edges.guard.http_to_http.target import Answered
 from assay.edges.guard.http_to_http.turn import Told, Turn
 from assay.edges.guard.refusals import MOST_BYTES, SECONDS
 from assay.edges.guard.stint import Stint
@@ -25,6 +25,7 @@ from assay.edges.http.access import METADATA
 from assay.edges.http.events import Reader, event
 from assay.edges.http.replies import CLOSE, JSON, SMALL, STREAM, Pairs, Send, error_body, refuse, shared
 from assay.edges.http.statuses import status_of
+from assay.edges.upstream_errors import BrokenError, NoAnswerError
 from assay.guard.guard import cancelled, may_be_cancelled
 
 if TYPE_CHECKING:

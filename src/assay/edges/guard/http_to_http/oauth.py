@@ -17,11 +17,12 @@ from urllib.parse import urlsplit
 import orjson
 
 from assay.edges.guard.http_to_http.forwarding import UpstreamHead
-from assay.edges.guard.http_to_http.target import Answered, NoAnswerError, Target
+from assay.edges.guard.http_to_http.target import Answered, Target
 from assay.edges.http.access import METADATA, Door
 from assay.edges.http.quotas import Full
 from assay.edges.http.replies import JSON, Pairs, Receive, Route, Send, reads, refuse, shared
 from assay.edges.http.request_headers import address_of, headers_of
+from assay.edges.upstream_errors import NoAnswerError
 
 _ISSUERS: Final = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
 """Where clients look that know of no other authorization server than the server itself (2025-03-26)."""

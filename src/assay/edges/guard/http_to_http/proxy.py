@@ -13,20 +13,19 @@ from time import monotonic
 from typing import Any, Final
 
 from assay.core.conversation import Facts
-from assay.edges.guard.failing import NO_POST
 from assay.edges.guard.front.guarded import Request
 from assay.edges.guard.http_to_http.errand import Errand
 from assay.edges.guard.http_to_http.forwarding import Forwarding, is_credential
 from assay.edges.guard.http_to_http.talks import Stream, Talk, Talks, Who
-from assay.edges.guard.http_to_http.target import NoAnswerError, Target
+from assay.edges.guard.http_to_http.target import Target
 from assay.edges.guard.http_to_http.turn import Told, Turn
 from assay.edges.guard.overseer import Oversight
-from assay.edges.guard.stdio_to_http.upstream import shown_url
 from assay.edges.http.heads import LAST_EVENT, RequestHead, shown_name
 from assay.edges.http.open_streams import close, until_gone
 from assay.edges.http.replies import CLOSE, Pairs, Receive, Send, not_allowed, refuse, reply, shared
 from assay.edges.http.request_headers import ENDPOINT, UNNAMED, names_revision, peeked
 from assay.edges.http.statuses import is_patient
+from assay.edges.upstream_errors import NO_POST, NoAnswerError, shown_url
 from assay.guard.flight import End
 from assay.settings.http_section import Http
 from assay.spec.revisions import LATEST, REVISIONS, handshake

@@ -10,11 +10,12 @@ from contextlib import aclosing
 from typing import Any, Final
 
 from assay.base.verdict import Exchange
-from assay.edges.guard.failing import NO_POST, first_line, plain
 from assay.edges.guard.refusals import addressed
-from assay.edges.guard.stdio_to_http.upstream import Lost, Pairs, Reply, Upstream
+from assay.edges.guard.stdio_to_http.upstream import Lost, Reply, Upstream
 from assay.edges.guard.stint import Stint
 from assay.edges.http.events import Event, Reader
+from assay.edges.http_client import Pairs
+from assay.edges.upstream_errors import NO_POST, first_line, plain
 from assay.guard.outbound import VERSION, header_text
 from assay.ladder import framing, syntax
 

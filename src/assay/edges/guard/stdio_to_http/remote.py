@@ -22,15 +22,18 @@ from assay.edges.guard.overseer import Overseer, Oversight, Watcher
 from assay.edges.guard.refusals import explained
 from assay.edges.guard.stdio_to_http.client import Client
 from assay.edges.guard.stdio_to_http.dialogue import Asked, Dialogue, Refused, SessionGone
-from assay.edges.guard.stdio_to_http.upstream import Lost, Upstream, objection_to, shown_url
+from assay.edges.guard.stdio_to_http.upstream import Lost, Upstream
 from assay.edges.hangup import is_heeded
 from assay.edges.http.origin_check import leads_here
+from assay.edges.http_client import DIRECTLY, objection_to
 from assay.edges.pipes import Outlet
+from assay.edges.upstream_errors import shown_url
 from assay.guard.failure import log_once
 from assay.guard.guard import Move, Settled, line
 from assay.guard.outbound import is_stateless, stateless_headers
 from assay.guard.outline import outline
 from assay.ladder import syntax
+from assay.settings.upstream_section import UpstreamSettings
 
 CLIENT_LEFT: Final = 0
 CANNOT_RUN: Final = 2
@@ -94,17 +97,18 @@ def run(
     watcher: Watcher | None = None,
     source: int = 0,
     sink: int = 1,
+    upstream: UpstreamSettings = DIRECTLY,
 ) -> int:
     """
     Serves until the client leaves, a signal comes or the server is lost; the exit status.
 
     *headers* go with every request. *patience* is how many seconds after the client's last word its requests are still
     waited for; 0 for ever. Lines for people go to *log*; what waits in *errors* is written as there is room.
-    With *watcher*, that one keeps the last messages.
+    With *watcher*, that one keeps the last messages. *upstream* says how the server is reached.
     """
 
     async def serve() -> int:
-        return await Remote(target, headers, oversight, patience, log, errors, watcher, source, sink).serve()
+        return await Remote(target, headers, oversight, patience, log, errors, watcher, source, sink, upstream).serve()
 
     parts = urlsplit(target)
     if parts.scheme == "http" and not leads_here(parts.hostname or ""):
@@ -132,6 +136,7 @@ class Remote:
         watcher: Watcher | None,
         source: int,
         sink: int,
+        upstream: UpstreamSettings,
     ) -> None:
         self._overseer: Overseer = oversight.begin(watcher=watcher)
         self._guard = self._overseer.guard
@@ -139,7 +144,7 @@ class Remote:
         self._errors = errors
         self._patience = patience
         self._limit = oversight.frame_bytes
-        self._upstream = Upstream(target, headers)
+        self._upstream = Upstream(target, headers, upstream)
         self._client = Client(source, sink, limit=self._limit, before_writing=oversight.recorder.flush)
         self._flush = oversight.recorder.flush
         is_open = self._guard.conversation.is_open

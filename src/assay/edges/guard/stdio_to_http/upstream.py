@@ -7,30 +7,22 @@ a header's value, a password or a query in it: there may be secrets in those.
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, Final
-from urllib.parse import urlsplit
-
-import httpx
 
 from assay.base.server_names import name_of_url
-from assay.edges.guard.failing import CONNECT, first_line, plain, reason
-from assay.edges.http.origin_check import leads_here
-
-WRITE: Final = 60.0
-"""Seconds in which some bytes of a message must be taken."""
-
-KEPT: Final = 4.0
-"""Seconds that an idle connection is kept: uvicorn closes its own after 5, and a request must not run into that."""
+from assay.edges.http_client import DIRECTLY, ClientSetupError, HttpAnswer, HttpClient, Pairs, url_of
+from assay.edges.upstream_errors import BrokenError, first_line, plain, shown_url
+from assay.settings.upstream_section import UpstreamSettings
 
 _FAILURE: Final = 64 << 10
 _FAILURE_SECONDS: Final = 5.0
 """Bytes of a failure's body that are read, and how long: enough for an error, or for the first line of a page."""
 
+_NAMED: Final = ((b"user-agent", b"assay"),)
+
 _JSON: Final = "application/json"
 _EVENTS: Final = "text/event-stream"
-
-Pairs = list[tuple[bytes, bytes]]
 
 
 class Lost(Exception):  # noqa: N818 - it is told to a person, as it is
@@ -46,10 +38,10 @@ class Lost(Exception):  # noqa: N818 - it is told to a person, as it is
 class Reply:
     """The head of an answer, and what follows."""
 
-    def __init__(self, response: httpx.Response) -> None:
-        self._response = response
-        self.status = response.status_code
-        self.type: str = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    def __init__(self, answer: HttpAnswer) -> None:
+        self._answer = answer
+        self.status = answer.status
+        self.type: str = (self.header("content-type") or "").partition(";")[0].strip().lower()
 
     @property
     def good(self) -> bool:
@@ -74,17 +66,19 @@ class Reply:
 
     def header(self, name: str) -> str | None:
         """The value of the header *name*."""
-        value: str | None = self._response.headers.get(name)
-        return value
+        value = self._answer.header(name.encode())
+        return None if value is None else value.decode("latin-1")
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """The body as it comes. Raises `Lost` where it breaks off."""
-        if self._response.headers.get("content-encoding", "identity").lower() != "identity":
+        if (self.header("content-encoding") or "identity").strip().lower() != "identity":
             # A few bytes can unpack to gigabytes; and we have asked for none of it.
             raise Lost("its answer is compressed, although that was not requested", "UPSTREAM_INVALID")
-        with _worded():
-            async for chunk in self._response.aiter_raw():
+        try:
+            async for chunk in self._answer.chunks():
                 yield chunk
+        except BrokenError as error:
+            raise Lost(str(error)) from None
 
     async def body(self, limit: int) -> bytes:
         """The whole body; of one that is longer than *limit*, one byte more than that. Of a failure, its beginning."""
@@ -110,7 +104,7 @@ class Reply:
     def failure(self, body: bytes) -> Lost:
         """What an answer with this *body* says that is none to pass on."""
         said = first_line(body)
-        reason = f"{self.status} {self._response.reason_phrase}".strip()
+        reason = f"{self.status} {plain(self._answer.reason)}".strip()
         if self.status in (401, 403):
             return self._barred(reason, said)
         if 300 <= self.status < 400:
@@ -134,87 +128,68 @@ class Reply:
 class Upstream:
     """One server elsewhere."""
 
-    def __init__(self, url: str, headers: Sequence[tuple[str, str]] = ()) -> None:
+    def __init__(
+        self,
+        url: str,
+        headers: Sequence[tuple[str, str]] = (),
+        settings: UpstreamSettings = DIRECTLY,
+    ) -> None:
         """
-        *headers* go with everything. Proxies and certificates of the environment count, but not for this machine.
+        *headers* go with everything. *settings* say how the server is reached.
 
-        Raises `Lost` if those are of no use.
+        Raises `Lost` if those cannot be used.
         """
-        self._url = url
-        # Without a path, which may hold a secret.
-        self._where = name_of_url(url)
+        self._url = url_of(url)
+        self._own = [
+            (b"user-agent", b"assay"),
+            *((name.lower().encode("ascii"), value.encode()) for name, value in headers),
+        ]
         try:
-            self._client = httpx.AsyncClient(
-                headers=[(name.encode("ascii"), value.encode()) for name, value in headers],
-                timeout=httpx.Timeout(None, connect=CONNECT, write=WRITE),
-                limits=httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=KEPT),
-                follow_redirects=False,
-                trust_env=not leads_here(urlsplit(url).hostname or ""),
-            )
-        except (ImportError, OSError, ValueError, httpx.InvalidURL):
-            # What they say may have the password of a proxy in it.
-            why = "the proxies or certificates that the environment names cannot be used"
-            raise Lost(f"{why} (HTTPS_PROXY, ALL_PROXY, SSL_CERT_FILE and the like)") from None
-        # What we have not asked for is not understood: nothing is unpacked here.
-        self._client.headers["accept-encoding"] = "identity"
+            # The name has no path, which may hold a secret.
+            self._client = HttpClient(url, settings, where=name_of_url(url))
+        except ClientSetupError as error:
+            raise Lost(str(error)) from None
 
     @asynccontextmanager
     async def post(self, frame: bytes, headers: Pairs, sent: Callable[[], None]) -> AsyncIterator[Reply]:
         """Sends *frame*, tells when it is *sent*, and gives the answer. Raises `Lost`."""
-
-        async def content() -> AsyncIterator[bytes]:
-            yield frame
-            sent()
-
         whole = [
             *headers,
             (b"content-type", _JSON.encode()),
-            (b"content-length", b"%d" % len(frame)),
             (b"accept", f"{_JSON}, {_EVENTS}".encode()),
         ]
-        async with self._answer("POST", whole, content()) as reply:
+        async with self._reply("POST", whole, frame, sent) as reply:
             yield reply
 
     @asynccontextmanager
     async def get(self, headers: Pairs) -> AsyncIterator[Reply]:
         """Asks for a stream. Raises `Lost`."""
-        async with self._answer("GET", [*headers, (b"accept", _EVENTS.encode())], None) as reply:
+        async with self._reply("GET", [*headers, (b"accept", _EVENTS.encode())]) as reply:
             yield reply
 
     async def delete(self, headers: Pairs) -> int:
         """Ends a session; the status. Raises `Lost`."""
-        async with self._answer("DELETE", headers, None) as reply:
+        async with self._reply("DELETE", headers) as reply:
             return reply.status
 
     async def close(self) -> None:
         """Ends all connections."""
-        await self._client.aclose()
+        await self._client.close()
 
     @asynccontextmanager
-    async def _answer(self, method: str, headers: Pairs, content: AsyncIterator[bytes] | None) -> AsyncIterator[Reply]:
-        with _worded(self._where):
-            async with AsyncExitStack() as stack:
-                asking = self._client.stream(method, self._url, headers=headers, content=content)
-                try:
-                    response = await stack.enter_async_context(asking)
-                except AttributeError:
-                    # With uvloop, one that is reset as soon as it is made leaves the library no socket to look at.
-                    raise Lost(f"cannot connect to {self._where}: it resets connections at once") from None
-                yield Reply(response)
-
-
-class _worded:  # noqa: N801 - a context like those of contextlib
-    """Turns failures of HTTP into `Lost`; *where* is the address that was tried."""
-
-    def __init__(self, where: str = "the server") -> None:
-        self._where = where
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if isinstance(error, httpx.HTTPError | httpx.InvalidURL | httpx.StreamError | OSError):
-            raise Lost(reason(error, self._where)) from None
+    async def _reply(
+        self, method: str, headers: Pairs, frame: bytes | None = None, sent: Callable[[], None] | None = None
+    ) -> AsyncIterator[Reply]:
+        named = {name for name, _ in headers}
+        pairs = [*(pair for pair in self._own if pair[0] not in named), *headers]
+        try:
+            answer = await self._client.answer(method, self._url, pairs, frame, sent)
+        except BrokenError as error:
+            raise Lost(str(error)) from None
+        try:
+            yield Reply(answer)
+        finally:
+            answer.close()
 
 
 # ── words ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -222,28 +197,3 @@ class _worded:  # noqa: N801 - a context like those of contextlib
 
 def _quoted(said: str) -> str:
     return f": {said}" if said else ""
-
-
-def shown_url(url: str) -> str:
-    """*url* without name, password, query and fragment; of what is no URL, as much as cannot be a password."""
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-        known = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
-    except ValueError:
-        # A password with a slash in it looks like a port and a path.
-        return ""
-    return plain(known if parts.netloc else known.rpartition("@")[2])
-
-
-def objection_to(url: str) -> str | None:
-    """Why no server can be reached at *url*; None if one may."""
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-        httpx.URL(url)
-    except (ValueError, httpx.InvalidURL):
-        return "it is no URL"
-    if parts.scheme not in ("http", "https"):
-        return "it begins with neither http:// nor https://"
-    return None if parts.hostname else "it names no host"

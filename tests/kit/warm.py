@@ -1,0 +1,278 @@
+"""
+Start Python programs without paying for their imports each time: a process that has imported them forks.
+
+A run of the suite starts more than two thousand processes of ours, and most of their time goes into imports. What this
+starts is a process like any other, with its own streams, environment, directory, signals, exit status and clean-up; it
+is a child of the tests that may be awaited and killed. Only the time of its start is not the subject of any test here:
+tests of that use an interpreter of their own, by starting it with other words (`python -c`), or with a wrapper.
+
+The file is also the program that forks (`python warm.py MODULE…`), so it imports nothing but the standard library.
+"""
+
+import array
+import atexit
+import ctypes
+import gc
+import importlib
+import importlib.util
+import io
+import json
+import os
+import pkgutil
+import runpy
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+PR_SET_CHILD_SUBREAPER = 36
+MEASURED = "COVERAGE_PROCESS_CONFIG"
+"""The variable by which coverage measures the processes that a measured process starts."""
+
+TEXT = "# warm start\n"
+"""How the text of a program (`python -c TEXT`) begins that depends on nothing that happens before its imports."""
+
+MOST_BYTES = 1 << 20
+"""Of a request: arguments and environment."""
+
+
+# ── the side of the tests ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class WarmStart:
+    """
+    Starts programs of one interpreter, whose modules are imported once.
+
+    The process that forks them is started with the first one.
+    """
+
+    def __init__(self, python: str, programs: Sequence[str], *modules: str) -> None:
+        self._python = python
+        self._programs = tuple(programs)
+        self._modules = modules
+        # Not looked at later: a test may change the environment of its own process, for those that it starts.
+        self._settings = _settings(os.environ)
+        self._link: socket.socket | None = None
+        self._lock = threading.Lock()
+        # Not what they are later: a test that sets PYTHONPATH means the interpreter that reads it.
+        self._settings = _settings(os.environ)
+
+    def fits(self, arguments: Sequence[str], environment: Mapping[str, str]) -> bool:
+        """Whether a process with *arguments* can be started here: the interpreter reads its own settings only once."""
+        if not self._knows(arguments) or not sys.platform.startswith("linux"):
+            return False
+        return _settings(environment) == self._settings
+
+    def _knows(self, arguments: Sequence[str]) -> bool:
+        """Whether *arguments* run a module, a text or a file that begins like one of `programs`."""
+        python, program, *rest = [*arguments, ""]
+        if program in {"-m", "-c"}:
+            program = rest[0]
+        return python == self._python and program.startswith(self._programs)
+
+    def start(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        directory: str,
+        streams: Sequence[int],
+        others: Sequence[int],
+        new_session: bool,
+    ) -> int:
+        """Start `python ARGUMENTS…`; return its process id. *others* are descriptors that keep their number."""
+        request = [list(arguments[1:]), dict(environment), directory, list(others), new_session]
+        descriptors = array.array("i", [*streams, *others])
+        with self._lock:
+            link = self._link or self._begin()
+            _adopt_orphans(True)
+            try:
+                link.sendmsg([json.dumps(request).encode()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, descriptors)])
+                return int(link.recv(64))
+            finally:
+                _adopt_orphans(False)
+
+    def close(self) -> None:
+        """End the process that forks."""
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+
+    def _begin(self) -> socket.socket:
+        self._link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        for end in (self._link, theirs):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MOST_BYTES)
+        # Not by Popen: this one outlives the tests, and ends when the link does.
+        null = os.open(os.devnull, os.O_RDWR)
+        command = [self._python, __file__, os.environ.get(MEASURED, ""), *self._modules]
+        streams = [(os.POSIX_SPAWN_DUP2, null, 0), (os.POSIX_SPAWN_DUP2, theirs.fileno(), 1)]
+        plain = {name: value for name, value in os.environ.items() if name != MEASURED}
+        os.posix_spawn(self._python, command, plain, file_actions=streams, setsigdef=[signal.SIGPIPE])
+        os.close(null)
+        theirs.close()
+        return self._link
+
+
+_WITHOUT_EFFECT = {"PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "PYTHONPYCACHEPREFIX", "PYTHONUNBUFFERED"}
+"""Settings that are of no matter once modules are imported, or that `_open_streams` reads again."""
+
+
+def _settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what an interpreter reads as it starts."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name.startswith(("PYTHON", "LC_", "LANG", "LD_", "MALLOC_")) and name not in _WITHOUT_EFFECT
+    }
+
+
+def _adopt_orphans(on: bool) -> None:
+    """
+    Make this process the parent of descendants whose parent ends, or stop that.
+
+    The process that forks hands over its child by that. At other times orphans go to where they always go: tests look
+    whether they have ended, and a child that is not awaited would seem to be there.
+    """
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, int(on), 0, 0, 0)
+
+
+# ── the side that forks ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def serve(link: socket.socket) -> Any:
+    """Fork twice for each request, so that the child is an orphan. Return in the child, with its request."""
+    while True:
+        message, ancillary, _, _ = link.recvmsg(MOST_BYTES, socket.CMSG_SPACE(64 * 4))
+        if not message:
+            os._exit(0)
+        descriptors = array.array("i")
+        for _, _, data in ancillary:
+            descriptors.frombytes(data)
+        told, tell = os.pipe()
+        adopted, adopt = os.pipe()
+        between = os.fork()
+        if not between:
+            child = os.fork()
+            os.close(adopt)
+            if not child:
+                os.read(adopted, 1)
+                return json.loads(message), list(descriptors)
+            os.write(tell, str(child).encode())
+            os._exit(0)
+        # The tests are the parent of the child only when this has ended.
+        os.waitpid(between, 0)
+        link.send(os.read(told, 64))
+        for each in (told, tell, adopted, adopt, *descriptors):
+            os.close(each)
+
+
+def become(request: Any, descriptors: list[int]) -> list[str]:
+    """Take over what the request gives this process; return the arguments."""
+    arguments, environment, directory, others, new_session = request
+    if new_session:
+        os.setsid()
+    _place(descriptors, [0, 1, 2, *others])
+    os.chdir(directory)
+    for name in os.environ.keys() - environment.keys():
+        del os.environ[name]
+    os.environ.update(environment)
+    time.tzset()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    _open_streams()
+    return list(arguments)
+
+
+def _place(given: list[int], wanted: list[int]) -> None:
+    """Give each descriptor the number it is wanted at, and close all others."""
+    above = [os.dup2(each, 1000 + number) for number, each in enumerate(given)]
+    os.closerange(0, 1000)
+    for source, target in zip(above, wanted, strict=True):
+        os.dup2(source, target)
+        os.close(source)
+
+
+def _open_streams() -> None:
+    """Open the standard streams as an interpreter does that starts."""
+    unbuffered = "PYTHONUNBUFFERED" in os.environ
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        old = getattr(sys, name)
+        raw: Any = open(number, f"{mode}b", buffering=0 if unbuffered and number else -1, closefd=False)  # noqa: SIM115
+        new = io.TextIOWrapper(
+            raw,
+            old.encoding,
+            old.errors,
+            "\n",
+            line_buffering=not unbuffered and (number == 2 or raw.isatty()),
+            write_through=unbuffered,
+        )
+        setattr(sys, name, new)
+        setattr(sys, f"__{name}__", new)
+
+
+def preload(names: Sequence[str]) -> None:
+    """Import modules; for `package.*`, all that it has."""
+    for name in names:
+        module = importlib.import_module(name.removesuffix(".*"))
+        for each in pkgutil.walk_packages(module.__path__, name[:-1]) if name.endswith(".*") else ():
+            if not each.name.endswith("__main__"):
+                importlib.import_module(each.name)
+    gc.collect()
+    # Nothing of this is garbage, and a collection would copy all of its pages.
+    gc.freeze()
+
+
+def run(arguments: list[str]) -> None:
+    """Run the program as `python ARGUMENTS…` does."""
+    if arguments[0] == "-m":
+        sys.argv = arguments[1:]
+        sys.path[0] = os.getcwd()
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+    elif arguments[0] == "-c":
+        sys.argv = ["-c", *arguments[2:]]
+        sys.path[0] = ""
+        exec(arguments[1], {"__name__": "__main__"})  # noqa: S102
+    else:
+        sys.argv = arguments
+        sys.path[0] = os.path.dirname(arguments[0])
+        runpy.run_path(arguments[0], run_name="__main__")
+
+
+def leave(status: int) -> None:
+    """
+    End the process without taking the modules apart, which is most of what is left of its cost.
+
+    All else that an interpreter does at its end is done; where something fails, it comes back for the usual end.
+    """
+    with suppress(OSError, ValueError):
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        gc.collect()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def main() -> None:
+    """Serve; in a child, run the program it was asked for."""
+    measured, *modules = sys.argv[1:]
+    link = socket.socket(fileno=os.dup(1))
+    preload(modules)
+    if measured and importlib.util.find_spec("coverage"):
+        # Started once: each child goes on with it, and writes what it has reached to a file of its own.
+        os.environ[MEASURED] = measured
+        importlib.import_module("coverage").process_startup(slug="warm")
+    arguments = become(*serve(link))
+    try:
+        run(arguments)
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            leave((end.code or 0) & 0xFF)
+        raise
+    leave(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""The layout of the package: the order of its layers, and names that exist only once."""
+
+import ast
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "assay"
+
+LAYERS = (
+    *("base", "spec", "rules", "engine", "contracts", "ladder", "core"),
+    *("lock", "guard", "settings", "records", "edges", "assets", "api", "cli"),
+)
+"""Each package imports only packages to its left."""
+
+SHARED_MODULE_NAMES = {
+    "contract": "the rung, and the rules of the rung",
+    "envelope": "the rung, and the rules of the rung",
+    "protocol": "the rung, and the rules of the rung",
+    "guard": "the command, and the package's own module",
+    "replay": "the command, and what it does with a journal",
+    "schemas": "the command, and the comparison of two schemas",
+}
+"""Modules whose folder makes the difference clear."""
+
+PENDING = {"Client", "Request", "Standing", "Stream", "Talk", "errors", "remote"}
+"""Names of the guard's edges that are still used twice."""
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    """Yield each module as its path below the package, and its tree."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        yield path.relative_to(SOURCE).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imported_at_start(tree: ast.Module) -> Iterator[str]:
+    """Yield the modules of ours that *tree* imports when it is loaded: outside functions and `TYPE_CHECKING`."""
+    late = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test))
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and id(node) not in late and (node.module or "").startswith("assay"):
+            yield from [node.module or ""] if node.module != "assay" else [f"assay.{each.name}" for each in node.names]
+
+
+def test_every_package_has_a_layer() -> None:
+    found = {each.name for each in SOURCE.iterdir() if (each / "__init__.py").is_file()}
+    assert found == set(LAYERS)
+    assert {each.name for each in SOURCE.glob("*.py")} == {"__init__.py", "__main__.py"}
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_layer_imports_only_those_below_it(layer: str) -> None:
+    below = set(LAYERS[: LAYERS.index(layer) + 1]) | {"__version__"}
+    wrong = [
+        f"{path} imports {name}"
+        for path, tree in modules()
+        if path.startswith(f"{layer}/")
+        for name in imported_at_start(tree)
+        if name.split(".")[1] not in below
+    ]
+    assert wrong == []
+
+
+def test_no_class_name_exists_twice() -> None:
+    places: defaultdict[str, list[str]] = defaultdict(list)
+    for path, tree in modules():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(path)
+    assert {name: where for name, where in places.items() if len(where) > 1 and name not in PENDING} == {}
+
+
+def test_no_module_name_exists_twice() -> None:
+    count = Counter(Path(path).stem for path, _ in modules())
+    repeated = {name for name, number in count.items() if number > 1 and not name.startswith("__")}
+    assert repeated - SHARED_MODULE_NAMES.keys() - PENDING == set()
