@@ -15,12 +15,11 @@ from assay.edges.guard.http_to_http.proxy import Proxy
 from assay.edges.guard.http_to_http.target import Answered, Target
 from assay.edges.guard.overseer import Oversight
 from assay.edges.http.heads import RequestHead, read_head
-from assay.edges.http_client import HttpAnswer
 from assay.edges.recorder import Recorder, Records
 from assay.edges.server_url import UrlServer
 from assay.edges.upstream_answer import UpstreamAnswer
-from assay.guard.guard import Mode
-from assay.guard.terms import Terms
+from assay.edges.upstream_client import HttpAnswer
+from assay.guard.terms import Mode, Terms
 from assay.guard.watch import Watch
 from assay.spec.revisions import LATEST
 

@@ -14,8 +14,8 @@ from assay.base.verdict import Exchange
 from assay.edges.guard.refusals import addressed
 from assay.edges.guard.stint import Stint
 from assay.edges.http.events import Event, Reader
-from assay.edges.http_client import DIRECTLY, ClientSetupError, HttpClient, Pairs, url_of
 from assay.edges.upstream_answer import Lost, Refused, SessionGone, UpstreamAnswer
+from assay.edges.upstream_client import DIRECTLY, ClientSetupError, Pairs, UpstreamClient, url_of
 from assay.edges.upstream_errors import NO_POST, BrokenError, first_line
 from assay.guard.backoff import pause
 from assay.guard.outbound import VERSION, header_text
@@ -138,7 +138,7 @@ class UrlServer:
         """The revision that was agreed on, as the server has spelt it."""
         try:
             # The name has no path, which may hold a secret.
-            self._client = HttpClient(url, settings, where=name_of_url(url))
+            self._client = UpstreamClient(url, settings, where=name_of_url(url))
         except ClientSetupError as error:
             raise Lost(str(error)) from None
 

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from typing import Any, Final
 
-from assay.edges.http_client import HttpAnswer
+from assay.edges.upstream_client import HttpAnswer
 from assay.edges.upstream_errors import BrokenError, first_line, plain, shown_url
 
 _FAILURE: Final = 64 << 10

@@ -12,11 +12,11 @@ from yarl import URL
 
 from assay.edges.guard.http_to_http.forwarding import UpstreamHead, end_to_end, read_upstream_head
 from assay.edges.http.replies import Pairs
-from assay.edges.http_client import (
+from assay.edges.upstream_client import (
     CONNECTIONS,
     DIRECTLY,
     HttpAnswer,
-    HttpClient,
+    UpstreamClient,
     origin_of,
     url_of,
     with_path,
@@ -101,7 +101,7 @@ class Target:
         """Where it has said that metadata of its resource are: a path, perhaps with a query."""
         self._own = list(headers)
         self._replaced = {name.replace(b"_", b"-") for name, _ in headers}
-        self._client = HttpClient(url, settings, connections=connections)
+        self._client = UpstreamClient(url, settings, connections=connections)
 
     async def ask(
         self, method: str, pairs: Pairs, query: bytes = b"", body: bytes | None = None, path: str | None = None

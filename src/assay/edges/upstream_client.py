@@ -177,7 +177,7 @@ class _Body(aiohttp.Payload):
             self._sent()
 
 
-class HttpClient:
+class UpstreamClient:
     """A pool of connections. Made anywhere; used and closed in one event loop."""
 
     __slots__ = ("_connections", "_context", "_proxy", "_proxy_headers", "_session", "_where")
