@@ -234,7 +234,7 @@ def recorded(directory: Path, *answers: Any, restarts: int = 0) -> list[dict[str
     for said in (talk.client(call(1, "search", {"words": "a"})), *map(talk.server, answers)):
         recorder.message(said, journal.clock(), len(said.frame))
     if restarts:
-        recorder.restarted(restarts)
+        recorder.sinks[0].event("restart", b"%d" % restarts, "")
     recorder.flush()
     journal.close()
     return [orjson.loads(line) for line in Path(journal.path).read_bytes().splitlines()]

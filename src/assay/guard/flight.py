@@ -100,12 +100,13 @@ class Shelf:
 class Flight:
     """The last messages of one conversation."""
 
-    __slots__ = ("__weakref__", "_opened", "_opening", "kept")
+    __slots__ = ("__weakref__", "_opening", "kept", "opened")
 
     def __init__(self) -> None:
         self.kept: deque[_Kept] = deque(maxlen=KEPT)
         """The messages. The caller cuts a frame one byte past the limit, and calls `fill` when this is full."""
-        self._opened = False
+        self.opened = False
+        """Whether the opening messages are kept apart from the rest, or dropped."""
         self._opening: list[_Kept] = []
 
     @property
@@ -116,7 +117,7 @@ class Flight:
     def forget(self) -> None:
         """Drop all messages."""
         self.kept.clear()
-        self._opened = True
+        self.opened = True
         self._opening = []
 
     def add_findings(self, verdict: Verdict) -> int:
@@ -132,8 +133,8 @@ class Flight:
 
     def fill(self) -> None:
         """Drop the oldest messages from now on, except the opening ones."""
-        if not self._opened:
-            self._opened = True
+        if not self.opened:
+            self.opened = True
             self._opening = [each for each in self.kept if _method(each) in _OPENING]
 
     def write(

@@ -18,7 +18,16 @@ from assay.guard.deliveries import EMPTY, ClientTraits, Delivery, Failed, Loss, 
 from assay.guard.failure import failed, log_once
 from assay.guard.flight import UNKNOWN, End
 from assay.guard.moves import NO_MOVE, Move, Router
-from assay.guard.outgoing import answered, at_the_end, deliveries, guard_notification, requests, sent_bytes, unread
+from assay.guard.outgoing import (
+    answered,
+    at_the_end,
+    deliveries,
+    guard_notification,
+    is_message,
+    requests,
+    sent_bytes,
+    unread,
+)
 from assay.guard.own_frames import cancelled, may_be_cancelled
 from assay.guard.restore import LASTING, SessionRestore, SessionState
 from assay.guard.sinks import Sinks
@@ -203,7 +212,7 @@ class GuardedSession:
         move = _passing(verdict)
         raw = None
         if verdict.findings is not None:
-            if verdict.value is None and verdict.party is _SERVER and not self.enforcing:
+            if verdict.party is _SERVER and not self.enforcing and not is_message(verdict):
                 raw = unread(verdict, rest or b"", self.conversation)
             move = self._router.act(verdict) if rest is None else self._router.whole(verdict, rest)
         elif self.calm:
@@ -392,6 +401,14 @@ class GuardedSession:
         left = [self._given_up(each, why) for each in exchanges]
         return self._drained(self._answers(each for each in left if each is not None))
 
+    def withdraw(self, exchanges: Iterable[Exchange], why: Loss) -> Outcome:
+        """Fail requests that the client cannot get an answer to, and cancel them at the server, which goes on."""
+        self._now = self._clock()
+        left = [each for each in exchanges if self.conversation.is_open(each)]
+        told = [self._cancelled(each, why.detail) for each in left if may_be_cancelled(each)]
+        made = self._held(Outcome(to_server=tuple(each for each in told if each is not None)))
+        return joined(made, self.exchange_lost(left, why))
+
     def unclaimed(self, exchange: Exchange, why: str = "no client listens") -> Outcome:
         """Answer a request of the server that no client takes."""
         self._now = self._clock()
@@ -523,7 +540,7 @@ class GuardedSession:
         if kept or why.code != "UPSTREAM_FAILURE":
             return self.exchange_lost(left, why._replace(data=data))
         self._deadlines.clear()
-        missing = self.conversation.end(_SERVER, why.detail, data)
+        missing = self.conversation.end(_SERVER, why.detail, data, unstarted=why.reason == "unstartable")
         return self._answers(Failed(each, b"" if self._is_seen else each.onward or b"", why.code) for each in missing)
 
     @property
@@ -535,7 +552,8 @@ class GuardedSession:
         if not self.conversation.is_open(exchange):
             return None
         self.backlog.drop(exchange)
-        missing = self.conversation.give_up(_CLIENT, exchange.id, why.code, why.detail, why.data)
+        unstarted = why.reason == "unstartable"
+        missing = self.conversation.give_up(_CLIENT, exchange.id, why.code, why.detail, why.data, unstarted=unstarted)
         if missing is None:
             return None
         return Failed(missing, b"" if self._is_seen else missing.onward or b"", why.code)

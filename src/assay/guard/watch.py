@@ -220,7 +220,7 @@ class Watch(Sink):
         if self._keeping:
             # Inlined, not a method of the flight: this runs for every message.
             kept, shelf, size = self._kept, self._shelf, len(frame)
-            if len(kept) == KEPT:
+            if len(kept) == KEPT and not self._flight.opened:
                 self._flight.fill()
             if size > KEPT_BYTES:
                 frame = frame[: KEPT_BYTES + 1]

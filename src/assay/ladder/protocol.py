@@ -12,8 +12,8 @@ from assay.base.verdict import Party, Violation
 from assay.contracts.look_alikes import Keys
 from assay.engine.budget import Budget
 from assay.engine.compiled import Compiled, compile_schema
+from assay.engine.drafts import BASE64
 from assay.engine.fault import Faults
-from assay.engine.formats import BASE64
 from assay.rules import broken, violation
 from assay.spec.methods import Method, method_meant, methods, revisions_of
 from assay.spec.notation import Schema

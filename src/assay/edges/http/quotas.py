@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from assay.edges.http.replies import Pairs, Send, refuse
+from assay.edges.http.replies import HttpReply, Pairs, Send, error_body, refuse
 
 _TRY_AGAIN: Final = 1
 """The default of `Retry-After`, in seconds."""
@@ -17,6 +17,11 @@ class Full(NamedTuple):
     balancer does not treat the server as overloaded.
     """
     why: str
+
+    def reply(self, headers: Pairs = ()) -> HttpReply:
+        """Return the whole response for a client that is to try again."""
+        told = [(b"retry-after", b"%d" % _TRY_AGAIN), *headers]
+        return HttpReply(self.status, error_body("OVERLOADED", self.why), told)
 
     async def refuse(self, send: Send, headers: Pairs = (), *, seconds: int = _TRY_AGAIN) -> None:
         """Send the error, with the time to retry."""
