@@ -1,8 +1,8 @@
 """
-Compiled schemas of the whole process, within one bound. No I/O, no clock.
+The compiled schemas of the whole process, with one limit. No I/O, no clock.
 
-A server lists the same tools to every client, and again after every change: schemas of the same text are one. Those
-that were not asked for longest are dropped first, and compiled again when they are needed.
+A server lists the same tools to every client, and again after every change: schemas with the same text are shared. The
+least recently used ones are dropped first, and compiled again when needed.
 """
 
 from collections.abc import Callable
@@ -15,39 +15,39 @@ from assay.engine.admission import SchemaRefusal, compile_untrusted
 from assay.engine.compiled import PATTERN_SIZE, Compiled
 
 HELD: Final = 128 << 20
-"""Bytes that all compiled schemas together may take, as far as their text tells."""
+"""Maximal bytes of all compiled schemas, estimated from their text."""
 
 _PER_BYTE: Final = 25
-"""Bytes that a schema takes for each byte of its text, once it is read and compiled: 6 MB for 240 kB."""
+"""Bytes of a compiled schema for each byte of its text: 6 MB for 240 kB."""
 
 _MOST_PATTERNS: Final = 32
-"""Patterns that count: together those of one schema take no more (`SchemaLimits.patterns`)."""
+"""Maximal patterns to count: those of one schema take no more (`SchemaLimits.patterns`)."""
 
 _COPIES: Final = 4
-"""Times that a schema counts whose patterns may step back: it may be compiled without them, too, and they by steps."""
+"""Factor for a schema with backtracking patterns: it may be compiled without them, too, and each of them separately."""
 
 _STEPPING_BACK: Final = (b"(?=", b"(?!", b"(?<", *(b"\\\\%d" % number for number in range(1, 10)))
-"""How such a pattern is spelt in the text of a schema."""
+"""Signs of a backtracking pattern in the text of a schema."""
 
 _SCHEMAS: dict[bytes, Compiled | SchemaRefusal] = {}
-"""By their text, the one that was asked for longest ago first."""
+"""Compiled schemas by text, the least recently used first."""
 
 _USERS: dict[bytes, "WeakSet[Any]"] = {}
-"""Who holds a compiled schema, by its text, and has to let go of it."""
+"""The users of a compiled schema, by its text; they have to release it when it is dropped."""
 
 _held = 0
 
 WAITING: Final = 256 << 20
-"""Bytes that the texts of all schemas together may take, of all servers and sessions. Equal ones are kept once."""
+"""Maximal bytes of the texts of all schemas, of all servers and sessions. Equal ones count once."""
 
 _TEXTS: dict[bytes, list[Any]] = {}
-"""Each text that somebody keeps, with the number of those who do."""
+"""Each kept text, with the number of its users."""
 
 _waiting = 0
 
 
 def hold(text: bytes) -> bytes | None:
-    """Return *text*, or an equal one that is kept already; None if there is no room for it. `let_go` ends that."""
+    """Return *text*, or an equal one that is already kept; None without room. `let_go` releases it."""
     global _waiting  # noqa: PLW0603 - one store, one account of what it holds
     known = _TEXTS.get(text)
     if known is None:
@@ -61,7 +61,7 @@ def hold(text: bytes) -> bytes | None:
 
 
 def let_go(text: bytes) -> None:
-    """One of those who keep *text* does no more."""
+    """Release *text* for one user."""
     global _waiting  # noqa: PLW0603 - as above
     known = _TEXTS.get(text)
     if known is not None:
@@ -72,24 +72,24 @@ def let_go(text: bytes) -> None:
 
 
 def compiled(schema: Any) -> Compiled | SchemaRefusal:
-    """*schema*, admitted and compiled as far as it can be judged by, or why not. The same object for the same text."""
+    """Return *schema* checked and compiled, as far as possible, or why not. The same object for the same text."""
     try:
         text = orjson.dumps(schema)
     except orjson.JSONEncodeError:
-        # From Python only, an integer beyond 64 bits for one: what was read from a frame can be written again.
+        # Only for values from Python, such as an integer beyond 64 bits: a parsed frame can always be serialized.
         return compile_untrusted(schema, partly=True)
     return of_text(text, schema)
 
 
 def wholly_compiled(schema: Any) -> Compiled | SchemaRefusal:
-    """The same for those who judge by all of a schema or not at all."""
+    """Return *schema* only if it is compiled completely, or why not."""
     usable = compiled(schema)
     return usable.left_out[0] if isinstance(usable, Compiled) and usable.left_out else usable
 
 
 def of_text(text: bytes, schema: Any = None, user: Any = None) -> Compiled | SchemaRefusal:
     """
-    The schema that *text* spells, admitted and compiled; *schema* is the same, if it has been read already.
+    Return the schema in *text*, checked and compiled; *schema* is the same, if it is already parsed.
 
     *user* has a method `release`, which is called when the schema is dropped.
     """
@@ -110,22 +110,22 @@ def of_text(text: bytes, schema: Any = None, user: Any = None) -> Compiled | Sch
 
 
 def weight(text: bytes) -> int:
-    """The bytes that a schema may take once it is compiled."""
+    """Return the estimated bytes of a compiled schema."""
     once = len(text) * _PER_BYTE + min(patterns(text), _MOST_PATTERNS) * PATTERN_SIZE
     return once * _COPIES if any(spelt in text for spelt in _STEPPING_BACK) else once
 
 
 def patterns(text: bytes) -> int:
-    """How many regular expressions the schema that *text* spells may have, names of `patternProperties` included."""
+    """Return the maximal number of regular expressions in the schema *text*, names of `patternProperties` included."""
     count = text.count(b'"pattern"')
-    # Few schemas have any. The word may be spelt with escapes nowhere: `orjson` has written the text.
+    # Few schemas have any. The word is never escaped, because `orjson` wrote the text.
     return count + _named(orjson.loads(text)) if b'"patternProperties"' in text else count
 
 
 def _named(schema: Any) -> int:
     count = 0
     waiting = [schema]
-    for one in waiting:  # which grows meanwhile
+    for one in waiting:  # grows during the loop
         if isinstance(one, dict):
             named = one.get("patternProperties")
             count += len(named) if isinstance(named, dict) else 0

@@ -1,8 +1,7 @@
 """
-What a server's tools promise, learned from its lists. No I/O, no clock.
+The contracts of a server's tools, from its lists. No I/O, no clock.
 
-A schema comes from outside: it is admitted before it is compiled, and what is not admitted is reported, never judged
-by.
+A schema is untrusted: it is checked before it is compiled, and a rejected one is reported and not used.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -24,58 +23,70 @@ from assay.rules import violation
 from assay.spec.revisions import handshake
 
 MOST_ASIDE: Final = 500
-"""Entries of one list that are set aside one by one. The largest server that we know of lists under 300 tools."""
+"""Maximal quarantined entries of one list. The largest server that we know lists under 300 tools."""
 
 _MOST_TOLD: Final = 100
-"""Parts of one schema that are told not to be judged by: one tool must not use up what is told of all others."""
+"""Maximal reported parts of one schema that are not judged: one tool must not use up the report."""
 
 _LONGEST_ASIDE: Final = 1024
-"""Characters of a name that is remembered as set aside; the specification asks for 128 at most."""
+"""Maximal characters of a remembered quarantined name; the specification allows 128."""
 
 
 class Contract:
     """
-    A tool's name and its two schemas, ready to judge; None where there is none, or none that can be used.
+    A tool's name and its two compiled schemas; None for a missing or unusable one.
 
-    `valid_input` and `valid_output` are the engine's own methods where that is safe, so that judging takes one step.
-    Until the schemas are compiled, and where judging could take too long, they say no: then a closer look is due.
+    `valid_input` and `valid_output` are the engine's own methods if that is safe, so that judging takes one step. Until
+    the schemas are compiled, and if judging could take too long, they return False: then a full check follows.
     """
 
     __slots__ = (
-        "__weakref__", "_keys", "_texts", "_told", "headers", "input", "name", "names", "output", "ready", "size",
-        "task_support", "valid_input", "valid_output",
+        "__weakref__",
+        "_keys",
+        "_reported",
+        "_texts",
+        "headers",
+        "input",
+        "name",
+        "names",
+        "output",
+        "ready",
+        "size",
+        "task_support",
+        "valid_input",
+        "valid_output",
     )  # fmt: skip
 
     def __init__(self, name: str, input_schema: Any, output_schema: Any, task_support: str = "forbidden") -> None:
         self.name = name
         self.task_support = task_support
-        """Whether a call may, or must, be run as a task (2025-11-25): forbidden, optional or required."""
+        """Whether a call may or must run as a task (2025-11-25): forbidden, optional or required."""
         self.input: Compiled | None = None
         self.output: Compiled | None = None
         self.headers: ParamHeaders = ()
-        """The headers that repeat arguments, over HTTP."""
+        """The headers that repeat arguments over HTTP."""
         self.names: frozenset[str] | None = None
-        """The arguments that the input schema names; None if it names none or takes no others: none can be mistaken."""
+        """The arguments in the input schema; None without any, or if others are not allowed: no look-alikes then."""
         self._keys: Keys | None = None
         self.ready = False
-        self._told = False
-        # As text: a schema takes 25 times as much once it is read, and one that nobody calls is never compiled.
+        self._reported = False
+        # As text: a compiled schema takes 25 times as much, and a tool that is never called is never compiled.
         self._texts = {"inputSchema": _text(input_schema), "outputSchema": _text(output_schema)}
         self.size = 4 * len(name) + sum(len(text) for text in self._texts.values() if isinstance(text, bytes))
-        """Bytes of its name and of the text of both schemas, at most."""
+        """Maximal bytes of its name and the text of both schemas."""
         self.valid_input: Callable[[Any], bool] = _nothing
         self.valid_output: Callable[[Any], bool] = _nothing
 
     @classmethod
     def of_input(cls, name: str, schema: Any) -> "Contract":
-        """The contract of a tool that promises nothing, or whose results are held to their promise elsewhere."""
+        """Return the contract of a tool without an output schema, or whose results are checked elsewhere."""
         return cls(name, schema, _NONE)
 
     def prepare(self) -> list[tuple[str, SchemaRefusal]]:
         """
-        Compiles both schemas, if they are not yet; gives what of them cannot be judged by, with the member, once.
+        Compile both schemas, if needed; return once what cannot be judged, with the member.
 
-        What was let go of is compiled again, and nothing is said of it a second time.
+        A released schema is compiled again, without a second report.
         """
         if self.ready:
             return []
@@ -92,47 +103,47 @@ class Contract:
         self.input, self.output = (each if isinstance(each, Compiled) else None for each in found.values())
         self.valid_input, self.valid_output = _validity(self.input), _validity(self.output)
         if self.task_support == "required":
-            # Whether a call is a task is not a matter of its arguments: a closer look is always due.
+            # Whether a call is a task does not depend on its arguments: it always needs the full check.
             self.valid_input = _nothing
         refused = [(member, each) for member, usable in found.items() for each in _unjudged(usable)]
         if isinstance(repeated, list):
             refused += [("inputSchema", each) for each in repeated]
-        told, self._told = self._told, True
-        return [] if told else refused
+        reported, self._reported = self._reported, True
+        return [] if reported else refused
 
     def __del__(self) -> None:
-        # Counted by hand: bytes cannot be referred to weakly.
+        # Counted by hand: bytes have no weak references.
         for text in getattr(self, "_texts", {}).values():
             if isinstance(text, bytes):
                 let_go(text)
 
     def release(self) -> None:
-        """Lets go of what was compiled: it is compiled again when it is next needed."""
+        """Release the compiled schemas: they are compiled again when needed."""
         self.ready = False
         self.input = self.output = None
         self.valid_input = self.valid_output = _nothing
 
     def runs(self, *, as_task: bool) -> bool:
-        """Return whether the tool can be called so: as a task, or without one."""
+        """Return whether the tool can be called in this way: as a task, or without one."""
         return self.task_support != ("forbidden" if as_task else "required")
 
     @property
     def patterns(self) -> int:
-        """How many regular expressions there may be to compile."""
+        """The maximal number of regular expressions to compile."""
         return sum(patterns(text) for text in self._texts.values() if isinstance(text, bytes))
 
     def has_look_alikes(self, arguments: dict[str, Any]) -> bool:
-        """Whether one of *arguments* is another spelling of one that the input schema names."""
+        """Whether one of *arguments* is a variant of one in the input schema."""
         return self.names is not None and not self._named(self.names).is_plain(arguments)
 
     def look_alikes(self, arguments: dict[str, Any], at: str, most: int, revision: str | None) -> list[Violation]:
-        """Return a violation for each argument that is another spelling of one that the input schema names."""
+        """Return a violation for each argument that is a variant of one in the input schema."""
         if self.names is None:
             return []
         return self._named(self.names).check("contract/look-alike-key", arguments, at, most, revision)
 
     def _named(self, names: frozenset[str]) -> Keys:
-        # Most tools are never asked for it.
+        # Most tools never need it.
         if self._keys is None:
             self._keys = Keys(names)
         return self._keys
@@ -151,7 +162,7 @@ def _names(schema: Any) -> frozenset[str] | None:
 
 
 def _text(schema: Any) -> Any:
-    """*schema* as text, or why it is not kept; `_NONE` where there is none, and what cannot be written compiled."""
+    """Return *schema* as text, compiled if it cannot be serialized, or why it is not kept; `_NONE` without one."""
     if schema is _NONE:
         return _NONE
     try:
@@ -166,14 +177,14 @@ def _text(schema: Any) -> Any:
 
 
 def _read(schema: Any, text: Any) -> Any:
-    """The schema that was compiled, or refused: then it is read again."""
+    """Return the compiled schema, or the refusal; parse it again after a refusal."""
     if isinstance(schema, Compiled):
         return schema.schema
     return orjson.loads(text) if isinstance(text, bytes) else None
 
 
 def _unjudged(schema: Any) -> tuple[SchemaRefusal, ...]:
-    """What is not judged of a schema: all of it, or parts."""
+    """Yield the parts of a schema that are not judged, or all of it."""
     if isinstance(schema, SchemaRefusal):
         return (schema,)
     return schema.left_out[:_MOST_TOLD] if isinstance(schema, Compiled) else ()
@@ -197,9 +208,9 @@ def _nothing(_: Any) -> bool:
 
 class Tools:
     """
-    The tools a server has listed, page by page.
+    The tools that a server has listed, page by page.
 
-    A page is known as soon as it is heard. When the last page is in, what this listing did not name is forgotten.
+    A page counts as soon as it arrives. After the last page, tools that are no longer listed are forgotten.
     """
 
     __slots__ = (
@@ -217,15 +228,15 @@ class Tools:
     )
 
     def __init__(self, limit: int, most_bytes: int = DEFAULT.contract_bytes) -> None:
-        """*limit* is how many tools are remembered, *most_bytes* how much text their schemas may have together."""
+        """*limit* is the maximal number of tools, *most_bytes* the maximal bytes of their schemas."""
         self.known: dict[str, Contract] = {}
         """Contracts by tool; always the same dict."""
         self.complete = False
-        """Whether all pages have been heard since the list last changed."""
+        """Whether all pages have arrived since the last change of the list."""
         self.declared: Mapping[str, Any] | None = None
         """
-        What the server has declared in a conversation without handshake; None while it has not. It is kept here,
-        because each request may be a conversation of its own, and they share what they know of the server.
+        The server's capabilities in a conversation without a handshake; None if unknown. Kept here, because each
+        request may be a separate conversation, and they share what is known of the server.
         """
         self._limit = limit
         self._most_bytes = most_bytes
@@ -239,9 +250,9 @@ class Tools:
         self, page: list[Any], *, first: bool, last: bool, outputs: bool, revision: str, over_http: bool = False
     ) -> Iterator[Violation]:
         """
-        Takes in one page of a list, and yields what is wrong with the tools on it.
+        Read one page of a list; yield the violations of its tools.
 
-        *outputs* says whether the revision knows output schemas, *over_http* how whoever asked for the list did.
+        *outputs* is whether the revision has output schemas, *over_http* whether the list was requested over HTTP.
         """
         if first:
             self._listed = set()
@@ -250,17 +261,17 @@ class Tools:
         budget = _SchemaBudget()
         wrong = aside = 0
         for index, tool in enumerate(page[: self._limit + MOST_ASIDE + 1]):
-            # What is no tool at all breaks the schema of the result; here it is just not learned.
+            # An entry that is not a tool breaks the schema of the result; here it is only skipped.
             if isinstance(tool, dict) and isinstance(tool.get("name"), str):
                 for each in self._learn_one(tool, f"/result/tools/{index}", outputs, revision, here, budget):
-                    told = each if over_http else over_stdio(each)
+                    found = each if over_http else over_stdio(each)
                     wrong += 1
-                    aside += told.action == "quarantine"
-                    yield told
+                    aside += found.action == "quarantine"
+                    yield found
             if wrong > MOST_ASIDE:
                 break
         if wrong > MOST_ASIDE or len(page) > self._limit + MOST_ASIDE:
-            # Each is told, set aside and remembered: beyond some hundred the list is of no use to anybody.
+            # Each is reported, quarantined and remembered: beyond some hundred the list is useless.
             self._overflowing = True
             yield _too_many("/result/tools", revision, useless=aside > MOST_ASIDE)
         if last:
@@ -272,7 +283,7 @@ class Tools:
         self, tool: dict[str, Any], at: str, outputs: bool, revision: str, here: set[str], budget: "_SchemaBudget"
     ) -> Iterator[Violation]:
         name = tool["name"]
-        # Only within a page: one that is fetched again brings the same names, and what it says now counts.
+        # Only within a page: a page that is fetched again has the same names, and its new content counts.
         if name in here:
             yield violation(
                 "contract/duplicate-tool",
@@ -316,7 +327,7 @@ class Tools:
         return _unkept(f"at most {self._most_bytes:,} bytes of schemas", name, at, revision, hint)
 
     def adopt(self, contracts: dict[str, Contract], declared: Mapping[str, Any]) -> None:
-        """Takes over what is known of all tools, and was *declared*, without its being said: where they are our own."""
+        """Set all tools and what was *declared* without a list: for our own tools."""
         self.declared = declared
         self.known.update(contracts)
         self._bytes = sum(each.size for each in self.known.values())
@@ -324,8 +335,8 @@ class Tools:
         self.complete = True
 
     def forget(self, page: list[Any], numbers: Collection[int]) -> None:
-        """The tools of these *numbers* on a page that was just learned were not handed on: nobody is to call them."""
-        # Nothing behind that was learned.
+        """Forget the tools of these *numbers* on the last page: they were not forwarded, and must not be called."""
+        # Later entries were not read.
         learned = page[: self._limit + MOST_ASIDE + 1]
         kept = {_name(tool) for number, tool in enumerate(learned) if number not in numbers}
         for number in numbers:
@@ -334,7 +345,7 @@ class Tools:
                 self.set_aside(name)
 
     def set_aside(self, name: str) -> None:
-        """Nobody is to call this tool until a list brings it back as it should be."""
+        """Quarantine this tool until a list has a valid definition."""
         self._drop(name)
         if len(self._aside) < self._limit and len(name) <= _LONGEST_ASIDE:
             self._aside.add(name)
@@ -342,11 +353,11 @@ class Tools:
             self._forgetful = True
 
     def is_aside(self, name: str) -> bool:
-        """Whether a tool was set aside. Once there were too many to remember, every tool counts that is not known."""
+        """Whether a tool is quarantined. If there were too many to remember, every unknown tool counts."""
         return name in self._aside or (self._forgetful and name not in self.known)
 
     def handed_down(self) -> "Tools":
-        """The same, for whoever takes the place of the server: what is known stays, until that one lists its own."""
+        """Return the same tools for a restarted server: they stay in force until it lists its own."""
         made = Tools(self._limit, self._most_bytes)
         made.known.update(self.known)
         made._bytes = self._bytes
@@ -354,18 +365,18 @@ class Tools:
         return made
 
     def changed(self) -> None:
-        """The server says that its list has changed: what is known stays, until it is listed again."""
+        """Mark the list as changed: the known tools stay in force until the next list."""
         self.complete = False
 
 
 def _unkept(expected: str, name: str, at: str, revision: str, hint: str) -> Violation:
-    """A tool that cannot be remembered: no call of it can be held to anything."""
+    """Return the violation for a tool beyond the limits, whose calls are not judged."""
     found = f"{orjson.dumps(name[:60]).decode()} beyond them"
     return violation("contract/schema-size", at, expected=expected, found=found, revision=revision, hint=hint)
 
 
 def _too_many(at: str, revision: str, *, useless: bool) -> Violation:
-    """A list with more wrong entries than are told one by one; *useless* if as many would have to be set aside."""
+    """Return the violation for a list with too many invalid entries; *useless* if too many would be quarantined."""
     wrong = violation(
         "contract/unjudged",
         at,
@@ -378,7 +389,7 @@ def _too_many(at: str, revision: str, *, useless: bool) -> Violation:
 
 
 def over_stdio(wrong: Violation) -> Violation:
-    """*wrong*, as it is for a client that sends no headers: it has no reason to leave a tool out for one."""
+    """Return *wrong* for a client that sends no headers, for which the header rule is only a report."""
     return replace(wrong, action="report") if wrong.rule == "contract/header" else wrong
 
 
@@ -394,12 +405,12 @@ def _task_support(tool: dict[str, Any]) -> str:
 
 
 def concerns(refusal: SchemaRefusal, revision: str) -> bool:
-    """Whether *refusal* is one in *revision*: before 2026-07-28 no header repeats anything."""
+    """Whether *refusal* applies in *revision*: before 2026-07-28 headers do not repeat arguments."""
     return refusal.rule != "contract/header" or not handshake(revision)
 
 
 def refused(refusal: SchemaRefusal, at: str, revision: str, detail: str = "") -> Violation:
-    """A schema that cannot be used, as a violation; *detail* says where it stands, if that is not at *at*."""
+    """Return the violation for an unusable schema; *detail* is its place, if that is not *at*."""
     place = at if detail else at + refusal.at
     return violation(
         refusal.rule,
@@ -413,7 +424,7 @@ def refused(refusal: SchemaRefusal, at: str, revision: str, detail: str = "") ->
 
 
 def _remedy(refusal: SchemaRefusal) -> str | None:
-    """What to do about a reference that leads nowhere; None for what the rule itself says."""
+    """Return the hint for a reference without a target; None for the hint of the rule."""
     if refusal.expected != RESOLVED:
         return None
     return f"Define {refusal.found} in the same schema, or correct the reference."
@@ -421,7 +432,7 @@ def _remedy(refusal: SchemaRefusal) -> str | None:
 
 class _SchemaBudget:
     """
-    What of one page is compiled when it is listed; the rest when it is first called.
+    The limit of schemas of one page that are compiled at once; the rest are compiled on their first call.
 
     Real lists have up to 77 KB of schemas and ten patterns. A hostile one of a megabyte could take seconds and
     gigabytes: a pattern of ten characters can compile to a megabyte.

@@ -405,8 +405,8 @@ class GuardedSession:
         """Fail requests that the client cannot get an answer to, and cancel them at the server, which goes on."""
         self._now = self._clock()
         left = [each for each in exchanges if self.conversation.is_open(each)]
-        told = [self._cancelled(each, why.detail) for each in left if may_be_cancelled(each)]
-        made = self._held(Outcome(to_server=tuple(each for each in told if each is not None)))
+        notices = [self._cancelled(each, why.detail) for each in left if may_be_cancelled(each)]
+        made = self._held(Outcome(to_server=tuple(each for each in notices if each is not None)))
         return joined(made, self.exchange_lost(left, why))
 
     def unclaimed(self, exchange: Exchange, why: str = "no client listens") -> Outcome:

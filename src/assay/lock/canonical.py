@@ -1,8 +1,8 @@
 """
-Definitions in one spelling, so that those that say the same are the same. No I/O.
+Convert definitions to a canonical form, in which equivalent ones are equal. No I/O.
 
-The order of keys says nothing, nor does that of `required`, `enum`, `type` and of the alternatives of a schema; and
-1.0 is 1.
+The order of keys does not matter, nor does that of `required`, `enum`, `type` and the alternatives of a schema; and 1.0
+is 1.
 """
 
 from typing import Any, Final
@@ -18,11 +18,11 @@ _SETS: Final = frozenset({"required", "enum", "type"})
 _UNORDERED: Final = frozenset({"allOf", "anyOf", "oneOf"})
 
 _EXACT: Final = 2.0**53
-"""Up to here a double is one integer and no other."""
+"""Up to this integer, doubles are exact."""
 
 
 def canonical(definition: Any) -> Any:
-    """A definition of a tool, template or prompt in its one spelling."""
+    """Return the canonical form of a tool, template or prompt."""
     if not isinstance(definition, dict):
         return plain(definition)
     return {
@@ -31,12 +31,12 @@ def canonical(definition: Any) -> Any:
 
 
 def canonical_schema(schema: Any) -> Any:
-    """A schema in its one spelling."""
+    """Return the canonical form of a schema."""
     return _schema(schema, draft_of(schema) or DRAFT_2020_12)
 
 
 def plain(value: Any) -> Any:
-    """A JSON value, with its numbers in one spelling."""
+    """Return a JSON value with canonical numbers."""
     if isinstance(value, dict):
         return {key: plain(one) for key, one in value.items()}
     if isinstance(value, list):
@@ -47,7 +47,7 @@ def plain(value: Any) -> Any:
 
 
 def text(value: Any) -> bytes:
-    """A value that has one spelling as bytes: equal if and only if the values are, `1` and `true` included."""
+    """Return a canonical value as bytes: equal if and only if the values are, `1` and `true` included."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
