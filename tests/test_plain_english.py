@@ -12,7 +12,6 @@ ROOT = Path(__file__).parents[1]
 PENDING = (
     "src/assay/edges/",
     "docs/cost.md",
-    "docs/decisions/0009",
 )
 """Paths that still have some of the words. The list only gets shorter."""
 
