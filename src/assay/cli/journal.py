@@ -109,9 +109,7 @@ def _add_show(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         help="keep printing new records and new runs, until interrupted",
     )
     _add_filters(show)
-    show.add_argument(
-        "--payloads", action="store_true", help="show the messages themselves, if the journal has them"
-    )
+    show.add_argument("--payloads", action="store_true", help="show the messages themselves, if the journal has them")
     show.add_argument("--wide", action="store_true", help="do not cut or wrap lines, even on a terminal")
     show.add_argument("--utc", action="store_true", help="times in UTC, not in the local time zone")
     show.add_argument("--format", choices=("table", "json"), default="table", help="default: %(default)s")
