@@ -115,7 +115,7 @@ def first_line(body: bytes) -> str:
 
 
 def shown_url(url: str) -> str:
-    """Return *url* without user name, password, query and fragment; of an invalid URL, only what cannot be a password."""
+    """Return *url* without user name, password, query and fragment; of an invalid URL, only its safe part."""
     try:
         parts = urlsplit(url)
         _ = parts.port
