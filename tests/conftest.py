@@ -11,8 +11,9 @@ from typing import Any
 
 import coverage
 import pytest
+from hypothesis import settings
 
-from kit import processes
+from kit import laws, processes
 from sheltered import state_variables
 
 # Servers that tests start write no journal, but where one is asked for: most of them run in the checkout.
@@ -27,6 +28,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ.setdefault("PYTHONPYCACHEPREFIX", str(Path(__file__).parents[1] / ".cache" / "python"))
 
 processes.install()
+settings.load_profile(laws.PROFILE)
 
 
 @pytest.fixture(scope="session")
