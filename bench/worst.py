@@ -235,7 +235,7 @@ def measure(name: str, mode: str, path: str) -> None:
     before = _peak() - len(frame) / 1024
     began = time.process_time()
     verdict = conversation.hear(case.party, frame)
-    record(verdict, Moment("stdio", "stdio", "a", "b", "c", 0.0), RecordContext("", "0", 0), run)
+    record(verdict, Moment("stdio", "stdio", b"", 0.0), RecordContext("", "0", 0), run)
     sent = len(verdict.onward or b"") + len(verdict.back or b"")
     what = ",".join(sorted({each.rule for each in verdict.violations})) or "good"
     kind = verdict.kind

@@ -99,7 +99,7 @@ def test_arguments_come_from_a_file_or_standard_input(
         pytest.param(["http://127.0.0.1:1/mcp", "x", "null"], "found null", id="null"),
         pytest.param(["http://127.0.0.1:1/mcp", "x", "@/nowhere"], "/nowhere: No such file", id="no-file"),
         pytest.param(["http://127.0.0.1:1/mcp", "x", "{}", "y"], "expected TOOL and ARGUMENTS, found 3", id="too-many"),
-        pytest.param(["http://127.0.0.1:1/mcp"], "cannot connect: Connection refused", id="refused"),
+        pytest.param(["http://127.0.0.1:1/mcp"], "cannot connect to the server: Connection refused", id="refused"),
         pytest.param(["ftp://127.0.0.1/"], "begins with http:// or https://", id="other-scheme"),
         pytest.param(["--", "/nowhere/server"], "cannot start /nowhere/server: No such file", id="no-program"),
         pytest.param(["--header", "A: b", "--", *DEMO], "--header is for a server at a URL", id="header"),

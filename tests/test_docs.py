@@ -1,6 +1,7 @@
 """The documentation: every sample runs, every link leads somewhere, nothing that exists goes unmentioned."""
 
 import argparse
+import ast
 import json
 import os
 import re
@@ -14,15 +15,16 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from assay.base import no_answer
 from assay.base.limits import Limits
 from assay.cli.main import parser
-from assay.engine.schema_limits import SchemaLimits
+from assay.engine.fault import SchemaLimits
 from assay.rules import RULES
 from assay.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 RUNGS = ("framing", "syntax", "envelope", "protocol", "contract", "lock")
 
 SECONDS = 60
@@ -360,3 +362,45 @@ def test_limits_on_the_page_of_security_are_those_in_force() -> None:
     assert len(rows) > 20
     for section, name, default in rows:
         assert default == f"{getattr(getattr(settings, section), name):,}", f"{section}.{name}"
+
+
+# ── places and texts in the source ───────────────────────────────────────────────────────────────────────────────────
+
+MAPS = [ROOT / "CONTRIBUTING.md", *(DOCS / name for name in ("architecture.md", "glossary.md", "dependencies.md"))]
+"""Pages that name files of the project."""
+
+
+@pytest.mark.parametrize("page", [page for page in MAPS if page.exists()], ids=name_of)
+def test_named_files_exist(page: Path) -> None:
+    named = re.findall(r"`((?:src|tests|docs|bench|examples|compat)/[\w./-]+)`", page.read_text(encoding="utf-8"))
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+@cache
+def shown_texts() -> str:
+    """Return every string of the source, one a line, with an ellipsis for each value in it, and composed messages."""
+    late, crashed = no_answer.within(1), "it exited with status 1"
+    composed = (no_answer.error("TIMEOUT", late), no_answer.error("UPSTREAM_FAILURE", crashed))
+    lines = [str(error["message"]) for error in composed]
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.JoinedStr):
+                lines.append(
+                    "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
+                )
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                lines.append(node.value)
+    return "\n".join(lines)
+
+
+def quoted_errors() -> list[str]:
+    """Return the first column of every table of the page about troubleshooting."""
+    return re.findall(r"^\| `([^`]+)` \|", text("troubleshooting.md"), re.MULTILINE)
+
+
+@pytest.mark.parametrize("error", quoted_errors())
+def test_every_error_on_the_page_exists_in_the_source(error: str) -> None:
+    """What stands before and after an ellipsis may come from different strings."""
+    parts = [part.strip() for part in error.split("…")]
+    assert [part for part in parts if part.strip(":; ") and part not in shown_texts()] == []

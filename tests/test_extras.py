@@ -18,7 +18,7 @@ Name: mcp-assay
 Version: 0.1.0
 Requires-Dist: orjson>=3.10
 Provides-Extra: http
-Requires-Dist: httpx>=0.27; extra == 'http'
+Requires-Dist: aiohttp>=3.11; extra == 'http'
 Requires-Dist: uvloop>=0.20; (sys_platform != 'win32') and extra == 'http'
 Provides-Extra: auth
 Requires-Dist: pyjwt[crypto]>=2.8; extra == 'auth'
@@ -68,7 +68,7 @@ def test_a_wheel_is_installed_by_its_path(there: Path, tmp_path: Path) -> None:
 def test_where_the_wheel_is_gone_the_packages_are_named(there: Path, tmp_path: Path) -> None:
     """An image or a package is built from a wheel that its users never see."""
     come_from(there, url=(tmp_path / "gone.whl").as_uri(), archive_info={})
-    assert how_to_install("http") == "pip install 'httpx>=0.27' 'uvloop>=0.20'"
+    assert how_to_install("http") == "pip install 'aiohttp>=3.11' 'uvloop>=0.20'"
     assert how_to_install("auth") == "pip install 'pyjwt[crypto]>=2.8'"
 
 
@@ -122,8 +122,8 @@ def test_an_origin_that_cannot_be_read_counts_as_none(there: Path, content: str)
 
 
 def test_a_module_of_the_extra_is_named_with_the_command(there: Path) -> None:
-    error = ModuleNotFoundError("No module named 'httpx'", name="httpx")
-    assert missing(error, "http") == "httpx: pip install 'mcp-assay[http]'"
+    error = ModuleNotFoundError("No module named 'aiohttp'", name="aiohttp")
+    assert missing(error, "http") == "aiohttp: pip install 'mcp-assay[http]'"
 
 
 @pytest.mark.parametrize("name", ["fcntl", "_ssl"])
@@ -153,7 +153,7 @@ def test_no_other_module_writes_a_hint_of_its_own() -> None:
 BLOCKED = "import sys; sys.modules[{!r}] = None; from assay.cli.main import main; sys.exit(main())"
 
 
-@pytest.mark.parametrize("lacking", ["httpx", "ssl"])
+@pytest.mark.parametrize("lacking", ["aiohttp", "ssl"])
 @pytest.mark.parametrize(
     ("arguments", "feature"),
     [
@@ -178,5 +178,5 @@ def test_commands_say_what_can_be_installed(
         check=False,
     )
     assert done.returncode == 2
-    remedy = "ssl, which this Python does not have" if lacking == "ssl" else f"httpx: {how_to_install('http')}"
+    remedy = "ssl, which this Python does not have" if lacking == "ssl" else f"aiohttp: {how_to_install('http')}"
     assert f"{feature}{remedy}\n" in done.stderr

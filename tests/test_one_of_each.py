@@ -16,18 +16,18 @@ SOURCE = Path(assay.__file__).parent
 DATE = re.compile(r"20\d\d-\d\d-\d\d")
 
 ERROR_FRAMES = {
-    "render.py": "the one function, `error_frame`",
-    "faces/jsonrpc.py": "`create_error_response` returns a message as a dictionary, as the library's interface asks",
-    "demo/server.py": "stands for a server that is not ours",
+    "core/render.py": "the one function, `error_frame`",
+    "api/jsonrpc.py": "`create_error_response` returns a message as a dictionary, as the library's interface asks",
+    "cli/demonstration/demo_server.py": "stands for a server that is not ours",
 }
 """The modules that may write a JSON-RPC error, and why."""
 
 STATUSES = {
-    "errors.py": "the table",
+    "base/errors.py": "the table",
     "edges/http/statuses.py": "the one function, `status_of`",
     "edges/http/replies.py": "the default of `refuse`, for a request without a message",
-    "journal/record.py": "records the status that the table has",
-    "cli/pages.py": "documents the table",
+    "records/journal/record.py": "records the status that the table has",
+    "cli/docs_pages.py": "documents the table",
     "cli/rules.py": "shows the table",
 }
 """The modules that may read the status of a canonical error, and why."""

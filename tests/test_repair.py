@@ -285,7 +285,7 @@ def test_whatever_comes_is_refused_as_ever_or_is_good_once_it_is_mended(argument
 
 def test_a_record_shows_what_was_mended() -> None:
     verdict = talking().client(call(1, "lend", {"title": "M", "days": "5", "gift": None}))
-    moment = Moment("stdio", "stdio", "r", "t", "s", 0.0)
+    moment = Moment("stdio", "stdio", b"", 0.0)
     run = RunIdentity(deterministic=True, payloads=False, server="", patterns=())
     written = record(verdict, moment, RecordContext("", "0", 0), run)
     assert (written["status"], written["error"]["code"]) == ("reported", None)

@@ -289,7 +289,7 @@ def test_only_what_is_needed_is_imported(tmp_path: Path) -> None:
         "from assay.cli.main import main\n"
         f"main(['validate', {str(EXAMPLES / 'tone.hum.json')!r}])\n"
         "unwanted = {'assay.core.conversation', 'assay.assets.asset_server', 'assay.assets.mcp_methods',\n"
-        "            'assay.assets.response', 'tomllib', 'difflib', 'httpx', 'asyncio', 'logging'}\n"
+        "            'assay.assets.response', 'tomllib', 'difflib', 'httpx', 'aiohttp', 'asyncio', 'logging'}\n"
         "sys.exit(', '.join(sorted(unwanted & set(sys.modules))))\n"
     )
     done = subprocess.run(

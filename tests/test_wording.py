@@ -6,7 +6,7 @@ import pytest
 
 from assay.base.verdict import Party, Verdict
 from assay.cli.terminal.verdicts import title
-from assay.engine.broken import is_broken
+from assay.engine.patterns import is_broken
 from assay.spec.revisions import REVISIONS
 from talk import SEARCH, Talk, call, error, good, notification, request, result
 

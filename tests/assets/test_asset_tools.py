@@ -39,7 +39,7 @@ def test_the_tools_are_those_of_the_specification_in_its_order() -> None:
 
 
 def test_importing_the_tools_loads_no_http_client() -> None:
-    script = "import sys, assay.assets.asset_tools; print('httpx' in sys.modules, 'threading' in sys.modules)"
+    script = "import sys, assay.assets.asset_tools; print('aiohttp' in sys.modules, 'threading' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.startswith("False")
 

@@ -224,7 +224,7 @@ def test_settings_load_nothing_of_it(tmp_path: Path) -> None:
     (tmp_path / "assay.toml").write_text("[limits]\ndepth = 64\n")
     loaded = loaded_by("from assay.settings import load; load({}, '.')", tmp_path)
     assert "assay.settings" in loaded
-    assert not loaded & {"jwt", "httpx", "cryptography", "assay.edges.auth", "hashlib", "asyncio", "urllib.parse"}
+    assert not loaded & {"jwt", "aiohttp", "cryptography", "assay.edges.auth", "hashlib", "asyncio", "urllib.parse"}
 
 
 def test_keys_need_nothing_that_only_tokens_need(tmp_path: Path) -> None:
@@ -236,10 +236,10 @@ def test_keys_need_nothing_that_only_tokens_need(tmp_path: Path) -> None:
         f"assert gate.known({bearer(KEY)!r}) == Principal('ci', 'pro')",
         tmp_path,
     )
-    assert not loaded & {"jwt", "httpx", "cryptography", "assay.edges.auth.tokens", "assay.edges.auth.key_source"}
+    assert not loaded & {"jwt", "aiohttp", "cryptography", "assay.edges.auth.tokens", "assay.edges.auth.key_source"}
 
 
-@pytest.mark.parametrize("missing", ["jwt", "cryptography", "httpx"])
+@pytest.mark.parametrize("missing", ["jwt", "cryptography", "aiohttp"])
 def test_what_is_not_installed_is_named_with_its_remedy(missing: str) -> None:
     program = (
         f"import sys; sys.modules[{missing!r}] = None\n"

@@ -283,7 +283,7 @@ def test_limits_can_be_set_by_the_operator() -> None:
     assert admit(FILTER, SchemaLimits(subschemas=3)) is not None
     assert admit(FILTER, SchemaLimits(levels=4)) is not None
     assert admit(FILTER, SchemaLimits(size=100)) is not None
-    assert admit(FILTER, SchemaLimits(cost=20)) is not None
+    assert admit(FILTER, SchemaLimits(cost=5)) is not None
     assert admit(FILTER, SchemaLimits(chain=1)) is not None
 
 

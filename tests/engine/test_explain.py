@@ -9,12 +9,12 @@ from engine_schemas import DRAFT_4, DRAFT_7, DRAFT_2019, FILTER, JSON_VALUE, MET
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from assay.engine.budget import weights
 from assay.engine.compiled import compile_schema
 from assay.engine.explain import STEPS, Walk
 from assay.engine.fault import Fault
 from assay.engine.judges import Judges
 from assay.engine.pointers import NOWHERE, from_fragment, looked_up
-from assay.engine.weight import weights
 from kit.laws import law
 
 TEXT = {"type": "object", "properties": {"type": {"const": "text"}, "text": STRINGS}, "required": ["type", "text"]}

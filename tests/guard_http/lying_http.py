@@ -6,6 +6,7 @@ Nothing of ours is on the server's side: a test says which bytes go over the con
 
 import json
 import socket
+import ssl
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -175,7 +176,7 @@ def _read(stream: Any) -> Received | None:
 
 
 def _served(liar: Liar, sock: socket.socket) -> None:
-    with sock, suppress(ConnectionError, BrokenPipeError):
+    with sock, suppress(ConnectionError, BrokenPipeError, ssl.SSLError):
         received = _read(sock.makefile("rb"))
         if received is None:
             return
@@ -191,15 +192,17 @@ def _served(liar: Liar, sock: socket.socket) -> None:
 
 
 @contextmanager
-def lying(script: Script = good) -> Iterator[Liar]:
-    """A server that answers each connection by *script*, one request each."""
+def lying(script: Script = good, tls: ssl.SSLContext | None = None) -> Iterator[Liar]:
+    """A server that answers each connection by *script*, one request each, over *tls* if that is given."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        liar = Liar(f"http://127.0.0.1:{listening.getsockname()[1]}/mcp", script)
+        liar = Liar(f"{'http' if tls is None else 'https'}://127.0.0.1:{listening.getsockname()[1]}/mcp", script)
 
         def serve() -> None:
             with suppress(OSError):
                 while True:
                     sock, _ = listening.accept()
+                    if tls is not None:
+                        sock = tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
                     threading.Thread(target=_served, args=(liar, sock), daemon=True).start()
 
         threading.Thread(target=serve, daemon=True).start()

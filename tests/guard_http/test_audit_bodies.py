@@ -8,7 +8,7 @@ from http_client import SECONDS, Service, Wire, call, frame_of, modern, until
 from lying_http import Liar, Peer, Received, guarding, lying, result
 
 from assay.edges.guard.http_to_http.hearing import Hearing
-from assay.edges.guard.http_to_http.target import NoAnswerError
+from assay.edges.upstream_errors import NoAnswerError
 from assay.spec.revisions import LATEST
 
 CALL = call(7, "search", {"words": "sea"}, LATEST)

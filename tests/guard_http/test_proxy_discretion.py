@@ -10,7 +10,7 @@ from guarded import liar
 from http_client import SECONDS, call, modern
 from lying_http import GUARD, Peer, Received, guarding, listening, lying
 
-from assay.edges.guard.stdio_to_http.upstream import shown_url
+from assay.edges.upstream_errors import shown_url
 from assay.spec.revisions import LATEST
 
 CALL = call(7, "search", {"words": "sea"}, LATEST)

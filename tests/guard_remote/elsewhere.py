@@ -2,6 +2,7 @@
 
 import json
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -151,14 +152,15 @@ FRIENDLY: dict[str, Script] = {
 class Elsewhere:
     """The server."""
 
-    def __init__(self, scripts: Mapping[str, Script]) -> None:
+    def __init__(self, scripts: Mapping[str, Script], tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
         self._scripts = {**FRIENDLY, **scripts}
         self._heard: list[Said] = []
         self._news = threading.Condition()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._lines: list[Line] = []
         self.failures: list[BaseException] = []
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}/mcp"
+        self.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{self._listener.getsockname()[1]}/mcp"
         self._thread = threading.Thread(target=self._accept, daemon=True)
         self._thread.start()
 
@@ -197,6 +199,9 @@ class Elsewhere:
         with suppress(OSError):
             while True:
                 connection, _ = self._listener.accept()
+                if self._tls is not None:
+                    # The handshake comes with the first read, in the thread of the connection.
+                    connection = self._tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
                 line = Line(connection)
                 self._lines.append(line)
                 threading.Thread(target=self._serve, args=(line,), daemon=True).start()
@@ -224,9 +229,9 @@ class Elsewhere:
 
 
 @contextmanager
-def elsewhere(scripts: Mapping[str, Script] | None = None) -> Iterator[Elsewhere]:
-    """A server that answers by *scripts*."""
-    server = Elsewhere(scripts or {})
+def elsewhere(scripts: Mapping[str, Script] | None = None, tls: ssl.SSLContext | None = None) -> Iterator[Elsewhere]:
+    """A server that answers by *scripts*, over *tls* if that is given."""
+    server = Elsewhere(scripts or {}, tls)
     try:
         yield server
     finally:

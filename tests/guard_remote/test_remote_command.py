@@ -9,6 +9,8 @@ import pytest
 from elsewhere import SECONDS, elsewhere
 from remotely import GUARD, enforcing, modern, remotely
 
+PROXIES = {"ASSAY_UPSTREAM_PROXIES": "true", "NO_PROXY": "", "no_proxy": ""}
+
 TOKEN = "tok-4711-secret"  # noqa: S105 - the test is that nobody tells it
 
 
@@ -80,11 +82,21 @@ def test_a_proxy_of_the_environment_is_used_for_other_machines(tmp_path: Path) -
     with (
         elsewhere() as proxy,
         remotely(
-            tmp_path, "http://books.invalid/mcp", HTTP_PROXY=proxy.url, http_proxy=proxy.url, NO_PROXY="", no_proxy=""
+            tmp_path, "http://books.invalid/mcp", **PROXIES, HTTP_PROXY=proxy.url, http_proxy=proxy.url
         ) as guarded,
     ):
         assert guarded.ask(modern(1, "tools/list"))["result"]["tools"]
         assert proxy.heard("tools/list")[0].headers["host"] == "books.invalid"
+
+
+def test_a_proxy_of_the_environment_is_not_used_unless_a_setting_asks(tmp_path: Path) -> None:
+    """Ours: a variable of the shell does not decide who reads the messages."""
+    with (
+        elsewhere() as proxy,
+        remotely(tmp_path, "http://books.invalid/mcp", HTTP_PROXY=proxy.url, http_proxy=proxy.url) as guarded,
+    ):
+        assert "could not be resolved" in guarded.ask(modern(1, "tools/list"))["error"]["message"]
+        assert proxy.order() == []
 
 
 def test_a_proxy_is_not_used_for_this_machine(tmp_path: Path) -> None:
@@ -92,7 +104,7 @@ def test_a_proxy_is_not_used_for_this_machine(tmp_path: Path) -> None:
     with (
         elsewhere() as server,
         elsewhere() as proxy,
-        remotely(tmp_path, server.url, HTTP_PROXY=proxy.url, http_proxy=proxy.url, NO_PROXY="", no_proxy="") as guarded,
+        remotely(tmp_path, server.url, **PROXIES, HTTP_PROXY=proxy.url, http_proxy=proxy.url) as guarded,
     ):
         assert guarded.ask(modern(1, "tools/list"))["result"]["tools"]
         assert proxy.order() == []
@@ -101,9 +113,9 @@ def test_a_proxy_is_not_used_for_this_machine(tmp_path: Path) -> None:
 @pytest.mark.parametrize("proxy", [f"socks9://me:{TOKEN}@a", f"http://me:{TOKEN}@a:b"])
 def test_a_proxy_that_cannot_be_used_is_status_2(tmp_path: Path, proxy: str) -> None:
     """Ours: and its password is not told."""
-    done = guard(tmp_path, "--target", "https://books.invalid/mcp", ALL_PROXY=proxy, NO_PROXY="", no_proxy="")
+    done = guard(tmp_path, "--target", "https://books.invalid/mcp", ALL_PROXY=proxy, **PROXIES)
     assert done.returncode == 2
-    assert "the proxies or certificates that the environment names cannot be used" in done.stderr
+    assert "the proxy that HTTPS_PROXY, HTTP_PROXY or ALL_PROXY names cannot be used" in done.stderr
     assert TOKEN not in done.stderr
     assert "Traceback" not in done.stderr
 

@@ -15,9 +15,8 @@ from assay.base.errors import CanonicalError
 from assay.base.verdict import Party, Verdict, verdict
 from assay.core.conversation import Conversation
 from assay.edges.recorder import Recorder, Records
-from assay.records.journal import Journal, Moment, writer
+from assay.records.journal import Journal, Moment, line_templates, writer
 from assay.records.journal.record_ids import FRESH, trace_of
-from assay.records.journal.writer import Note
 from kit.laws import law
 from talk import HITS, SEARCH, Talk, call, error, notification, request, result
 
@@ -133,58 +132,57 @@ def exchanges() -> Iterator[tuple[Verdict, Verdict]]:
     "options", [{}, {"deterministic": True}, {"payloads": True}, {"server": "assets"}, {"mode": "audit"}]
 )
 @pytest.mark.parametrize("session", ["", "a session"])
-def test_a_request_and_its_answer_together_are_the_same_two_lines(
+def test_a_request_and_its_answer_have_the_lines_of_their_records(
     tmp_path: Path, session: str, options: dict[str, Any]
 ) -> None:
     journal = Journal.open(tmp_path, **options)
     assert journal is not None
     for _ in range(2):
-        for asked, answer in exchanges():
-            moment = journal.moment("http", "/möp", asked.method, asked.frame, session=session)
-            both = journal.pair(asked, answer, moment).splitlines(keepends=True)
-            each = [journal.line(one, moment, len(one.frame)) for one in (asked, answer)]
-            assert list(map(timeless, both)) == list(map(timeless, each))
+        for both in exchanges():
+            moment = journal.moment("http", "/möp", both[0].method, both[0].frame, session=session)
+            for said in both:
+                plain = journal._thorough(said, moment, len(said.frame), False, None)
+                assert timeless(journal.line(said, moment, len(said.frame))) == timeless(plain)
     journal.close()
+
+
+def passed(journal: Journal, said: Verdict, began: float = 1.0, session: str = "", route: str = "/möp") -> bytes | None:
+    """The line of a message that passes, which finds its moment itself; None if it is to be given one."""
+    made = journal.templates("http", route)
+    return None if made is None else made.line(said, None, began, session, len(said.frame))
 
 
 @pytest.mark.parametrize("options", [{}, {"server": "assets"}, {"mode": "audit"}])
 @pytest.mark.parametrize("session", ["", "a session"])
-def test_what_passes_has_the_line_that_its_moment_and_it_would_have(
+def test_a_message_that_passes_has_the_line_of_its_record(
     tmp_path: Path, session: str, options: dict[str, Any]
 ) -> None:
     journal = Journal.open(tmp_path, **options)
     assert journal is not None
     quick = 0
     for _ in range(2):
-        for asked, answer in exchanges():
-            notes = [(said, journal.note(said, 1.0, session)) for said in (asked, answer)]
-            noted = [(said, note) for said, note in notes if note is not None]
-            lines = journal.spelt([note for _, note in noted], "http", "/möp").splitlines(keepends=True)
-            for (said, _), line in zip(noted, lines, strict=True):
+        for said in (each for both in exchanges() for each in both if each.findings is None):
+            line = passed(journal, said, 1.0, session)
+            if line is not None:
                 quick += 1
                 assert said.exchange is not None
                 moment = said.exchange.moment
-                assert moment[5:] == (1.0, session, said.method)
-                assert timeless(line) == timeless(journal.line(said, moment, len(said.frame)))
-    # All but ids that have two spellings, tools without a contract, pages, bare methods and what nobody has read.
-    assert quick == 2 * (4 + 2 * 4)
+                assert moment[3:] == (1.0, session, said.exchange.method)
+                assert timeless(line) == timeless(journal._thorough(said, moment, len(said.frame), False, None))
+    # All but bare methods, which have no exchange, and what has findings.
+    assert quick == 2 * 6 * 6
     journal.close()
 
 
-def test_notes_that_are_spelt_together_share_nothing_that_is_not_theirs(journal: Journal) -> None:
+def test_messages_that_pass_share_nothing_that_is_not_theirs(journal: Journal) -> None:
     talk = opened()
     asked = [talk.client(call(number, "search", {"words": "a"})) for number in (1, 2)]
     answers = [talk.server(result(number, HITS)) for number in (2, 1)]
     order = [asked[0], asked[1], answers[0], answers[1]]
-    notes: list[Note | bytes] = []
-    for number, said in enumerate(order):
-        note = journal.note(said, float(number), "other" if number == 3 else "session")
-        assert note is not None
-        notes.append(note)
-    notes.insert(2, b"between\n")
-    lines = journal.spelt(notes, "stdio", "stdio").splitlines(keepends=True)
-    assert lines.pop(2) == b"between\n"
-    found = [orjson.loads(line) for line in lines]
+    said = [
+        passed(journal, said, float(number), "other" if number == 3 else "session") for number, said in enumerate(order)
+    ]
+    found = [orjson.loads(line or b"") for line in said]
     assert [each["metadata"]["id"] for each in found] == [1, 2, 2, 1]
     assert [each["metadata"]["kind"] for each in found] == ["request", "request", "result", "result"]
     known = [(each["requestId"], each["traceId"], each["spanId"]) for each in found]
@@ -195,7 +193,7 @@ def test_notes_that_are_spelt_together_share_nothing_that_is_not_theirs(journal:
     assert sessions[0] == sessions[1] == sessions[2] != sessions[3]
 
 
-def test_a_bad_answer_has_the_ids_of_a_request_that_is_noted_only(tmp_path: Path) -> None:
+def test_a_bad_answer_has_the_ids_of_its_request(tmp_path: Path) -> None:
     journal = Journal.open(tmp_path)
     assert journal is not None
     recorder = Recorder("stdio", "stdio", Records(journal), holding=True)
@@ -237,7 +235,7 @@ def recorded(directory: Path, *answers: Any, restarts: int = 0) -> list[dict[str
     for said in (talk.client(call(1, "search", {"words": "a"})), *map(talk.server, answers)):
         recorder.message(said, journal.clock(), len(said.frame))
     if restarts:
-        recorder.restarted(restarts)
+        recorder.sinks[0].event("restart", b"%d" % restarts, "")
     recorder.flush()
     journal.close()
     return [orjson.loads(line) for line in Path(journal.path).read_bytes().splitlines()]
@@ -247,19 +245,19 @@ def recorded(directory: Path, *answers: Any, restarts: int = 0) -> list[dict[str
 def test_a_tool_may_have_any_name(journal: Journal, name: str) -> None:
     talk = Talk().opened().listed({"name": name, "inputSchema": {"type": "object"}})
     asked = talk.client(call(1, name, {}))
-    note = journal.note(asked, 1.0)
-    assert note is not None
-    line = journal.spelt([note], "stdio", "/100%s")
+    line = passed(journal, asked, route="/100%s")
+    assert line is not None
     assert orjson.loads(line)["metadata"]["tool"] == name
     assert asked.exchange is not None
-    assert timeless(line) == timeless(journal.line(asked, asked.exchange.moment, len(asked.frame)))
+    plain = journal._thorough(asked, asked.exchange.moment, len(asked.frame), False, None)
+    assert timeless(line) == timeless(plain)
 
 
 @pytest.mark.parametrize("options", [{"deterministic": True}, {"payloads": True}])
 def test_what_is_told_in_full_does_not_go_the_quick_way(tmp_path: Path, options: dict[str, Any]) -> None:
     journal = Journal.open(tmp_path, **options)
     assert journal is not None
-    assert not any(journal.note(said, 1.0) for both in exchanges() for said in both)
+    assert not any(passed(journal, said) for both in exchanges() for said in both)
     journal.close()
 
 
@@ -272,12 +270,12 @@ def test_a_trace_and_a_failure_do_not_go_the_quick_way(journal: Journal) -> None
     }
     asked = talk.client(request(1, "tools/call", traced))
     assert asked.findings is None
-    assert journal.note(asked, 1.0) is None
+    assert passed(journal, asked) is None
     good = talk.client(call(2, "search", {"words": "a"}))
-    assert journal.note(good, 1.0) is not None
+    assert passed(journal, good) is not None
     failed = talk.server(result(2, {"content": [], "isError": True}))
     assert failed.findings is None
-    assert journal.note(failed, 1.0) is None
+    assert passed(journal, failed) is None
 
 
 JSON = st.recursive(
@@ -396,8 +394,9 @@ def test_every_record_of_a_guard_has_its_mode(tmp_path: Path, mode: Any) -> None
     asked = talk.client(call(3, "search", {"words": "a"}))
     moment = journal.moment("stdio", "stdio", asked.method, asked.frame)
     journal.restarted(2)
-    pair = journal.pair(asked, talk.server(result(3, HITS)), moment).splitlines(keepends=True)
+    pair = [journal.line(said, moment, 0) for said in (asked, talk.server(result(3, HITS)))]
     assert [record(line)["metadata"]["mode"] for line in pair] == [mode, mode]
+    assert [record(line)["metadata"]["restarts"] for line in pair] == [2, 2]
     journal.close()
 
 
@@ -458,7 +457,9 @@ def test_names_and_ids_of_strangers_are_cut_short(journal: Journal) -> None:
 def test_what_a_stranger_calls_its_methods_fills_no_memory(journal: Journal) -> None:
     for number in range(5000):
         told(journal, verdict(Party.CLIENT, b"{}", "notification", {"method": f"m{number}"}, None, None))
-    assert len(journal._patterns) <= 1024
+    made = journal.templates("stdio", "stdio")
+    assert made is not None
+    assert len(made._kept) <= 1024
 
 
 # ── payloads ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -499,7 +500,7 @@ def test_a_frame_is_written_as_it_came_but_for_its_secrets(
 def test_patterns_of_ones_own_hide_what_they_match(tmp_path: Path) -> None:
     frame = b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"customer":7,"note":"for C-123"}}'
     assert '"customer":0,"note":"[redacted]"' in payload(tmp_path, frame, redact=["^customer$", "C-[0-9]+"])["frame"]
-    with pytest.raises(ValueError, match="no regular expression"):
+    with pytest.raises(ValueError, match="not a valid regular expression"):
         Journal.open(tmp_path, redact=["("])
 
 
@@ -568,16 +569,17 @@ def test_no_two_messages_have_the_same_ids(journal: Journal) -> None:
 
 
 def test_after_a_fork_ids_are_drawn_anew() -> None:
-    before = FRESH.more()
+    before = Moment("stdio", "stdio", FRESH.more(), 0.0)
     FRESH.draw()
-    after = FRESH.more()
-    assert [one[:8] for one in before] != [one[:8] for one in after]
+    after = Moment("stdio", "stdio", FRESH.more(), 0.0)
+    for name in ("request_id", "trace_id", "span_id"):
+        assert getattr(before, name)[:8] != getattr(after, name)[:8]
 
 
 def test_a_moment_can_begin_before_it_is_known(journal: Journal) -> None:
     began = journal.clock()
     moment = journal.moment("http", "/mcp", "ping", b"{}", session="s", began=began)
-    assert moment == Moment("http", "/mcp", *moment[2:5], began, "s", "ping")
+    assert moment == Moment("http", "/mcp", moment.ids, began, "s", "ping")
 
 
 def test_an_answer_that_does_not_know_its_method_has_that_of_the_moment(journal: Journal) -> None:
@@ -588,12 +590,14 @@ def test_an_answer_that_does_not_know_its_method_has_that_of_the_moment(journal:
 
 def test_time_goes_on_from_second_to_second(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
     said = opened().client(request(1, "ping"))
-    shown = []
-    for now in (1_794_782_344_000_000_999, 1_794_782_344_999_999_999, 1_794_782_345_000_001_000):
-        monkeypatch.setattr(writer, "time_ns", lambda now=now: now)
-        shown.append(told(journal, said)["ts"])
-        assert told(journal, said, failed=True)["ts"] == shown[-1]
-    assert shown == ["2026-11-15T22:39:04.000000Z", "2026-11-15T22:39:04.999999Z", "2026-11-15T22:39:05.000001Z"]
+    found = []
+    for now in (1_794_782_344_000_000_999, 1_794_782_344_999_998_500, 1_794_782_345_000_001_000):
+        for module in (line_templates, writer):
+            monkeypatch.setattr(module, "time_ns", lambda now=now: now)
+            monkeypatch.setattr(module, "perf_counter", lambda now=now: (now - 1_794_782_000_000_000_000) / 1e9)
+        found.append(told(journal, said)["ts"])
+        assert told(journal, said, failed=True)["ts"] == found[-1]
+    assert found == ["2026-11-15T22:39:04.000000Z", "2026-11-15T22:39:04.999998Z", "2026-11-15T22:39:05.000001Z"]
 
 
 def test_a_session_is_told_by_a_digest(journal: Journal) -> None:

@@ -10,7 +10,7 @@ from locking import ALL, FIND, assay, lock, offer
 from assay.base.server_names import same_server
 from assay.lock.lock_file import FILE, LockError, write
 from assay.lock.locked import Locked, differences
-from assay.lock.matching import chosen, told
+from assay.lock.matching import chosen, notices
 
 TOOLS = {"tools": {"find_books": FIND}}
 OTHER = {"tools": {"burn_book": {"name": "burn_book", "inputSchema": {"type": "object"}}}}
@@ -201,7 +201,7 @@ def test_the_operator_hears_which_entry_applies_unless_it_is_the_obvious_one(
     write(FILE, {**FILES, **SECRET})
 
     def lines(name: str | None, *command: str) -> list[str]:
-        return list(told(chosen("auto", name=name, command=command), name=name, command=command, url=""))
+        return list(notices(chosen("auto", name=name, command=command), name=name, command=command, url=""))
 
     assert lines(None, "files", "/home/jane") == []
     assert lines("fs", "files", "/srv") == []

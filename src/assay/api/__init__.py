@@ -1,1 +1,1 @@
-"""Plain names for what the rungs do: JSON-RPC, schema validator, middleware. Thin: nothing is judged here anew."""
+"""The library's classes for JSON-RPC, schema validation and middleware. A thin layer: the rungs do the judging."""

@@ -1,4 +1,4 @@
-"""The exceptions of the library's faces. The core never raises for what a message contains; these do, when asked to."""
+"""The exceptions of the library. The core never raises for the content of a message; these classes do on request."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,12 +7,12 @@ from assay.base.verdict import Violation
 
 
 class ValidationError(ValueError):
-    """An instance does not keep to its schema; `violations` says where and why."""
+    """A value does not match its schema; `violations` has the places and reasons."""
 
     def __init__(self, violations: Sequence[Violation], more: int = 0) -> None:
         self.violations = tuple(violations)
         self.more = more
-        """At least how many violations there are beyond those listed."""
+        """The least number of further violations."""
         super().__init__(self.violations, more)
 
     def __str__(self) -> str:
@@ -21,13 +21,13 @@ class ValidationError(ValueError):
 
 
 class JsonRpcError(Exception):
-    """An error response, raised: what the other side answered, or what is wrong with its answer."""
+    """An error response as an exception: the error of the other side, or a fault in its response."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         self.code = code
         self.message = message
         self.data = data
-        # All of it, so that the exception survives a pickle on its way from another process.
+        # All arguments, so that the exception can be pickled between processes.
         super().__init__(code, message, data)
 
     def __str__(self) -> str:

@@ -1,8 +1,7 @@
 """
-Plain JSON-RPC 2.0 as specs/002 has it: building, checking, serving and calling. A thin face of the syntax and envelope
-rungs.
+Plain JSON-RPC 2.0 (specs/002): build, check, serve and call. A thin layer on the syntax and envelope rungs.
 
-No I/O: a client is given its transport, a server is handed text.
+No I/O: a client gets its transport, a server gets text.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,66 +20,66 @@ from assay.ladder import envelope
 from assay.rules import violation
 
 Transport = Callable[[str], str | bytes | None]
-"""Carries one message over, and gives back the answer; None or "" where there is none."""
+"""Function that sends one message and returns the response; None or "" without one."""
 
 Params = Mapping[str, Any] | list[Any] | None
 
 
 class Report(TypedDict):
-    """What a check found: every fault, in words."""
+    """The result of a check: every fault as text."""
 
     valid: bool
     errors: list[str]
 
 
 class JsonRpc:
-    """Builds messages, and checks them, every fault listed."""
+    """Builds and checks messages."""
 
     @staticmethod
     def create_request(method: str, params: Params = None, request_id: str | float | None = None) -> dict[str, Any]:
-        """A request; without *request_id* it gets a fresh UUID."""
+        """Return a request; without *request_id* it gets a new UUID."""
         return {"jsonrpc": "2.0", "id": _fresh_id() if request_id is None else request_id, **_call(method, params)}
 
     @staticmethod
     def create_notification(method: str, params: Params = None) -> dict[str, Any]:
-        """A message that is never answered."""
+        """Return a notification."""
         return {"jsonrpc": "2.0", **_call(method, params)}
 
     @staticmethod
     def create_response(request_id: str | float | None, result: Any) -> dict[str, Any]:
-        """The answer to a request that succeeded."""
+        """Return the response to a request that succeeded."""
         return {"jsonrpc": "2.0", "id": request_id, "result": result}
 
     @staticmethod
     def create_error_response(
         request_id: str | float | None, code: int, message: str, data: Any = None
     ) -> dict[str, Any]:
-        """The answer to a request that failed; the id is None where none could be read."""
+        """Return the response to a request that failed; the id is None if it could not be read."""
         return {"jsonrpc": "2.0", "id": request_id, "error": _error(code, message, data)}
 
     @staticmethod
     def validate_request(message: Any) -> Report:
-        """A request; one without an id is a notification."""
+        """Check a request; without an id it is a notification."""
         return _report([*envelope.check_call(message, envelope.JSONRPC), *_check_values(message)])
 
     @staticmethod
     def validate_response(message: Any) -> Report:
-        """A result or an error. What they carry, `error.data` too, is a JSON value."""
+        """Check a result or an error. Their content, including `error.data`, must be JSON."""
         return _report([*envelope.check_answer(message, envelope.JSONRPC), *_check_values(message)])
 
     @staticmethod
     def validate_batch_request(messages: Any) -> Report:
-        """An array of requests, not empty; each fault with the index of its entry."""
+        """Check an array of requests, which must not be empty; each fault has the index of its entry."""
         return _batch_report(messages, JsonRpc.validate_request)
 
     @staticmethod
     def validate_batch_response(messages: Any) -> Report:
-        """An array of responses, not empty; each fault with the index of its entry."""
+        """Check an array of responses, which must not be empty; each fault has the index of its entry."""
         return _batch_report(messages, JsonRpc.validate_response)
 
     @staticmethod
     def validate_tool_params(tool: str, schema: Any, arguments: Any) -> Report:
-        """*arguments* against a tool's schema, by the full JSON Schema engine; neither of them is trusted."""
+        """Check *arguments* against a tool's schema; both are untrusted."""
         usable = wholly_compiled(schema)
         if isinstance(usable, SchemaRefusal):
             wrong = f"{tool}: the schema cannot be used: expected {usable.expected}, found {usable.found}"
@@ -99,36 +98,36 @@ class JsonRpc:
         """Whether *uri* is ``resource://`` and a provider."""
         if not isinstance(uri, str) or not uri.startswith("resource://"):
             return False
-        # As in every URI, a query or a fragment ends the provider as a path does.
+        # As in every URI, a query or a fragment ends the provider, as a path does.
         provider = uri.removeprefix("resource://").replace("?", "/").replace("#", "/").partition("/")[0]
         return bool(provider.strip())
 
     @staticmethod
     def validate_json_string(text: str | bytes) -> tuple[bool, Any, str | None]:
-        """Whether *text* is one JSON value that a message may hold, that value, and what is wrong if it is not."""
+        """Return whether *text* is a JSON value that a message may contain, the value, and the faults."""
         value = python_values.read(python_values.frame_of(text))
         return (False, None, str(value)) if isinstance(value, Violation) else (True, value, None)
 
 
 class JsonRpcValidator(JsonRpc):
-    """The checks of `JsonRpc` under the name that specs/002 gives to the central place for them."""
+    """The checks of `JsonRpc` under the name of specs/002."""
 
 
 class _Method(NamedTuple):
     function: Callable[..., Any]
     signature: Any
-    """An `inspect.Signature`; None for the few built-in functions that do not tell theirs."""
+    """An `inspect.Signature`; None for built-in functions without one."""
 
 
 class JsonRpcServer:
-    """Functions, called by name. Everything that comes in or goes out is checked."""
+    """Calls registered functions by name. Every incoming and outgoing message is checked."""
 
     def __init__(self, server_id: str) -> None:
         self.server_id = server_id
         self._methods: dict[str, _Method] = {}
 
     def register_method(self, name: str, function: Callable[..., Any]) -> None:
-        """Calls of *name* go to *function*: an object of params as keywords, an array as positions."""
+        """Register *function* for calls of *name*: params that are an object become keywords, an array positions."""
         from inspect import iscoroutinefunction, signature  # noqa: PLC0415 - for servers only
 
         if not isinstance(name, str) or not name:
@@ -141,7 +140,7 @@ class JsonRpcServer:
             self._methods[name] = _Method(function, None)
 
     def process_request(self, text: str | bytes) -> str:
-        """The answer to one message or batch, "" where none is due. Never raises."""
+        """Return the response to one message or batch, "" if there is no response. Never raises."""
         frame = python_values.frame_of(text)
         value = python_values.read(frame)
         if isinstance(value, Violation):
@@ -153,8 +152,8 @@ class JsonRpcServer:
         return "" if answer is None else answer.decode()
 
     def _batch(self, frame: bytes, messages: list[Any]) -> bytes | None:
-        """The answers to the entries, in one array; one error for a batch that is none."""
-        # A frame holds half a million entries such as `1`: no peer may have so many requests open, nor so many answers.
+        """Return the responses to the entries in one array; one error for an invalid batch."""
+        # A frame can have half a million entries such as `1`: a peer may not have so many open requests or errors.
         if not 0 < len(messages) <= DEFAULT.batch_entries:
             return _refusal(None, [_no_batch(len(messages))])
         entries = zip(render.entries(frame), messages, strict=True)
@@ -168,17 +167,17 @@ class JsonRpcServer:
         return self._answer(_id_token(frame, message) or b"null", outcome) if "id" in message else None
 
     def _answer(self, ident: bytes, outcome: dict[str, Any]) -> bytes:
-        """*outcome*, a result or an error, as a frame; an internal error in its place if it is no answer at all."""
+        """Return *outcome*, a result or an error, as a frame; an internal error if it is not a valid response."""
         answer = {"jsonrpc": "2.0", "id": None, **outcome}
         written = next(envelope.check_answer(answer, envelope.JSONRPC), None) or python_values.written(answer)
         if isinstance(written, Violation):
-            self._log(f"what a handler answers cannot be sent: {written}")
+            self._log(f"the result of a handler cannot be sent: {written}")
             written = render.error_frame(None, _canonical("INTERNAL_ERROR"), None, None)
-        # The first null is that of the id, which is echoed as it was spelt: 1e2 stays 1e2.
+        # The first null is the id, which keeps its spelling: 1e2 stays 1e2.
         return written.replace(b"null", ident, 1)
 
     def _called(self, message: dict[str, Any]) -> dict[str, Any]:
-        """What becomes of a call: ``{"result": …}`` or ``{"error": …}``."""
+        """Return the outcome of a call: ``{"result": …}`` or ``{"error": …}``."""
         method = self._methods.get(message["method"])
         if method is None:
             return {"error": _canonical("METHOD_NOT_FOUND")}
@@ -194,7 +193,7 @@ class JsonRpcServer:
         except JsonRpcError as error:
             return {"error": _error(error.code, error.message, error.data)}
         except (Exception, SystemExit) as error:
-            # SystemExit too: a handler that parses a command line must not end the server.
+            # SystemExit, too: a handler that parses a command line must not end the server.
             if method.signature is None and isinstance(error, TypeError):
                 return {"error": _wrong_params(error)}
             self._log(f"the handler of {message['method']} failed", exc_info=True)
@@ -207,7 +206,7 @@ class JsonRpcServer:
 
 
 class JsonRpcClient:
-    """Calls methods over a transport. What goes out and what comes back is checked."""
+    """Calls methods over a transport. Every outgoing and incoming message is checked."""
 
     def __init__(self, client_id: str, transport: Transport) -> None:
         self.client_id = client_id
@@ -215,24 +214,24 @@ class JsonRpcClient:
         self._numbers = count(1)
 
     def call(self, method: str, params: Params = None) -> Any:
-        """The result of *method*; raises `JsonRpcError` for an error, or an answer that is none."""
+        """Return the result of *method*. Raises `JsonRpcError` for an error or an invalid response."""
         request = self._request(method, params)
         return _result_of(self._exchanged(request), request["id"])
 
     def notify(self, method: str, params: Params = None) -> None:
-        """Says something that is not answered."""
+        """Send a notification."""
         message = JsonRpc.create_notification(method, params)
         _raise_for(envelope.check_call(message, envelope.JSONRPC))
         self._transport(_text(message))
 
     def batch(self, calls: Iterable[tuple[str, Params]]) -> list[Any]:
-        """The results of several calls in one message, in order; a failed one is a `JsonRpcError` in its place."""
+        """Return the results of several calls in one message, in order; a failed call gives a `JsonRpcError`."""
         requests = [self._request(method, params) for method, params in calls]
         if not requests:
             raise _raised("INVALID_ENVELOPE", [_no_batch(0)])
         answers = self._exchanged(requests)
         if not isinstance(answers, list):
-            # One error for the whole batch, or nothing that could be an answer.
+            # One error for the whole batch, or something that is not a response.
             _result_of(answers, None)
             raise _raised("UPSTREAM_INVALID", [_unlike("an array of answers", "one answer")])
         return [_outcome(answers, request["id"]) for request in requests]
@@ -243,7 +242,7 @@ class JsonRpcClient:
         return request
 
     def _exchanged(self, message: Any) -> Any:
-        """What comes back for *message*, as a JSON value."""
+        """Return the response to *message* as a JSON value."""
         answer = self._transport(_text(message))
         if not answer:
             raise _raised("UPSTREAM_FAILURE", [])
@@ -273,7 +272,7 @@ def _canonical(code: str) -> dict[str, Any]:
 
 
 def _wrong_params(wrong: TypeError) -> dict[str, Any]:
-    # The reason names parameters, which may come from the message: a short piece of it is enough.
+    # The reason has names of parameters, which may come from the message, so it is cut.
     return {**_canonical("INVALID_PARAMS"), "data": {"reason": str(wrong)[:200]}}
 
 
@@ -289,8 +288,8 @@ def _check_values(message: Any) -> Iterator[Violation]:
     """
     Yield a violation for each part of a message that JSON cannot write.
 
-    The envelope's own rung leaves these parts alone: it judges what was read from JSON. Here Python code may have built
-    the message.
+    The envelope rung does not check these parts: its input was parsed from JSON. Here Python code may have built the
+    message.
     """
     if not isinstance(message, dict):
         return
@@ -317,28 +316,28 @@ def _no_batch(size: int) -> Violation:
 
 
 def _is_notification(message: Any) -> bool:
-    """Whether *message* asks for no answer, whatever else is wrong; what names no method asks for one (-32600)."""
+    """Whether *message* expects no response, whatever else is wrong; one without a method gets an error (-32600)."""
     if not isinstance(message, dict) or "id" in message or message.get("jsonrpc") != "2.0":
         return False
     return isinstance(message.get("method"), str) and message["method"] != ""
 
 
 def _id_token(frame: bytes, message: Any) -> bytes | None:
-    """The id as *frame* spells it; None if there is none that an answer could carry."""
+    """Return the id as written in *frame*; None without a usable id."""
     ident = message.get("id") if isinstance(message, dict) else None
     if not isinstance(ident, str | int | float) or isinstance(ident, bool):
         return None
-    # An integer other than 0 has one spelling, and may be longer than the 64 bits that are written elsewhere.
+    # An integer other than 0 has one spelling, and may be longer than 64 bits.
     return str(ident).encode() if type(ident) is int and ident != 0 else render.id_token(frame, ident)
 
 
 def _refusal(ident: bytes | None, faults: list[Violation]) -> bytes:
-    # No revision: plain JSON-RPC answers what has no readable id with null.
+    # No revision: in plain JSON-RPC an unreadable id becomes null.
     return render.refusal(ident, faults, 0, None)
 
 
 def _text(message: Any) -> str:
-    """*message* as it is sent; raises for params that JSON has no way to write, or that are too much for a frame."""
+    """Return *message* as text. Raises for params that are not JSON or too large for a frame."""
     frame = python_values.written(message)
     if isinstance(frame, Violation):
         raise _raised("INVALID_ENVELOPE", [frame])
@@ -361,7 +360,7 @@ def _unlike(expected: str, found: str) -> Violation:
 
 
 def _outcome(answers: list[Any], ident: str) -> Any:
-    """The result for *ident* among *answers*, which come in any order; a `JsonRpcError` if there is not exactly one."""
+    """Return the result for *ident* among *answers*, in any order; a `JsonRpcError` without exactly one."""
     mine = [each for each in answers if isinstance(each, dict) and each.get("id") == ident]
     if not mine:
         return _raised("UPSTREAM_FAILURE", [])
@@ -374,11 +373,11 @@ def _outcome(answers: list[Any], ident: str) -> Any:
 
 
 def _result_of(answer: Any, ident: str | None) -> Any:
-    """The result in *answer*; raises for an error, and for anything that is not the answer to *ident*."""
+    """Return the result in *answer*. Raises for an error, and for a response to another request."""
     faults = list(envelope.check_answer(answer, envelope.JSONRPC))
     if faults:
         raise _raised("UPSTREAM_INVALID", faults)
-    # An error without an id answers what the other side could not read: that may well be this request.
+    # An error without an id is for a request that the other side could not read, possibly this one.
     if answer["id"] != ident and not (answer["id"] is None and "error" in answer):
         raise _raised("UPSTREAM_INVALID", [_unlike("the id of the request", render.shown_id(answer["id"]))])
     if "error" in answer:

@@ -1,8 +1,8 @@
 """
-What Python code has in hand, text or values, on its way to the rungs and back. No JSON-RPC, no I/O.
+Convert text and Python values for the rungs, and back. No JSON-RPC, no I/O.
 
-The framing and syntax rungs decide what may be read. Two things are added for callers: numbers stay exact, and a value
-that is no JSON (a cycle, NaN, a thousand levels) is found out before it reaches an engine that would crash on it.
+The framing and syntax rungs decide what is valid. Two things are added for callers: numbers stay exact, and a value
+that is not JSON (a cycle, NaN, a thousand levels) is rejected before it reaches an engine that would crash.
 """
 
 from typing import Any
@@ -14,33 +14,33 @@ from assay.rules import violation
 
 
 def frame_of(text: Any) -> bytes:
-    """*text* as a frame; an empty one, which no rung takes for a message, if it is no text at all."""
+    """Return *text* as a frame; an empty one, which is not a message, if it is not text."""
     if isinstance(text, str):
-        # A character past the limit is enough to refuse it: what is too long is not copied first. Half a surrogate
-        # pair becomes bytes that are no UTF-8, and is refused for that.
+        # One character past the limit is enough to refuse it, so a long text is not copied. Half a surrogate becomes
+        # bytes that are not UTF-8, and is refused.
         return text[: DEFAULT.frame_bytes + 1].encode("utf-8", "surrogatepass")
     return bytes(text) if isinstance(text, bytes | bytearray | memoryview) else b""
 
 
 def read(frame: bytes) -> Any | Violation:
-    """The JSON value in *frame*, or why there is none; integers are exact, however long."""
+    """Return the JSON value in *frame*, or the violation; integers are exact, however long."""
     value = framing.check(frame, DEFAULT.frame_bytes) or syntax.read(frame, DEFAULT.depth)
     if isinstance(value, Violation):
         return value
     import json  # noqa: PLC0415 - not needed to import a face
 
-    # Read again: the rung takes integers beyond 64 bits for floats, which is enough to judge them, not to use them.
+    # Parsed again: the rung reads integers beyond 64 bits as floats, which is enough to judge, but not to use them.
     return json.loads(frame)
 
 
 def written(value: Any) -> bytes | Violation:
-    """The frame for *value*, which `read` takes back; or why there is none."""
+    """Return the frame for *value*, which `read` accepts; or the violation."""
     import json  # noqa: PLC0415 - as above
 
     try:
         frame = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        # The text of the exception may quote the value; its kind is enough to go by.
+        # The message of the exception may contain the value, so only its type is used.
         return violation("syntax/json", expected="a value that JSON can write", found=f"a {type(error).__name__}")
     wrong = read(frame)
     return wrong if isinstance(wrong, Violation) else frame
@@ -70,6 +70,6 @@ def why_not_json(value: Any) -> str | None:
 
 
 def plain(value: Any) -> Any | Violation:
-    """*value* as JSON has it, safe to judge; or why it has no such form."""
+    """Return *value* as JSON, safe to judge; or the violation."""
     frame = written(value)
     return frame if isinstance(frame, Violation) else read(frame)

@@ -1,7 +1,7 @@
 """
-The registry of specs/000: the envelope, and the input and output of tools, each ready to validate.
+The registry of specs/000: validators for the envelope, and for the input and output of tools.
 
-Reads files of its root and nothing else; references are never fetched.
+Reads only files of its root; references are never fetched.
 """
 
 from collections.abc import Mapping
@@ -17,8 +17,8 @@ from assay.contracts.own_tools import TOOLS
 from assay.contracts.store import wholly_compiled
 from assay.engine.admission import SchemaRefusal
 from assay.engine.compiled import Compiled
-from assay.engine.fingerprint import fingerprint
 from assay.ladder import envelope, syntax
+from assay.lock.canonical import fingerprint
 from assay.rules import broken
 
 Direction = Literal["input", "output"]
@@ -32,34 +32,34 @@ class EnvelopeSchema:
 
     @property
     def wants_uuids(self) -> bool:
-        """Whether a string counts as an id only if it is a UUID."""
+        """Whether a string is an id only if it is a UUID."""
         return self._profile.uuid_ids
 
     def validate(self, instance: Any) -> None:
-        """Returns for an envelope that is right; raises `ValidationError` with every fault for one that is not."""
+        """Raise `ValidationError` with every fault of an invalid envelope."""
         faults = tuple(envelope.check_call(instance, self._profile, needs_id=True))
         if faults:
             raise ValidationError(faults)
 
 
 class RecordSchema:
-    """One direction of a tool's I/O: a record that names the tool and carries its input, or its output too."""
+    """One direction of a tool's I/O: a record with the tool's name and its input, or also its output."""
 
     def __init__(self, tool: str, direction: Direction, schemas: Mapping[Direction, Any]) -> None:
         self._tool = tool
         self._direction = direction
         self._record = self._usable(_record(tool, direction))
-        # On their own, not inside the record's schema: their references begin at their own root.
+        # Separate from the record's schema: their references start at their own root.
         self._members = {member: self._usable(schema) for member, schema in schemas.items()}
 
     def validate(self, instance: Any) -> None:
-        """Returns for a record that is right; raises `ValidationError` for one that is not."""
+        """Raise `ValidationError` for an invalid record."""
         record = python_values.plain(instance)
         if isinstance(record, Violation):
             raise ValidationError([record])
         found, more = self._check(self._record, self._direction, record, "")
         for member, schema in self._members.items():
-            # What is no object is a fault of the record, and told already.
+            # A value that is not an object is a fault of the record, already reported.
             if isinstance(record, dict) and isinstance(record.get(member), dict):
                 inside, beyond = self._check(schema, member, record[member], f"/{member}")
                 found, more = found + inside, more + beyond
@@ -91,10 +91,10 @@ class ToolIO(NamedTuple):
 
 class SchemaRegistry:
     """
-    Knows the asset server's own tools; with *schema_root*, those of ``<tool>.input.schema.json`` and
-    ``<tool>.output.schema.json`` in that directory instead.
+    The schemas of the asset server's tools; with *schema_root*, those in ``<tool>.input.schema.json`` and
+    ``<tool>.output.schema.json`` of that directory instead.
 
-    Files are read each time they are asked for: one that has changed gives a new fingerprint, and so a new object.
+    Files are read on every call: a changed file has a new fingerprint, and so gives a new object.
     """
 
     def __init__(self, schema_root: str | PathLike[str] | None = None, *, deterministic_ids: bool = False) -> None:
@@ -108,11 +108,11 @@ class SchemaRegistry:
         return f"SchemaRegistry({', '.join(filter(None, (root, ids)))})"
 
     def load_envelope(self) -> EnvelopeSchema:
-        """The envelope's schema."""
+        """Return the schema of the envelope."""
         return self._envelope
 
     def load_tool_io(self, tool_id: str) -> ToolIO:
-        """The schemas of *tool_id*; ``KeyError`` if it is unknown, ``ValueError`` if its files are no schemas."""
+        """Return the schemas of *tool_id*. Raises ``KeyError`` if it is unknown, ``ValueError`` for invalid schemas."""
         arguments, result = self._schemas_of(tool_id)
         known_by = fingerprint([tool_id, arguments, result])
         if known_by not in self._by_fingerprint:

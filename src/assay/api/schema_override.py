@@ -1,8 +1,8 @@
 """
-An operator's own schema in place of the bundled one (specs/003), from a file or an address.
+Load an operator's own schema in place of the bundled one (specs/003), from a file or a URL.
 
-The only code that ever fetches a schema, and only the one that was named to it: references resolve inside the document,
-or the document is refused.
+The only code that ever fetches a schema, and only the named one: references must resolve inside the document, or the
+document is refused.
 """
 
 from typing import Any, Final
@@ -14,16 +14,16 @@ from assay.engine.compiled import Compiled, compile_schema
 from assay.engine.pointers import as_fragment, escaped
 from assay.ladder import syntax
 
-# An override is an operator's own schema, so it may be larger than a tool's: two orders of magnitude more than the
-# official one, all of whose definitions are judged side by side here. The bounds keep a wrong address from filling the
-# memory, and what it holds from crashing the engine.
+# An override is an operator's own schema, so it may be larger than a tool's: a hundred times the official one, all of
+# whose definitions are compiled together here. The limits keep a wrong URL from filling the memory, and its content
+# from crashing the engine.
 _MOST_BYTES: Final = 16 << 20
 _OVERRIDE: Final = SchemaLimits(size=_MOST_BYTES, subschemas=100_000, cost=1_000_000)
 _FETCH_SECONDS: Final = 10
 
 
 class Override:
-    """A schema document of an operator's, with the definitions in it. Raises `ValueError` for what is none."""
+    """An operator's schema document with its definitions. Raises `ValueError` for an invalid one."""
 
     def __init__(self, document: Any) -> None:
         member = "$defs" if isinstance(document, dict) and "$defs" in document else "definitions"
@@ -34,32 +34,32 @@ class Override:
         self._document = document
         self._at = {name: as_fragment(f"/{member}/{escaped(name)}") for name in definitions}
         self._validators: dict[str, Compiled] = {}
-        # Compiled once as a whole: a definition that is broken, or refers to something else, is found out now.
+        # Compiled once as a whole, to find invalid definitions and references now.
         whole = compile_untrusted(self._all_at_once(), limits=_OVERRIDE)
         if isinstance(whole, SchemaRefusal):
             raise ValueError(f"{whole.at}: expected {whole.expected}, found {whole.found} [{whole.rule}]")
         if not whole.is_sure:
-            # By a definition of the protocol every message is judged, wholly or not at all.
+            # A definition of the protocol must be judged completely or not at all.
             raise ValueError("expected patterns without look-around and back-references [contract/pattern]")
         self.methods = _methods_of(definitions)
 
     def _all_at_once(self) -> dict[str, Any]:
-        """The document, judging by every one of its definitions."""
+        """Return the document with a root that uses every definition."""
         references = [{"$ref": at} for at in self._at.values()]
         if "$ref" in self._document:
-            # Up to draft 7 a reference hides all that stands beside it.
+            # Up to draft 7 a reference hides all keywords beside it.
             references.append({"$ref": self._document["$ref"]})
         return {**{key: value for key, value in self._document.items() if key != "$ref"}, "allOf": references}
 
     def validator(self, name: str) -> Compiled:
-        """What judges a value by the definition *name*."""
+        """Return the validator for the definition *name*."""
         if name not in self._validators:
             self._validators[name] = compile_schema(self._document, at=self._at[name])
         return self._validators[name]
 
 
 def load(uri: str) -> Override | None:
-    """The schema at *uri*; None, and a critical line in the log, if there is none that can be used."""
+    """Load the schema at *uri*; None, with a critical log line, if it cannot be used."""
     try:
         document = syntax.read(_fetched(uri), DEFAULT.depth)
         if isinstance(document, Violation):
@@ -76,7 +76,7 @@ def load(uri: str) -> Override | None:
 
 
 def _fetched(uri: str) -> bytes:
-    """The text of a schema. Nothing else ever fetches over the network, and this only what an operator named."""
+    """Fetch the text of a schema. Only a schema that the operator named is ever fetched."""
     from urllib.parse import urlsplit  # noqa: PLC0415 - only who overrides the schema needs it
     from urllib.request import url2pathname, urlopen  # noqa: PLC0415 - as above
 
@@ -99,7 +99,7 @@ def shown_uri(uri: str) -> str:
 
 
 def _methods_of(definitions: dict[str, Any]) -> dict[str, str]:
-    """The definitions that are messages of one method, by that method."""
+    """Return the definitions of messages by method."""
     found: dict[str, str] = {}
     for name, schema in definitions.items():
         properties = schema.get("properties") if isinstance(schema, dict) else None

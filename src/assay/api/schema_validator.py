@@ -1,7 +1,7 @@
 """
 The schema validator and the middleware of specs/003: one step between a transport and a router.
 
-Faces of the same rungs as `Conversation`, without its memory: each message is judged for itself.
+They use the same rungs as `Conversation`, without its state: each message is judged alone.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,9 +27,9 @@ from assay.spec.schema import protocol_schema, suggestion
 Handler = Callable[[bytes], bytes | None]
 
 Found = tuple[list[Violation], int]
-"""What is wrong, and at least how much more."""
+"""Violations, and the least number of further ones."""
 
-# Generic message types, and the definitions that stand for them in one revision or another.
+# Generic message types, and their definitions in the revisions.
 _GENERIC: Final = {
     "request": ("JSONRPCRequest", "JSONRPCMessage"),
     "notification": ("JSONRPCNotification", "JSONRPCMessage"),
@@ -41,7 +41,7 @@ _GENERIC_NAMES: Final = frozenset(name for names in _GENERIC.values() for name i
 
 class SchemaValidator:
     """
-    Judges single messages by the schema of one revision, or by an operator's own.
+    Judges single messages by the schema of one revision, or by an operator's own schema.
 
     *schema_override_uri* (a path, ``file:`` or ``http(s):``) replaces the bundled schema. If it cannot be loaded or
     does not compile, that is logged as critical and the bundled one is used. Everything is loaded once, compiled once,
@@ -63,7 +63,7 @@ class SchemaValidator:
         self._initialized = False
         self._override: Override | None = None
         self._any_method = False
-        """Whether the schema in force names no method, so that the generic definitions judge each of them."""
+        """Whether the schema in force has no methods, so that the generic definitions judge all of them."""
         self._methods = {name: method.definition for name, method in methods(revision).items()}
 
     def __repr__(self) -> str:
@@ -81,9 +81,9 @@ class SchemaValidator:
 
     def initialize(self) -> None:
         """
-        Loads the override, if there is one. Called again, it does nothing.
+        Load the override, if there is one. A second call does nothing.
 
-        The first judgement calls it, if nobody else has; better to do so at start-up, where waiting hurts nobody.
+        The first validation calls it, too; call it at start-up, where waiting does no harm.
         """
         if self._initialized:
             return
@@ -96,7 +96,7 @@ class SchemaValidator:
 
     def validate(self, message_type: str, data: Text) -> None:
         """
-        Returns for a message that is right; raises `ValidationError` for one that is not.
+        Raise `ValidationError` for an invalid message.
 
         *message_type* is a method's name (``tools/call``), a definition's name (``CallToolResult``), or one of
         ``request``, ``notification``, ``response``, ``error``; any other raises ``KeyError``. *data* is the message as
@@ -110,17 +110,16 @@ class SchemaValidator:
 
     def check(self, message_type: str, value: Any) -> Found:
         """
-        What is wrong with *value* as a *message_type*; `KeyError` as for `validate`.
+        Return the violations of *value* as a *message_type*. Raises `KeyError` as `validate` does.
 
-        The envelope is judged by its own rung, which knows what no schema says: that a notification has no id, and a
-        result no error beside it. The schema says the rest.
+        The envelope rung checks what the schema does not: a notification has no id, and a result no error beside it.
         """
         names = self._definitions(message_type)
         head = list(self._check_envelope(message_type, value))
         found, more = list(head), 0
         for name in names:
             faults = self._compiled(name).faults(value)
-            # What the envelope's own rung has found is not said twice.
+            # Findings of the envelope rung are not repeated.
             listed = [each for each in faults.listed if not head or each.at.startswith(("/params/", "/result/"))]
             found += [self._violation(message_type, name, each) for each in listed]
             more += faults.more
@@ -144,7 +143,7 @@ class SchemaValidator:
         return kind if self._any_method else method
 
     def check_method(self, kind: str, method: str) -> Violation | None:
-        """Why *method* cannot be sent as *kind*, or None."""
+        """Return a violation if *method* cannot be sent as *kind*, else None."""
         self.initialize()
         if self._any_method:
             return None
@@ -153,13 +152,13 @@ class SchemaValidator:
             if known == kind:
                 return None
         if self._override is None:
-            # Which of the two speaks is not known here, and matters only for methods that are known.
+            # The sender is unknown here, and matters only for known methods.
             return judge(self.revision).check_method(Party.CLIENT, kind, method)
         expected = "a method of the schema in force, with an id if it is a request"
         return violation("protocol/method", "/method", expected=expected, found=f'"{method[:60]}"')
 
     def _check_envelope(self, message_type: str, value: Any) -> Iterable[Violation]:
-        """The faults of *value* as a message; none if *message_type* is a definition, which may be a part of one."""
+        """Yield the faults of *value* as a message; nothing for a definition, which may be only a part of one."""
         if message_type in {"response", "error"}:
             return envelope.check_answer(value, envelope.MCP, error_id=not features_of(self.revision).optional_error_id)
         if message_type in {"request", "notification"}:
@@ -171,7 +170,7 @@ class SchemaValidator:
         return ()
 
     def _rule(self, message_type: str) -> str:
-        """The rule that a fault of the schema breaks: what asks has params; what answers, or is a part, has results."""
+        """Return the rule for a schema violation: params for requests and notifications, result for everything else."""
         asks = message_type in {"request", "notification", *self._methods} or self._is_any_method(message_type)
         named = message_type.endswith(("Request", "Notification", "Params"))
         return "protocol/params" if asks or named else "protocol/result"
@@ -182,15 +181,15 @@ class SchemaValidator:
         return f"`assay schemas show {self.revision} {definition}` shows the expected shape."
 
     def _definitions(self, message_type: str) -> tuple[str, ...]:
-        """The definitions that a *message_type* has to meet, all of them."""
+        """Return all definitions that a *message_type* must match."""
         self.initialize()
         known = self._names()
         if message_type in _GENERIC:
-            # None at all, in an override that has none: the envelope is judged in any case.
+            # Empty for an override without one: the envelope is judged anyway.
             return tuple(name for name in _GENERIC[message_type] if name in known)[:1]
         own = self._methods.get(message_type)
         if own is not None:
-            # Up to 2025-06-18 a method's own definition leaves the JSON-RPC head out, and what all params have.
+            # Up to 2025-06-18 a method's definition lacks the JSON-RPC head and the common params.
             base = "JSONRPCNotification" if own.endswith("Notification") else "JSONRPCRequest"
             whole = "jsonrpc" in self._definition(own).get("properties", {})
             return (own,) if whole or base not in known else (base, own)
@@ -202,7 +201,7 @@ class SchemaValidator:
         raise KeyError(f"unknown message type {message_type[:100]!r}{near}")
 
     def _is_any_method(self, message_type: str) -> bool:
-        """Whether *message_type* is the name of a method that the generic definitions judge."""
+        """Whether *message_type* is a method that the generic definitions judge."""
         return self._any_method and bool(message_type) and message_type not in {*_GENERIC, *self._names()}
 
     def _generic_kind(self, method: str) -> str:
@@ -224,11 +223,11 @@ class SchemaValidator:
 
 class ValidationMiddleware:
     """
-    Stands in front of *next_handler*: bytes in, bytes or None out.
+    Middleware in front of *next_handler*: bytes in, bytes or None out.
 
-    A bad message is answered here and never reaches the handler; with *strict* off it is logged and passed on. What the
-    handler answers is checked too, logged, and with *strict_outgoing* replaced by an error. What asks for no answer
-    gets none, whatever the handler returns.
+    An invalid message is answered here and never reaches the handler; with *strict* off it is logged and passed on. The
+    handler's response is checked, too; an invalid one is logged, and with *strict_outgoing* replaced by an error. A
+    notification gets no response, whatever the handler returns.
     """
 
     def __init__(
@@ -248,13 +247,13 @@ class ValidationMiddleware:
         validator.initialize()
 
     def __call__(self, data: Text) -> bytes | None:
-        """The answer to *data*, text or bytes; None where none is due."""
+        """Return the response to *data*, text or bytes; None if there is no response."""
         data = framing.as_frame(data)
         if framing.is_blank(data):
             return None
         value = _read(data)
         if isinstance(value, list) and self._takes_batch(value):
-            # Each entry is a message of its own, and reaches the handler as one.
+            # Each entry is a separate message, and reaches the handler as one.
             entries = zip(render.entries(data), value, strict=True)
             return render.array([self._single(spelt, each, batched=True) for spelt, each in entries])
         return self._single(data, value)
@@ -274,7 +273,7 @@ class ValidationMiddleware:
         return self._refusal(data, value, found, more) if self._strict else self._passed(data, value)
 
     def _check(self, value: Any) -> Found:
-        """What is wrong with a message of either direction."""
+        """Return the violations of a message in either direction."""
         if isinstance(value, Violation):
             return [value], 0
         if isinstance(value, list):
@@ -294,7 +293,7 @@ class ValidationMiddleware:
         return self._validator.check(self._validator.type_of(kind, method), value)
 
     def _check_error(self, value: dict[str, Any]) -> Found:
-        """The faults of an error; none for a null id, which JSON-RPC demands for what could not be read."""
+        """Yield the faults of an error. A null id is allowed: JSON-RPC requires it for unreadable messages."""
         found, more = self._validator.check("error", value)
         if value.get("id", "") is None and not features_of(self._validator.revision).optional_error_id:
             found = [each for each in found if each.rule != "envelope/id"]
@@ -322,7 +321,7 @@ class ValidationMiddleware:
         return self._checked(answer, data, value) if self._validate_outgoing else answer
 
     def _checked(self, answer: bytes, data: bytes, request: Any) -> bytes:
-        """The handler's *answer*, if it is one; else, where that is asked for, an error in its place."""
+        """Return the handler's *answer* if it is valid; otherwise, with *strict_outgoing*, an error in its place."""
         found, more = self._check_answer(_read(answer), request)
         if not found:
             return answer
@@ -339,7 +338,7 @@ class ValidationMiddleware:
             return [violation("envelope/members", expected="a result or an error", found=f"a {kind_of(value)}")], 0
         asked = request.get("id") if isinstance(request, dict) else None
         if asked is not None and value.get("id") != asked:
-            # What it says is not quoted: the log has no place for payloads.
+            # The content is not logged: payloads do not belong into the log.
             return [violation("protocol/unsolicited", "/id", expected="the id of the request", found="another")], 0
         name = self._result_definition(request, value)
         if name is None or not self._validator.knows(name):
@@ -348,7 +347,7 @@ class ValidationMiddleware:
         return [each.under("/result") for each in found], more
 
     def _result_definition(self, request: Any, answer: dict[str, Any]) -> str | None:
-        """What the result in *answer* has to meet, if the *request* tells."""
+        """Return the definition for the result in *answer*, if the *request* shows it."""
         if not isinstance(request, dict) or not isinstance(request.get("method"), str) or "result" not in answer:
             return None
         revision, params = self._validator.revision, request.get("params")
@@ -360,8 +359,8 @@ class ValidationMiddleware:
 
         log = logging.getLogger("assay")
         for each in found:
-            # Where, by which rule and what the schema asks for; never what was there: that is the payload. A place
-            # can hold keys of the message, so it is quoted, and cut.
+            # Place, rule and expected value, but never the found value, which is the payload. A place can contain keys
+            # of the message, so it is quoted and cut.
             log.warning(
                 "%s: %.200r: expected %s [%s] (schema %s)", what, each.at, each.expected, each.rule, each.schema_at
             )
@@ -385,10 +384,10 @@ def _check_named_call(value: Any, method: str, is_request: bool) -> Iterable[Vio
 
 
 def _wants_answer(value: Any) -> bool:
-    """Whether somebody waits for an answer to *value*: a request, or what may have been meant as one."""
+    """Whether *value* expects a response: a request, or something that may have been meant as one."""
     return not isinstance(value, dict) or kind_of(value) not in {"notification", "result", "error"}
 
 
 def _id_token(frame: bytes, value: Any) -> bytes | None:
-    """The id as *frame* spells it; None if there is none that an answer could carry."""
+    """Return the id as written in *frame*; None without a usable id."""
     return None if render.usable_id(frame, value) is None else render.id_token(frame, value["id"])

@@ -1,1 +1,1 @@
-"""What everything else builds on: values, limits, codes, names. Imports nothing of ours."""
+"""The lowest layer: values, limits, error codes, names. Imports no other package of ours."""

@@ -1,4 +1,4 @@
-"""Python's cyclic garbage collector, kept out of the way while one large value is made. No I/O."""
+"""Pause Python's cyclic garbage collector while one large value is parsed. No I/O."""
 
 import gc
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from typing import Any, Final
 import orjson
 
 _LARGE: Final = 64 << 10
-"""Bytes of a frame from which on passes of the collector cost more than keeping it out of the way."""
+"""Minimal bytes of a frame for which pausing the collector saves time."""
 
 
 @contextmanager

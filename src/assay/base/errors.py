@@ -4,15 +4,15 @@ from typing import NamedTuple
 
 
 class ErrorRow(NamedTuple):
-    """How one canonical error is shown over either transport."""
+    """One canonical error: HTTP status, JSON-RPC code and message."""
 
     http_status: int
     jsonrpc_code: int
     message: str
 
 
-# The first four are those of specs/000, to the letter. Of the range -32020 … -32099, which the specification reserves
-# for itself, only what it defines is used; codes of our own are below it, in -32019 … -32000.
+# The first four are exactly those of specs/000. The specification reserves -32020 … -32099: only the codes that it
+# defines are used there; our own codes are in -32019 … -32000.
 _TABLE: dict[str, ErrorRow] = {
     "INVALID_ENVELOPE": ErrorRow(400, -32600, "Invalid MCP envelope"),
     "INVALID_TOOL_INPUT": ErrorRow(422, -32602, "Invalid tool input"),
@@ -38,21 +38,21 @@ _TABLE: dict[str, ErrorRow] = {
 
 
 class CanonicalError:
-    """Translates internal error codes; an unknown code raises ``KeyError``, so that none falls back silently."""
+    """Maps internal error codes to statuses and messages. An unknown code raises ``KeyError``: there is no default."""
 
     @staticmethod
     def codes() -> tuple[str, ...]:
-        """Every code there is, those of specs/000 first."""
+        """Return every code, those of specs/000 first."""
         return tuple(_TABLE)
 
     @staticmethod
     def to_http_status(code: str) -> int:
-        """The HTTP status for *code*."""
+        """Return the HTTP status for *code*."""
         return _row(code).http_status
 
     @staticmethod
     def to_jsonrpc_error(code: str) -> dict[str, int | str]:
-        """A fresh ``{"code", "message"}`` for *code*."""
+        """Return a new ``{"code", "message"}`` for *code*."""
         row = _row(code)
         return {"code": row.jsonrpc_code, "message": row.message}
 

@@ -28,7 +28,7 @@ _THROW_AWAY: Final = "archive-v0"
 
 def missing(error: ImportError, extra: str) -> str:
     """
-    Return the missing module and the command that installs it: ``httpx: pip install '/src/assay[http]'``.
+    Return the missing module and the command that installs it: ``aiohttp: pip install '/src/assay[http]'``.
 
     Raises *error* again if it is about one of our own modules, which is a bug.
     """

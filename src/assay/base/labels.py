@@ -1,4 +1,4 @@
-"""Which of several servers a line on stderr is about: ``assay: [files] …``. No I/O."""
+"""Label lines on stderr with the name of their server: ``assay: [files] …``. No I/O."""
 
 from collections.abc import Callable
 from typing import Final
@@ -6,11 +6,11 @@ from typing import Final
 from assay.base.printable import plain
 
 OURS: Final = "assay: "
-"""How every line of the guard begins: on the same stderr there is what servers write."""
+"""The prefix of every line of the guard: servers write to the same stderr."""
 
 
 def label(name: str) -> str:
-    """Return the label of a server, which is before each line of its stderr as well."""
+    """Return the label of a server, which is also put before each line of its stderr."""
     return f"[{plain(name)}] "
 
 

@@ -1,4 +1,4 @@
-"""What stands in the place of a secret. Apart from what finds secrets, which takes some time to load."""
+"""The mask in place of a secret. Separate from the code that finds secrets, which takes time to import."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The messages of JSON-RPC as values. They import nothing of ours."""
+"""The messages of JSON-RPC as values."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +8,7 @@ Id = str | int | float | None
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Asks for exactly one answer with the same id."""
+    """A request: it has exactly one response with the same id."""
 
     id: Id
     method: str
@@ -17,7 +17,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """Told, never answered."""
+    """A notification: it has no response."""
 
     method: str
     params: Any = None
@@ -25,7 +25,7 @@ class Notification:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The answer to a request that succeeded."""
+    """The response to a request that succeeded."""
 
     id: Id
     result: Any
@@ -33,7 +33,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Error:
-    """The answer to a request that failed; the id is None where the request could not be read."""
+    """The response to a request that failed; the id is None if the request could not be read."""
 
     id: Id
     code: int
@@ -52,7 +52,7 @@ Message = Request | Notification | Result | Error | Batch
 
 
 def message_of(kind: str, value: Any) -> Message | None:
-    """The noun for a *value* that was classified as *kind*; None for what is no message, however it was broken."""
+    """Return the message in *value* of this *kind*; None if it is not a valid message."""
     match kind, value:
         case "request", {"method": str(method)}:
             return Request(value.get("id"), method, value.get("params"))
@@ -68,18 +68,18 @@ def message_of(kind: str, value: Any) -> Message | None:
 
 
 def _entry(value: Any) -> Message | None:
-    """An entry of a batch, whichever kind it is."""
+    """Return an entry of a batch, of any kind."""
     kinds = ("request", "error", "result") if isinstance(value, dict) and "id" in value else ("notification", "error")
     return next((found for kind in kinds if (found := message_of(kind, value)) is not None), None)
 
 
 def answers(value: dict[str, Any]) -> bool:
-    """Return whether *value* is an answer, or would be one without the method that it has as well."""
+    """Return whether *value* is a response, or would be one without its `method`."""
     return "method" not in value or ("id" in value and ("result" in value or "error" in value))
 
 
 def versions_of(message: Any) -> list[str]:
-    """Return the revisions that a result of `server/discover` lists, the first 100; none where it lists none."""
+    """Return the first 100 revisions in a result of `server/discover`; empty if it has no list."""
     result = message.get("result") if isinstance(message, dict) else None
     listed = result.get("supportedVersions") if isinstance(result, dict) else None
     return [each for each in listed[:100] if isinstance(each, str)] if isinstance(listed, list) else []
@@ -89,7 +89,7 @@ def params_of(value: Any) -> dict[str, Any]:
     """
     Return the params of the message *value* if they are an object, else an empty one.
 
-    A message that is forwarded although it is wrong, as under audit, may have params of any type, or none.
+    An invalid message that is forwarded, as under audit, may have params of any type.
     """
     params = value.get("params") if isinstance(value, dict) else None
     return params if isinstance(params, dict) else {}

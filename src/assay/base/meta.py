@@ -1,4 +1,4 @@
-"""What messages of a revision without handshake say of themselves, in their `_meta`. No state."""
+"""Read the `_meta` of messages of a revision without a handshake. No state."""
 
 from typing import Any, Final
 
@@ -9,7 +9,7 @@ SUBSCRIPTION_KEY: Final = "io.modelcontextprotocol/subscriptionId"
 
 
 def named_revision(message: dict[str, Any]) -> str | None:
-    """The revision in a request's `_meta`."""
+    """Return the revision in a request's `_meta`."""
     params = message.get("params")
     meta = params.get("_meta") if isinstance(params, dict) else None
     named = meta.get(REVISION_KEY) if isinstance(meta, dict) else None

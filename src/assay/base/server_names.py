@@ -1,4 +1,4 @@
-"""The name of a guarded server: what people, the journal and the lock call it. No I/O."""
+"""Derive the name of a guarded server, for messages, the journal and the lock. No I/O."""
 
 import re
 from collections.abc import Sequence
@@ -12,27 +12,27 @@ from assay.base.launchers import CONTAINERS, INTERPRETERS, MANAGERS, RUNNERS, VE
 from assay.base.mask import MASK
 
 _LONGEST: Final = 64
-"""Characters of a name: it becomes the name of a folder, and is in every record."""
+"""Maximal characters of a name: it becomes the name of a folder, and is in every record."""
 
 _DIGEST: Final = 8
-"""Hexadecimal digits behind the name of a folder that is not quite the name of its server."""
+"""Hexadecimal digits after the name of a folder that differs from the name of its server."""
 
 _UNNAMED: Final = "server"
 
 _PROJECTS: Final = MANAGERS - CONTAINERS - RUNNERS
-"""Managers whose word may be a script of a project, of which every project has one of that name."""
+"""Managers whose argument may be a script of a project, such as `start`, which many projects have."""
 
 _SHELLS: Final = frozenset(
     {"sh", "bash", "dash", "zsh", "fish", "ksh", "cmd", "powershell", "pwsh", "sudo", "ssh", "nice", "timeout", "wsl",
      "xargs", "make", "just"}
 )  # fmt: skip
-"""Programs that run whatever their arguments say."""
+"""Programs that run any command in their arguments."""
 
 _CODE: Final = frozenset({"-c", "-e", "--eval", "-p", "--print"})
 """Options of an interpreter that are followed by the program itself."""
 
 _GENERIC: Final = frozenset({"server", "main", "index", "app", "cli", "mcp", "run", "start", "__main__"})
-"""File names that say nothing about the server; the folder they are in says more."""
+"""File names that many servers have; the folder is used instead."""
 
 _BUILD_FOLDERS: Final = frozenset({"dist", "build", "src", "bin", "out", "lib", "target", "release", "debug"})
 
@@ -43,19 +43,19 @@ _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class StartedProgram(NamedTuple):
-    """The word of a command that says which server it starts."""
+    """The word of a command that identifies its server."""
 
     launcher: str
-    """The program that starts the server, such as npx or python, without its folder and version; empty if none does."""
+    """The program that starts the server, such as npx or python, without folder and version; empty without one."""
     word: str
     """The package, image, script or module that the launcher starts, as it was given; else the program."""
     is_module: bool = False
     certain: bool = True
-    """Whether no other word can be it: False if an option before it is unknown, and may or may not take a value."""
+    """Whether no other word can be the server: False after an unknown option, which may or may not take a value."""
 
 
 def started(command: Sequence[str]) -> StartedProgram | None:
-    """Return what *command* starts; None if it has a launcher whose arguments do not say."""
+    """Return the server in *command*; None if it is not clear from the arguments of a launcher."""
     words = _words(command)
     program = _program(words[0])
     if program in RUNNERS | MANAGERS or INTERPRETERS.fullmatch(program):
@@ -79,8 +79,8 @@ def name_of_command(command: Sequence[str]) -> str:
     """
     Return the name of the server that *command* starts: ``server-filesystem`` for ``npx -y @scope/server-filesystem``.
 
-    The program alone says nothing where it is a launcher such as npx, uvx, python, node or docker. Nothing that masking
-    hides is in the name: it is on stderr, in the journal and in the names of folders.
+    The program alone is not enough if it is a launcher such as npx, uvx, python, node or docker. The name contains
+    nothing that masking hides: it is on stderr, in the journal and in the names of folders.
     """
     words = _words(command)
     if not _is_harmless(words):
@@ -99,11 +99,11 @@ _HARMLESS: Final = re.compile(r"-(?:[yumiBEIS]|IS|-yes|-rm|-no-install|-)|[@A-Za
 """Switches without a value, programs, packages and paths."""
 
 _MOST_DIGITS: Final = 2
-"""Digits of a word that cannot be random: ``python3.11`` has three, and is looked at in full."""
+"""Maximal digits of a word that is certainly not random: ``python3.11`` has three."""
 
 
 def _is_harmless(words: Sequence[str]) -> bool:
-    """Return whether no word up to the server's own can be a secret: none follows an option that may have a value."""
+    """Return whether no word up to the server can be a secret, because none follows an option that may have a value."""
     found = started(words)
     last = words[0] if found is None else found.word
     upto = words.index(last) + 1 if last in words else len(words)
@@ -112,7 +112,7 @@ def _is_harmless(words: Sequence[str]) -> bool:
 
 def same_server(one: Sequence[str], other: Sequence[str]) -> bool:
     """
-    Return whether two commands start the same server, as far as they say: with other arguments, or from another folder.
+    Return whether two commands start the same server, possibly with other arguments, or from another folder.
 
     A shell may run anything, and a bridge such as mcp-remote leads to the server at its URL: such arguments count.
     """
@@ -132,7 +132,7 @@ def same_server(one: Sequence[str], other: Sequence[str]) -> bool:
 
 def may_be_same_server(one: Sequence[str], other: Sequence[str]) -> bool:
     """
-    Return whether two commands of launchers have servers of one name, although `same_server` cannot tell.
+    Return whether two commands of launchers have servers of the same name, although `same_server` is not sure.
 
     The scripts of two folders may be one, and a word after an unknown option may be the server or not.
     """
@@ -143,7 +143,7 @@ def may_be_same_server(one: Sequence[str], other: Sequence[str]) -> bool:
 
 
 def same_address(one: str, other: str) -> bool:
-    """Return whether two URLs are of one server, whatever their queries, the case of the host, and a last slash."""
+    """Return whether two URLs are of the same server, ignoring query, case of the host, and a last slash."""
     try:
         first, second = (urlsplit(each) for each in (one, other))
         ports = [each.port or {"http": 80, "https": 443}.get(each.scheme) for each in (first, second)]
@@ -165,7 +165,7 @@ def _addresses(command: Sequence[str]) -> list[str]:
 
 
 def _same_path(one: str, other: str) -> bool:
-    """Whether two paths can be of one file: the same, or a relative one that ends an absolute one."""
+    """Whether two paths can be the same file: equal, or a relative one that ends an absolute one."""
     first, second = sorted((normpath(one), normpath(other)), key=len)
     return first == second or (not isabs(first) and not first.startswith("..") and second.endswith(f"/{first}"))
 
@@ -184,8 +184,8 @@ def folder_of(name: str) -> str:
     """
     Return *name* as the name of a folder: letters, digits, dots, dashes and underscores, never hidden.
 
-    One that had to be altered gets a digest, so that no two names share a folder. So does one with a capital: many
-    disks do not tell ``Files`` from ``files``.
+    A changed name gets a digest, so that no two names share a folder. So does a name with a capital: many file
+    systems ignore case.
     """
     plain = _UNSAFE.sub("-", name).strip("-.")[:_LONGEST].rstrip(".") or _UNNAMED
     if plain == name == name.lower():
@@ -211,7 +211,7 @@ def _guarded(words: Sequence[str]) -> str:
 
 
 def _started_by(program: str, arguments: Sequence[str]) -> StartedProgram | None:
-    """Return the server that a launcher starts; None if its arguments do not say."""
+    """Return the server that a launcher starts; None if it is not clear from its arguments."""
     interpreter = INTERPRETERS.fullmatch(program)
     launcher = interpreter[1] if interpreter else program
     is_java = launcher.startswith("java")
@@ -262,6 +262,6 @@ def _from_path(word: str) -> str:
 
 
 def _without_version(part: str) -> str:
-    """``server@1.2`` and ``image:tag`` without what follows; a scope's own ``@`` stays."""
+    """Return ``server@1.2`` or ``image:tag`` without the version; the ``@`` of a scope stays."""
     head = re.split(r"(?<=.)[@:]|==|>=|\[", part, maxsplit=1)[0]
     return head or part

@@ -1,6 +1,6 @@
-"""The tiers that callers are in. Only their names: what each may use is configured."""
+"""The names of the tiers. The features of each are configured."""
 
 from typing import Final
 
 TIERS: Final = ("community", "pro", "enterprise")
-"""From the least to the most: a tier has everything that those before it have."""
+"""From the lowest to the highest: a tier has everything of those before it."""

@@ -1,4 +1,4 @@
-"""How many values and keys a frame holds, counted in its bytes before anything is parsed. No I/O."""
+"""Count the values and keys of a frame in its bytes, before parsing. No I/O."""
 
 from typing import Final
 
@@ -7,28 +7,28 @@ _MARKS: Final = b",:[{"
 
 
 def at_most(frame: bytes) -> int:
-    """No fewer than the values and keys in *frame*: marks inside strings count too. Takes 0.6 ns for each byte."""
+    """Return an upper bound of the values and keys in *frame*: marks inside strings count, too. Takes 0.6 ns a byte."""
     return len(frame) - len(frame.translate(None, _MARKS))
 
 
 def counted(frame: bytes, most: int) -> int:
     """
-    The values and keys in *frame*, an array or object as one more; or some number above *most* if there are more.
+    Return the number of values and keys in *frame*, an array or object as one more; any number above *most* beyond it.
 
-    Up to the first mistake in the frame this is exact, and no parser reads on behind that.
+    The count is exact up to the first error in the frame, where every parser stops.
     """
-    # Text in strings has few marks: nearly every frame is settled by this.
+    # Text in strings has few marks: this decides nearly every frame.
     bound = at_most(frame)
     if bound <= most:
         return bound
     plain = frame.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in frame else frame
-    # Each string is a value or a key. Splitting at more quotes than that would take longer than reading the frame.
+    # Each string is a value or a key. Splitting at more quotes would take longer than parsing the frame.
     if plain.count(b'"') > 2 * most + 2:
         return most + 1
     return at_most(b"".join(plain.split(b'"')[::2]))
 
 
 def more_than(frame: bytes, most: int) -> bool:
-    """Whether *frame* holds more than *most* values and keys."""
+    """Whether *frame* has more than *most* values and keys."""
     # A mark is a byte.
     return len(frame) > most and counted(frame, most) > most

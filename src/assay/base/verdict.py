@@ -1,4 +1,4 @@
-"""The nouns: who spoke, what was wrong, what follows. They know nothing of rules, transports or JSON Schema."""
+"""The values of a verdict: the party, the violations, what is forwarded. No rules, no transports, no JSON Schema."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -11,31 +11,32 @@ if TYPE_CHECKING:
 
 
 class Party(StrEnum):
-    """One of the two sides of a conversation."""
+    """One of the two parties of a conversation."""
 
     CLIENT = "client"
     SERVER = "server"
 
     @property
     def other(self) -> "Party":
-        """The side that hears what this one says."""
+        """The other party."""
         return Party.SERVER if self is Party.CLIENT else Party.CLIENT
 
 
 Action = Literal["refuse", "quarantine", "report", "drop", "repair"]
 """
-What comes of a violation: the message stops, or only the entry that it names is set aside, or it is only told; the
-message stops without a word to whoever sent it; or what is wrong is mended, and the message goes on.
+What happens because of a violation. `refuse`: the message is stopped, and its sender gets an error. `quarantine`: only
+the entry of a list is removed. `report`: the message is forwarded. `drop`: the message is stopped without an error.
+`repair`: the fault is corrected, and the message is forwarded.
 """
 
 
 class ListEntry(NamedTuple):
-    """One entry of a list that a party sends, as people know it: short and printable, whatever the peer called it."""
+    """One entry of a list that a party sends, as it is shown to people: short and printable."""
 
     kind: str
     """``tool``, ``prompt``, ``resource``, ``resource template``, ``root`` or ``task``."""
     name: str
-    """Its name; else its URI, else its number in the list."""
+    """Its name; otherwise its URI, otherwise its number in the list."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
@@ -46,38 +47,38 @@ class Violation:
     """One broken rule, at one place."""
 
     rule: str
-    """Stable identifier, public API: ``syntax/duplicate-key``."""
+    """The stable identifier, public API: ``syntax/duplicate-key``."""
     at: str
-    """JSON Pointer from the root of the message, "" for the whole."""
+    """A JSON Pointer from the root of the message, "" for the whole message."""
     expected: str
     found: str
-    """Short: never more of the payload than it takes to recognise it."""
+    """Short: no more of the payload than is needed to recognise it."""
     source: str
-    """Revision and page, or the document the rule comes from."""
+    """The revision and the page, or the document that the rule comes from."""
     hint: str
-    """What to do about it."""
+    """What the author of the message can do."""
     action: Action = "refuse"
     schema_at: str | None = None
-    """Where in the schema, as a URI fragment, if a schema refused it."""
+    """The place in the schema as a URI fragment, if a schema refused it."""
     reason: str | None = None
-    """Why it is treated otherwise than others, in the words of whoever has said so."""
+    """Why the action differs from that of other messages, in the operator's words."""
     wrong_type: bool = False
     """A schema refused it, and no value of its JSON type would fit, whatever its content."""
     entry: ListEntry | None = None
-    """The entry of a list that it is about, if it is about one."""
+    """The entry of a list that it is about, if any."""
 
     @property
     def stops(self) -> bool:
-        """Whether the message goes no further for it."""
+        """Whether the message is stopped because of it."""
         return self.action in ("refuse", "drop")
 
     def under(self, prefix: str) -> "Violation":
-        """The same violation in a message that holds this one at *prefix*."""
+        """Return the same violation in a message that has this one at *prefix*."""
         return replace(self, at=prefix + self.at)
 
     @property
     def place(self) -> str:
-        """Where it is, for people: ``/result/tools/0/inputSchema (tool search)``."""
+        """The place for people: ``/result/tools/0/inputSchema (tool search)``."""
         place = self.at or "the message"
         return place if self.entry is None else f"{place} ({self.entry})"
 
@@ -86,15 +87,15 @@ class Violation:
 
 
 Kind = Literal["request", "notification", "result", "error", "batch", "blank", "unreadable", "missing"]
-"""What a frame holds; ``missing`` stands for an answer that never came."""
+"""What a frame contains; ``missing`` stands for an answer that never came."""
 
 
 UNNAMED = "?"
-"""The method of a request whose `method` is no text, for the answer to it."""
+"""The method of a request whose `method` is not a string, for the answer to it."""
 
 
 class Findings(NamedTuple):
-    """What is wrong with a message, and what becomes of it for that."""
+    """The violations of a message, and what is sent to each party because of them."""
 
     violations: tuple[Violation, ...]
     more: int = 0
@@ -107,10 +108,10 @@ class Findings(NamedTuple):
 
 class Verdict:
     """
-    What the judge says of one frame. Not to be changed once it is made.
+    The judgement of one frame. It is not changed once it is made.
 
-    It has no constructor, and is no frozen dataclass: one is made for every message, and filling in the slots takes a
-    tenth of the time (0.1 µs against 1). `verdict` makes one where that does not matter.
+    It has no constructor, and is not a frozen dataclass: one is made for every message, and filling in the slots takes
+    a tenth of the time (0.1 µs instead of 1). `verdict` makes one where that does not matter.
     """
 
     __slots__ = ("exchange", "findings", "frame", "kind", "party", "revision", "value")
@@ -123,13 +124,13 @@ class Verdict:
     exchange: "Exchange | None"
     """The exchange that this message opens, answers or concerns."""
     revision: str | None
-    """The protocol revision it was judged by, None before one is known."""
+    """The protocol revision that it was judged by; None before one is known."""
     findings: Findings | None
-    """None for a message that nothing is to be said of: it goes on as it came."""
+    """None if the message has no findings; it is forwarded unchanged."""
 
     @property
     def violations(self) -> tuple[Violation, ...]:
-        """What is wrong with it."""
+        """The rules that the message breaks."""
         return self.findings.violations if self.findings else ()
 
     @property
@@ -139,12 +140,12 @@ class Verdict:
 
     @property
     def onward(self) -> bytes | None:
-        """What the other party is to get: the very frame, something in its place, or nothing."""
+        """What the other party gets: the frame itself, a replacement, or nothing."""
         return self.findings.onward if self.findings else self.frame
 
     @property
     def back(self) -> bytes | None:
-        """What the speaker is to get: the answer to a refused request, or nothing."""
+        """What the sender gets: the answer to a refused request, or nothing."""
         return self.findings.back if self.findings else None
 
     @property
@@ -154,24 +155,24 @@ class Verdict:
 
     @property
     def quarantined(self) -> tuple[ListEntry, ...]:
-        """The entries of a list that are quarantined, or would be where nothing is enforced: all of them."""
+        """The entries of a list that are quarantined, or would be if the mode enforced it."""
         return self.findings.quarantined if self.findings else ()
 
     @property
     def accepted(self) -> bool:
-        """Whether no rule stops the message; it may still carry reports."""
+        """Whether no rule stops the message; it may still have reports."""
         return not any(violation.stops for violation in self.violations)
 
     @property
     def message(self) -> "Message | None":
-        """The message as one of the nouns of JSON-RPC, None if it is none."""
+        """The message as a value of `message`; None if it is not a message."""
         from assay.base.message import message_of  # noqa: PLC0415 - six milliseconds of dataclasses that judging never needs
 
         return message_of(self.kind, self.value)
 
     @property
     def method(self) -> str | None:
-        """The method it names, or the one of the request it answers."""
+        """The method of the message, or of the request that it answers."""
         if self.kind in {"request", "notification"}:
             method = self.value.get("method")
             return method if isinstance(method, str) else None
@@ -183,7 +184,7 @@ class Verdict:
         known = self.exchange.tool if self.exchange else None
         if known is not None or self.kind != "request" or self.value.get("method") != "tools/call":
             return known
-        # A call that was refused before its tool was looked at.
+        # The call was refused before its tool was looked up.
         params = self.value.get("params")
         name = params.get("name") if isinstance(params, dict) else None
         return name if isinstance(name, str) else None
@@ -203,7 +204,7 @@ def verdict(
     revision: str | None,
     findings: Findings | None = None,
 ) -> Verdict:
-    """A verdict with all of its parts."""
+    """Return a verdict with all of its parts."""
     made = Verdict()
     made.party, made.frame, made.kind, made.value = party, frame, kind, value
     made.exchange, made.revision, made.findings = exchange, revision, findings
@@ -212,65 +213,65 @@ def verdict(
 
 class Exchange:
     """
-    A request and what is known of its answer.
+    A request and what its answer will need.
 
-    Keeps no payload: a thousand open requests must not hold a thousand frames in memory. What most requests do not have
-    is left to the class: one of these is made for every request too.
+    It keeps no payload: a thousand open requests must not hold a thousand frames in memory. Attributes that most
+    requests do not have are defaults of the class, because one of these is made for every request.
     """
 
     entry: Any
-    """The method, as the party that asks may use it, with what judges the answer."""
+    """The method, as its sender may use it, with the judge of the answer."""
     id: str | int
     spelling: bytes | None = None
-    """The id as it was written, where that is not the only way to write it: `1e2`, `-0`."""
+    """The id as it was written, if there are several spellings: `1e2`, `-0`."""
     contract: Any = None
-    """The tool's contract as it was when the call was made: a later list does not change it."""
+    """The contract of the tool when the call was made: a later list does not change it."""
     token: str | int | None = None
-    """The progress token it carries."""
+    """The progress token of the request."""
     detail: Any = None
-    """What an answer needs of the request: the tool called, whether a list goes on, the task asked about."""
+    """What the answer needs of the request: the tool, whether a list continues, the task."""
     declared: frozenset[str] | None = None
-    """What the client can do, where each request says so (2026-07-28)."""
+    """The capabilities of the client, if each request declares them (2026-07-28)."""
     level: int | None = None
-    """The rank of the log messages that it asks for, where each request says so (2026-07-28)."""
+    """The log level that the request asks for, as a rank, if each request does (2026-07-28)."""
     scope: str | None = None
-    """The cacheScope of the page before the one that it asks for, if that is known (2026-07-28)."""
+    """The cacheScope of the page before the requested one, if it is known (2026-07-28)."""
     alone: bool = False
-    """Whether all that is said about it, and nothing else, is heard here: over HTTP without a session (2026-07-28)."""
+    """Whether its conversation has all messages about it and no others: over HTTP without a session (2026-07-28)."""
     over_http: bool = False
-    """Whether it was asked over HTTP."""
+    """Whether it was sent over HTTP."""
     as_task: bool = False
-    """Whether it asks to be run as a task, and so is answered by one."""
+    """Whether it asks to run as a task, so that a task answers it."""
     state: Literal["open", "answered", "cancelled", "timed-out"] = "open"
     reusable: bool = False
-    """Whether its id may be used again: it was asked before the session, or the other party never got it."""
+    """Whether its id may be used again: it was sent before the session, or the other party never got it."""
     moment: Any = None
-    """What the records know the request by, so that its answer is found beside it."""
+    """The ids of the request in the records, so that its answer gets the same ones."""
     span: Any = None
     """What telemetry keeps of the request until it is answered."""
     asked_at: float = inf
-    """When it was asked, by the clock of whoever tells people how long it took."""
+    """When it was sent, by the clock of the summary."""
 
     @classmethod
     def of(cls, entry: Any, ident: str | int) -> "Exchange":
-        """A request that has just been made."""
+        """Return a new request."""
         made = cls()
         made.entry, made.id = entry, ident
         return made
 
     @property
     def asker(self) -> Party:
-        """Who asked."""
+        """The party that sent the request."""
         return self.entry.party  # type: ignore[no-any-return]  # an Entry, which this module does not know
 
     @property
     def method(self) -> str:
-        """What was asked."""
+        """The method of the request."""
         return self.entry.name  # type: ignore[no-any-return]  # as above
 
     @property
     def revision(self) -> str:
-        """The revision it was asked in."""
+        """The revision of the request."""
         return self.entry.revision  # type: ignore[no-any-return]  # as above
 
     @property
@@ -280,7 +281,7 @@ class Exchange:
 
     @property
     def tool(self) -> str | None:
-        """The tool it calls."""
+        """The tool that it calls."""
         if self.method != "tools/call":
             return None
         name: str | None = self.contract.name if self.contract else self.detail

@@ -9,6 +9,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from assay.cli.header_options import add_headers
 from assay.cli.program import program
 from assay.cli.serve import add_settings
 
@@ -16,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from assay.base.limits import Limits
     from assay.base.verdict import Verdict
     from assay.edges.pipes import Signals
     from assay.edges.probe.server_probe import Inquiry, ServerLine
+    from assay.settings import Settings
 
 _MOST_REASONS = 10
 """Violations of an error that are shown."""
@@ -50,13 +51,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "--header",
-        metavar="'NAME: VALUE'",
-        action="append",
-        default=[],
-        help="a header for the server at URL; env:NAME as VALUE reads the variable NAME; can be repeated",
-    )
+    add_headers(parser)
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",
@@ -199,13 +194,14 @@ def _converse(args: argparse.Namespace, wanted: _Wanted) -> int:
     from assay.edges.probe.server_probe import conversing
     from assay.settings import load_cautiously
 
-    limits = load_cautiously(os.environ, os.curdir, file=args.config, flags=args.set, log=_log).settings.guard_limits
+    settings = load_cautiously(os.environ, os.curdir, file=args.config, flags=args.set, log=_log).settings
+    limits = settings.guard_limits
     found = _Findings(wanted.tool, quiet=args.quiet or args.format == "json")
     client = {"name": "assay-call", "version": __version__}
     with Signals() as signals:
 
         def opened() -> AbstractContextManager[ServerLine]:
-            return _opened(args, wanted, limits, signals, client)
+            return _opened(args, wanted, settings, signals, client)
 
         try:
             with conversing(opened, _ignore, limits, args.timeout, client=client, heard=found.add) as (asking, opening):
@@ -221,7 +217,7 @@ def _ignore(_: str) -> None:
 
 
 def _opened(
-    args: argparse.Namespace, wanted: _Wanted, limits: Limits, signals: Signals, client: dict[str, str]
+    args: argparse.Namespace, wanted: _Wanted, settings: Settings, signals: Signals, client: dict[str, str]
 ) -> AbstractContextManager[ServerLine]:
     from assay.cli.header_options import HeaderError, given_headers
     from assay.edges.probe.child_line import ChildLine
@@ -230,11 +226,12 @@ def _opened(
     if wanted.command:
         if args.header:
             raise CallUsageError("--header is for a server at a URL")
-        return ChildLine(wanted.command, signals, limits.frame_bytes)
+        return ChildLine(wanted.command, signals, settings.guard_limits.frame_bytes)
     try:
         from assay.edges.probe.http_line import HttpLine
 
-        return HttpLine(wanted.url, limits.frame_bytes, client, given_headers(args.header, os.environ))
+        headers = given_headers(args.header, os.environ)
+        return HttpLine(wanted.url, settings.guard_limits.frame_bytes, client, headers, settings.upstream)
     except ImportError as error:
         from assay.base.extras import missing
 

@@ -150,7 +150,7 @@ def locked_of(
         return None
     from assay.base.printable import plain
     from assay.lock.lock_file import LockError
-    from assay.lock.matching import chosen, told
+    from assay.lock.matching import chosen, notices
     from assay.settings import SettingsError
 
     name = args.name if args.name is not None else name
@@ -161,7 +161,7 @@ def locked_of(
         raise SettingsError(plain(f"{error}; use --lock off to run without a lock")) from None
     # Under enforce the operator relies on the lock, so a lock that is not applied is reported even with --quiet.
     quiet = args.quiet and (found is not None or not enforcing)
-    for line in () if quiet else told(found, name=name, command=command, url=url):
+    for line in () if quiet else notices(found, name=name, command=command, url=url):
         say(plain(f"assay: {line}"))
     return None if found is None else found.locked
 

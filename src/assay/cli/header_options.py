@@ -1,9 +1,10 @@
 """
-The headers that people give on the command line for a server at a URL. No I/O; the environment is given.
+Parse the headers on the command line for a server at a URL. No I/O; the environment is a parameter.
 
-Their values may be secrets: none is ever told.
+Their values may be secrets, so they are never shown.
 """
 
+import argparse
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -12,7 +13,7 @@ _TOKEN: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 """The name of a header (RFC 9110, 5.6.2)."""
 
 FROM_ENVIRONMENT: Final = re.compile(r"(?:(.*) )?env:([A-Za-z_][A-Za-z0-9_]*)")
-"""A value that has a variable in its place, alone or as its last word."""
+"""A value that refers to a variable, alone or as its last word."""
 
 _VALUE: Final = re.compile(r"[\t\x20-\x7e\x80-\U0010ffff]*")
 
@@ -22,18 +23,29 @@ _OURS: Final = frozenset(
         *("mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id", "transfer-encoding"),
     )
 )
-"""Headers that follow from what is sent."""
+"""Headers that the guard writes itself."""
 
 
 class HeaderError(ValueError):
-    """Why a header cannot be given. Its value is not told: it may be a secret."""
+    """An invalid header. The message does not contain the value, which may be a secret."""
+
+
+def add_headers(parser: argparse.ArgumentParser) -> None:
+    """Add `--header`, which can be repeated."""
+    parser.add_argument(
+        "--header",
+        metavar="'NAME: VALUE'",
+        action="append",
+        default=[],
+        help="a header for the server at URL; env:NAME as VALUE reads the variable NAME; can be repeated",
+    )
 
 
 def given_headers(options: Sequence[str], environ: Mapping[str, str]) -> list[tuple[str, str]]:
     """
-    What *options* give, each as `Name: value`, where `env:NAME` stands for a variable. Raises `HeaderError`.
+    Return the headers in *options*, each `Name: value`, where `env:NAME` is a variable. Raises `HeaderError`.
 
-    What follows from each message is left out: clients have `Accept` in their configurations, and it is not wrong.
+    Headers that the guard writes itself are ignored: clients have `Accept` in their configurations, which is fine.
     """
     given = [_given(each, environ) for each in options]
     return [(name, value) for name, value in given if name.lower() not in _OURS]
@@ -49,5 +61,5 @@ def _given(option: str, environ: Mapping[str, str]) -> tuple[str, str]:
             raise HeaderError(f"--header {name}: the variable {variable[2]} is not set")
         value = " ".join(part for part in (variable[1], environ[variable[2]].strip()) if part)
     if not _VALUE.fullmatch(value):
-        raise HeaderError(f"--header {name}: its value has characters that no header can carry")
+        raise HeaderError(f"--header {name}: its value has characters that are invalid in a header")
     return name, value

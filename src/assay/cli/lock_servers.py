@@ -212,7 +212,7 @@ def _offered(wanted: WantedServer, args: argparse.Namespace, settings: Settings,
     limits, client = settings.guard_limits, args.client or CLIENT
     opened: Callable[[], AbstractContextManager[ServerLine]]
     if not wanted.command:
-        opened = _http_line(wanted, limits.frame_bytes, client)
+        opened = _http_line(wanted, settings, client)
         return inquire_as_both(opened, log, limits, args.timeout, client=client, url=wanted.url)
     from assay.edges.pipes import Signals
     from assay.edges.probe.child_line import ChildLine
@@ -223,7 +223,7 @@ def _offered(wanted: WantedServer, args: argparse.Namespace, settings: Settings,
 
 
 def _http_line(
-    wanted: WantedServer, limit: int, client: Mapping[str, str]
+    wanted: WantedServer, settings: Settings, client: Mapping[str, str]
 ) -> Callable[[], AbstractContextManager[ServerLine]]:
     from functools import partial
 
@@ -235,4 +235,4 @@ def _http_line(
         from assay.base.extras import missing
 
         raise InquiryError(f"a server at a URL needs {missing(error, 'http')}") from None
-    return partial(HttpLine, wanted.url, limit, client, wanted.headers)
+    return partial(HttpLine, wanted.url, settings.guard_limits.frame_bytes, client, wanted.headers, settings.upstream)

@@ -1,8 +1,8 @@
 """
-What judging one message may cost, told from what is known of its schema. Asks the engine nothing.
+How much judging and explaining one message may cost, and how much its values weigh. Asks the engine nothing.
 
-Admission bounds what one path of an instance costs, not how many values lie beside each other: 2,000 evaluations are
-nothing for one value and 12 s for each of 500,000.
+The cost of a schema bounds what one value of an instance takes, not how many values there are: 2,000 steps are nothing
+for one value and 12 s for each of 500,000.
 """
 
 from typing import TYPE_CHECKING, Any, Final
@@ -15,33 +15,33 @@ if TYPE_CHECKING:
     from assay.engine.compiled import Compiled
 
 STEPS: Final = 8_000_000
-"""Steps of the engine that one message may take: about 0.1 s at 12 ns each. It cannot be interrupted, and holds the
-interpreter meanwhile."""
+"""Steps of the engine that one message may take: about 0.1 s at 12 ns each. The engine cannot be interrupted, and holds
+the interpreter while it works."""
 
 LARGE: Final = 128 << 10
-"""Bytes from which on a message is judged within a budget that was made for it."""
+"""Bytes from which on a message gets a budget of its own."""
 
-QUESTION: Final = 2_000
-"""Steps that a question of an explanation counts for: 30 µs for the dearest explanation measured, 24 µs here."""
+_QUESTION: Final = 2_000
+"""Steps that one question of an explanation counts for: 24 µs. The most expensive explanation measured took 30 µs."""
 
 _UNUSUAL: Final = 8
-"""What a number counts for whose exponent makes exact comparison long."""
+"""The weight of a number whose exponent makes exact comparison slow."""
 
 _LONGEST: Final = 2**64
 
 _UNKNOWN: Final = 1 << 40
-"""More values than any message has: each part of it is counted before it is judged."""
+"""More values than any message has: each part of the message is counted before it is judged."""
 
 _READ: Final = 3
-"""Steps that reading a value counts for, of a large message. Chosen so that the worst messages of bench/worst.py stay
-near 250 ms."""
+"""Steps that reading one value of a large message counts for. Chosen so that the worst messages of bench/worst.py take
+about 250 ms."""
 
 _EXACT: Final = 25
 """The width from which on a schema may compare exactly: `multipleOf` has that."""
 
 
 class Budget:
-    """What may still be spent on one message. Every rung that judges or explains it draws from the same one."""
+    """The steps that are left for one message. All rungs that judge or explain it draw from the same budget."""
 
     __slots__ = ("steps", "values", "violations")
 
@@ -49,16 +49,16 @@ class Budget:
         """*violations* is how many are listed. Without a *frame* nothing is known of the message beforehand."""
         size = len(frame)
         self.values = (size or _UNKNOWN) if size <= LARGE else value_count.at_most(frame) + (size >> 6)
-        """No fewer than the values and keys in the message; strings count again for each 64 characters."""
+        """At least the number of values and keys in the message; strings count again for each 64 characters."""
         self.steps = STEPS if size <= LARGE else max(STEPS - _READ * self.values, STEPS // 2)
         """Steps of the engine that are left."""
         self.violations = violations
 
     def affords(self, compiled: "Compiled", instance: Any) -> bool:
         """
-        Whether judging *instance*, a part of the message, by *compiled* takes no more than is left; if so, draws it.
+        Whether the budget suffices to judge *instance*, a part of the message, by *compiled*; if so, draw the cost.
 
-        A message that is small, or whose schema is narrow, needs no look at the instance.
+        The instance of a small message or of a narrow schema is not counted.
         """
         width = compiled.width
         values = self.values
@@ -70,17 +70,17 @@ class Budget:
         self.steps -= cost
         return True
 
-    def questions(self, most: int) -> int:
-        """How many questions an explanation may ask, at most *most*."""
-        return max(0, min(most, self.steps // QUESTION))
+    def questions(self, most: int, width: int = 1) -> int:
+        """Return how many questions about a schema of *width* an explanation may ask, at most *most*."""
+        return max(0, min(most, self.steps // max(_QUESTION, width)))
 
-    def asked(self, questions: int) -> None:
-        """Draws what an explanation has asked."""
-        self.steps -= questions * QUESTION
+    def asked(self, questions: int, width: int = 1) -> None:
+        """Draw the cost of *questions* about a schema of *width*."""
+        self.steps -= questions * max(_QUESTION, width)
 
 
 def _counted(instance: Any, most: int, *, exact: bool) -> int:
-    """The values of *instance*, which was read from a frame, counted in its text where their kind does not matter."""
+    """Return the number of values of *instance*, counted in its text unless their kind matters."""
     if exact:
         return counted(instance, most)
     text = orjson.dumps(instance)
@@ -93,13 +93,13 @@ def is_narrow(width: int) -> bool:
 
 
 def affordable(compiled: "Compiled", instance: Any) -> bool:
-    """Whether judging *instance*, of which nothing else is known, by *compiled* takes at most `STEPS`."""
+    """Whether judging *instance* by *compiled* takes at most `STEPS`, where no message is known."""
     return counted(instance, STEPS // compiled.width) * compiled.width <= STEPS
 
 
 def counted(instance: Any, most: int) -> int:
     """
-    How many values and keys *instance* holds; strings count again for each 64 characters.
+    Return how many values and keys *instance* holds; strings count again for each 64 characters.
 
     Stops as soon as there are more than *most*.
     """
@@ -126,3 +126,43 @@ def counted(instance: Any, most: int) -> int:
                 return count
         level = inside
     return count
+
+
+# ── the size of what is inside a value ───────────────────────────────────────────────────────────────────────────────
+
+_HEAVY: Final = 1_024
+"""Values inside a value from which on it counts as heavy; a question about a lighter one costs as much as any."""
+
+_MOST_CONTAINERS: Final = 65_000
+"""Arrays and objects that are weighed: about 1 µs each, and a tenth of that for each value in them."""
+
+_MOST_VALUES: Final = 500_000
+"""Values in them."""
+
+
+def weights(instance: Any, times: int = 1) -> dict[int, int] | None:
+    """
+    Return how many values are inside each heavy array or object of *instance*, by identity, multiplied by *times*.
+
+    A string counts for its length. One pass, linear in time and memory. None if there are too many to weigh.
+    """
+    if not isinstance(instance, dict | list):
+        return {}
+    containers: list[Any] = [instance]
+    parents = [0]
+    sizes: list[int] = []
+    seen = 0
+    for number, one in enumerate(containers):  # grows during the loop
+        inside = list(one.values()) if isinstance(one, dict) else one
+        seen += len(inside)
+        if seen > _MOST_VALUES or len(containers) > _MOST_CONTAINERS:
+            return None
+        nested = [inner for inner in inside if isinstance(inner, dict | list)]
+        sizes.append(len(inside))
+        if len(nested) < len(inside) < _HEAVY or times > 1:
+            sizes[number] += sum([len(inner) >> 6 for inner in inside if isinstance(inner, str)])
+        containers += nested
+        parents += [number] * len(nested)
+    for number in range(len(containers) - 1, 0, -1):
+        sizes[parents[number]] += sizes[number]
+    return {id(one): size * times for one, size in zip(containers, sizes, strict=True) if size * times >= _HEAVY}

@@ -1,268 +1,206 @@
 """
-What judging by a schema can cost the engine, computed without judging anything.
+A bound on what judging by a schema can cost the engine, computed before the schema is compiled.
 
-The engine has no step limit and holds the interpreter while it works, so a schema that doubles its work at every
-level has to be recognised before. Everything here is bounded itself: sums over shared tables instead of expansion,
-loops instead of recursion, and a limit on the tables.
+The engine has no step limit and holds the interpreter while it works, so a schema that doubles its work at every level
+must be recognized in advance. The bound is the most that any one value of an instance can take: a message costs at most
+that much for each value in it, and `Budget` compares the product with what a message may cost.
+
+The computation is bounded itself: sums over shared tables in place of expansion, loops in place of recursion, and a
+limit on the table entries that are read.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
-from assay.engine.growth import ANY_ITEM, ANY_PROPERTY, Reach, Table, Token, Work, grown
-from assay.engine.prices import UNIQUE, at_each_key, at_value
-from assay.engine.schema_index import SchemaIndex, SchemaPlace
-from assay.engine.schema_limits import SchemaLimits, SchemaRefusal
+from assay.engine.closures import (
+    ANY_ITEM,
+    ANY_KEY,
+    ANY_PROPERTY,
+    UNIQUE,
+    Closure,
+    Table,
+    Work,
+    closure_of,
+    nodes_of,
+    pointer_of,
+    tacit,
+)  # fmt: skip
+from assay.engine.fault import SchemaLimits, SchemaRefusal
+from assay.engine.schema_index import SchemaIndex
+
+DEPTH: Final = 128
+"""Levels of an instance: the nesting limit of frames, so nothing deeper is ever judged."""
 
 WORK, WORK_PER_BYTE = 5_000, 4
-"""Entries of tables that may be looked at to find out what a schema costs, and as many more for each byte of it: about
-0.2 µs each. The official schemas need under one for each ten bytes."""
-
-_EACH_KEY = "!key"
-_EACH_INSIDE = "!inside"
-# What no subschema stands for but the engine does nonetheless: looking at a key, and going through whatever is inside
-# a value. Both count for the width only, not along a path. No pointer begins so.
-_TACIT = {
-    _EACH_KEY: Reach(0, 1, {}),
-    _EACH_INSIDE: Reach(0, UNIQUE, {ANY_PROPERTY: {_EACH_INSIDE: 1}, ANY_ITEM: {_EACH_INSIDE: 1}}),
-}
-
-_UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")
-_IN_PLACE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"})
-_STEP_ON = {
-    "patternProperties": ANY_PROPERTY,
-    "additionalProperties": ANY_PROPERTY,
-    "unevaluatedProperties": ANY_PROPERTY,
-    "propertyNames": ANY_PROPERTY,
-    "items": ANY_ITEM,
-    "contains": ANY_ITEM,
-    "additionalItems": ANY_ITEM,
-    "unevaluatedItems": ANY_ITEM,
-}
-# Below `unevaluated*` the engine judges these again to see what they covered.
-_JUDGED_AGAIN = _IN_PLACE - {"allOf", "not"}
+"""Table entries that may be read to compute the cost of a schema, and how many more for each byte of it: about 0.2 µs
+each. The official schemas need less than one for ten bytes."""
 
 
-_NOTHING: Table = {}
-
-
-@dataclass(slots=True)
-class _Node:
-    """What one place asks for by itself."""
-
-    here: list[tuple[str, str]] = field(default_factory=list)
-    """The places that judge the same value too: keyword and pointer."""
-    beyond: Table = field(default_factory=dict)
-    """The places that judge what lies one step on."""
-    unevaluated: frozenset[str] = frozenset()
-    """The `unevaluated*` keywords it has, and the places under them."""
-    contains: str = ""
-    """The place under `contains`, if there is one."""
-    weight: int = 1
-    """The engine's steps for its keywords that hold no subschema."""
+_UNIQUE_LEVELS: Final = 32
+"""Levels after which arrays of unique items inside each other count as a recursion."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What a schema was found to cost."""
+    """The cost of a schema."""
 
     width: int
-    """The most steps of the engine that any one value of an instance can take, at one place of it."""
+    """The most steps of the engine that any one value of an instance can take."""
     effort: int
-    """Entries looked at to find that out."""
-
-
-@dataclass(slots=True)
-class _Whole:
-    """What one place asks for together with all those it calls in at the same value."""
-
-    size: int
-    weight: int
-    chain: int
-    beyond: Table
-    again: bool
-    """Whether `unevaluated*` above makes the engine judge what lies beyond more than once."""
-    extra: int
-    """How many times more than the chain alone would tell."""
+    """Table entries that were read to compute it."""
 
 
 def check_cost(outline: SchemaIndex, limits: SchemaLimits, length: int) -> Measure | SchemaRefusal:
-    """What judging by this schema of *length* bytes costs, or why that could take too long, or never end."""
-    goals = _goals(outline)
-    nodes = {place.at: _node(outline, place, goals) for place in outline.order}
-    nodes |= {mark: _Node([("", at) for at in places]) for mark, places in goals.items()}
-    order = _innermost_first(nodes)
-    if isinstance(order, SchemaRefusal):
-        return order
-    wholes: dict[str, _Whole] = {}
+    """Return the cost of a schema of *length* bytes, or a refusal if judging by it could take too long or never end."""
+    nodes = nodes_of(outline)
+    if isinstance(nodes, SchemaRefusal):
+        return nodes
     most = WORK + WORK_PER_BYTE * length
     work = Work(most)
-    for at in order:
-        whole = _whole(nodes[at], wholes, work)
-        if whole.chain > limits.chain:
+    closures = tacit()
+    for at, node in nodes.items():
+        closure = closures[at] = closure_of(node, closures, work)
+        if closure.chain > limits.chain:
             expected = f"at most {limits.chain} subschemas in a chain"
-            return SchemaRefusal("contract/schema-cost", _shown(at), expected, "more", most - work.left)
-        if work.left < 0 or whole.size > limits.cost:
-            return _too_dear(at, limits, most - work.left)
-        wholes[at] = whole
-    reaches = {at: Reach(whole.size, whole.weight, whole.beyond) for at, whole in wholes.items()}
-    width = grown(_TACIT | reaches, limits.cost, work)
-    effort = most - work.left
-    return Measure(width, effort) if isinstance(width, int) else _too_dear(width, limits, effort)
+            return SchemaRefusal("contract/schema-cost", pointer_of(at), expected, "more", most - work.left)
+        if work.left < 0 or closure.size > limits.cost:
+            return _too_costly(at, limits, most - work.left)
+    growth = _Growth(closures, work)
+    if growth.evaluations() > limits.cost or work.left < 0:
+        return _too_costly("", limits, most - work.left)
+    width = growth.width()
+    return Measure(width, most - work.left) if work.left >= 0 else _too_costly("", limits, most - work.left)
 
 
-def _node(outline: SchemaIndex, place: SchemaPlace, goals: dict[str, list[str]]) -> _Node:
-    node = _Node()
-    if not isinstance(place.schema, dict):
-        return node
-    node.here.extend(_referred(outline, place, goals))
-    if outline.draft.lone_reference and "$ref" in place.schema:
-        return node
-    node.weight = at_value(place.schema)
-    each = at_each_key(place.schema)
-    if each:
-        node.beyond[ANY_PROPERTY] = {_EACH_KEY: each}
-    if place.schema.get("uniqueItems") is True:
-        node.beyond[ANY_ITEM] = {_EACH_INSIDE: 1}
-    for keyword, key, below in outline.inside(place):
-        if keyword in _IN_PLACE:
-            node.here.append((keyword, below.at))
-        else:
-            node.contains = below.at if keyword == "contains" else node.contains
-            node.unevaluated |= {keyword, below.at} if keyword in _UNEVALUATED else set()
-            token = _token(keyword, key)
-            if token is not None:
-                row = node.beyond.setdefault(token, {})
-                row[below.at] = row.get(below.at, 0) + 1
-    return node
+def _too_costly(at: str, limits: SchemaLimits, effort: int) -> SchemaRefusal:
+    expected = f"at most {limits.cost:,} subschemas to judge one value by"
+    return SchemaRefusal("contract/schema-cost", pointer_of(at), expected, "more", effort)
 
 
-def _token(keyword: str, key: str | int | None) -> Token | None:
-    if keyword == "properties":
-        return key
-    if isinstance(key, int) and keyword in ("prefixItems", "items"):
-        return key
-    return _STEP_ON.get(keyword)
+_Alike = tuple[int, int, int, int]
+"""All that counts of a place: its size, its steps, whether it reads all that is inside an item, and its table. Most
+places of a large table are alike."""
+
+_Row = tuple[tuple[Any, int], ...]
+"""How many times each place counts, by what they have in common; further down, how many times each table counts."""
+
+_Groups = Sequence[tuple[_Row, Sequence[_Row]]]
+"""The rows of a table for properties, items and keys: one that counts with all others, and the others."""
 
 
-def _goals(outline: SchemaIndex) -> dict[str, list[str]]:
-    """Where dynamic references may lead: the mark of a goal, and every place that bears it."""
-    goals: dict[str, list[str]] = {}
-    for place in outline.order:
-        if isinstance(place.schema, dict):
-            name = place.schema.get("$dynamicAnchor")
-            if isinstance(name, str):
-                goals.setdefault("#" + name, []).append(place.at)
-            if place.schema.get("$recursiveAnchor") is True:
-                goals.setdefault("#", []).append(place.at)
-    return goals
-
-
-def _referred(outline: SchemaIndex, place: SchemaPlace, goals: dict[str, list[str]]) -> Iterator[tuple[str, str]]:
+class _Growth:
     """
-    The places the references at *place* lead to.
+    What the values at each level of an instance cost, whatever path leads to them.
 
-    Where that depends on the way taken, it is the mark itself, which stands for every place that bears it.
+    Level by level: a table costs as much as its dearest row, each entry at its cost one level before. Which row an
+    entry takes does not depend on its neighbors, so the sum is no less than the cost of any path. A place that leads no
+    further down costs nothing from there on, so a recursion does not add up what it passes by.
     """
-    for keyword, reference in outline.references(place):
-        target = outline.referred(place, reference)
-        if target is not None:
-            mark = "#" + reference.partition("#")[2]
-            dynamic = keyword != "$ref" and target.at in goals.get(mark, ()) and len(goals[mark]) > 1
-            yield keyword, mark if dynamic else target.at
+
+    __slots__ = ("_above", "_closures", "_deeper", "_first", "_whole", "_work")
+
+    def __init__(self, closures: dict[str, Closure], work: Work) -> None:
+        self._closures = closures
+        self._work = work
+        tables = {id(closure.beyond): closure.beyond for closure in closures.values() if closure.beyond}
+        alike = {
+            at: (one.size, one.steps, one.unique, id(one.beyond) if one.beyond else 0) for at, one in closures.items()
+        }
+        self._whole = alike[""]
+        self._first = {key: self._grouped(table, alike) for key, table in tables.items()}
+        self._deeper = {key: _by_table(groups) for key, groups in self._first.items()}
+        self._above: dict[int, set[int]] = {key: set() for key in tables}
+        for key, groups in self._deeper.items():
+            for below in _keys(groups):
+                self._above[below].add(key)
+
+    def evaluations(self) -> int:
+        """Return the most subschemas that judge any one value."""
+        return max(self._levels(0))
+
+    def width(self) -> int:
+        """Return the most steps of the engine that any one value takes."""
+        return max(self._levels(1)) + UNIQUE * self._unique()
+
+    def _unique(self) -> int:
+        """Return how many arrays whose items must differ any one value can be inside of, as each reads it again."""
+        kinds = {alike for groups in self._first.values() for alike in _keys(groups)}
+        if not any(alike[2] for alike in kinds):
+            return 0
+        costs = dict.fromkeys(self._first, 0)
+        for _ in range(_UNIQUE_LEVELS):
+            own = {alike: alike[2] + costs.get(alike[3], 0) for alike in kinds}
+            before, costs = costs, {key: self._dearest(groups, own) for key, groups in self._first.items()}
+            if costs == before:
+                return costs.get(id(self._closures[""].beyond), 0)
+        # They are part of a recursion.
+        return DEPTH * max(self._levels(2))
+
+    def _levels(self, which: int) -> list[int]:
+        """Return the cost of the whole schema at each level: sizes (0), steps (1) or arrays of unique items (2)."""
+        own = {alike: alike[which] for groups in self._first.values() for alike in _keys(groups)}
+        costs = {key: self._dearest(groups, own) for key, groups in self._first.items()}
+        root, whole = id(self._closures[""].beyond), self._whole[which]
+        found = [whole, costs.get(root, 0)]
+        due = set(costs)
+        seen: dict[tuple[int, ...], int] = {}
+        while len(found) < DEPTH and self._work.left >= 0:
+            fresh = {key: self._dearest(self._deeper[key], costs) for key in due}
+            due = {above for key, cost in fresh.items() if cost != costs[key] for above in self._above[key]}
+            costs.update(fresh)
+            found.append(costs.get(root, 0))
+            state = tuple(costs.values())
+            self._work.left -= len(state) >> 3
+            # Each level follows from the one before, so from a level that was there before they repeat themselves.
+            period = len(found) - seen.setdefault(state, len(found))
+            while period and len(found) < DEPTH:
+                found.append(found[-period])
+        return found
+
+    def _dearest(self, groups: _Groups, costs: Mapping[Any, int]) -> int:
+        most = 0
+        for general, rows in groups:
+            named = 0
+            for row in rows:
+                # A row takes some four times what an entry of a table does.
+                self._work.left -= 4 + len(row)
+                named = max(named, sum([times * costs[key] for key, times in row]))
+            most = max(most, named + sum([times * costs[key] for key, times in general]))
+        self._work.left -= 4
+        return most
+
+    def _grouped(self, table: Table, alike: Mapping[str, _Alike]) -> _Groups:
+        """Return the rows of *table*, those that are alike once."""
+        groups: dict[int, set[_Row]] = {ANY_PROPERTY: set(), ANY_ITEM: set(), ANY_KEY: set()}
+        general: dict[int | str, _Row] = {}
+        for step, entries in table.items():
+            self._work.left -= 1 + len(entries)
+            row = _counted((alike[at], times) for at, times in entries.items())
+            if step in groups:
+                general[step] = row
+            else:
+                groups[ANY_PROPERTY if isinstance(step, str) else ANY_ITEM].add(row)
+        return [(general.get(kind, ()), [*rows]) for kind, rows in groups.items() if rows or kind in general]
 
 
-def _innermost_first(nodes: dict[str, _Node]) -> list[str] | SchemaRefusal:
-    """The places so ordered that all a place calls in at its own value come before it; or where they go in a circle."""
-    order: list[str] = []
-    state: dict[str, bool] = {}  # False while we are inside, True when done
-    for start, node in nodes.items():
-        path = [(start, iter(node.here))] if start not in state else []
-        state.setdefault(start, False)
-        while path:
-            at, rest = path[-1]
-            keyword, following = next(rest, ("", None))
-            if following is None:
-                state[at] = True
-                order.append(at)
-                path.pop()
-            elif following not in state:
-                state[following] = False
-                path.append((following, iter(nodes[following].here)))
-            elif not state[following]:
-                expected = "references that come to an end at one value"
-                return SchemaRefusal("contract/schema-cycle", _shown(at), expected, f"a circle through `{keyword}`")
-    return order
+def _keys(groups: _Groups) -> set[Any]:
+    return {key for general, rows in groups for row in (general, *rows) for key, _ in row}
 
 
-def _whole(node: _Node, wholes: dict[str, _Whole], work: Work) -> _Whole:
-    """*node* with all it calls in."""
-    called = [(keyword, wholes[at]) for keyword, at in node.here]
-    work.left -= len(called)
-    size = 1 + sum(whole.size for _, whole in called)
-    weight = node.weight + sum(whole.weight for _, whole in called)
-    chain = max((whole.chain + 1 for _, whole in called), default=0)
-    again = any(keyword in _JUDGED_AGAIN or whole.again for keyword, whole in called)
-    extra = max(bool(node.unevaluated), bool(node.contains), *(whole.extra for _, whole in called), 0)
-    times = [_times(node, whole, again) for _, whole in called]
-    parts = [(_own(node, max(times, default=1)), 1)]
-    parts += [(whole.beyond, count) for (_, whole), count in zip(called, times, strict=True)]
-    beyond = _merged([part for part in parts if part[0]], work)
-    # `unevaluated*` asks again what every place in the closure covered; chains of it multiply (2.5 a link, measured).
-    fold = 4 if node.unevaluated else 1
-    return _Whole(size * fold, weight * fold, chain, beyond, again or bool(node.unevaluated), extra)
+def _by_table(groups: _Groups) -> _Groups:
+    """Return the same rows by the tables of their places; a place without one leads no further."""
+
+    def tables(row: _Row) -> _Row:
+        return _counted((table, times) for (*_, table), times in row if table)
+
+    found = [(tables(general), {*map(tables, rows)} - {()}) for general, rows in groups]
+    return [(general, [*rows]) for general, rows in found if general or rows]
 
 
-def _times(node: _Node, whole: _Whole, again: bool) -> int:
-    """
-    How many times what lies beyond *whole* is judged when *node* calls it in; *again* if it calls in anything that is
-    judged again below `unevaluated*`.
-
-    Measured growth for each level of the instance, under `unevaluatedProperties`: `allOf` 1, `anyOf` 2, `anyOf` in
-    `anyOf` or in `allOf` 3, three deep 4; a second `unevaluated*` inside 3, a third 8. Under `unevaluatedItems`:
-    `allOf` 2, with `contains` in it 3. This says no less.
-    """
-    if node.unevaluated and (again or "unevaluatedItems" in node.unevaluated):
-        return 2 + whole.chain + whole.extra
-    return 1
-
-
-def _own(node: _Node, times: int) -> Table:
-    """
-    What *node* itself asks of what lies beyond, where all it calls in is judged *times* as often.
-
-    The engine judges by `unevaluated*` twice when it refuses, and by `contains` beside `unevaluatedItems` when it does
-    not (measured: both double with each level of the instance).
-    """
-    if not node.unevaluated:
-        return node.beyond
-    twice = {below: max(times, 2) for below in (node.contains, *node.unevaluated) if below}
-    return {token: {at: count * twice.get(at, 1) for at, count in row.items()} for token, row in node.beyond.items()}
-
-
-def _merged(parts: list[tuple[Table, int]], work: Work) -> Table:
-    """The sum of tables, each taken some number of times. A table that stands alone is shared, not copied."""
-    if not parts:
-        return _NOTHING
-    if len(parts) == 1 and parts[0][1] == 1:
-        return parts[0][0]
-    merged: Table = {}
-    for table, times in parts:
-        for token, row in table.items():
-            work.left -= 1 + len(row)
-            into = merged.setdefault(token, {})
-            for at, count in row.items():
-                into[at] = into.get(at, 0) + count * times
-        if work.left < 0:
-            break
-    return merged
-
-
-def _too_dear(at: str, limits: SchemaLimits, effort: int) -> SchemaRefusal:
-    expected = f"at most {limits.cost:,} subschemas to judge along one path of a value"
-    return SchemaRefusal("contract/schema-cost", _shown(at), expected, "more", effort)
-
-
-def _shown(at: str) -> str:
-    """*at* as a pointer: the mark of dynamic references is none, and stands for the whole schema."""
-    return at if at.startswith("/") else ""
+def _counted(pairs: Iterable[tuple[Any, int]]) -> _Row:
+    """Return the sum for each key, in a fixed order, so that equal rows are equal."""
+    counts: dict[Any, int] = {}
+    for key, times in pairs:
+        counts[key] = counts.get(key, 0) + times
+    return tuple(sorted(counts.items()) if len(counts) > 1 else counts.items())

@@ -17,7 +17,7 @@ PHRASES: Final[dict[Weight, str]] = {
 """What a change is, in a few words."""
 
 
-def told(change: Change, most: int) -> str:
+def describe(change: Change, most: int) -> str:
     """What has changed, in words; of two texts at most so many characters each."""
     if isinstance(change.old, str) and isinstance(change.new, str):
         old, new = excerpts(change.old, change.new, most)

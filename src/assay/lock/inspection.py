@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from assay.base.verdict import Exchange, Party, Violation
 from assay.engine.pointers import escaped
-from assay.lock.change_text import PHRASES, told, visible
+from assay.lock.change_text import PHRASES, describe, visible
 from assay.lock.changes import BY_METHOD, Change, ChangeKind
 from assay.lock.locked import Locked, closest_changes, identity_changes, spelt
 from assay.rules import violation
@@ -131,7 +131,7 @@ class Inspection:
             yield each if renamed else replace(each, action="report")
 
     def _changed(self, change: Change, what: str, at: str, rule: str = "lock/changed") -> Violation:
-        words = f"{PHRASES[change.weight]}: {told(change, _EXCERPT)}"
+        words = f"{PHRASES[change.weight]}: {describe(change, _EXCERPT)}"
         return self._violation(rule, at, expected="what was locked", found=words, detail=what)
 
     def _violation(self, rule: str, at: str, *, expected: str, found: str, detail: str = "") -> Violation:

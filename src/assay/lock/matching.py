@@ -119,7 +119,7 @@ def _check_meant(lock: Lock, command: Sequence[str]) -> None:
         raise LockError(f"{FILE}: {shown} may be the entry for this server, but the commands differ; {remedy}")
 
 
-def told(found: Match | None, *, name: str | None, command: Sequence[str], url: str) -> Iterator[str]:
+def notices(found: Match | None, *, name: str | None, command: Sequence[str], url: str) -> Iterator[str]:
     """Yield what the operator should know about the entry of `assay.lock` that a server is held to."""
     if found is None:
         what = name or ("this URL" if url else "this command")

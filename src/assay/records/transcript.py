@@ -1,10 +1,10 @@
 r"""
-Recorded conversations: one JSON object a line, who spoke and the raw frame. Reading and judging them; no clock.
+Read and judge recorded conversations: one JSON object a line, with the sender and the raw frame. No clock.
 
     {"dir": "c2s", "msg": "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}"}
 
 `dir` is c2s or s2c (or `party`: client or server). `msg` is the line as it was seen, without its newline: not
-necessarily JSON. An object instead of a string stands for its compact spelling. Bytes that are no UTF-8 are recorded as
+necessarily JSON. An object instead of a string stands for its compact JSON. Bytes that are not UTF-8 are recorded as
 `base64` in place of `msg`. A recording of `assay guard` has more, see `assay.records.recording.rows`.
 """
 
@@ -18,12 +18,12 @@ from assay.ladder import syntax
 
 PARTIES = {"c2s": Party.CLIENT, "s2c": Party.SERVER, "client": Party.CLIENT, "server": Party.SERVER}
 
-# A row holds a message one level down; what the message itself may have is for its verdict to say.
+# A row contains a message one level down; the depth of the message itself is judged later.
 _ROW_DEPTH = 200
 
 
 class TranscriptError(ValueError):
-    """A file is no recorded conversation."""
+    """A file is not a recorded conversation."""
 
 
 class TranscriptRow(NamedTuple):
@@ -31,44 +31,44 @@ class TranscriptRow(NamedTuple):
 
     line: int
     members: dict[str, Any]
-    """None of them is checked yet. Empty for the last line of a file if that was cut off while it was written."""
+    """The members, not yet checked. Empty for a last line that was cut off."""
 
 
 class Judged(NamedTuple):
-    """A verdict, and what it is about."""
+    """A verdict and its place in a recording."""
 
     line: int
     """The line of the recording; 0 for a request that was still open at the end."""
     verdict: Verdict
     conversation: int = 0
-    """The number of the conversation, where a recording tells several apart; else 0."""
+    """The number of the conversation; 0 if the recording has only one."""
     server: str = ""
-    """The name of the guarded server, where the recording has it."""
+    """The name of the guarded server, if the recording has it."""
     lacks: str = ""
     """Why the verdict is the one that the guard recorded, and not a new one; "" for a message that was judged."""
 
 
 def read(lines: Iterable[bytes]) -> Iterator[TranscriptRow]:
-    """Return the rows of a recording, in order; raises `TranscriptError` for a line that is no JSON object."""
+    """Yield the rows of a recording, in order. Raises `TranscriptError` for a line that is not a JSON object."""
     for number, line in enumerate(lines, 1):
         if line.strip():
             yield TranscriptRow(number, _members(number, line))
 
 
 def judge(lines: Iterable[bytes], conversation: Conversation) -> Iterator[Judged]:
-    """A verdict on each frame of a recording of one conversation, then on each request that was never answered."""
+    """Yield a verdict on each frame of a recorded conversation, then on each request without a response."""
     from assay.records.recording.judging import Judging  # noqa: PLC0415 - it needs this module
 
     return Judging(lambda _: conversation).judge(lines)
 
 
 def _members(number: int, line: bytes) -> dict[str, Any]:
-    # As strictly as a message: a repeated key would be lost without a word, and with it what was to be judged.
+    # As strictly as a message: a duplicate key would be dropped silently, and with it the message to judge.
     row = syntax.read(line, _ROW_DEPTH)
     if isinstance(row, dict):
         return row
     if number > 1 and not line.endswith(b"\n"):
-        # Whoever wrote it was killed. The first line of a file must be whole, or anything would be a recording.
+        # The recorder was killed. The first line must be complete: otherwise any file would be a recording.
         return {}
     if isinstance(row, Violation):
         raise TranscriptError(f"line {number}: expected {row.expected}, found {row.found} [{row.rule}]")
@@ -76,7 +76,7 @@ def _members(number: int, line: bytes) -> dict[str, Any]:
 
 
 def party_of(row: TranscriptRow) -> Party:
-    """Return who spoke; raises `TranscriptError`."""
+    """Return the sender. Raises `TranscriptError`."""
     members = row.members
     party = PARTIES.get(str(members.get("dir", members.get("party"))))
     if party is None:
@@ -85,7 +85,7 @@ def party_of(row: TranscriptRow) -> Party:
 
 
 def frame_of(row: TranscriptRow) -> bytes:
-    """Return what was said; raises `TranscriptError`."""
+    """Return the frame. Raises `TranscriptError`."""
     members = row.members
     if "base64" in members:
         try:

@@ -1,4 +1,4 @@
-"""``contract/``: what tools promise, and how they may put it. Data only."""
+"""``contract/``: the promises of tools, and how tools may state them. Data only."""
 
 from typing import Final
 
@@ -149,7 +149,7 @@ ROWS: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         id="contract/schema-cost",
-        asks="Checking one path of a value against a tool's schema takes at most 50,000 steps.",
+        asks="One value is checked against at most 50,000 subschemas of a tool's schema.",
         why="A kilobyte of nested anyOf can stall a JSON Schema engine for seconds, so such a schema is not checked.",
         source=OURS,
         fix="Merge alternatives that repeat each other; distinguish branches by a constant.",

@@ -1,4 +1,4 @@
-"""From what an operator has written to the policy that holds today. No I/O; what day it is, whoever asks knows."""
+"""Make the policy of today from the settings. No I/O; the date is a parameter."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -8,11 +8,11 @@ from assay.rules import RULES
 from assay.settings.guard_section import GuardSettings, RuleException, Ruling
 
 SOON: Final = 14
-"""Days before its end from which on an exception is mentioned: two weeks are time enough to mend what it is for."""
+"""Days before the end of an exception from which on it is reported: two weeks are enough for a fix."""
 
 
 def policy(settings: GuardSettings, today: str) -> Policy | None:
-    """The policy of *settings* on a day such as ``2026-12-31``; None if all is as the table of rules says."""
+    """Return the policy of *settings* on a day such as ``2026-12-31``; None if every rule has its default."""
     exceptions = [each for each in settings.exceptions if (each.until or "") >= today]
     if not (settings.policy or exceptions or settings.fail_open or settings.strict or settings.repairs):
         return None
@@ -26,7 +26,7 @@ def policy(settings: GuardSettings, today: str) -> Policy | None:
 
 
 def _repaired(settings: GuardSettings) -> set[str]:
-    """The rules whose slips are mended; the more specific of two patterns wins."""
+    """Return the rules whose violations are repaired; the more specific of two patterns wins."""
     found = set(REPAIRED) if settings.repairs else set()
     for pattern in sorted(settings.policy, key=precision):
         wanted = settings.policy[pattern].repair
@@ -37,7 +37,7 @@ def _repaired(settings: GuardSettings) -> set[str]:
 
 
 def warnings(settings: GuardSettings, today: str) -> Iterator[str]:
-    """What is to be said *today* of exceptions that have ended, or will soon."""
+    """Yield warnings *today* about exceptions that have ended, or end soon."""
     for each in settings.exceptions:
         until = each.until or ""
         about = f"{each.rule}{f' of {each.tool}' if each.tool is not None else ''}"
@@ -57,7 +57,7 @@ def _days(since: str, until: str) -> int:
 
 
 def check(table: Mapping[str, Ruling], exceptions: Sequence[RuleException]) -> None:
-    """Raises `ValueError` for what nobody could carry out."""
+    """Raise `ValueError` for a policy that cannot be applied."""
     for pattern, ruling in table.items():
         rules = _rules(pattern)
         if ruling.action is not None:

@@ -11,6 +11,7 @@ from assay.settings.auth_section import Auth
 from assay.settings.field_rules import table, word
 from assay.settings.guard_section import GuardSettings
 from assay.settings.http_section import Http
+from assay.settings.upstream_section import UpstreamSettings
 
 AUTO: Final = "auto"
 """The value in place of a directory that stands for the default one."""
@@ -112,6 +113,7 @@ class Settings:
     tiers: TierSettings = field(default_factory=TierSettings)
     journal: JournalSettings = field(default_factory=JournalSettings)
     http: Http = field(default_factory=Http)
+    upstream: UpstreamSettings = field(default_factory=UpstreamSettings)
     guard: GuardSettings = field(default_factory=GuardSettings)
     auth: Auth | None = None
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)

@@ -1,8 +1,8 @@
 """
 The folder of each guarded server: its journals, and below `flights` the last messages of sessions that broke.
 
-Every client starts its servers in a directory of its own choice. So this is in the state directory of the user, where
-one folder a server is found again whoever started it.
+Every client starts its servers in another directory. So the folders are in the state directory of the user, where a
+server has the same folder for every client.
 """
 
 import errno
@@ -17,32 +17,32 @@ from assay.base.server_names import folder_of
 from assay.settings.state_directory import state_directory
 
 SERVERS: Final = "servers"
-"""The directory below the state directory that has the folders."""
+"""The directory of the folders, below the state directory."""
 
 FLIGHTS: Final = "flights"
-"""The directory below a folder that has its flights."""
+"""The directory of the flights, below the folder of a server."""
 
 UNKNOWN: Final = "there is no state directory: HOME is not set, or not an absolute path"
 
 
 def servers_directory(environ: Mapping[str, str]) -> str | None:
-    """Return the directory that has the folder of every server, whether or not it exists; None if nothing names it."""
+    """Return the directory of all server folders, which need not exist; None without a state directory."""
     state = state_directory(environ)
     return None if state is None else str(state / SERVERS)
 
 
 def server_folder(environ: Mapping[str, str], name: str) -> str | None:
-    """Return the folder of the server called *name*, whether or not it exists; None if nothing names it."""
+    """Return the folder of the server called *name*, which need not exist; None without a state directory."""
     servers = servers_directory(environ)
     return None if servers is None else join(servers, folder_of(name))
 
 
 def make_folder(folder: str) -> None:
     """
-    Create *folder*, and what is missing above it, for this user alone. Raises `OSError`.
+    Create *folder* and its missing parents, for this user alone. Raises `OSError`.
 
-    A folder of another user, or a link in its place, is refused: whoever made it could read what is written to it, or
-    lead us to write and remove files elsewhere.
+    A folder of another user, or a link in its place, is refused: its creator could read what is written to it, or
+    make us write and remove files elsewhere.
     """
     missing = []
     path = folder

@@ -119,6 +119,12 @@ WEAKER: Final[Mapping[Path, Weaker]] = {
     ("http", "idle_seconds"): more,
     ("http", "ping_seconds"): other,
     ("http", "grace_seconds"): more,
+    # Other certificates let another server in, or show who we are to one that should not know.
+    ("upstream", "ca"): other,
+    ("upstream", "certificate"): other,
+    ("upstream", "key"): other,
+    # A proxy reads every message to a server without TLS.
+    ("upstream", "proxies"): more,
     ("guard", "mode"): _audit,
     ("guard", "timeout"): longer,
     ("guard", "frame_bytes"): more,

@@ -1,4 +1,4 @@
-"""What has no answer at once: a subscription, a tool that waits for somebody else, and a frame that may mean either."""
+"""Recognize requests without an immediate response: subscriptions, tools that wait for a service, large frames."""
 
 import asyncio
 import threading
@@ -15,7 +15,7 @@ from assay.spec.revisions import REVISIONS, handshake
 
 _LISTEN: Final = b"subscriptions/listen"
 _WAITING: Final = WAITING.encode()
-"""What a frame may say that has no answer at once."""
+"""Words in a frame that may mean a slow request."""
 
 _STATELESS: Final = frozenset(each.encode() for each in REVISIONS if not handshake(each))
 
@@ -23,24 +23,24 @@ T = TypeVar("T")
 
 
 def may_take_long(frame: bytes, headers: Headers) -> bool:
-    """Whether *frame* could mean a stream, waiting for somebody else, or work that holds up others."""
+    """Whether *frame* could open a stream, wait for another service, or block other requests."""
     if len(frame) > SMALL:
         return True
     if headers.get(b"mcp-protocol-version") in _STATELESS:
-        # The headers say what is in the frame, or it is refused.
+        # Headers must match the frame, or it is refused.
         name = headers.get(b"mcp-name", b"")
         return headers.get(b"mcp-method") == _LISTEN or name == _WAITING or name.startswith(b"=?")
     return _LISTEN in frame or _WAITING in frame
 
 
 def listens(verdict: Verdict) -> bool:
-    """Whether *verdict* is on a subscription that may begin."""
+    """Whether *verdict* is on an accepted subscription."""
     exchange = verdict.exchange
     return exchange is not None and exchange.method == "subscriptions/listen" and verdict.onward is not None
 
 
 def waits(request: Verdict) -> bool:
-    """Whether answering *request* means waiting for somebody else."""
+    """Whether *request* waits for another service."""
     params = request.value.get("params")
     name = request.value["method"] if request.exchange is None else (params or {}).get("name")
     return bool(name == WAITING)
@@ -48,9 +48,9 @@ def waits(request: Verdict) -> bool:
 
 async def beside(work: Callable[..., T], *arguments: Any) -> T:
     """
-    What *work* gives, or raises, in a thread that nobody waits for at the end.
+    Return the result of *work*, or raise its exception, in a daemon thread.
 
-    A pool would have few threads, and hold up the exit until a backend has answered.
+    A pool would have few threads, and delay the exit until a backend has answered.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
@@ -62,7 +62,7 @@ async def beside(work: Callable[..., T], *arguments: Any) -> T:
             settle = partial(done.set_exception, error)
         else:
             settle = partial(done.set_result, given)
-        with suppress(RuntimeError):  # the loop is closed: nobody wants to know any more
+        with suppress(RuntimeError):  # the loop is closed: the result is no longer needed
             loop.call_soon_threadsafe(lambda: None if done.done() else settle())
 
     threading.Thread(target=run, daemon=True).start()

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from assay.cli.terminal.style import Style
-from assay.lock.change_text import told, visible
+from assay.lock.change_text import describe, visible
 from assay.lock.changes import WEIGHTS, Change, Weight
 from assay.lock.locked import Difference
 from assay.lock.shifts import ABSENT
@@ -51,7 +51,7 @@ def _block(each: Difference, style: Style) -> Iterator[str]:
 def _notes(each: Difference, style: Style) -> Iterator[str]:
     """Yield a note for each change that is reported but does not count as a difference."""
     for change in each.changes:
-        what = f"{each.noun} {visible(each.name, _SHORT)}: {visible(change.at, _SHORT)}: {told(change, _SHORT)}"
+        what = f"{each.noun} {visible(each.name, _SHORT)}: {visible(change.at, _SHORT)}: {describe(change, _SHORT)}"
         yield style.paint(f"  note: {what}", "dim")
 
 
@@ -66,7 +66,7 @@ def _change(change: Change, style: Style) -> Iterator[str]:
                 yield style.paint(f"                  {sign} {first.lstrip()}", colour)
                 yield from (style.paint(line, colour) for line in rest)
     else:
-        yield f"      {head}  {visible(change.at, _SHORT)}: {told(change, _SHORT)}"
+        yield f"      {head}  {visible(change.at, _SHORT)}: {describe(change, _SHORT)}"
 
 
 def summary(found: Iterable[Difference], path: str) -> str:

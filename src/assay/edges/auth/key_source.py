@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable
 from math import inf
 from typing import Final
 
-import httpx
-
 from assay.edges.auth.keyset import KeySet, read_set
+from assay.edges.upstream_client import HttpAnswer, UpstreamClient, url_of
+from assay.edges.upstream_errors import BrokenError
 
 TIMEOUT: Final = 5.0
 """Seconds for the whole request; a client is waiting meanwhile."""
@@ -168,12 +168,7 @@ def _check_size(body: bytes | bytearray) -> None:
 
 # ── from a URL ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_HEADERS: Final = {
-    "Accept": "application/jwk-set+json, application/json",
-    # A few compressed bytes can expand to gigabytes.
-    "Accept-Encoding": "identity",
-    "User-Agent": "assay",
-}
+_HEADERS: Final = ((b"accept", b"application/jwk-set+json, application/json"), (b"user-agent", b"assay"))
 
 
 def shown(place: str) -> str:
@@ -188,37 +183,34 @@ def from_url(url: str) -> Fetch:
     certificates and .netrc from the environment are ignored: with them other keys could be injected.
     """
     try:
-        httpx.URL(url)
-    except (httpx.InvalidURL, UnicodeError):
+        address = url_of(url)
+    except (ValueError, UnicodeError):
         raise KeysUnavailableError("not a valid URL") from None
     # This reads a file of certificates: at start, not while a client waits.
-    context = httpx.create_ssl_context(trust_env=False) if url.startswith("https:") else False
+    client = UpstreamClient(url, environment=False, where="the issuer")
 
     async def fetch() -> bytes:
-        client = httpx.AsyncClient(verify=context, timeout=TIMEOUT, trust_env=False, follow_redirects=False)
         try:
-            async with client, client.stream("GET", url, headers=_HEADERS) as response:
-                return await _body(response)
-        except httpx.ConnectError as error:
-            raise KeysUnavailableError(f"no connection: {error}") from None
-        except httpx.TimeoutException:
-            raise KeysUnavailableError("no response in time") from None
-        except httpx.HTTPError:
+            async with client.ask("GET", address, _HEADERS) as answer:
+                return await _body(answer)
+        except BrokenError as error:
+            if error.kind == "unreached":
+                raise KeysUnavailableError(f"no connection: {error}") from None
             raise KeysUnavailableError("no HTTP response, or an incomplete one") from None
-        except (OSError, ValueError) as error:
-            # Certificate errors and invalid host names: httpx does not wrap every exception.
-            raise KeysUnavailableError(f"no connection: {type(error).__name__}") from None
+        finally:
+            # An issuer is asked once an hour.
+            await client.close()
 
     return fetch
 
 
-async def _body(response: httpx.Response) -> bytes:
-    if response.status_code != 200:
-        raise KeysUnavailableError(f"HTTP status {response.status_code}")
-    if response.headers.get("content-encoding", "identity").lower() != "identity":
+async def _body(answer: HttpAnswer) -> bytes:
+    if answer.status != 200:
+        raise KeysUnavailableError(f"HTTP status {answer.status}")
+    if (answer.header(b"content-encoding") or b"identity").strip().lower() != b"identity":
         raise KeysUnavailableError("compressed, although that was not requested")
     body = bytearray()
-    async for part in response.aiter_raw():
+    async for part in answer.chunks():
         body += part
         _check_size(body)
     return bytes(body)

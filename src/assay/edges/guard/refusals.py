@@ -15,7 +15,7 @@ from assay.base import no_answer
 from assay.base.verdict import Exchange
 from assay.core import render
 from assay.core.party_state import Id
-from assay.edges.guard.failing import first_line, plain
+from assay.edges.upstream_errors import first_line, plain
 from assay.ladder import syntax
 
 MOST_BYTES: Final = 64 << 10

@@ -1,34 +1,43 @@
-"""What leads to a server over HTTP that is to be asked: one POST a message, its answer as JSON or as a stream."""
+"""
+The connection to a probed server over HTTP: one POST for each message, its response as JSON or as a stream.
 
-import re
+It blocks: each call runs the event loop until the response is complete, or late.
+"""
+
+import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from typing import Any, Final, Self
-
-import httpx
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final, Self, TypeVar
 
 from assay.contracts.header_arguments import ParamHeaders
 from assay.edges.guard.refusals import as_answer
 from assay.edges.http.events import Reader
 from assay.edges.probe.server_probe import CLIENT, InquiryError, LineError, UnreachableError
-from assay.guard.outbound import VERSION, stateless_headers
+from assay.edges.upstream_client import DIRECTLY, ClientSetupError, HttpAnswer, UpstreamClient, objection_to, url_of
+from assay.edges.upstream_errors import BrokenError
 from assay.ladder import syntax
+from assay.ladder.headers import VERSION, stateless_headers
+from assay.settings.upstream_section import UpstreamSettings
 from assay.spec.revisions import handshake
 
 _GOODBYE: Final = 2.0
-"""Seconds that the server has to forget our session."""
+"""Seconds for the DELETE of our session."""
 
 _STRANGERS: Final = frozenset({401, 403})
+
+_LATE: Final = "no response in time"
+
+_Made = TypeVar("_Made")
 
 
 class HttpLine:
     """
-    A server at a URL. `with` gives its session back.
+    A server at a URL. `with` ends its session.
 
-    A stream is read as far as somebody hears: within the answer to one request the server may send requests of its
-    own, and wait for their answers before it goes on.
+    A stream is read only as far as needed: within the response to one request the server may send requests, and wait
+    for their responses before it continues.
     """
 
     def __init__(
@@ -37,20 +46,26 @@ class HttpLine:
         limit: int,
         client: Mapping[str, str] = CLIENT,
         headers: Sequence[tuple[str, str]] = (),
+        upstream: UpstreamSettings = DIRECTLY,
     ) -> None:
         """
-        *limit* is how many bytes a message may have, *client* who we say we are, *headers* go with every request.
+        *limit* is the maximal length of a message in bytes, *client* our name, *headers* are added to every request.
 
-        Raises `UnreachableError`.
+        *upstream* has the settings of the connection. Raises `UnreachableError`.
         """
-        if not _is_usable(url):
+        if objection_to(url) is not None:
             raise UnreachableError("expected a URL that begins with http:// or https://")
-        self._url = url
+        self._url = url_of(url)
         self._limit = limit
-        own = {"accept-encoding": "identity", "user-agent": f"{client['name']}/{client['version']}"}
-        # What follows from the protocol wins over what is given.
-        self._client = httpx.Client(headers={name.lower(): value for name, value in headers} | own)
-        self._session: str | None = None
+        own = {b"user-agent": f"{client['name']}/{client['version']}".encode()}
+        # Headers of the protocol win over given ones.
+        self._own = {name.lower().encode("ascii"): value.encode() for name, value in headers} | own
+        try:
+            self._client = UpstreamClient(url, upstream)
+        except ClientSetupError as error:
+            raise UnreachableError(str(error)) from None
+        self._loop = asyncio.new_event_loop()
+        self._session: bytes | None = None
         self._revision = ""
         self._frames: deque[bytes] = deque()
         self._streams: list[_Stream] = []
@@ -59,139 +74,140 @@ class HttpLine:
         return self
 
     def __exit__(self, *_: object) -> None:
-        while self._streams:
-            self._streams.pop().response.close()
-        if self._session is not None:
-            with suppress(httpx.HTTPError):
-                self._client.delete(self._url, headers=self._headers({}, self._revision), timeout=_GOODBYE)
-        self._client.close()
+        try:
+            self._loop.run_until_complete(self._end())
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        finally:
+            self._loop.close()
 
     def say(
         self, frame: bytes, message: dict[str, Any], revision: str, deadline: float, params: ParamHeaders = ()
     ) -> None:
-        """Send a message. Its answer is then there to be heard, or the beginning of a stream that has it."""
+        """Send a message. Its response, or the start of a stream, can then be read."""
         self._revision = revision
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise LineError("no answer came in time")
-        headers = self._headers(message, revision, params)
-        request = self._client.build_request("POST", self._url, content=frame, headers=headers, timeout=left)
-        with _as_line_errors():
-            self._take(self._client.send(request, stream=True), message.get("id"), deadline)
+        self._run(self._post(frame, message, self._headers(message, revision, params)), deadline)
 
     def hear(self, deadline: float) -> bytes:
-        """The next frame of the server, of those that came with answers."""
+        """Return the next frame of the server, from the responses."""
         while not self._frames and self._streams:
-            with _as_line_errors():
-                self._read(self._streams[-1], deadline)
+            self._run(self._read(self._streams[-1]), deadline)
         if time.monotonic() >= deadline:
-            raise LineError("no answer came in time")
+            raise LineError(_LATE)
         if not self._frames:
             raise LineError("no answer came")
         return self._frames.popleft()
 
-    def _read(self, stream: "_Stream", deadline: float) -> None:
-        """Take the next event of *stream*, which is over with the answer that it is for."""
-        stream.deadline = deadline
-        frame = next(stream.events, None)
+    def _run(self, work: Coroutine[Any, Any, _Made], deadline: float) -> _Made:
+        """Wait for *work* until *deadline*; HTTP errors become `LineError`."""
+
+        async def bounded() -> _Made:
+            async with asyncio.timeout(deadline - time.monotonic()):
+                return await work
+
+        try:
+            return self._loop.run_until_complete(bounded())
+        except TimeoutError:
+            raise LineError(_LATE) from None
+        except BrokenError as error:
+            raise (UnreachableError if error.kind == "unreached" else LineError)(str(error)) from None
+
+    async def _end(self) -> None:
+        """End the session, and close the connections."""
+        while self._streams:
+            await self._streams.pop().close()
+        if self._session is not None:
+            with suppress(BrokenError, TimeoutError):
+                async with asyncio.timeout(_GOODBYE):
+                    pairs = list(self._headers({}, self._revision).items())
+                    (await self._client.answer("DELETE", self._url, pairs)).close()
+        await self._client.close()
+
+    async def _post(self, frame: bytes, message: dict[str, Any], headers: Mapping[bytes, bytes]) -> None:
+        answer = await self._client.answer("POST", self._url, list(headers.items()), frame)
+        try:
+            streaming = await self._take(answer, message.get("id"))
+        except BaseException:
+            answer.close()
+            raise
+        if not streaming:
+            answer.close()
+
+    async def _read(self, stream: "_Stream") -> None:
+        """Read the next event of *stream*, which ends with the response to its request."""
+        frame = await anext(stream.events, None)
         if frame is not None:
             self._frames.append(frame)
         if frame is None or _answers(frame, stream.ident):
             self._streams.remove(stream)
-            stream.response.close()
+            await stream.close()
 
     def _headers(self, message: dict[str, Any], revision: str, params: ParamHeaders = ()) -> dict[bytes, bytes]:
-        headers = {b"content-type": b"application/json", b"accept": b"application/json, text/event-stream"}
+        headers = {
+            **self._own,
+            b"content-type": b"application/json",
+            b"accept": b"application/json, text/event-stream",
+        }
         if message.get("method") != "initialize":
             headers[VERSION] = revision.encode()
         if "method" in message and not handshake(revision):
             headers.update(stateless_headers(message, params))
         if self._session is not None:
-            headers[b"mcp-session-id"] = self._session.encode()
+            headers[b"mcp-session-id"] = self._session
         return headers
 
-    def _take(self, response: httpx.Response, ident: Any, deadline: float) -> None:
-        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        streaming = False
-        try:
-            status = f"HTTP {response.status_code}"
-            if response.status_code in _STRANGERS:
-                raise UnreachableError(f"{status}: the server does not let us in")
-            if response.headers.get("content-encoding", "identity") != "identity":
-                raise LineError(f"{status}, in an encoding that was not asked for")
-            if response.status_code < 400:
-                self._session = response.headers.get("mcp-session-id", self._session)
-            if kind == "text/event-stream":
-                streaming = True
-                self._streams.append(_Stream(response, ident, self._limit, deadline))
-            elif kind == "application/json":
-                body = b"".join(_chunks(response, self._limit, lambda: deadline))
-                refused = response.status_code >= 400 and ident is not None
-                # What is refused by a status often comes without the id that would say what it answers.
-                self._frames.append(as_answer(body, ident, syntax.write(ident)) or body if refused else body)
-            elif response.status_code >= 300:
-                raise LineError(status)
-        finally:
-            if not streaming:
-                response.close()
+    async def _take(self, answer: HttpAnswer, ident: Any) -> bool:
+        """Read the response or its error; return whether a stream follows."""
+        kind = (answer.header(b"content-type") or b"").partition(b";")[0].strip().lower()
+        status = f"HTTP {answer.status}"
+        if answer.status in _STRANGERS:
+            raise UnreachableError(f"{status}: the server rejects this client")
+        if (answer.header(b"content-encoding") or b"identity").strip().lower() != b"identity":
+            raise LineError(f"{status}, with an encoding that was not requested")
+        if answer.status < 400:
+            self._session = answer.header(b"mcp-session-id") or self._session
+        if kind == b"text/event-stream":
+            self._streams.append(_Stream(answer, ident, self._limit))
+            return True
+        if kind == b"application/json":
+            body = b"".join([chunk async for chunk in _bounded(answer, self._limit)])
+            refused = answer.status >= 400 and ident is not None
+            # An error with a 4xx status often has no id.
+            self._frames.append(as_answer(body, ident, syntax.write(ident)) or body if refused else body)
+        elif answer.status >= 300:
+            raise LineError(status)
+        return False
 
 
 class _Stream:
     """The events of one response."""
 
-    def __init__(self, response: httpx.Response, ident: Any, limit: int, deadline: float) -> None:
-        self.response = response
+    def __init__(self, answer: HttpAnswer, ident: Any, limit: int) -> None:
+        self._answer = answer
         self.ident = ident
-        """The id of the request that it answers."""
-        self.deadline = deadline
+        """The id of its request."""
         self.events = self._events(limit)
 
-    def _events(self, limit: int) -> Iterator[bytes]:
-        """The data of each event."""
+    async def _events(self, limit: int) -> AsyncIterator[bytes]:
+        """Yield the data of each event."""
         reader = Reader(limit)
-        for chunk in _chunks(self.response, limit, lambda: self.deadline):
+        async for chunk in _bounded(self._answer, limit):
             for event in reader.feed(chunk):
                 if event.data:
                     yield event.data
 
+    async def close(self) -> None:
+        """End the stream."""
+        self._answer.close()
 
-def _chunks(response: httpx.Response, limit: int, deadline: Callable[[], float]) -> Iterator[bytes]:
-    """The body, until there is too much of it, or it takes too long."""
+
+async def _bounded(answer: HttpAnswer, limit: int) -> AsyncIterator[bytes]:
+    """Yield the body, up to the limit."""
     size = 0
-    for chunk in response.iter_raw():
+    async for chunk in answer.chunks():
         size += len(chunk)
         if size > limit:
-            raise InquiryError(f"an answer of more than {limit:,} bytes")
-        if time.monotonic() >= deadline():
-            raise LineError("no answer came in time")
+            raise InquiryError(f"a response of more than {limit:,} bytes")
         yield chunk
-
-
-@contextmanager
-def _as_line_errors() -> Iterator[None]:
-    """Raise errors of HTTP as those of a line."""
-    try:
-        yield
-    except httpx.TimeoutException:
-        raise LineError("no answer came in time") from None
-    except httpx.ConnectError as error:
-        raise UnreachableError(f"cannot connect: {_reason(error)}") from None
-    except httpx.HTTPError as error:
-        raise LineError(_reason(error)) from None
-
-
-def _reason(error: httpx.HTTPError) -> str:
-    """Return what went wrong, without the number of the system's error."""
-    text = str(error) or type(error).__name__
-    return re.sub(r"^\[Errno -?[0-9]+\] ", "", text)
-
-
-def _is_usable(url: str) -> bool:
-    try:
-        parsed = httpx.URL(url)
-    except httpx.InvalidURL:
-        return False
-    return parsed.scheme in {"http", "https"} and parsed.host != ""
 
 
 def _answers(frame: bytes, ident: Any) -> bool:

@@ -141,11 +141,11 @@ def status_of(verdict: Verdict, *, failed: bool = False) -> Status:
     return "reported" if verdict.violations else "ok"
 
 
-def record(verdict: Verdict, moment: Moment, told: RecordContext, run: RunIdentity) -> dict[str, Any]:
+def record(verdict: Verdict, moment: Moment, context: RecordContext, run: RunIdentity) -> dict[str, Any]:
     """Return the record of *verdict*, with its members in order."""
-    status = status_of(verdict, failed=told.failed or told.code is not None)
+    status = status_of(verdict, failed=context.failed or context.code is not None)
     return {
-        "ts": told.ts,
+        "ts": context.ts,
         "requestId": moment.request_id,
         "traceId": moment.trace_id,
         "spanId": moment.span_id,
@@ -153,17 +153,17 @@ def record(verdict: Verdict, moment: Moment, told: RecordContext, run: RunIdenti
         "route": cut(moment.route, ROUTE_LENGTH),
         "method": name_of(verdict.method if verdict.method is not None else moment.method),
         "status": status,
-        "durationMs": orjson.Fragment(told.duration),
+        "durationMs": orjson.Fragment(context.duration),
         # We never retry a message.
         "attempt": 1,
-        "inputBytes": told.came if told.repeated else len(verdict.frame),
-        "outputBytes": told.sent,
-        "error": None if status == "ok" else _error(verdict, status, told.code, run),
-        "metadata": _metadata(verdict, moment, told, run),
+        "inputBytes": context.came if context.repeated else len(verdict.frame),
+        "outputBytes": context.sent,
+        "error": None if status == "ok" else _error(verdict, status, context.code, run),
+        "metadata": _metadata(verdict, moment, context, run),
     }
 
 
-def _metadata(verdict: Verdict, moment: Moment, told: RecordContext, run: RunIdentity) -> dict[str, Any]:
+def _metadata(verdict: Verdict, moment: Moment, context: RecordContext, run: RunIdentity) -> dict[str, Any]:
     found: dict[str, Any] = {
         "schemaVersion": SCHEMA_VERSION,
         "deterministic": run.deterministic,
@@ -182,8 +182,8 @@ def _metadata(verdict: Verdict, moment: Moment, told: RecordContext, run: RunIde
         found["restarts"] = run.restarts
     if not verdict.accepted and verdict.onward is verdict.frame:
         found["passed"] = True
-    if told.repeated:
-        found["repeated"] = told.repeated
+    if context.repeated:
+        found["repeated"] = context.repeated
     if run.mode:
         found["mode"] = run.mode
     if run.payloads:

@@ -1,74 +1,88 @@
-"""The time and the ids of a message: random ids, or ids derived from the content. No I/O."""
+"""When a message came, and its ids: new ones, or ones that follow from the message. No I/O."""
 
 import os
 from collections.abc import Iterator
-from itertools import count
+from itertools import count, repeat
 from os import urandom
 from typing import Final, NamedTuple
 
 
 class Moment(NamedTuple):
-    """The time and ids of a message. A request and its response share them."""
+    """When a message came, and its ids. A request and its answer share one."""
 
     transport: str
     """``stdio`` or ``http``."""
     route: str
     """``stdio``, or the path of the HTTP request."""
-    request_id: str
-    """A UUID."""
-    trace_id: str
-    """32 hexadecimal digits: the trace of the client, or a new one."""
-    span_id: str
-    """16 hexadecimal digits."""
+    ids: bytes
+    """The three ids as members of a JSON object: every line has them, and the answer has the same."""
     began: float
-    """The time of the message, by the clock of the journal."""
+    """When the message came, by the clock of the journal."""
     session: str = ""
-    """The name of the connection, unique in the journal."""
+    """The connection, where several share a journal."""
     method: str | None = None
-    """The method of the request, for a response that does not have it."""
+    """The method of the request, for an answer that does not name it."""
+
+    @property
+    def request_id(self) -> str:
+        """A UUID."""
+        return self.ids[13:49].decode()
+
+    @property
+    def trace_id(self) -> str:
+        """32 hexadecimal digits: the trace that the caller named, or a new one."""
+        return self.ids[62:94].decode()
+
+    @property
+    def span_id(self) -> str:
+        """16 hexadecimal digits."""
+        return self.ids[106:122].decode()
 
 
-Ids = tuple[str, str, str]
-"""The ids of a request, a trace and a span."""
+def spelled_ids(request_id: str, trace_id: str, span_id: str) -> bytes:
+    """Return the ids as `Moment.ids` has them."""
+    return f'"requestId":"{request_id}","traceId":"{trace_id}","spanId":"{span_id}"'.encode()
 
-_LAST_DIGITS: Final = tuple(f"{number:02x}" for number in range(256))
+
+_LAST_DIGITS: Final = tuple(b"%02x" % number for number in range(256))
 
 
 class Fresh:
     """
-    Unique ids.
+    Ids that no other process has.
 
-    The first digits are random once for a process, the rest is a counter: a UUID takes ten times as long. Not a secret.
+    The first digits are drawn once in a process, the rest counts: a UUID takes ten times as long. They are not secret.
     """
 
     __slots__ = ("_blocks", "_heads", "left")
 
-    left: Iterator[Ids]
-    """The rest of a block of ids. Taking one runs no Python code, so threads may share it."""
+    left: Iterator[bytes]
+    """The rest of a block of 256. No line of Python runs for one of them, so threads may share it."""
 
     def __init__(self) -> None:
         self.draw()
 
     def draw(self) -> None:
-        """Start with new random digits: after a fork the ids must differ."""
+        """Draw new first digits: a process that was forked must not repeat those of its parent."""
         drawn = urandom(21).hex()
-        # The version digits of a random UUID (version 4).
+        # Version 4, random, in the places where a UUID says so.
         request = f"{drawn[:8]}-{drawn[8:12]}-4{drawn[12:15]}-8{drawn[15:18]}-"
         self._heads = request, drawn[18:34], drawn[34:42]
         self._blocks = count(1)
         self.left = iter(())
 
-    def more(self) -> Ids:
-        """Return the first id of a new block."""
+    def more(self) -> bytes:
+        """Begin the next block, and return the first ids of it."""
         request, trace, span = self._heads
         block = next(self._blocks)
-        heads = (
-            f"{request}{block & 0xFFFFFFFFFF:010x}",
-            f"{trace}{block & 0xFFFFFFFFFFFFFF:014x}",
-            f"{span}{block & 0xFFFFFF:06x}",
+        # The last two digits are the same in all three ids, so one join spells all of them.
+        text = spelled_ids(
+            f"{request}{block & 0xFFFFFFFFFF:010x}__",
+            f"{trace}{block & 0xFFFFFFFFFFFFFF:014x}__",
+            f"{span}{block & 0xFFFFFF:06x}__",
         )
-        left = zip(*(map(head.__add__, _LAST_DIGITS) for head in heads), strict=False)
-        first: Ids = next(left)
+        left = map(bytes.join, _LAST_DIGITS, repeat(text.split(b"__")))
+        first = next(left)
         self.left = left
         return first
 
@@ -79,11 +93,11 @@ if hasattr(os, "register_at_fork"):
 
 
 _NAMESPACE: Final = bytes.fromhex("6f1c2a5e9d0b4f7c8a3e51d2c4b6e7f8")
-"""The namespace of our deterministic ids: a fixed random UUID."""
+"""The namespace of our deterministic ids, drawn once and for all."""
 
 
-def deterministic_ids(route: str, method: str | None, frame: bytes) -> Ids:
-    """Return ids of *frame* that are the same in every run of the same traffic: a UUIDv5 of content and route."""
+def deterministic_ids(route: str, method: str | None, frame: bytes) -> tuple[str, str, str]:
+    """Return ids that are the same in two runs with the same traffic: a UUIDv5 of route, method and frame."""
     from hashlib import sha1  # noqa: PLC0415 - only where ids follow from the traffic
 
     name = b"\0".join((route.encode(errors="replace"), (method or "").encode(errors="replace"), frame))
@@ -98,7 +112,7 @@ _DIGITS: Final = frozenset("0123456789abcdef")
 
 def trace_of(traceparent: str) -> str | None:
     """
-    Return the trace id of a `traceparent`; None if it is invalid.
+    The trace that a `traceparent` names; None if it is invalid.
 
     W3C Trace Context, 3.2: four fields of lower-case digits; no zeros alone; a version past 00 may add fields.
     """

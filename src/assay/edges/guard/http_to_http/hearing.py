@@ -7,7 +7,7 @@ client does next is then judged by what it was told.
 
 from collections.abc import Callable
 
-from assay.edges.guard.http_to_http.target import NoAnswerError
+from assay.edges.upstream_errors import NoAnswerError
 
 
 class Hearing:

@@ -17,11 +17,12 @@ from urllib.parse import urlsplit
 import orjson
 
 from assay.edges.guard.http_to_http.forwarding import UpstreamHead
-from assay.edges.guard.http_to_http.target import Answered, NoAnswerError, Target
+from assay.edges.guard.http_to_http.target import Answered, Target
 from assay.edges.http.access import METADATA, Door
 from assay.edges.http.quotas import Full
 from assay.edges.http.replies import JSON, Pairs, Receive, Route, Send, reads, refuse, shared
 from assay.edges.http.request_headers import address_of, headers_of
+from assay.edges.upstream_errors import NoAnswerError
 
 _ISSUERS: Final = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
 """Where clients look that know of no other authorization server than the server itself (2025-03-26)."""
@@ -218,8 +219,11 @@ class Discovery:
     async def _document(self, path: str) -> _Document:
         """What the server has at *path*; under enforce a JSON object, or the status that says that there is none."""
         pairs = self._target.with_own([(b"accept", b"application/json")])
-        async with self._target.ask("GET", pairs, path=path) as answered:
+        answered = await self._target.ask("GET", pairs, path=path)
+        try:
             content = await _content(answered)
+        finally:
+            answered.close()
         if not self._enforcing:
             return _Document(answered.head.status, answered.pairs, content)
         _check(answered.head, content)
@@ -249,7 +253,7 @@ def _check(head: UpstreamHead, content: bytes) -> None:
 
 async def _content(answered: Answered) -> bytes:
     held = bytearray()
-    async for chunk in answered.chunks:
+    while chunk := await answered.piece():
         held += chunk
         if len(held) > _MOST:
             raise NoAnswerError("the document is too long")

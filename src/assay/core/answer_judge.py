@@ -1,0 +1,134 @@
+"""Judges answers: results and errors, matched with the request that they answer. No I/O."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from assay.base.verdict import Exchange, Findings, Kind, Party, Verdict, Violation, verdict
+from assay.core import list_filter, render, state_rules
+from assay.core.history import absent, irregular
+from assay.core.judge_base import JudgeBase, is_refused
+from assay.core.party_state import Id
+from assay.engine.budget import Budget
+from assay.spec.revisions import FEATURES
+
+
+class AnswerJudge(JudgeBase):
+    """Judges messages that have a result or an error."""
+
+    def _answer(self, party: Party, frame: bytes, message: dict[str, Any], kind: Kind, ident: Id | None) -> Verdict:
+        self._sides[party].garbage = 0
+        if ident is None:
+            return self._unread(party, frame, message)
+        asker = self._sides[party.other]
+        if ident in asker.irregular.requests:
+            budget = Budget(frame, 1)
+            irregular.promote(self._memory, asker, ident, lambda each: self._fits(each, message, kind, budget))
+        exchange = asker.open.get(ident) or asker.settled.get(ident)
+        if exchange is None or exchange.state not in {"open", "cancelled"}:
+            return self._unsolicited(party, frame, message, kind, exchange)
+        found: list[Violation] = []
+        more = self._memory.check_answer(exchange, message, kind, found, self._budget)
+        found = self._decided_answer(exchange, message, found)
+        if found and kind == "result" and exchange.method in list_filter.LISTS:
+            read = absent.filled(exchange, exchange.entry.result, message["result"])
+            found = list_filter.limited(exchange, read, found)
+        if self._lock is not None and kind == "result":
+            found += self._decided_answer(exchange, message, self._lock.check(exchange, message["result"]))
+        self._closing = exchange
+        asker.close(exchange, "answered")
+        onward: bytes | None = frame
+        if not self._enforcing or not is_refused(found):
+            # The entries of a list may break rules themselves.
+            learned: list[Violation] = []
+            self._memory.answered(exchange, message, learned)
+            found += self._decided_answer(exchange, message, learned)
+        if found:
+            found = list_filter.named(exchange, message, found)
+        if self._enforcing and found and kind == "result":
+            onward = self._forwarded_answer(frame, message, exchange, found, more)
+        elif self._enforcing and is_refused(found):
+            onward = self._failed(frame, message, exchange, found, more)
+        listed, more = self._listed(found, more)
+        aside = () if is_refused(found) else list_filter.quarantined(found)
+        findings = Findings(listed, more, onward, quarantined=aside) if found else None
+        self._closing = None
+        return verdict(party, frame, kind, message, exchange, exchange.revision, findings)
+
+    def _fits(self, exchange: Exchange, message: dict[str, Any], kind: Kind, budget: Budget) -> bool:
+        """Return whether *message* is a valid answer to *exchange*."""
+        found: list[Violation] = []
+        return not self._memory.check_answer(exchange, message, kind, found, budget) and not found
+
+    def _excused(
+        self, party: Party, frame: bytes, value: dict[str, Any], ident: Any, faults: tuple[Violation, ...]
+    ) -> tuple[Any, tuple[Violation, ...]]:
+        """Return the id and the faults of an answer, without a wrong id that only repeats that of the request."""
+        forwarded = self._sides[party.other].irregular
+        known = irregular.key(frame, value, self._id_bytes)
+        waiting = len(forwarded.requests.get(known, ())) if "id" in value else 0
+        blank = "error" in value and value.get("id") is None
+        if waiting and not (blank and forwarded.unreadable > waiting):
+            ident = known
+        elif not blank or not forwarded.answers_unreadable():
+            return ident, faults
+        return ident, tuple(each for each in faults if each.rule != "envelope/id")
+
+    def _unread(self, party: Party, frame: bytes, message: dict[str, Any]) -> Verdict:
+        """Return the verdict on an error without an id, about an unreadable message. It is forwarded."""
+        revision = self.revision
+        # From 2025-11-25 on a null id is a fault of the envelope, which gets here only if it is excused.
+        odd = "id" in message and revision is not None and not FEATURES[revision].optional_error_id
+        if odd and not self._enforcing:
+            odd = not self._sides[party.other].irregular.answers_unreadable()
+        found = self._decided([state_rules.null_id(str(revision))]) if odd else []
+        if found:
+            found = state_rules.answers_nothing(found, message, self._sides[party.other])
+        forwarded = not self._enforcing or not is_refused(found)
+        findings = Findings(tuple(found), 0, frame if forwarded else None) if found else None
+        return verdict(party, frame, "error", message, None, revision, findings)
+
+    def _unsolicited(
+        self, party: Party, frame: bytes, message: dict[str, Any], kind: Kind, exchange: Exchange | None
+    ) -> Verdict:
+        """Return the verdict on an answer without an open request; it is delivered only if it may have one."""
+        asker = self._sides[party.other]
+        if not self._enforcing and asker.irregular.answers_unknown():
+            return verdict(party, frame, kind, message, None, self.revision)
+        wrong = self._decided([state_rules.unsolicited(message["id"], exchange, asker, self.revision)])
+        findings = Findings(tuple(wrong), 0, None if self._enforcing else frame)
+        return verdict(party, frame, kind, message, exchange, self.revision, findings)
+
+    def _decided_answer(self, exchange: Exchange, message: dict[str, Any], found: list[Violation]) -> list[Violation]:
+        if self._policy is None or exchange.method != "tools/list":
+            return self._decided(found, exchange.tool)
+        return [self._policy.decide(each, list_filter.tool_at(each, message.get("result"))) for each in found]
+
+    def _forwarded_answer(
+        self, frame: bytes, message: dict[str, Any], exchange: Exchange, found: Sequence[Violation], more: int
+    ) -> bytes:
+        """Return what the client gets for a result: the frame itself, a list without invalid entries, or an error."""
+        numbers = list_filter.entries(exchange, found)
+        if numbers and exchange.method == "tools/list":
+            self._tools.forget(message["result"]["tools"], numbers)
+        if is_refused(found):
+            return self._failed(frame, message, exchange, found, more, result=True)
+        return list_filter.without(frame, message, exchange.method, numbers) if numbers else frame
+
+    def _failed(
+        self,
+        frame: bytes,
+        message: dict[str, Any],
+        exchange: Exchange,
+        found: Sequence[Violation],
+        more: int,
+        *,
+        result: bool = False,
+    ) -> bytes:
+        """Return the frame that replaces an invalid answer; *result* is true if the answer is a result."""
+        if exchange.method == "initialize":
+            self._memory.refused()
+        listed, more = self._listed(found, more)
+        ident = render.id_token(frame, message["id"])
+        if result and exchange.tool is not None and not exchange.as_task:
+            return render.withheld(ident, exchange.tool, listed, more, exchange.revision)
+        return render.failure(ident, "UPSTREAM_INVALID", listed, more, exchange.revision)
