@@ -77,6 +77,11 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
         raise
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep the order of files below: left alone, xdist starts with the files of most tests, which are quick ones."""
+    config.option.loadscopereorder = False
+
+
 def pytest_unconfigure() -> None:
     """End what is still running, and remove the state directory of this run."""
     processes.kill(processes.started)
