@@ -1,12 +1,15 @@
 """Every event in every state of a guarded session: what is sent, and the state after it. No I/O, no process."""
 
+import ast
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from guarded import INITIALIZED, frame_of, initialize, request, result
 
+import assay.guard
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation
 from assay.guard.backoff import Backoff
@@ -432,3 +435,23 @@ def test_every_public_method_that_is_an_event_is_in_the_table() -> None:
 
 def test_a_closed_session_answers_nothing() -> None:
     assert {cells[-1] for cells in TABLE.values()} == {"closed"}
+
+
+def test_the_session_does_no_input_or_output() -> None:
+    """Its modules can be tested, and driven by any loop, because they import nothing that waits."""
+    pure = {"judged_session", "session", "factory", "deliveries", "deadlines", "restore", "backoff", "backlog"}
+    pure |= {"moves", "outgoing", "own_frames", "sinks", "line_feed", "outline", "failure", "terms"}
+    for name in pure:
+        path = Path(assay.guard.__file__).with_name(f"{name}.py")
+        found = {
+            module.partition(".")[0]
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            for module in (
+                [each.name for each in node.names]
+                if isinstance(node, ast.Import)
+                else [str(node.module)]
+                if isinstance(node, ast.ImportFrom)
+                else []
+            )
+        }
+        assert not found & {"asyncio", "os", "socket", "select", "subprocess", "threading", "aiohttp", "httpx"}, name

@@ -37,7 +37,7 @@ from assay.edges.http.replies import CLOSE, Pairs, Receive, Send, not_allowed, r
 from assay.edges.http.request_headers import UNNAMED, names_revision, peeked
 from assay.edges.http.sessions import HttpSession, Sessions
 from assay.edges.http.statuses import is_patient, status_in
-from assay.guard.flight import End
+from assay.guard.deliveries import End
 from assay.settings.http_section import Http
 from assay.spec.revisions import REVISIONS, handshake
 

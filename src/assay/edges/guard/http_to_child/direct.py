@@ -9,7 +9,7 @@ from assay.edges.guard.http_to_child.childtalk import Talk
 from assay.edges.guard.http_to_child.mistakes import contained
 from assay.edges.guard.http_to_child.outflow import Stream
 from assay.edges.guard.http_to_child.pipe import Line, Owner, Pipe
-from assay.guard.flight import End
+from assay.guard.deliveries import End
 from assay.guard.guard import line
 
 

@@ -18,7 +18,7 @@ from assay.edges.guard.http_to_child.mistakes import FAILED, Subject, contained,
 from assay.edges.guard.http_to_child.outflow import SLOW_BYTES, Stream
 from assay.edges.guard.http_to_child.pipe import Line, Owner, Pipe
 from assay.edges.guard.overseer import Overseer
-from assay.guard.flight import End
+from assay.guard.deliveries import End
 from assay.guard.guard import line
 from assay.guard.remap import Remap, Routed, answer_as, key_of
 from assay.ladder import syntax
