@@ -144,6 +144,9 @@ EVENTS: dict[str, Callable[[Talk], Outcome]] = {
     "exchange_lost": lambda talk: talk.session.exchange_lost(
         talk.session.conversation.open_requests(Party.CLIENT), LOST
     ),
+    "withdraw": lambda talk: talk.session.withdraw(
+        talk.session.conversation.open_requests(Party.CLIENT), Loss("slow_client", "the client reads too slowly")
+    ),
     "unclaimed": unclaimed,
     "client_done": lambda talk: talk.session.client_done(),
     "client_gone": lambda talk: talk.session.client_gone(),
@@ -338,6 +341,15 @@ TABLE: dict[str, tuple[str, ...]] = {
         "c error 2, away",
         "c error 2, restoring",
         "c error 1, close, draining",
+        "closed",
+    ),
+    "withdraw": (
+        "new",
+        "c error open, new",
+        "c error 1, s cancelled, open",
+        "c error 2, away",
+        "c error 2, restoring",
+        "c error 1, s cancelled, close, draining",
         "closed",
     ),
     "unclaimed": (

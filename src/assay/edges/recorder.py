@@ -54,7 +54,7 @@ class Recorder:
     )
 
     def __init__(self, transport: str, route: str, records: Records = NOWHERE, *, holding: bool = False) -> None:
-        """*holding* keeps lines back until `flush`, which whoever sends several answers at once calls before that."""
+        """With *holding*, lines are held until `flush`, which is called before several responses are sent together."""
         self._transport = transport
         self._route = route
         self._journal, self._metrics, self._telemetry = records

@@ -286,7 +286,7 @@ class StdioChild:
         return False
 
     def _begin(self) -> bool:
-        """Start the next child; return whether there is none, and none will be."""
+        """Start the next child; return whether that failed for good."""
         failure = self._supervisor.begin()
         if failure:
             return self._goes_down(Loss("unstartable", failure))

@@ -16,7 +16,7 @@ from assay.guard.deadlines import ENDLESS, Deadlines
 from assay.guard.deliveries import EMPTY, ClientTraits, Failed, Loss, Outcome, ServerTraits, State, joined
 from assay.guard.failure import failed, log_once
 from assay.guard.moves import Move, Router
-from assay.guard.outgoing import answered, deliveries, requests, sent_bytes, unread
+from assay.guard.outgoing import answered, deliveries, is_message, requests, sent_bytes, unread
 from assay.guard.restore import LASTING, SessionRestore, SessionState
 from assay.guard.sinks import Sinks
 
@@ -165,7 +165,7 @@ class JudgedSession:
         move = _passing(verdict)
         raw = None
         if verdict.findings is not None:
-            if verdict.value is None and verdict.party is _SERVER and not self.enforcing:
+            if verdict.party is _SERVER and not self.enforcing and not is_message(verdict):
                 raw = unread(verdict, rest or b"", self.conversation)
             move = self._router.act(verdict) if rest is None else self._router.whole(verdict, rest)
         elif self.calm:
@@ -204,7 +204,7 @@ class JudgedSession:
         return Outcome(to_client=answered(made), failed=made) if made else EMPTY
 
     def _held(self, made: Outcome) -> Outcome:
-        """Return *made* without what is for the server, which is kept while there is none; its own answers are not."""
+        """Return *made* without the frames for a server that is away: they are kept, except answers to it."""
         if self._state not in HOLDING or not made.to_server or made.to_server[0].replies:
             return made
         self.backlog.add(made.to_server)
@@ -233,7 +233,8 @@ class JudgedSession:
         if not self.conversation.is_open(exchange):
             return None
         self.backlog.drop(exchange)
-        missing = self.conversation.give_up(_CLIENT, exchange.id, why.code, why.detail, why.data)
+        unstarted = why.reason == "unstartable"
+        missing = self.conversation.give_up(_CLIENT, exchange.id, why.code, why.detail, why.data, unstarted=unstarted)
         if missing is None:
             return None
         return Failed(missing, b"" if self._is_seen else missing.onward or b"", why.code)

@@ -167,6 +167,14 @@ class GuardedSession(JudgedSession):
     def _record_again(self, verdict: Verdict) -> None:
         self.records.guard_frame(verdict, self._clock(), f"restart {self.restarts}")
 
+    def withdraw(self, exchanges: Iterable[Exchange], why: Loss) -> Outcome:
+        """Fail requests that the client cannot get an answer to, and cancel them at the server, which goes on."""
+        self._now = self._clock()
+        left = [each for each in exchanges if self.conversation.is_open(each)]
+        notices = [self._cancelled(each, why.detail) for each in left if may_be_cancelled(each)]
+        made = self._held(Outcome(to_server=tuple(each for each in notices if each is not None)))
+        return joined(made, self.exchange_lost(left, why))
+
     def unclaimed(self, exchange: Exchange, why: str = "no client listens") -> Outcome:
         """Answer a request of the server that no client takes."""
         self._now = self._clock()
@@ -199,8 +207,8 @@ class GuardedSession(JudgedSession):
             return EMPTY
         self._now = self._clock()
         left = self.conversation.open_requests(_CLIENT) if exchanges is None else exchanges
-        told = [self._cancel(each, "the client has gone") for each in left if self.conversation.is_open(each)]
-        made = self._held(Outcome(to_server=tuple(each for each in told if each is not None)))
+        notices = [self._cancel(each, "the client has gone") for each in left if self.conversation.is_open(each)]
+        made = self._held(Outcome(to_server=tuple(each for each in notices if each is not None)))
         return made if exchanges is not None else joined(made, self.close(LEFT))
 
     def client_blocked(self, blocked: bool) -> None:
@@ -246,8 +254,8 @@ class GuardedSession(JudgedSession):
         made = self._answers((Failed(missing, missing.onward, "TIMEOUT"),))
         if not may_be_cancelled(exchange) or self.backlog.drop(exchange):
             return made
-        told = self._cancelled(exchange, "timed out")
-        return joined(made, self._held(Outcome(to_server=(told,)))) if told is not None else made
+        notice = self._cancelled(exchange, "timed out")
+        return joined(made, self._held(Outcome(to_server=(notice,)))) if notice is not None else made
 
     def _phase_over(self) -> Loss:
         if self._state is State.RESTORING:
@@ -298,19 +306,19 @@ class GuardedSession(JudgedSession):
         if kept or why.code != "UPSTREAM_FAILURE":
             return self.exchange_lost(left, why._replace(data=data))
         self._deadlines.clear()
-        missing = self.conversation.end(_SERVER, why.detail, data)
+        missing = self.conversation.end(_SERVER, why.detail, data, unstarted=why.reason == "unstartable")
         return self._answers(Failed(each, b"" if self._is_seen else each.onward or b"", why.code) for each in missing)
 
     def _cancel(self, exchange: Exchange, why: str) -> Delivery | None:
-        """Close a request that nobody waits for; return what the server gets, if it gets anything."""
-        told = self._cancelled(exchange, why) if may_be_cancelled(exchange) else None
-        if told is not None:
+        """Close a request that no client waits for; return the frame for the server, if any."""
+        notice = self._cancelled(exchange, why) if may_be_cancelled(exchange) else None
+        if notice is not None:
             # The judge has to know it too: an answer may still cross the notification.
-            self._hear(_CLIENT, told.frame)
+            self._hear(_CLIENT, notice.frame)
         else:
             self.conversation.give_up(_CLIENT, exchange.id, "UPSTREAM_FAILURE", why)
         self._deadlines.forget(exchange)
-        return told
+        return notice
 
     def _cancelled(self, exchange: Exchange, why: str) -> Delivery | None:
         """Record and return the notification that cancels a request; None where closing the response cancels it."""
