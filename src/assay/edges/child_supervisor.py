@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from assay.edges.child import CLOSED, TERMINATED, Child, StartError, why
 from assay.edges.pipes import Inlet, Loop, Outlet, Signals
-from assay.guard.flight import End
+from assay.guard.deliveries import End
 
 LAST_WORDS: Final = 0.5
 """Seconds to wait for remaining output: of a process that exits, or in a pipe that other processes hold open."""

@@ -14,8 +14,8 @@ from assay.contracts.tool_contracts import Tools
 from assay.core.conversation import NO_FACTS, Conversation, Facts
 from assay.core.party_state import Id
 from assay.edges.recorder import Recorder
+from assay.guard.deliveries import UNKNOWN, End
 from assay.guard.failure import log_once
-from assay.guard.flight import UNKNOWN, End
 from assay.guard.guard import NO_MOVE, Guard, Move, Settled
 from assay.guard.terms import Terms
 

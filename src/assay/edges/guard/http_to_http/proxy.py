@@ -26,7 +26,7 @@ from assay.edges.http.replies import CLOSE, Pairs, Receive, Send, not_allowed, r
 from assay.edges.http.request_headers import ENDPOINT, UNNAMED, names_revision, peeked
 from assay.edges.http.statuses import is_patient
 from assay.edges.upstream_errors import NO_POST, NoAnswerError, shown_url
-from assay.guard.flight import End
+from assay.guard.deliveries import End
 from assay.settings.http_section import Http
 from assay.spec.revisions import LATEST, REVISIONS, handshake
 
