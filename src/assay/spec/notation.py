@@ -58,7 +58,7 @@ class WireFacts:
 
     def read(self, name: str, revision: int) -> Schema:
         """
-        Return the JSON Schema of *name* in *revision*, its references as ``#/$defs/Name``; an unknown name is a KeyError.
+        Return the JSON Schema of *name* in *revision*, references as ``#/$defs/Name``; an unknown name is a KeyError.
 
         The schema is shared with later callers: do not change it.
         """
