@@ -1,5 +1,5 @@
 """
-Serves a command over HTTP through `Children`, as a process: a small ASGI application around the backend.
+Serves a command over HTTP through `ChildBackend`, as a process: a small ASGI application around the backend.
 
     child_host.py [--mode MODE] [--timeout SECONDS] [--shared] [--children N] [--set NAME=NUMBER] [--pass RULE]
                   -- COMMAND…
@@ -20,9 +20,8 @@ import uvicorn
 from assay.base.limits import DEFAULT
 from assay.core.policy import Policy
 from assay.edges.auth import Principal
+from assay.edges.child_backend import ChildBackend
 from assay.edges.guard.front.guarded import Request
-from assay.edges.guard.http_to_child.children import Children
-from assay.edges.guard.overseer import Oversight
 from assay.edges.http import body
 from assay.edges.http.access import Door
 from assay.edges.http.heads import HeadRefusal, check_accept, read_head
@@ -30,7 +29,9 @@ from assay.edges.http.http_server import listening
 from assay.edges.http.origin_check import Safety
 from assay.edges.http.replies import Receive, Send, not_allowed, refuse
 from assay.edges.http.request_headers import headers_of
-from assay.edges.recorder import Recorder, Records
+from assay.edges.recorder import Recorder, RecorderSink, Records
+from assay.guard.factory import SessionFactory
+from assay.guard.sinks import Sinks
 from assay.guard.terms import Terms
 from assay.guard.watch import Watch
 from assay.records.journal import Journal
@@ -40,7 +41,7 @@ from assay.settings.http_section import Http
 class Host:
     """What the front of the guard does for a backend, as far as tests need it."""
 
-    def __init__(self, backend: Children, frame_bytes: int) -> None:
+    def __init__(self, backend: ChildBackend, frame_bytes: int) -> None:
         self.backend = backend
         self._limit = frame_bytes
         self._door = Door(Safety(), None, Principal("anonymous", "free"))
@@ -75,6 +76,11 @@ class Server(uvicorn.Server):
     """uvicorn, which ends the backend at the end."""
 
     host: Host
+
+    async def on_tick(self, counter: int) -> bool:
+        """Once every tenth of a second."""
+        self.host.backend.sweep()
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: Any = None) -> None:
         """Ends streams, waits for what is in hand, ends children."""
@@ -113,12 +119,12 @@ def main(arguments: Sequence[str]) -> None:
     terms = Terms(args.mode, replace(DEFAULT, frame_bytes=args.frame_bytes), args.timeout, policy)
     watch = Watch(log, lambda data: log(repr(data[:500])), enforcing=terms.enforcing)
     recorder = Recorder("http", "/mcp", Records(journal), holding=True)
-    oversight = Oversight(terms, recorder, watch)
+    factory = SessionFactory(terms, Sinks((RecorderSink(recorder),)), watch)
     sock = listening("127.0.0.1", 0)
 
     async def serve() -> None:
-        backend = Children(
-            oversight,
+        backend = ChildBackend(
+            factory,
             args.command,
             shared=args.shared,
             children=args.children,

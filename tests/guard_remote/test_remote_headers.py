@@ -155,8 +155,8 @@ def test_what_follows_from_each_message_is_left_out(option: str) -> None:
         (": s3cret", "expected 'Name: value'"),
         ("X: env:NOWHERE", "the variable NOWHERE is not set"),
         ("X: env:EMPTY", "the variable EMPTY is not set"),
-        ("X: env:LINES", "its value has characters that no header can carry"),
-        ("X: s3cret\x00", "its value has characters that no header can carry"),
+        ("X: env:LINES", "its value has characters that are invalid in a header"),
+        ("X: s3cret\x00", "its value has characters that are invalid in a header"),
     ],
 )
 def test_a_header_that_cannot_be_given_is_refused_without_its_value(option: str, words: str) -> None:

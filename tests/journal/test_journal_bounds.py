@@ -491,6 +491,6 @@ def test_commands_report_a_line_that_is_too_long(tmp_path: Path, capsys: pytest.
     # Nothing of this is on the disk.
     os.truncate(file, LONGEST_LINE + 10)
     assert main(["check", str(file)]) == 2
-    assert "a line is longer than what is read" in capsys.readouterr().err
+    assert "a line is too long" in capsys.readouterr().err
     assert main(["journal", "show", str(file)]) == 2
     assert "1 line longer than 134,217,728 bytes, and not read" in capsys.readouterr().err

@@ -175,7 +175,7 @@ def _guard(
     recording: Recording | None,
 ) -> int:
     from assay.cli.serve import _leave_what_lasts
-    from assay.edges.recorder import Recorder, RecorderSink
+    from assay.edges.recorder import Recorder
     from assay.edges.stdio_child import SERVER_ENDED, StdioChild
     from assay.guard.backoff import times
     from assay.guard.deliveries import ClientTraits, ServerTraits
@@ -200,8 +200,9 @@ def _guard(
     with records_of(args, settings, say) as records:
         introduce(args, terms.mode, records, log)
         recorder = Recorder("stdio", "stdio", records, holding=True)
-        sinks = Sinks() if recorder.idle else Sinks((RecorderSink(recorder),))
-        factory = SessionFactory(terms, sinks, watch, locked, recording=recording, server=server_name(args))
+        factory = SessionFactory(
+            terms, Sinks(recorder.sinks), watch, locked, recording=recording, server=server_name(args)
+        )
         backoff = _backoff(args, settings, say, enforcing=terms.enforcing)
         session = factory.open(
             ClientTraits("stdio", sees_loss=True, carries_raw=True),

@@ -77,6 +77,10 @@ class SessionFactory:
         """Seconds that a server has for an answer; None for no limit, as under audit."""
         return self._terms.timeout if self._terms.timeout and self.enforcing else None
 
+    def now(self) -> float:
+        """Return the time by the clock of the sessions, to which their deadlines refer."""
+        return self._clock()
+
     @property
     def frame_bytes(self) -> int:
         """How long a message may be."""

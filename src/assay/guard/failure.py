@@ -1,9 +1,11 @@
 """
-A fault of our own while a message is judged: a verdict like any other, and logged once with its traceback.
+Handle a bug of ours while a message is judged: it becomes a verdict, and is logged once with its traceback.
 
-What is told to peers is the kind of the fault, never more.
+Peers get only the type of the fault.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from assay.base.verdict import Findings, Party, Verdict, verdict
@@ -11,7 +13,7 @@ from assay.core.conversation import Conversation
 
 _MOST_LOGGED: Final = 100
 _logged: set[tuple[str, int]] = set()
-"""Where in the code there were faults: what goes wrong there goes wrong for every message of the kind."""
+"""Places in the code with logged faults: the same fault may occur for every message."""
 
 
 def failed(
@@ -44,3 +46,12 @@ def log_once(error: Exception, what: str = "a message could not be judged") -> N
     if place not in _logged and len(_logged) < _MOST_LOGGED:
         _logged.add(place)
         logging.getLogger("assay.guard").error("assay: %s", what, exc_info=error)
+
+
+@contextmanager
+def contained(what: str) -> Iterator[None]:
+    """Log an internal error inside the block, with *what* could not be done, and go on after it."""
+    try:
+        yield
+    except Exception as error:
+        log_once(error, what)

@@ -129,5 +129,6 @@ class Guard:
         if len(self.conversation.open_requests(_CLIENT)) > CROWD:
             last_words = last_words[-1:]
         self._deadlines.clear()
-        missing = self.conversation.end(Party.SERVER, why, {"stderr": last_words} if last_words else None)
+        data = {"stderr": last_words} if last_words else None
+        missing = self.conversation.end(Party.SERVER, why, data, unstarted=why.startswith("cannot start "))
         return [Failed(each, each.onward or b"" if self.enforcing else b"") for each in missing]

@@ -19,9 +19,11 @@ from assay.edges.http.http_server import serve
 from assay.edges.http.listen_address import ListenAddress
 from assay.edges.http.replies import Pairs, Route
 from assay.edges.http.request_headers import ENDPOINT
-from assay.edges.recorder import Recorder, Records
+from assay.edges.recorder import Recorder, RecorderSink, Records
 from assay.edges.upstream_errors import shown_url
+from assay.guard.factory import SessionFactory
 from assay.guard.greeting import hello
+from assay.guard.sinks import Sinks
 from assay.guard.terms import Terms
 from assay.guard.watch import Watch
 from assay.lock.locked import Locked
@@ -80,22 +82,26 @@ class Desk(NamedTuple):
         """Return the desk of one of several servers: every line that is said there has its *name*."""
         return self._replace(watch=self.watch.of_server(name), say=labelled(self.say, name), name=name, entry=name)
 
-    def oversight(self, route: str, command: Sequence[str] = (), url: str = "") -> tuple[Oversight, str]:
+    def oversight(self, route: str, url: str) -> tuple[Oversight, str]:
         """The oversight of the server at *route*, and the directory for its flights."""
-        locked = self.locked(command, url, self.entry)
+        locked = self.locked((), url, self.entry)
+        recorder, flights = self._recorder(route)
+        oversight = Oversight(self.terms, recorder, self.watch, locked, recording=self.recording, server=self.name)
+        return oversight, flights
+
+    def _recorder(self, route: str) -> tuple[Recorder, str]:
+        """Return the recorder of the server at *route*, and the directory for the last messages of broken sessions."""
         kept = self.keep(self.name, route)
         records = kept.records._replace(metrics=self.metrics)
         self.tended.append(Recorder("http", route, records).flush)
-        recorder = Recorder("http", route, records, holding=True)
-        oversight = Oversight(self.terms, recorder, self.watch, locked, recording=self.recording, server=self.name)
-        return oversight, kept.flights
+        return Recorder("http", route, records, holding=True), kept.flights
 
     def proxy(self, url: str, headers: Pairs, route: str, *, alone: bool = True) -> Proxy:
         """The server at *url*, *alone* at this address or not. Raises `ValueError` if that is no URL."""
         http = self.settings.http
         # Every request and every stream of a client may have a connection, and so may what the guard sends itself.
         target = Target(url, headers, self.settings.upstream, connections=http.requests + http.streams + _BESIDE)
-        oversight, flights = self.oversight(route, url=url)
+        oversight, flights = self.oversight(route, url)
         return Proxy(
             oversight,
             target,
@@ -116,10 +122,13 @@ class Desk(NamedTuple):
         cwd: str | None = None,
     ) -> Backend:
         """The server that *command* starts, in our own environment or *env*."""
-        children = import_module("assay.edges.guard.http_to_child.children").Children
-        oversight, flights = self.oversight(route, command)
-        made: Backend = children(
-            oversight,
+        backend = import_module("assay.edges.child_backend").ChildBackend
+        locked = self.locked(command, "", self.entry)
+        recorder, flights = self._recorder(route)
+        records = Sinks((RecorderSink(recorder),))
+        factory = SessionFactory(self.terms, records, self.watch, locked, recording=self.recording, server=self.name)
+        made: Backend = backend(
+            factory,
             command,
             env=env,
             cwd=cwd,

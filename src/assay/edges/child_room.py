@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, NamedTuple
 
-from assay.edges.guard.http_to_child.pipe import Pipe
+from assay.edges.child_pipe import ChildPipe
 from assay.edges.http.idleness import Idleness, to_end
 from assay.edges.http.quotas import Full, Quota
 
@@ -21,27 +21,27 @@ class Tenant(NamedTuple):
     """Ends its sessions and the child, and waits until nothing is left of it."""
 
 
-class Room:
+class ChildRoom:
     """The places for children of sessions."""
 
     def __init__(self, quota: Quota, tenants: Callable[[], Iterable[Tenant]]) -> None:
         """*tenants* gives those who have a place of *quota* now, the one used longest ago first."""
         self._quota = quota
         self._tenants = tenants
-        self._owners: dict[Pipe, str] = {}
-        self._ending: set[Pipe] = set()
+        self._owners: dict[ChildPipe, str] = {}
+        self._ending: set[ChildPipe] = set()
 
-    def take(self, pipe: Pipe, principal: str) -> None:
+    def take(self, pipe: ChildPipe, principal: str) -> None:
         """A child of *principal* runs, and has its place until nothing is left of it."""
         self._quota.take(principal)
         self._owners[pipe] = principal
         pipe.when_over(lambda: self._give_back(pipe))
 
-    def _give_back(self, pipe: Pipe) -> None:
+    def _give_back(self, pipe: ChildPipe) -> None:
         self._ending.discard(pipe)
         self._quota.give_back(self._owners.pop(pipe))
 
-    def ends(self, pipe: Pipe) -> None:
+    def ends(self, pipe: ChildPipe) -> None:
         """A child is about to end, which gives its place back."""
         if pipe in self._owners:
             self._ending.add(pipe)
@@ -69,7 +69,7 @@ class Room:
         return None
 
 
-async def _one_over(pipes: Iterable[Pipe]) -> None:
+async def _one_over(pipes: Iterable[ChildPipe]) -> None:
     """Waits until nothing is left of one of *pipes*."""
     over = asyncio.Event()
     for pipe in pipes:

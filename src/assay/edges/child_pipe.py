@@ -14,8 +14,8 @@ from itertools import islice
 from typing import Final, NamedTuple, Protocol
 
 from assay.edges.child import CLOSED, TERMINATED, Child, why
-from assay.edges.guard.http_to_child.mistakes import contained
 from assay.edges.guard.stint import Stint
+from assay.guard.failure import contained
 from assay.guard.outline import LOOKED_AT
 from assay.ladder.framing import Rest, Splitter, is_blank
 
@@ -41,30 +41,30 @@ _LOOK: Final = 0.1
 """Seconds between two looks at a process, where the system does not tell of its end."""
 
 
-class Line(NamedTuple):
+class PipeLine(NamedTuple):
     """What a child said on one line; of one that is too long, the beginning and the end."""
 
     frame: bytes
     rest: bytes = b""
 
 
-class Owner(Protocol):
+class PipeOwner(Protocol):
     """Whoever a child speaks to."""
 
-    def heard(self, lines: Sequence[Line]) -> None:
+    def heard(self, lines: Sequence[PipeLine]) -> None:
         """Some lines that came one after the other, none of them blank."""
 
     def ended(self, reason: str, last_words: list[str]) -> None:
         """It says no more, and hears no more."""
 
 
-class Pipe:
+class ChildPipe:
     """One run of a child. To be made in an event loop; raises `StartError`."""
 
     def __init__(
         self,
         command: Sequence[str],
-        owner: Owner,
+        owner: PipeOwner,
         *,
         limit: int,
         errors: Callable[[bytes], None],
@@ -83,7 +83,7 @@ class Pipe:
         self._out: deque[memoryview] = deque()
         self._waiting = 0
         self._held = False
-        self._left: Iterator[Line] = iter(())
+        self._left: Iterator[PipeLine] = iter(())
         self._busy = False
         """Whether lines are left that the owner has not heard yet. Meanwhile nothing is read, so they stay few."""
         self._draining = False
@@ -118,8 +118,8 @@ class Pipe:
         """Whether *size* bytes more may wait for it."""
         return self._waiting + size <= self._limit + SPARE
 
-    def say(self, data: bytes) -> None:
-        """Sends *data*, as soon as it reads."""
+    def send(self, data: bytes) -> None:
+        """Send *data*, as soon as the child reads."""
         if self._writable:
             self._out.append(memoryview(data))
             self._waiting += len(data)
@@ -214,20 +214,20 @@ class Pipe:
                 return False
         return True
 
-    def _lines(self, data: bytes) -> Iterator[Line]:
+    def _lines(self, data: bytes) -> Iterator[PipeLine]:
         """The lines that *data* completes. Blank ones mean nothing over HTTP, and are left out."""
         for each in self._splitter.feed(data):
             if type(each) is Rest:
                 self._rest = (self._rest + each)[-LOOKED_AT:]
                 if each.endswith(b"\n") and self._long is not None:
                     long, self._long = self._long, None
-                    yield Line(long, self._rest[:-1])
+                    yield PipeLine(long, self._rest[:-1])
             elif len(each) > self._limit:
                 self._long, self._rest = each, b""
             elif not is_blank(each):
-                yield Line(each)
+                yield PipeLine(each)
 
-    def _tell(self, lines: Sequence[Line]) -> None:
+    def _tell(self, lines: Sequence[PipeLine]) -> None:
         # The child did nothing wrong, and others may depend on it: our own mistake must not end it.
         with contained("what a server said could not be dealt with"):
             self._owner.heard(lines)
@@ -294,9 +294,9 @@ class Pipe:
         self._eof = True
         last = self._splitter.end()
         if self._long is not None:
-            self._tell([Line(self._long, self._rest)])
+            self._tell([PipeLine(self._long, self._rest)])
         elif last is not None and not is_blank(last):
-            self._tell([Line(last)])
+            self._tell([PipeLine(last)])
         for _ in range(_MOST_READS * CHUNK // ERRORS_CHUNK):
             if not (data := _taken(self._child.stderr, ERRORS_CHUNK)):
                 break
