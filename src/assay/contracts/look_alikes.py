@@ -1,8 +1,8 @@
 """
-Find keys that other parsers treat as a defined key: `Method` as `method`, `paramſ` as `params`. No I/O, no state.
+Finds keys that other parsers read as a defined key: `Method` as `method`, `paramſ` as `params`. No I/O, no state.
 
-A parser that ignores case, as Go's encoding/json does, reads such a key as the defined one, and the last of the two
-wins. So one message would mean one thing to the judge and another to its reader, as with a duplicate key.
+A parser that ignores case, such as Go's encoding/json, reads such a key as the defined one, and the last of the two
+wins. The message would mean one thing to the guard and another to its receiver, as with a repeated key.
 """
 
 import re
@@ -18,27 +18,27 @@ from assay.engine.pointers import escaped
 from assay.rules import violation
 
 _SHOWN: Final = 60
-"""Maximal characters of a key in a finding."""
+"""Characters of a key that are shown in a finding."""
 
 _LONGEST: Final = 256
-"""Maximal characters of a key to check: defined keys have fewer, and folding a long one takes time."""
+"""Characters of a key that is checked: defined keys have fewer, and folding a long one takes time."""
 
 _MOST: Final = 20_000
-"""Maximal keys of one object to fold. An object with more such keys is refused."""
+"""Keys of one object that are folded. An object with more of these characters in its keys is refused for them."""
 
 _FOREIGN: Final = re.compile(
     "[^\x00-\x7f\xa0-\u02ff\u037e\u1d2c-\u1dbb\u1e9e\u1fef-\u217f\u2460-\u24ea\u2a74-\u2a76\u2c7c\u2c7d"
     "\u3000\u3250-\u33ff\ua7f2-\ua7f4\ufb00-\ufb29\ufe10-\uff5e\U000107a5\U0001d400-\U0001d6a3"
     "\U0001d7ce-\U0001d7ff\U0001f100-\U0001f190\U0001fbf0-\U0001fbf9]"
 )
-"""Characters that certainly never fold to ASCII. The set is not complete, but has no wrong ones."""
+"""Characters that no folding turns into ASCII. The list is not complete, but it has no wrong character."""
 
 _DOTS: Final = {0x130: "I", 0x131: "i"}
-"""The Turkish letters, which some readers treat as an i."""
+"""The Turkish letters: parsers that compare letter by letter read each as an i."""
 
 
 class Keys:
-    """The defined keys of one object, and how to recognize variants of them."""
+    """The keys that one object is defined to have, and how to recognise another spelling of them."""
 
     __slots__ = ("_by_folded", "_is_ascii", "_longest", "defined")
 
@@ -46,16 +46,16 @@ class Keys:
         self.defined = frozenset(defined)
         self._by_folded = {folded(name): name for name in sorted(self.defined) if len(name) <= _LONGEST}
         self._is_ascii = all(map(str.isascii, self.defined))
-        # Folding joins at most four characters, so a longer key needs no check.
+        # Folding turns at most four characters into one, so a longer key cannot match.
         self._longest = min(max(map(len, self._by_folded), default=0) * 4, _LONGEST)
 
     def is_plain(self, value: Mapping[str, Any]) -> bool:
-        """Whether no key of *value* is a variant of a defined key."""
-        # Nearly every object has only defined keys, which takes this one step.
+        """Whether no key of *value* is another spelling of a defined key."""
+        # Nearly every object has only defined keys, and costs this one step.
         return self.defined.issuperset(value) or next(self.look_alikes(value), None) is None
 
     def look_alikes(self, value: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """Yield each key of *value* that is a variant of a defined key, with the defined key."""
+        """Yield each key of *value* that is another spelling of a defined key, with the defined key."""
         if self._longest == 0:
             return
         folds = 0
@@ -75,7 +75,7 @@ class Keys:
 
     def _meant(self, key: str) -> str | None:
         if "\0" in key:
-            # Some readers ignore a NUL, for others it ends the key.
+            # Some parsers ignore a NUL, for others it ends the key.
             before = key.partition("\0")[0]
             return self._known(key.replace("\0", "")) or self._known(before)
         return self._known(key)
@@ -100,7 +100,7 @@ class Keys:
 
 
 def folded(key: str) -> str:
-    """Return *key* without NUL, with compatibility characters and case folded."""
+    """Return *key* without NUL, in the form that its spellings share: compatibility characters and case are folded."""
     key = key.replace("\0", "")
-    # Twice: case folding can produce a character with a compatibility form.
+    # Twice: folding the case of a compatible form can give a character with a compatible form of its own.
     return key.lower() if key.isascii() else normalize("NFKC", normalize("NFKC", key.translate(_DOTS)).casefold())

@@ -11,7 +11,7 @@ _BOOLEAN: Final[Schema] = {"type": "boolean"}
 
 
 def _object(required: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
-    """Return the schema of an object with exactly these members."""
+    """Return the schema of an object with only these members."""
     return {
         "type": "object",
         "properties": {**required, **(optional or {})},
@@ -45,8 +45,8 @@ _BACKEND_ERROR: Final = _object(
     {"errors": _FAULTS, "status": {"type": "integer"}, "detail": _STRING},
 )
 
-# An asset may be any JSON value here: an invalid one fails by its own schema, with a pointer, as specs/001 requires;
-# and a patch can replace the whole document.
+# An asset is any JSON value here: an invalid one is refused by its own schema, with a pointer, as specs/001 asks; and a
+# patch can replace the whole document.
 TOOLS: Final[dict[str, tuple[Schema, Schema]]] = {
     "list_schemas": (
         _object({}),

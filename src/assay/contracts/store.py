@@ -1,8 +1,8 @@
 """
-The compiled schemas of the whole process, with one limit. No I/O, no clock.
+The compiled schemas of the whole process, within one limit of memory. No I/O, no clock.
 
-A server lists the same tools to every client, and again after every change: schemas with the same text are shared. The
-least recently used ones are dropped first, and compiled again when needed.
+A server lists the same tools to every client, and again after every change, so schemas with the same text are shared.
+The least recently used ones are dropped first, and compiled again when they are needed.
 """
 
 from collections.abc import Callable
@@ -15,30 +15,30 @@ from assay.engine.admission import SchemaRefusal, compile_untrusted
 from assay.engine.compiled import PATTERN_SIZE, Compiled
 
 HELD: Final = 128 << 20
-"""Maximal bytes of all compiled schemas, estimated from their text."""
+"""Bytes that all compiled schemas together may take, estimated from their text."""
 
 _PER_BYTE: Final = 25
-"""Bytes of a compiled schema for each byte of its text: 6 MB for 240 kB."""
+"""Bytes of memory for each byte of text of a parsed and compiled schema: 6 MB for 240 kB."""
 
 _MOST_PATTERNS: Final = 32
-"""Maximal patterns to count: those of one schema take no more (`SchemaLimits.patterns`)."""
+"""Patterns that count: those of one schema together take no more memory (`SchemaLimits.patterns`)."""
 
 _COPIES: Final = 4
-"""Factor for a schema with backtracking patterns: it may be compiled without them, too, and each of them separately."""
+"""How often a schema with backtracking patterns counts: it may also be compiled without them."""
 
 _STEPPING_BACK: Final = (b"(?=", b"(?!", b"(?<", *(b"\\\\%d" % number for number in range(1, 10)))
-"""Signs of a backtracking pattern in the text of a schema."""
+"""How such a pattern appears in the text of a schema."""
 
 _SCHEMAS: dict[bytes, Compiled | SchemaRefusal] = {}
-"""Compiled schemas by text, the least recently used first."""
+"""Schemas by their text, the least recently used first."""
 
 _USERS: dict[bytes, "WeakSet[Any]"] = {}
-"""The users of a compiled schema, by its text; they have to release it when it is dropped."""
+"""The users of a compiled schema, by its text, which must release it when it is dropped."""
 
 _held = 0
 
 WAITING: Final = 256 << 20
-"""Maximal bytes of the texts of all schemas, of all servers and sessions. Equal ones count once."""
+"""Bytes of the texts of all schemas, of all servers and sessions. Equal texts are kept once."""
 
 _TEXTS: dict[bytes, list[Any]] = {}
 """Each kept text, with the number of its users."""
@@ -47,8 +47,8 @@ _waiting = 0
 
 
 def hold(text: bytes) -> bytes | None:
-    """Return *text*, or an equal one that is already kept; None without room. `let_go` releases it."""
-    global _waiting  # noqa: PLW0603 - one store, one account of what it holds
+    """Return *text*, or an equal text that is kept already; None if there is no room. `let_go` releases it."""
+    global _waiting  # noqa: PLW0603 - one store, one count of its bytes
     known = _TEXTS.get(text)
     if known is None:
         if _waiting + len(text) > WAITING:
@@ -61,7 +61,7 @@ def hold(text: bytes) -> bytes | None:
 
 
 def let_go(text: bytes) -> None:
-    """Release *text* for one user."""
+    """Release one use of *text*."""
     global _waiting  # noqa: PLW0603 - as above
     known = _TEXTS.get(text)
     if known is not None:
@@ -72,28 +72,28 @@ def let_go(text: bytes) -> None:
 
 
 def compiled(schema: Any) -> Compiled | SchemaRefusal:
-    """Return *schema* checked and compiled, as far as possible, or why not. The same object for the same text."""
+    """Return *schema* compiled, without its unusable parts, or a refusal. The same object for the same text."""
     try:
         text = orjson.dumps(schema)
     except orjson.JSONEncodeError:
-        # Only for values from Python, such as an integer beyond 64 bits: a parsed frame can always be serialized.
+        # Only values from Python, such as an integer beyond 64 bits: a value from a frame can be serialized.
         return compile_untrusted(schema, partly=True)
     return of_text(text, schema)
 
 
 def wholly_compiled(schema: Any) -> Compiled | SchemaRefusal:
-    """Return *schema* only if it is compiled completely, or why not."""
+    """Return *schema* compiled, or a refusal if any part of it is unusable."""
     usable = compiled(schema)
     return usable.left_out[0] if isinstance(usable, Compiled) and usable.left_out else usable
 
 
 def of_text(text: bytes, schema: Any = None, user: Any = None) -> Compiled | SchemaRefusal:
     """
-    Return the schema in *text*, checked and compiled; *schema* is the same, if it is already parsed.
+    Return the schema in *text* compiled, or a refusal; *schema* is the parsed text, if it is available.
 
     *user* has a method `release`, which is called when the schema is dropped.
     """
-    global _held  # noqa: PLW0603 - one store, one account of what it holds
+    global _held  # noqa: PLW0603 - one store, one count of its bytes
     known = _SCHEMAS.pop(text, None)
     if known is None:
         known = compile_untrusted(orjson.loads(text) if schema is None else schema, partly=True)
@@ -110,15 +110,15 @@ def of_text(text: bytes, schema: Any = None, user: Any = None) -> Compiled | Sch
 
 
 def weight(text: bytes) -> int:
-    """Return the estimated bytes of a compiled schema."""
+    """Return the bytes that the compiled schema may take."""
     once = len(text) * _PER_BYTE + min(patterns(text), _MOST_PATTERNS) * PATTERN_SIZE
     return once * _COPIES if any(spelt in text for spelt in _STEPPING_BACK) else once
 
 
 def patterns(text: bytes) -> int:
-    """Return the maximal number of regular expressions in the schema *text*, names of `patternProperties` included."""
+    """Return a bound on the regular expressions of the schema in *text*, those of `patternProperties` included."""
     count = text.count(b'"pattern"')
-    # Few schemas have any. The word is never escaped, because `orjson` wrote the text.
+    # Few schemas have any. The keyword is never written with escapes: `orjson` has written the text.
     return count + _named(orjson.loads(text)) if b'"patternProperties"' in text else count
 
 

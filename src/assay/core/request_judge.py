@@ -74,7 +74,7 @@ class RequestJudge(JudgeBase):
         useless = self._called(message) if any(each.action == "quarantine" for each in found) else None
         if useless is not None and self._enforcing:
             # The schemas of the tool were compiled for this call only, and cannot be used.
-            self._tools.set_aside(useless.name)
+            self._tools.quarantine(useless.name)
             found.append(state_rules.quarantined(useless.name, judge.revision))
         if useless is not None:
             found = list_filter.about(useless.name, found)

@@ -1,1 +1,1 @@
-"""The reviewed state of a server, and what has changed since. No clock, and I/O only in `lock_file`."""
+"""What a server offered when it was reviewed, and what has changed since. I/O only in `lock_file`; no clock."""

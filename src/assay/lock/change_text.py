@@ -1,11 +1,11 @@
-"""Describe a change: the old and the new value, cut around the first difference. No I/O."""
+"""Describes a change: the old and the new text, shortened around their first difference. No I/O."""
 
 from typing import Any, Final
 
 from assay.lock.changes import Change, Weight
 
 _BEFORE: Final = 16
-"""Characters to show before the first difference of two texts."""
+"""Characters that are shown before the first difference of two texts."""
 
 PHRASES: Final[dict[Weight, str]] = {
     "breaking": "a breaking change",
@@ -14,11 +14,11 @@ PHRASES: Final[dict[Weight, str]] = {
     "wording": "other wording",
     "compatible": "a compatible change",
 }
-"""Phrases for the classes of changes."""
+"""A name for each weight of a change."""
 
 
 def describe(change: Change, most: int) -> str:
-    """Return a change as text, with at most *most* characters of each value."""
+    """Describe *change*, with at most *most* characters of each text."""
     if isinstance(change.old, str) and isinstance(change.new, str):
         old, new = excerpts(change.old, change.new, most)
         return f'was "{old}", is "{new}"'
@@ -39,7 +39,7 @@ def excerpts(old: str, new: str, most: int) -> tuple[str, str]:
 
 
 def visible(text: Any, most: int) -> str:
-    """Return *text* on one line, cut, with invisible characters escaped."""
+    """Return *text* on one line, shortened, with invisible characters escaped."""
     cut = str(text)[:most]
     if not cut.isprintable():
         cut = "".join(each if each.isprintable() else _spelt(each) for each in cut)

@@ -1,8 +1,8 @@
 """
-Compare a tool, a resource template or a prompt with its reviewed definition, and classify the changes. No I/O.
+What has changed in a tool, a resource template or a prompt since it was reviewed, and how much it matters. No I/O.
 
-`breaking` means that a caller that relies on the old definition may fail with the new one. `wording` breaks no program,
-but may change the behaviour of a model: a trusted server can begin to lie with a changed description.
+`breaking` means that a caller or reader that relies on the old definition may fail with the new one. `wording` breaks
+no program, but may mislead a model: a changed description is how a trusted server begins to attack.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,10 +19,10 @@ from assay.spec.schema import protocol_schema
 Weight = Literal["breaking", "undecided", "hints", "wording", "compatible"]
 
 WEIGHTS: Final[tuple[Weight, ...]] = ("breaking", "undecided", "hints", "wording", "compatible")
-"""Classes of changes, the worst first. An undecided change counts as breaking."""
+"""The weights of a change, the worst first. An undecided one counts as breaking."""
 
 MOST: Final = 1000
-"""Maximal changes of one definition."""
+"""Changes of one definition that are listed one by one."""
 
 
 class Change(NamedTuple):
@@ -43,16 +43,16 @@ class Change(NamedTuple):
 
 
 class ChangeKind(NamedTuple):
-    """A kind of definition: tool, resource template or prompt."""
+    """A kind of entry that a server offers."""
 
     noun: str
     method: str
     member: str
-    """The member with the list, in the result of *method* and in a lock."""
+    """The member that lists them, in a result of *method* and in a lock."""
     key: str
-    """The member that identifies a definition."""
+    """The member of a definition that identifies it."""
     definition: str
-    """Its name in the protocol's schema."""
+    """Its definition in the protocol's schema."""
 
 
 KINDS: Final = (
@@ -63,15 +63,15 @@ KINDS: Final = (
 BY_METHOD: Final = {kind.method: kind for kind in KINDS}
 
 _QUIET: Final = frozenset({"execution", "icons"})
-"""Members without text for a model: they are not reported if they come with a newer revision."""
+"""Members without text for a model: if a newer revision introduces them, that is not reported."""
 
 
 def changes(kind: ChangeKind, old: dict[str, Any], new: dict[str, Any], was: str = "", now: str = "") -> list[Change]:
     """
-    Return the changes in *new*; empty if both are equivalent.
+    Return the changes in *new*, the worst first; [] if both mean the same.
 
-    *was* and *now* are the revisions of the two lists. A member that a revision does not have is not
-    missing; a member that comes with a revision is new, because it was not reviewed.
+    *was* and *now* are the revisions in which they were listed. A member that the new revision does not have is not
+    reported as gone; one that the new revision introduces is reported as new, since it was not reviewed.
     """
     old, new = canonical(old), canonical(new)
     if text(old) == text(new):
@@ -95,7 +95,7 @@ def _bounded(found: list[Change]) -> list[Change]:
 
 
 def _comes_with_revision(kind: ChangeKind, member: str, before: Any, after: Any, was: str, now: str) -> bool:
-    """Whether only one of the two has *member*, because the other revision does not have it."""
+    """Whether *member* is missing in one definition only because its revision does not have it."""
     if after is ABSENT:
         return _has(was, kind, member) and not _has(now, kind, member)
     return before is ABSENT and member in _QUIET and _has(now, kind, member) and not _has(was, kind, member)
@@ -114,7 +114,7 @@ _Compare = Callable[[str, Any, Any], Iterator[Change]]
 
 
 def _as(weight: Weight) -> _Compare:
-    """Return the comparison for a member whose changes all have the same class."""
+    """Return the comparison of a member whose changes all have the same weight."""
 
     def compare(at: str, old: Any, new: Any) -> Iterator[Change]:
         yield Change(weight, at, was_is(old, new), old, new)
@@ -131,7 +131,7 @@ def _input(at: str, old: Any, new: Any) -> Iterator[Change]:
 
 
 def _output(at: str, old: Any, new: Any) -> Iterator[Change]:
-    """Compare output schemas: the reverse of input schemas, because readers rely on them."""
+    """Compare what results promise: the mirror image of arguments, so what widens breaks readers."""
     if old is ABSENT:
         yield Change("compatible", at, "promises something now", old, new)
     elif new is ABSENT:
@@ -156,7 +156,7 @@ def _weighed(at: str, shift: Shift, breaks: bool) -> Change:
 
 
 def _annotations(at: str, old: Any, new: Any) -> Iterator[Change]:
-    """Compare annotations such as read-only or destructive, by which clients decide whether to ask the user."""
+    """Compare hints such as read-only or destructive. Clients use them to decide whether to ask the user."""
     was, now = _members(old), _members(new)
     if was is None or now is None:
         yield Change("undecided", at, was_is(old, new), old, new)
@@ -194,7 +194,7 @@ def _mime_type(at: str, old: Any, new: Any) -> Iterator[Change]:
 
 
 def _arguments(at: str, old: Any, new: Any) -> Iterator[Change]:
-    """Compare the arguments of a prompt, by their names."""
+    """Compare the arguments of a prompt by name."""
     was, now = _named(old), _named(new)
     if was is None or now is None:
         yield Change("undecided", at, was_is(old, new), old, new)
@@ -249,4 +249,4 @@ _MEMBERS: Final[dict[tuple[str, str], _Compare]] = {
     ("resource template", "mimeType"): _mime_type,
     ("prompt", "arguments"): _arguments,
 }
-"""The comparison for each member, by kind, "" for all kinds; changes of other members are undecided."""
+"""The comparison of each member, by the kind of definition, "" for all. Other members are undecided."""

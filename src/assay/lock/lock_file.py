@@ -1,5 +1,5 @@
 """
-Read and write `assay.lock`, in a format that is readable in a diff. The only part of the lock with I/O.
+Reads and writes `assay.lock`, a file that reads well in a diff. The only module of the lock that touches a disk.
 
 Everything is sorted, so the same server gives the same bytes. Invisible characters are escaped, so that a reviewer
 sees them.
@@ -26,13 +26,13 @@ from assay.lock.locked import WAYS, Locked, Way
 FILE: Final = "assay.lock"
 
 FORMAT: Final = 1
-"""The version of the format below."""
+"""The version of the file format."""
 
 _LONGEST: Final = 64 << 20
-"""Maximal bytes of a file. The largest known lists of tools have a hundredth of that."""
+"""Bytes. The largest known lists of tools have a hundredth of that."""
 
 _DEPTH: Final = DEFAULT.depth + 8
-"""Maximal levels: a definition may have as many as a message, and is some levels down."""
+"""Levels of nesting: a definition may have as many as a message, and is itself some levels down."""
 
 _PREFIX: Final = "sha256:"
 
@@ -40,18 +40,18 @@ _CLIENTS: Final = "clients "
 """The prefix of a `Way` in the file: `clients with capabilities`."""
 
 Lock = dict[str, Locked]
-"""The locked servers by name."""
+"""Locked servers by name."""
 
 
 class LockError(Exception):
-    """A lock cannot be read or written; the message is one line."""
+    """A lock cannot be read or written; the message says why, in one line."""
 
 
 # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def read(path: str | os.PathLike[str]) -> Lock:
-    """Return the lock in the file at *path*. Raises `LockError`; `FileNotFoundError` if it does not exist."""
+    """Return the lock in the file at *path*. Raises `LockError`, or `FileNotFoundError` if the file does not exist."""
     try:
         # A link in a checkout may lead to a device or a pipe. Opening it may block, or consume the client's messages.
         if os.fspath(path) == FILE and not stat.S_ISREG(os.stat(path).st_mode):
@@ -71,7 +71,7 @@ def read(path: str | os.PathLike[str]) -> Lock:
 
 
 def parsed(content: bytes) -> Lock:
-    """Parse the *content* of a file. Raises `LockError`."""
+    """Return the lock in the *content* of a file. Raises `LockError`."""
     document = syntax.read(content.strip(), _DEPTH)
     if isinstance(document, Violation):
         place, what = document.at or "the file", f"expected {document.expected}, found {document.found}"
@@ -165,7 +165,7 @@ def _object(value: Any, at: str) -> dict[str, Any]:
 
 
 def known_by(definition: dict[str, Any]) -> str:
-    """Return the fingerprint of a definition: the same for equivalent ones."""
+    """Return the fingerprint of a definition: the same for all spellings of it."""
     return _PREFIX + fingerprint(canonical(definition))
 
 
@@ -173,14 +173,14 @@ def known_by(definition: dict[str, Any]) -> str:
 
 
 def written(lock: Lock) -> bytes:
-    """Return the content of a file."""
+    """Return *lock* as the content of a file."""
     document = {"format": FORMAT, "servers": {name: _entry(locked) for name, locked in lock.items()}}
     text = json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False)
     return (_INVISIBLE.sub(_escape, text) + "\n").encode()
 
 
 def _entry(locked: Locked) -> Mapping[str, Any]:
-    # The file goes into version control, which keeps secrets for ever.
+    # The file is for version control, which never forgets a secret.
     entry: dict[str, Any] = (
         {"command": list(masked_command(locked.command))} if locked.command else {"url": masked_url(locked.url)}
     )
@@ -197,7 +197,7 @@ def _entry(locked: Locked) -> Mapping[str, Any]:
 
 
 def _held(locked: Locked, kind: ChangeKind, key: str) -> Mapping[str, Any]:
-    """Return one tool, resource template or prompt for the file."""
+    """Return one tool, resource template or prompt as it is in the file."""
     first, *others = ({"definition": one, "fingerprint": known_by(one)} for one in locked.forms(kind, key))
     held: dict[str, Any] = dict(first)
     if others:
@@ -208,7 +208,7 @@ def _held(locked: Locked, kind: ChangeKind, key: str) -> Mapping[str, Any]:
     return held
 
 
-# Everything except visible letters, marks, numbers, signs and spaces. The layout itself has line breaks.
+# Candidates for characters that cannot be seen. The layout itself has line breaks.
 _INVISIBLE: Final = re.compile(r"[^\n\x20-\x7e]")
 
 
@@ -222,7 +222,7 @@ def _escape(found: re.Match[str]) -> str:
 
 def write(path: str | os.PathLike[str], lock: Lock) -> None:
     """Write *lock* to the file at *path*, atomically. Raises `LockError`."""
-    # A link is followed. An untrusted link could create any file that does not exist yet, so its target must exist.
+    # A link is followed, and stays a link. A link in a foreign checkout could name any file that does not exist yet.
     target = Path(os.path.realpath(path))
     if os.path.islink(path) and not target.exists():
         raise LockError(f"cannot write {path}: it is a link to {target}, which does not exist")

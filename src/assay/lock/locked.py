@@ -1,4 +1,4 @@
-"""The locked state of a server, and its differences from the present state. No I/O."""
+"""What a server offered when it was locked, and how its present offer differs. No I/O."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,17 +14,17 @@ from assay.lock.changes import KINDS, WEIGHTS, Change, ChangeKind, Weight, chang
 from assay.lock.shifts import ABSENT, was_is
 
 Definitions = Mapping[str, dict[str, Any]]
-"""Definitions of one kind, by name or URI."""
+"""Definitions of one kind, by name or URI template."""
 
 Way = Literal["without capabilities", "with capabilities"]
-"""A kind of client. Servers offer more or other things to clients with capabilities."""
+"""A kind of client. Servers offer more tools, or other definitions, to clients with capabilities."""
 
 BARE: Final[Way] = "without capabilities"
 CAPABLE: Final[Way] = "with capabilities"
 WAYS: Final[tuple[Way, ...]] = (BARE, CAPABLE)
 
 _MOST_NAMES: Final = 20
-"""Maximal names on one line."""
+"""Names that are listed on one line."""
 
 NOTES: Final = frozenset(
     {
@@ -36,39 +36,39 @@ NOTES: Final = frozenset(
         ("/offeredTo", "compatible"),
     }
 )
-"""Changes that need no review: they are reported, but do not count as differences."""
+"""Changes with nothing new to review: they are reported as notes, and do not count as differences."""
 
 
 @dataclass(frozen=True)
 class Locked:
-    """One server."""
+    """One locked server."""
 
     command: tuple[str, ...] = ()
     url: str = ""
-    """The command or the URL, one of the two. In a file, without secrets."""
+    """How it is reached: a command or a URL. Read from a file, secrets are masked."""
     revision: str = ""
-    """The revision of the lists."""
+    """The revision of the conversation in which it was locked."""
     server: Mapping[str, str] = field(default_factory=dict)
-    """The name and version that it gives itself, if any."""
+    """Its own name and version, if it has them."""
     instructions: str | None = None
     """Its instructions for a model."""
     listed: Mapping[str, Definitions] = field(default_factory=dict)
-    """The definitions by member: tools, resourceTemplates, prompts."""
+    """What it offers, by the member that lists it: tools, resourceTemplates, prompts."""
     variants: Mapping[str, Definitions] = field(default_factory=dict)
-    """The different definitions for clients with capabilities; by the same members."""
+    """The definitions for clients with capabilities, where they differ from *listed*; by the same members."""
     offered: Mapping[str, Mapping[str, Way]] = field(default_factory=dict)
-    """The names that only one kind of client gets, with that kind; by the same members."""
+    """The names that only one kind of client gets, and that kind; by the same members."""
     other_instructions: tuple[str | None, ...] = ()
-    """The different instructions for clients with capabilities."""
+    """The instructions for clients with capabilities, if they differ."""
     unasked: Way | None = None
-    """The kind of client for which the server failed, so that its lists are unknown."""
+    """The kind of client for which the server failed, so that its offer to them is unknown."""
 
     def of(self, kind: ChangeKind) -> Definitions:
         """Return the definitions of one kind."""
         return self.listed.get(kind.member, {})
 
     def forms(self, kind: ChangeKind, name: str) -> list[dict[str, Any]]:
-        """Return every locked definition of *name*: zero, one, or two."""
+        """Return every definition that is locked under *name*: zero, one or two."""
         every = (of.get(kind.member, {}).get(name) for of in (self.listed, self.variants))
         return [each for each in every if each is not None]
 
@@ -77,7 +77,7 @@ class Locked:
         return self.offered.get(kind.member, {})
 
     def is_reached_by(self, command: tuple[str, ...], url: str) -> bool:
-        """Whether this is the server of this command or URL; secrets in them are not compared."""
+        """Whether this is the server of that command or URL; secrets are not compared."""
         if (self.command, self.url) == (command, url):
             return True
         if len(self.command) != len(command) or bool(self.url) != bool(url):
@@ -86,16 +86,16 @@ class Locked:
 
     @cached_property
     def texts(self) -> Mapping[str, Mapping[str, tuple[bytes, ...]]]:
-        """The definitions as bytes, for a fast comparison."""
+        """The definitions as bytes, for a quick comparison: equal bytes are equal definitions."""
         return {kind.member: {key: tuple(map(spelt, self.forms(kind, key))) for key in self.of(kind)} for kind in KINDS}
 
     def counts(self) -> str:
-        """Return the number of definitions, as text."""
+        """Return how many entries of each kind it offers, in words."""
         some = [_counted(len(self.of(kind)), kind.noun) for kind in KINDS if self.of(kind)]
         return ", ".join(some) or "nothing at all"
 
     def notes(self) -> Iterator[str]:
-        """Yield a line about each difference between the two kinds of clients."""
+        """Yield a line about each difference between what the two kinds of clients get."""
         if self.unasked is not None:
             yield f"what clients {self.unasked} get is not locked: the server failed for such a client"
         for kind in KINDS:
@@ -111,22 +111,22 @@ class Locked:
 
 
 def spelt(definition: Any) -> bytes:
-    """Return a definition as bytes, independent of the order of its keys."""
+    """Return a definition as bytes; the order of its keys does not matter."""
     return orjson.dumps(definition, option=orjson.OPT_SORT_KEYS)
 
 
 class Difference(NamedTuple):
-    """A definition that was added, removed or changed."""
+    """An entry that was added, removed or changed."""
 
     noun: str
-    """The kind: tool, resource template, prompt; or the server itself."""
+    """The kind of entry: tool, resource template, prompt; or the server itself."""
     name: str
     what: Literal["added", "removed", "changed"]
     changes: tuple[Change, ...] = ()
 
     @property
     def breaking(self) -> bool:
-        """Whether a caller that relies on the lock may fail."""
+        """Whether a client that relies on the lock may fail."""
         return self.what == "removed" or any(each.breaking for each in self.changes)
 
     @property
@@ -136,7 +136,7 @@ class Difference(NamedTuple):
 
     @property
     def weight(self) -> Weight | None:
-        """The worst class of the changes to review; None for a new definition."""
+        """The worst weight of the changes to review; None without one, as for an added entry."""
         if self.what == "removed":
             return "breaking"
         weights = (each.weight for each in self.changes if (each.at, each.weight) not in NOTES)
@@ -145,9 +145,9 @@ class Difference(NamedTuple):
 
 def differences(old: Locked, new: Locked, *, named: bool = False) -> list[Difference]:
     """
-    Return the differences in *new*, those of the server itself first.
+    Return what is different in *new*, the server itself first.
 
-    With *named* the operator chose the entry by name, so that its command may differ.
+    *named* says that the operator chose the entry by its name, so that its command need not be the same.
     """
     itself = tuple(_changes_of_server(old, new, named))
     found = [Difference("server", old.server.get("name", ""), "changed", itself)] if itself else []
@@ -172,7 +172,7 @@ def _changes_of_entry(kind: ChangeKind, name: str, old: Locked, new: Locked) -> 
         if each not in found:
             found.append(each)
     yield from sorted(found, key=lambda change: WEIGHTS.index(change.weight))
-    # If the server failed for one kind of client, its lists are unknown.
+    # The offer to a kind of client for which the server failed is unknown.
     if old.unasked is None and new.unasked is None:
         only = new.only_for(kind).get(name)
         if len(now) < len(was) and not found and only is None:
@@ -193,13 +193,13 @@ def _changes_of_clients(was: Way | None, now: Way | None) -> Iterator[Change]:
 def closest_changes(
     kind: ChangeKind, forms: Sequence[dict[str, Any]], new: dict[str, Any], was: str = "", now: str = ""
 ) -> list[Change]:
-    """Return the changes from the closest of the locked *forms* to *new*."""
+    """Return how *new* differs from the one of the locked *forms* that it differs least from."""
     every = [changes(kind, form, new, was, now) for form in forms]
     return min(every, key=_severity)
 
 
 def _severity(found: Sequence[Change]) -> tuple[int, int]:
-    # Changes are sorted with the worst first, as the weights are.
+    # Changes are sorted with the worst first, and so are weights.
     return (len(WEIGHTS) - WEIGHTS.index(found[0].weight), len(found)) if found else (0, 0)
 
 
@@ -215,10 +215,10 @@ def _changes_of_server(old: Locked, new: Locked, named: bool) -> Iterator[Change
 
 def _change_of_command(old: Locked, new: Locked, named: bool) -> Change:
     """
-    Return the change of the command or URL.
+    Return how the command or URL of the server differs.
 
-    Other arguments, such as each person's folder, need no review, and with a name that the operator chose nothing does:
-    the definitions are compared anyway.
+    Other arguments, such as a folder that differs between machines, need no review, nor does a command under a name
+    that the operator chose: the offer of the server is compared in any case.
     """
     was, now = (" ".join(masked_command(one.command)) or masked_url(one.url) for one in (old, new))
     same = bool(old.command and new.command) and same_server(masked_command(old.command), masked_command(new.command))
@@ -227,7 +227,7 @@ def _change_of_command(old: Locked, new: Locked, named: bool) -> Change:
 
 
 def identity_changes(locked: Locked, server: Mapping[str, Any], instructions: Any) -> Iterator[Change]:
-    """Return the changes of the server's name, version and instructions."""
+    """Yield the changes in name, version and instructions of a server."""
     for member in ("name", "version"):
         was, now = locked.server.get(member), server.get(member)
         if was is not None and now is not None and was != now:

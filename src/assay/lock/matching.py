@@ -1,8 +1,8 @@
 """
-Find the entry of a lock for a server: by its name, its command, or its URL.
+Finds the entry of a lock for a server: by its name, its command or its URL.
 
-A lock restricts what a server may offer, so a loose match is better than no match: without a lock everything passes. A
-loose match only allows what was reviewed, and a server with another name than the locked one is refused.
+A lock restricts what a server may offer, so a loose match is better than no match: without an entry everything passes.
+What a loose match accepts was reviewed, and a server that calls itself by another name than the locked one is refused.
 """
 
 import os
@@ -16,7 +16,7 @@ from assay.lock.lock_file import FILE, Lock, LockError, read
 from assay.lock.locked import Locked
 
 _MOST_NAMES: Final = 10
-"""Maximal names of entries in a message."""
+"""Names of entries in one message."""
 
 
 class Match(NamedTuple):
@@ -26,18 +26,18 @@ class Match(NamedTuple):
     locked: Locked
     by: Literal["name", "command", "program", "file"]
     """
-    *program* is the command with other arguments, or an equivalent URL.
+    *program* is the same command with other arguments, or the same address in another spelling.
 
-    *file* is the only entry of a named file.
+    *file* is the only entry of a file that the operator named.
     """
 
 
 def entry_for(lock: Lock, *, name: str | None = None, command: Sequence[str] = (), url: str = "") -> Match | None:
     """
-    Return the entry of *lock* for a server, otherwise None.
+    Return the entry of *lock* for a server; None if it has none.
 
-    *name* is the operator's name of the server: an entry with that name matches, whatever its command. Raises
-    `LockError` if several entries match and differ.
+    *name* is the one that the operator gave the server: an entry of that name is the right one, whatever its command.
+    Raises `LockError` if several entries fit and say different things.
     """
     if name is not None and name in lock:
         return Match(name, lock[name], "name")
@@ -64,7 +64,7 @@ def only_entry(lock: Lock, names: Sequence[str]) -> str:
     if not alike([lock[each] for each in names]):
         shown = f"{', '.join(names[:-1][:_MOST_NAMES])} and {names[-1]}"
         both = "both" if len(names) == 2 else "all"
-        remedy = "choose one with --name NAME, or keep each in a separate file (--lock FILE)"
+        remedy = "choose one with --name NAME, or keep each in a file of its own (--lock FILE)"
         raise LockError(f"{shown} are {both} entries for this server; {remedy}")
     return names[0]
 
@@ -79,12 +79,12 @@ def chosen(
     wish: str, *, name: str | None = None, command: tuple[str, ...] = (), url: str = "", enforcing: bool = False
 ) -> Match | None:
     """
-    Return the entry that applies to a guarded server; None if no lock applies.
+    Return the entry for a guarded server; None if no lock applies.
 
     *wish* is ``off`` for no lock, ``auto`` for `assay.lock` in the working directory, if it exists and has this server,
-    or the path of a file that must have it; the only entry of a file counts as that of this server, unless the server
-    has another *name*. Raises `LockError`; if *enforcing*, also if an entry matches only possibly: an unreviewed tool
-    must not reach a client because of a different folder.
+    or the path of a file that must have it. The only entry of a file is used for this server, unless the server has
+    another *name*. Raises `LockError`; if *enforcing*, also if an entry may be meant but does not match exactly: an
+    unreviewed tool must not reach a client because of the folder in which the guard runs.
     """
     if wish == "off" or (wish == "auto" and not os.path.lexists(FILE)):
         return None
@@ -93,7 +93,7 @@ def chosen(
         lock = read(path)
     except FileNotFoundError:
         link = "it is a link to a file that does not exist" if os.path.islink(path) else "no such file"
-        raise LockError(f"{path}: {link}; create one with assay lock") from None
+        raise LockError(f"{path}: {link}; assay lock makes one") from None
     try:
         found = entry_for(lock, name=name, command=command, url=url)
     except LockError as error:
@@ -109,7 +109,7 @@ def chosen(
 
 
 def _check_meant(lock: Lock, command: Sequence[str]) -> None:
-    """Raise `LockError` if an entry of *lock*, which is `assay.lock`, possibly matches *command*."""
+    """Raise `LockError` if an entry of *lock*, which is `assay.lock`, may be meant for *command*."""
     masked = masked_command(command)
     meant = [name for name, locked in lock.items() if locked.command and may_be_same_server(locked.command, masked)]
     if meant:
@@ -119,7 +119,7 @@ def _check_meant(lock: Lock, command: Sequence[str]) -> None:
 
 
 def notices(found: Match | None, *, name: str | None, command: Sequence[str], url: str) -> Iterator[str]:
-    """Yield notes for the operator about the entry of `assay.lock` that applies."""
+    """Yield what the operator should know about the entry of `assay.lock` that a server is held to."""
     if found is None:
         what = name or ("this URL" if url else "this command")
         yield f"{FILE} has no entry for {what}; the lock is not applied; {remedy(read(FILE), FILE, url)}"
@@ -141,7 +141,7 @@ def _is_same(entry: Locked, command: Sequence[str], url: str) -> bool:
 
 
 def remedy(lock: Lock, path: str, url: str = "") -> str:
-    """Return the hint for a server without an entry in *lock*, the file at *path*."""
+    """Return what to do about a server that *lock*, the file at *path*, has no entry for."""
     option = "" if path == FILE else f" --lock {path}"
     names = ", ".join(sorted(lock)[:_MOST_NAMES]) + (", …" if len(lock) > _MOST_NAMES else "")
     use = f", or choose an entry with --name ({names})" if lock else ""

@@ -1,4 +1,4 @@
-"""Combine what a server offers to clients without and with capabilities. No I/O."""
+"""Unites what a server offers to clients without and with capabilities. No I/O."""
 
 from dataclasses import replace
 from typing import TypeVar
@@ -13,7 +13,7 @@ def united(bare: Locked, capable: Locked) -> Locked:
     """
     Return everything that a server offers to either kind of client.
 
-    If the two get different definitions, both are kept: both are reviewed.
+    If the two get different definitions, both are kept, so that both are reviewed.
     """
     other = capable.instructions
     return replace(
