@@ -33,7 +33,7 @@ def test_headers_of_the_operator_win_over_those_of_the_client(tmp_path: Path) ->
         ("nothing", "expected 'Name: value'"),
         ("a b: c", "expected 'Name: value'"),
         ("a: env:NOWHERE", "the variable NOWHERE is not set"),
-        ("a: b\nc: d", "characters that no header can carry"),
+        ("a: b\nc: d", "characters that are invalid in a header"),
     ],
 )
 def test_a_header_that_is_none_is_refused(tmp_path: Path, option: str, why: str) -> None:

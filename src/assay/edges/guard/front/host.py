@@ -162,7 +162,7 @@ def _discovery(path: str, hosted: Hosted, door: Door) -> dict[str, Route]:
             proxy = hosted.backend()
             found: Mapping[str, Route] = {}
             if isinstance(proxy, Proxy):
-                discovery = Discovery(proxy.target, path, door, enforcing=proxy.oversight.enforcing)
+                discovery = Discovery(proxy.target, path, door, enforcing=proxy.factory.enforcing)
                 found = discovery.routes(alone=False)
             if name in found:
                 await found[name](scope, receive, send)

@@ -19,13 +19,13 @@ from assay.edges.guard.http_to_http.forwarding import Forwarding, is_credential
 from assay.edges.guard.http_to_http.talks import Stream, Talk, Talks, Who
 from assay.edges.guard.http_to_http.target import Target
 from assay.edges.guard.http_to_http.turn import Told, Turn
-from assay.edges.guard.overseer import Oversight
 from assay.edges.http.heads import LAST_EVENT, RequestHead, shown_name
 from assay.edges.http.open_streams import close, until_gone
 from assay.edges.http.replies import CLOSE, Pairs, Receive, Send, not_allowed, refuse, reply, shared
 from assay.edges.http.request_headers import ENDPOINT, UNNAMED, names_revision, peeked
 from assay.edges.http.statuses import is_patient
 from assay.edges.upstream_errors import NO_POST, NoAnswerError, shown_url
+from assay.guard.factory import SessionFactory
 from assay.guard.flight import End
 from assay.settings.http_section import Http
 from assay.spec.revisions import LATEST, REVISIONS, handshake
@@ -64,7 +64,7 @@ class Proxy:
 
     def __init__(
         self,
-        oversight: Oversight,
+        factory: SessionFactory,
         target: Target,
         http: Http | None = None,
         *,
@@ -82,11 +82,11 @@ class Proxy:
         The last messages of a broken session go to *flights*, without what *redact* says.
         """
         http = http or Http()
-        self.oversight = oversight
+        self.factory = factory
         self.target = target
         self.gated = gated
         self.forwarding = Forwarding(
-            oversight.enforcing,
+            factory.enforcing,
             tokens=not gated,
             cookies=alone,
             names=[each.lower().encode() for each in http.forward_headers],
@@ -96,7 +96,7 @@ class Proxy:
         """Its path at the guard."""
         self._log = log
         self._flights, self._redact = flights, tuple(redact)
-        self.talks = Talks(oversight, http, clock, gated=gated)
+        self.talks = Talks(factory, http, clock, gated=gated)
         self.spoken: frozenset[str] | None = None
         """The revisions that the server has said it speaks, without a handshake or with one."""
         self._held = 0
@@ -147,7 +147,7 @@ class Proxy:
         """Whether a request is refused for where it goes: then it has been answered."""
         head, headers = request.head, shared(request.headers)
         session, revision = head.session, head.revision
-        enforcing = self.oversight.enforcing
+        enforcing = self.factory.enforcing
         if head.is_stateless and request.method != "POST":
             await not_allowed(send, "POST", headers)
         elif request.query and (enforcing or self.gated or self.target.has_query):
@@ -172,11 +172,11 @@ class Proxy:
         """
         if self.talks.is_anothers(session, principal):
             return False
-        return not (self.oversight.enforcing or self.gated) or self.talks.knows(session, principal)
+        return not (self.factory.enforcing or self.gated) or self.talks.knows(session, principal)
 
     def _note_dropped(self, head: RequestHead) -> None:
         """Tell people, once for each name, which headers of clients do not go on to the server."""
-        if not self.oversight.enforcing or len(self._unforwarded) >= _UNFORWARDED:
+        if not self.factory.enforcing or len(self._unforwarded) >= _UNFORWARDED:
             return
         names = tuple([name for name, _ in head.pairs])
         if names in self._forwarded:
@@ -213,7 +213,7 @@ class Proxy:
         head = request.head
         talk = self._talk(request, who)
         patient = is_patient(head.revision, in_session=head.session is not None)
-        turn = Turn(talk, patient=patient, enforcing=self.oversight.enforcing)
+        turn = Turn(talk, patient=patient, enforcing=self.factory.enforcing)
         if request.method == "POST":
             turn.hear(request.frame, _IN_SESSION if head.session else Facts("http", head.revision, request.headers))
             if self.spoken is not None:
@@ -261,7 +261,7 @@ class Proxy:
             errand.keep_time()
             watch = loop.create_task(until_client_goes())
 
-        timer = loop.call_later(min(_SOON, self.oversight.timeout or _SOON), take_care)
+        timer = loop.call_later(min(_SOON, self.factory.timeout or _SOON), take_care)
         try:
             await errand.run()
         except asyncio.CancelledError:
@@ -304,7 +304,7 @@ class Proxy:
 
     async def tell(self, request: Request, told: Told, send: Send) -> None:
         """An answer of our own, on record."""
-        self.oversight.recorder.flush()
+        self.factory.records.commit()
         headers = shared(request.headers)
         await reply(send, told.status, told.content, [*headers, CLOSE] if told.status == 413 else headers)
 
@@ -356,7 +356,7 @@ class Proxy:
         session = talk.origin or talk
         if session.ident is not None and not session.broken:
             session.broken = True
-            session.overseer.broke(self._flights, self._redact, End(why))
+            session.session.save_recent(self._flights, self._redact, End(why))
 
     def broke_off(self, why: str) -> None:
         """An answer of the server's broke off that a client has half of."""

@@ -14,11 +14,11 @@ from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
 from assay.base.verdict import Exchange, Party
-from assay.contracts.tool_contracts import Tools
 from assay.core.party_state import Id
-from assay.edges.guard.overseer import Overseer, Oversight
 from assay.edges.http.idleness import Idleness, to_end
-from assay.lock.inspection import Inspection
+from assay.guard.deliveries import ClientTraits, ServerTraits
+from assay.guard.factory import ContractScope, SessionFactory
+from assay.guard.session import GuardedSession
 from assay.settings.http_section import Http
 
 REMEMBERED: Final = 1000
@@ -35,9 +35,6 @@ REMEMBERED_BY_ALL: Final = 64 << 20
 
 CLIENTS: Final = 1000
 """Clients without sessions, told apart by their authorization, whose tools are remembered; the last ones that asked."""
-
-SPARE: Final = 16
-"""Conversations of one such client that are kept to be used again: making one takes 50 µs, and 4 kB."""
 
 RENEWED: Final = 16
 """Further tokens of a session that are remembered, the last ones: each is good for an hour or so."""
@@ -83,19 +80,21 @@ class Talk:
     """One conversation."""
 
     __slots__ = (
-        "_count", "_known", "broken", "client", "hands", "ident", "origin", "overseer", "remembered", "renewed",
+        "_count", "_known", "broken", "found", "hands", "ident", "origin", "remembered", "renewed", "scope", "session",
         "used", "who",
     )  # fmt: skip
 
     def __init__(
-        self, overseer: Overseer, who: Who, ident: bytes | None, now: float, count: Callable[[int], None]
+        self, session: GuardedSession, who: Who, ident: bytes | None, now: float, count: Callable[[int], None]
     ) -> None:
         """*count* is told how many bytes more, or fewer, are remembered of its events."""
-        self.overseer = overseer
+        self.session = session
         self.who = who
         self.ident = ident
         """Of its session."""
         self.used = now
+        self.found = False
+        """Whether one of its messages has a finding."""
         self.hands = 0
         """Requests and streams of it that are in hand."""
         self.broken = False
@@ -104,7 +103,7 @@ class Talk:
         """Whom else the server has let in to its session, the last one last: the same client with another token."""
         self.origin: Talk | None = None
         """The conversation of the session, where this is one of somebody of whom that is not known yet."""
-        self.client: _Client | None = None
+        self.scope: ContractScope | None = None
         """What this request shares with others that have no session either."""
         self.remembered = 0
         """Bytes that are remembered of its events."""
@@ -119,7 +118,7 @@ class Talk:
     @property
     def idleness(self) -> Idleness:
         """How little would be lost with it. An open request that its client has left keeps no session alive."""
-        conversation = self.overseer.guard.conversation
+        conversation = self.session.conversation
         if self.hands and conversation.open_requests(Party.CLIENT):
             return Idleness.BUSY
         if any(map(conversation.open_requests, Party)):
@@ -128,7 +127,7 @@ class Talk:
 
     def joined(self, who: Who, now: float) -> "Talk":
         """The same conversation, for somebody who may prove to be of it, and only listens until then."""
-        made = Talk(self.overseer, who, self.ident, now, lambda _: None)
+        made = Talk(self.session, who, self.ident, now, lambda _: None)
         made._known = self._known
         made.origin = self
         return made
@@ -187,26 +186,21 @@ def _digest(data: bytes) -> bytes:
     return blake2b(data, digest_size=16).digest()
 
 
-class _Client:
-    """One client without sessions, in one revision."""
+def _client(who: Who) -> ClientTraits:
+    return ClientTraits("http", carries_raw=True, owner=who.principal)
 
-    __slots__ = ("__weakref__", "lock", "requests", "spare", "tools")
 
-    def __init__(self, tools: Tools, lock: Inspection | None) -> None:
-        """What its requests share, each of which is a conversation of its own."""
-        self.tools = tools
-        self.lock = lock
-        self.spare: list[Overseer] = []
-        self.requests = object()
-        """What they are all of, to people."""
+_IN_SESSION: Final = ServerTraits("url")
+_ALONE: Final = ServerTraits("url", cancels_by="closing")
+"""A server without sessions learns by the end of its response that the client does not wait any more."""
 
 
 class Talks:
     """All conversations with one server."""
 
-    def __init__(self, oversight: Oversight, http: Http, clock: Callable[[], float], *, gated: bool = False) -> None:
+    def __init__(self, factory: SessionFactory, http: Http, clock: Callable[[], float], *, gated: bool = False) -> None:
         """*gated* if the guard itself tells principals apart: then each has its share of the sessions."""
-        self._oversight = oversight
+        self._factory = factory
         self._http = http
         self._clock = clock
         self._share = http.sessions_each if gated else http.sessions
@@ -216,8 +210,9 @@ class Talks:
         self._renewed: dict[tuple[bytes, Who], Talk] = {}
         self._named: dict[bytes, dict[Talk, None]] = {}
         """Those of one id: more than one only where a server gives the same to several clients."""
-        self._clients: OrderedDict[tuple[Who, str], _Client] = OrderedDict()
-        self._unproved: WeakValueDictionary[tuple[Who, str], _Client] = WeakValueDictionary()
+        self._scopes: OrderedDict[tuple[Who, str], ContractScope] = OrderedDict()
+        """What the requests without a session of one client share, by its revision."""
+        self._unproved: WeakValueDictionary[tuple[Who, str], ContractScope] = WeakValueDictionary()
         """Those whom the server has not let in yet, while they ask: anybody can make up a token."""
         self._asked: OrderedDict[tuple[str, bytes, Id], Talk] = OrderedDict()
         self._remembered = 0
@@ -249,7 +244,7 @@ class Talks:
 
     def opening(self, who: Who) -> Talk:
         """A conversation that is about to open with `initialize`."""
-        return Talk(self._oversight.begin(), who, None, self._clock(), self._count)
+        return Talk(self._factory.open(_client(who), _IN_SESSION), who, None, self._clock(), self._count)
 
     def adopted(self, ident: bytes, who: Who, revision: str, *, listens: bool = False) -> Talk:
         """
@@ -263,11 +258,13 @@ class Talks:
         origin = mine[0] if len(mine) == 1 else None
         if origin is not None and listens:
             return origin.joined(who, self._clock())
-        known = origin.overseer.guard.conversation if origin is not None else None
+        known = origin.session.conversation if origin is not None else None
         tools = known.tools if known is not None else None
         opened = known.revision if known is not None else None
-        overseer = self._oversight.begin(session=ident.decode("latin-1"), revision=opened or revision, tools=tools)
-        talk = Talk(overseer, who, ident, self._clock(), self._count)
+        session = self._factory.open(
+            _client(who), _IN_SESSION, name=ident.decode("latin-1"), revision=opened or revision, tools=tools
+        )
+        talk = Talk(session, who, ident, self._clock(), self._count)
         talk.origin = origin
         return talk
 
@@ -282,7 +279,7 @@ class Talks:
             return
         if talk.ident is None:
             talk.ident = ident
-            talk.overseer.session = ident.decode("latin-1")
+            talk.session.name = ident.decode("latin-1")
         before = self._sessions.get((ident, talk.who))
         if before is talk:
             return
@@ -345,7 +342,7 @@ class Talks:
         for talk in list(self._sessions.values()):
             if not talk.hands:
                 # Whoever waits keeps the time for itself.
-                talk.overseer.overdue()
+                talk.session.tick()
         for talk in list(self._sessions.values()):
             if now - talk.used < self._http.session_seconds:
                 return
@@ -359,49 +356,38 @@ class Talks:
 
     def alone(self, who: Who, revision: str) -> Talk:
         """A conversation of one request."""
-        client = self._client(who, revision)
-        if client.spare:
-            overseer = client.spare.pop()
-        else:
-            overseer = self._oversight.begin(
-                revision=revision, tools=client.tools, lock=client.lock, of=client.requests
-            )
-        talk = Talk(overseer, who, None, 0.0, self._count)
-        talk.client = client
+        scope = self._scope(who, revision)
+        talk = Talk(self._factory.borrow(scope, _client(who), _ALONE, revision), who, None, 0.0, self._count)
+        talk.scope = scope
         return talk
 
     def admit(self, talk: Talk) -> None:
         """The server has let the client of *talk* in: what it has listed to that client is kept from now on."""
-        revision = talk.overseer.guard.conversation.revision
-        if talk.client is None or revision is None or (talk.who, revision) in self._clients:
+        revision = talk.session.conversation.revision
+        if talk.scope is None or revision is None or (talk.who, revision) in self._scopes:
             return
-        self._clients[talk.who, revision] = talk.client
-        if len(self._clients) > CLIENTS:
-            self._clients.popitem(last=False)
+        self._scopes[talk.who, revision] = talk.scope
+        if len(self._scopes) > CLIENTS:
+            self._scopes.popitem(last=False)
 
     def done(self, talk: Talk) -> None:
-        """A conversation of one request is over, and nothing is left of it."""
-        conversation = talk.overseer.guard.conversation
-        revision = conversation.revision
-        if talk.hands or talk.ident is not None or revision is None:
+        """The one request of a conversation is over: the next one may use its session."""
+        revision = talk.session.conversation.revision
+        if talk.scope is None or talk.hands or revision is None:
             return
-        if any(map(conversation.open_requests, Party)):
-            return
-        client = self._clients.get((talk.who, revision))
-        if client is not None and client.tools is conversation.tools and len(client.spare) < SPARE:
-            conversation.forget_settled()
-            client.spare.append(talk.overseer)
+        if self._scopes.get((talk.who, revision)) is talk.scope:
+            self._factory.give_back(talk.scope, talk.session, clean=not talk.found)
 
-    def _client(self, who: Who, revision: str) -> _Client:
+    def _scope(self, who: Who, revision: str) -> ContractScope:
         key = who, revision
-        client = self._clients.get(key)
-        if client is not None:
-            self._clients.move_to_end(key)
-            return client
-        client = self._unproved.get(key)
-        if client is None:
-            client = self._unproved[key] = _Client(self._oversight.tools(), self._oversight.inspection())
-        return client
+        scope = self._scopes.get(key)
+        if scope is not None:
+            self._scopes.move_to_end(key)
+            return scope
+        scope = self._unproved.get(key)
+        if scope is None:
+            scope = self._unproved[key] = self._factory.scope()
+        return scope
 
     def _count(self, more: int) -> None:
         """Bound what is remembered of events, of all sessions together."""
