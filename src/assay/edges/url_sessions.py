@@ -76,7 +76,7 @@ class Stream:
         return [each for each in self.due if each.state == "open"]
 
 
-class Talk:
+class UrlSession:
     """One conversation."""
 
     __slots__ = (
@@ -101,7 +101,7 @@ class Talk:
         """Whether what was last said in it is written down already."""
         self.renewed: OrderedDict[Who, None] = OrderedDict()
         """Whom else the server has let in to its session, the last one last: the same client with another token."""
-        self.origin: Talk | None = None
+        self.origin: UrlSession | None = None
         """The conversation of the session, where this is one of somebody of whom that is not known yet."""
         self.scope: ContractScope | None = None
         """What this request shares with others that have no session either."""
@@ -125,9 +125,9 @@ class Talk:
             return Idleness.ASKED
         return Idleness.LISTENS if self.hands else Idleness.IDLE
 
-    def joined(self, who: Who, now: float) -> "Talk":
+    def joined(self, who: Who, now: float) -> "UrlSession":
         """The same conversation, for somebody who may prove to be of it, and only listens until then."""
-        made = Talk(self.session, who, self.ident, now, lambda _: None)
+        made = UrlSession(self.session, who, self.ident, now, lambda _: None)
         made._known = self._known
         made.origin = self
         return made
@@ -195,7 +195,7 @@ _ALONE: Final = ServerTraits("url", cancels_by="closing")
 """A server without sessions learns by the end of its response that the client does not wait any more."""
 
 
-class Talks:
+class UrlSessions:
     """All conversations with one server."""
 
     def __init__(self, factory: SessionFactory, http: Http, clock: Callable[[], float], *, gated: bool = False) -> None:
@@ -206,26 +206,26 @@ class Talks:
         self._share = http.sessions_each if gated else http.sessions
         self._each: dict[str, int] = {}
         """How many sessions each principal has."""
-        self._sessions: OrderedDict[tuple[bytes, Who], Talk] = OrderedDict()
-        self._renewed: dict[tuple[bytes, Who], Talk] = {}
-        self._named: dict[bytes, dict[Talk, None]] = {}
+        self._sessions: OrderedDict[tuple[bytes, Who], UrlSession] = OrderedDict()
+        self._renewed: dict[tuple[bytes, Who], UrlSession] = {}
+        self._named: dict[bytes, dict[UrlSession, None]] = {}
         """Those of one id: more than one only where a server gives the same to several clients."""
         self._scopes: OrderedDict[tuple[Who, str], ContractScope] = OrderedDict()
         """What the requests without a session of one client share, by its revision."""
         self._unproved: WeakValueDictionary[tuple[Who, str], ContractScope] = WeakValueDictionary()
         """Those whom the server has not let in yet, while they ask: anybody can make up a token."""
-        self._asked: OrderedDict[tuple[str, bytes, Id], Talk] = OrderedDict()
+        self._asked: OrderedDict[tuple[str, bytes, Id], UrlSession] = OrderedDict()
         self._remembered = 0
 
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def __iter__(self) -> Iterator[Talk]:
+    def __iter__(self) -> Iterator[UrlSession]:
         return iter(self._sessions.values())
 
     # ── sessions ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def find(self, ident: bytes, who: Who) -> Talk | None:
+    def find(self, ident: bytes, who: Who) -> UrlSession | None:
         """The conversation of a session; somebody else's is none."""
         talk = self._sessions.get((ident, who)) or self._renewed.get((ident, who))
         if talk is not None:
@@ -242,11 +242,11 @@ class Talks:
         """Whether that session is known as one of *principal*."""
         return any(each.who.principal == principal for each in self._named.get(ident, ()))
 
-    def opening(self, who: Who) -> Talk:
+    def opening(self, who: Who) -> UrlSession:
         """A conversation that is about to open with `initialize`."""
-        return Talk(self._factory.open(_client(who), _IN_SESSION), who, None, self._clock(), self._count)
+        return UrlSession(self._factory.open(_client(who), _IN_SESSION), who, None, self._clock(), self._count)
 
-    def adopted(self, ident: bytes, who: Who, revision: str, *, listens: bool = False) -> Talk:
+    def adopted(self, ident: bytes, who: Who, revision: str, *, listens: bool = False) -> UrlSession:
         """
         The conversation of a session that was opened elsewhere, or with another token, or long ago.
 
@@ -264,11 +264,11 @@ class Talks:
         session = self._factory.open(
             _client(who), _IN_SESSION, name=ident.decode("latin-1"), revision=opened or revision, tools=tools
         )
-        talk = Talk(session, who, ident, self._clock(), self._count)
+        talk = UrlSession(session, who, ident, self._clock(), self._count)
         talk.origin = origin
         return talk
 
-    def keep(self, talk: Talk, ident: bytes) -> None:
+    def keep(self, talk: UrlSession, ident: bytes) -> None:
         """
         From now on *talk* is that of the session *ident*, or whoever speaks in it is one of those of that session.
 
@@ -291,7 +291,7 @@ class Talks:
         self._each[principal] = self._each.get(principal, 0) + 1
         self._push_out(talk, principal)
 
-    def _push_out(self, newest: Talk, principal: str) -> None:
+    def _push_out(self, newest: UrlSession, principal: str) -> None:
         """
         Drop idle sessions until no more are left than there may be.
 
@@ -304,7 +304,7 @@ class Talks:
                 return
             self.drop(last)
 
-    def drop(self, talk: Talk) -> None:
+    def drop(self, talk: UrlSession) -> None:
         """Its session is over."""
         if talk.ident is None or self._sessions.get((talk.ident, talk.who)) is not talk:
             return
@@ -319,7 +319,7 @@ class Talks:
         for key in [key for key, each in self._asked.items() if each is talk]:
             del self._asked[key]
 
-    def _renew(self, talk: Talk, ident: bytes, who: Who) -> None:
+    def _renew(self, talk: UrlSession, ident: bytes, who: Who) -> None:
         """The server has let *who* in to the session of *talk*."""
         talk.renewed[who] = None
         self._renewed[ident, who] = talk
@@ -327,7 +327,7 @@ class Talks:
             oldest, _ = talk.renewed.popitem(last=False)
             self._renewed.pop((ident, oldest), None)
 
-    def _unname(self, talk: Talk, ident: bytes) -> None:
+    def _unname(self, talk: UrlSession, ident: bytes) -> None:
         named = self._named.get(ident, {})
         named.pop(talk, None)
         if not named:
@@ -354,14 +354,14 @@ class Talks:
 
     # ── without sessions ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def alone(self, who: Who, revision: str) -> Talk:
+    def alone(self, who: Who, revision: str) -> UrlSession:
         """A conversation of one request."""
         scope = self._scope(who, revision)
-        talk = Talk(self._factory.borrow(scope, _client(who), _ALONE, revision), who, None, 0.0, self._count)
+        talk = UrlSession(self._factory.borrow(scope, _client(who), _ALONE, revision), who, None, 0.0, self._count)
         talk.scope = scope
         return talk
 
-    def admit(self, talk: Talk) -> None:
+    def admit(self, talk: UrlSession) -> None:
         """The server has let the client of *talk* in: what it has listed to that client is kept from now on."""
         revision = talk.session.conversation.revision
         if talk.scope is None or revision is None or (talk.who, revision) in self._scopes:
@@ -370,7 +370,7 @@ class Talks:
         if len(self._scopes) > CLIENTS:
             self._scopes.popitem(last=False)
 
-    def done(self, talk: Talk) -> None:
+    def done(self, talk: UrlSession) -> None:
         """The one request of a conversation is over: the next one may use its session."""
         revision = talk.session.conversation.revision
         if talk.scope is None or talk.hands or revision is None:
@@ -400,7 +400,7 @@ class Talks:
 
     # ── what servers ask ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def asks(self, talk: Talk, ident: Id) -> None:
+    def asks(self, talk: UrlSession, ident: Id) -> None:
         """The server has asked something in *talk*. The answer comes by itself, perhaps with a new token."""
         self._asked[_scope(talk.who, talk.ident, ident)] = talk
         if len(self._asked) > ASKED:
@@ -411,7 +411,7 @@ class Talks:
         """Whether a server waits for any answer."""
         return bool(self._asked)
 
-    def asker(self, who: Who, session: bytes | None, ident: Id) -> Talk | None:
+    def asker(self, who: Who, session: bytes | None, ident: Id) -> UrlSession | None:
         """The conversation in which the server has asked what is answered now."""
         return self._asked.pop(_scope(who, session, ident), None)
 

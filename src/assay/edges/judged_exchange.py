@@ -14,12 +14,12 @@ from assay.base.verdict import Exchange, Verdict
 from assay.core import render
 from assay.core.conversation import Facts
 from assay.core.party_state import Id
-from assay.edges.guard.http_to_http.talks import LONGEST_ID, REMEMBERED, Stream, Talk
-from assay.edges.guard.refusals import addressed, explained
 from assay.edges.http.events import PING, Event, event
 from assay.edges.http.heads import visible
 from assay.edges.http.replies import error_body
 from assay.edges.http.statuses import refusal, status_of
+from assay.edges.upstream_refusals import addressed, explained
+from assay.edges.url_sessions import LONGEST_ID, REMEMBERED, Stream, UrlSession
 from assay.guard.deliveries import Loss
 from assay.ladder import syntax
 
@@ -45,7 +45,7 @@ class Heard(NamedTuple):
     """Errors for requests that the message has left without an answer."""
 
 
-class Turn:
+class JudgedExchange:
     """One request in hand."""
 
     __slots__ = (
@@ -53,7 +53,7 @@ class Turn:
         "to_server", "told", "verdict",
     )  # fmt: skip
 
-    def __init__(self, talk: Talk, *, patient: bool, enforcing: bool) -> None:
+    def __init__(self, talk: UrlSession, *, patient: bool, enforcing: bool) -> None:
         self.talk = talk
         self.patient = patient
         """Whether the client takes any status but 200 for a broken connection."""

@@ -13,30 +13,30 @@ from typing import TYPE_CHECKING, Final
 
 from assay.base.errors import CanonicalError
 from assay.base.no_answer import within
+from assay.edges.audited_body import AuditedBody
 from assay.edges.guard.front.guarded import Request
-from assay.edges.guard.http_to_http.forwarding import UpstreamHead
-from assay.edges.guard.http_to_http.hearing import Hearing
-from assay.edges.guard.http_to_http.oauth import challenges_for
-from assay.edges.guard.http_to_http.target import Answered
-from assay.edges.guard.http_to_http.turn import Told, Turn
-from assay.edges.guard.refusals import MOST_BYTES, SECONDS
-from assay.edges.guard.stint import Stint
 from assay.edges.http.access import METADATA
 from assay.edges.http.events import Reader, event
+from assay.edges.http.forwarding import UpstreamHead
 from assay.edges.http.replies import CLOSE, JSON, SMALL, STREAM, Pairs, Send, error_body, refuse, shared
 from assay.edges.http.statuses import status_of
+from assay.edges.judged_exchange import JudgedExchange, Told
+from assay.edges.oauth_discovery import challenges_for
+from assay.edges.stint import Stint
 from assay.edges.upstream_errors import BrokenError, NoAnswerError
+from assay.edges.upstream_refusals import MOST_BYTES, SECONDS
+from assay.edges.upstream_target import Answered
 from assay.guard.own_frames import cancelled, may_be_cancelled
 
 if TYPE_CHECKING:
-    from assay.edges.guard.http_to_http.proxy import Proxy
+    from assay.edges.url_backend import UrlBackend
 
 _JSON: Final = b"application/json"
 _EVENTS: Final = b"text/event-stream"
 _LISTENS: Final = "subscriptions/listen"
 
 
-class Errand:
+class UrlExchange:
     """One request to the server, and its answer."""
 
     __slots__ = (
@@ -44,7 +44,7 @@ class Errand:
         "_waits", "endless",
     )  # fmt: skip
 
-    def __init__(self, proxy: "Proxy", request: Request, pairs: Pairs, turn: Turn, send: Send) -> None:
+    def __init__(self, proxy: "UrlBackend", request: Request, pairs: Pairs, turn: JudgedExchange, send: Send) -> None:
         """*pairs* are the headers that go to the server."""
         self._proxy = proxy
         self._factory = proxy.factory
@@ -258,7 +258,7 @@ class Errand:
 
     async def _overheard(self, answered: Answered) -> None:
         """One JSON value under audit: goes on as it comes, and is judged before its end goes on."""
-        hearing = Hearing(
+        hearing = AuditedBody(
             self._factory.frame_bytes,
             hold=self._hold,
             judge=partial(self._judge_whole, answered.head.status),
@@ -279,7 +279,7 @@ class Errand:
         self._turn.record("UPSTREAM_FAILURE", why)
         await self._pass(answered)
 
-    async def _pass(self, answered: Answered, hearing: Hearing | None = None) -> None:
+    async def _pass(self, answered: Answered, hearing: AuditedBody | None = None) -> None:
         """
         Under audit, the rest of the answer as it comes, while *hearing* listens.
 
