@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Final, NamedTuple, Protocol
 
 from assay.edges.child import CLOSED, TERMINATED, Child, why
-from assay.edges.guard.stint import Stint
+from assay.edges.stint import Stint
 from assay.guard.failure import contained
 from assay.guard.outline import LOOKED_AT
 from assay.ladder.framing import Rest, Splitter, is_blank

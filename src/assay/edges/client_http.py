@@ -15,7 +15,7 @@ from assay.core import render
 from assay.core.conversation import Facts
 from assay.edges.http.heads import SESSION, RequestHead
 from assay.edges.http.idleness import Idleness
-from assay.edges.http.replies import HttpReply, shared
+from assay.edges.http.replies import HttpReply, Receive, Send, reply, shared
 from assay.edges.http.sessions import HttpSession
 from assay.edges.http.statuses import refusal
 from assay.edges.response_stream import SLOW_BYTES, ResponseStream
@@ -26,6 +26,7 @@ from assay.guard.outgoing import is_answer
 from assay.guard.session import GuardedSession
 from assay.guard.shared import FAILED
 from assay.ladder import syntax
+from assay.settings.http_section import Http
 from assay.spec.revisions import features_of
 
 SLOW: Final = Loss("slow_client", "the client did not take what it was sent")
@@ -450,32 +451,92 @@ class HttpClient:
         self._tokens.clear()
 
 
-class SessionAnswer:
-    """One HTTP request in a session, and the response that it waits for."""
+class HttpPort(NamedTuple):
+    """What writing a response needs of its backend."""
 
-    __slots__ = ("_client", "_done", "_opens", "early", "head", "response")
+    http: Http
+    commit: Callable[[], None]
+    """Writes the records. Called before every write to a client."""
+
+
+class AwaitedResponse:
+    """One HTTP request, and the response that it waits for."""
+
+    __slots__ = ("early", "head", "port", "release", "response")
+
+    def __init__(self, port: HttpPort, head: RequestHead, response: ResponseStream) -> None:
+        self.port = port
+        self.head = head
+        self.response = response
+        self.early: float | None = None
+        """Seconds after which the response becomes a stream; None if only a message does that."""
+        self.release: Callable[[], None] | None = None
+        """Called once at the end."""
+
+    @property
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """The headers of the response beside those that every response has."""
+        return shared(self.head.headers)
+
+    def on_change(self, changed: Callable[[], None] | None) -> None:
+        """Have *changed* called when there is something to write."""
+        self.response.changed = changed
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is known how the response is written."""
+        return self.response.is_settled
+
+    def reply(self) -> HttpReply | None:
+        """Return the whole response; None if it is to be written as a stream."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """The response was written, or the client has gone."""
+        if self.release is not None:
+            self.release()
+
+    async def carry_on(self, receive: Receive, send: Send) -> None:
+        """Wait for the response and write it, unless the client goes."""
+        response = self.response
+        try:
+            if await response.first(self.early, receive) and not response.ended:
+                return
+            whole = self.reply()
+            self.port.commit()
+            if whole is not None:
+                await reply(send, *whole)
+            else:
+                await response.write(self.port.http, self.port.commit, receive, send, self.headers)
+        finally:
+            self.finish()
+
+
+class SessionAnswer(AwaitedResponse):
+    """One HTTP request in a session."""
+
+    __slots__ = ("_client", "_opens", "_touch")
 
     def __init__(
         self,
-        client: HttpClient,
-        response: ResponseStream,
+        port: HttpPort,
         head: RequestHead,
-        done: Callable[[HttpClient], None],
+        response: ResponseStream,
+        client: HttpClient,
+        touch: Callable[[HttpClient], None],
         *,
-        opens: bool = False,
+        opens: bool,
     ) -> None:
         """
-        *done* is called when the response was written, or the client has gone.
+        *touch* is called at the end, since the session was used until then.
 
         A response that *opens* the session has the id of the session in its head.
         """
+        super().__init__(port, head, response)
         self._client = client
-        self._done = done
+        self._touch = touch
         self._opens = opens
-        self.response = response
-        self.head = head
-        self.early = EARLY if client.primed and response.as_json and head.as_stream else None
-        """Seconds after which the response becomes a stream; None if only a message does that."""
+        self.early = EARLY if response.as_json and head.as_stream and client.primed else None
 
     @property
     def headers(self) -> list[tuple[bytes, bytes]]:
@@ -498,7 +559,8 @@ class SessionAnswer:
         self.response.leave()
         if self.response.begun:
             self._client.left(self.response)
-        self._done(self._client)
+        self._touch(self._client)
+        super().finish()
 
 
 def lost_answer(ident: Any, why: Loss) -> bytes:

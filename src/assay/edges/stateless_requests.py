@@ -14,10 +14,18 @@ from assay.base.message import params_of, versions_of
 from assay.base.meta import LEVEL_KEY
 from assay.base.verdict import Party, Verdict
 from assay.core.conversation import Facts
-from assay.edges.client_http import ACCEPTED, BROKEN, SLOW, WholeResponse, lost_answer, refusal_of
+from assay.edges.client_http import (
+    ACCEPTED,
+    BROKEN,
+    SLOW,
+    AwaitedResponse,
+    HttpPort,
+    WholeResponse,
+    lost_answer,
+    refusal_of,
+)
 from assay.edges.guard.front.guarded import Request
-from assay.edges.http.heads import RequestHead
-from assay.edges.http.replies import HttpReply, shared
+from assay.edges.http.replies import HttpReply
 from assay.edges.http.statuses import status_in
 from assay.edges.response_stream import SLOW_BYTES, ResponseStream
 from assay.edges.server_child import SharedChild, UnavailableError
@@ -32,29 +40,25 @@ from assay.spec.revisions import LATEST
 
 _CLIENT: Final = ClientTraits("http")
 _SERVER: Final = ServerTraits("child", shared=True)
+_NO_RESPONSE: Final = ResponseStream()
+_NO_RESPONSE.ended = True
 
 
-class StatelessRequest:
-    """One request of a client and the response that it waits for, or one notification."""
+class StatelessRequest(AwaitedResponse):
+    """One request of a client, or one notification."""
 
-    __slots__ = (
-        "_requests", "early", "head", "ident", "is_clean", "is_retired", "listens", "owner", "response", "session",
-        "wants_logs",
-    )  # fmt: skip
+    __slots__ = ("_requests", "ident", "is_clean", "is_retired", "listens", "owner", "session", "wants_logs")
 
     def __init__(self, session: GuardedSession, requests: "StatelessRequests", request: Request) -> None:
+        super().__init__(requests.port, request.head, _NO_RESPONSE)
         self.session = session
         self.owner = request.principal
-        self.head: RequestHead = request.head
-        self.response = _NO_RESPONSE
         self.listens = self.wants_logs = False
         self.is_clean = True
         """Whether its session may serve another request."""
         self.is_retired = False
         """Whether it does."""
         self.ident: Any = None
-        self.early: float | None = None
-        """Only a message makes the response a stream."""
         self._requests = requests
 
     def opened(self, verdict: Verdict, *, as_json: bool, as_stream: bool) -> None:
@@ -153,11 +157,6 @@ class StatelessRequest:
 
     # ── to the client ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    @property
-    def headers(self) -> list[tuple[bytes, bytes]]:
-        """The headers of the response beside those that every response has."""
-        return shared(self.head.headers)
-
     def reply(self) -> HttpReply | None:
         """Return the whole response; None if it is to be written as a stream."""
         whole = self.response.whole
@@ -173,6 +172,7 @@ class StatelessRequest:
             if not self.response.ended:
                 self.cancel()
         self._requests.done(self)
+        super().finish()
 
     def cancel(self) -> None:
         """Cancel the request, because the client has gone."""
@@ -184,20 +184,18 @@ class StatelessRequest:
             self._requests.child.leave(self)
 
 
-_NO_RESPONSE: Final = ResponseStream()
-_NO_RESPONSE.ended = True
-
-
 class StatelessRequests:
     """All requests without a session, and the child that they share."""
 
     def __init__(
         self,
         factory: SessionFactory,
+        port: HttpPort,
         child: Callable[[Callable[[], GuardedSession]], SharedChild],
         arm: Callable[[], None],
     ) -> None:
         """*child* makes the shared child, given what makes a session; *arm* has deadlines looked at."""
+        self.port = port
         self._factory = factory
         self._arm = arm
         self._scope: ContractScope = factory.scope()
