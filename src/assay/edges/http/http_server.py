@@ -285,17 +285,17 @@ class Connection(HttpToolsProtocol):
         )
         self.cycle.more_body = False
         self.awaited = awaited
-        if awaited.is_settled:
+        if awaited.response.is_settled:
             self._settled()
             return
-        awaited.on_change(self._settled)
+        awaited.response.changed = self._settled
         if awaited.early is not None:
             self.early = self.loop.call_later(awaited.early, self._stream)
 
     def _settled(self) -> None:
         """Send the awaited response, if it is known how."""
         awaited, cycle = self.awaited, self.in_hand
-        if awaited is None or cycle is None or not awaited.is_settled:
+        if awaited is None or cycle is None or not awaited.response.is_settled:
             return
         answer = awaited.reply()
         if answer is None:
@@ -326,7 +326,7 @@ class Connection(HttpToolsProtocol):
         awaited, self.awaited = self.awaited, None
         early, self.early = self.early, None
         if awaited is not None:
-            awaited.on_change(None)
+            awaited.response.changed = None
         if early is not None:
             early.cancel()
         return awaited

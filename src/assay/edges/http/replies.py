@@ -35,6 +35,17 @@ class HttpReply(NamedTuple):
     headers: Pairs
 
 
+class ChangingResponse(Protocol):
+    """A response that is not whole yet."""
+
+    changed: Callable[[], None] | None
+    """Called when there is something to write, or the response has ended."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is known how the response is written."""
+
+
 class AwaitedReply(Protocol):
     """A request whose response is awaited."""
 
@@ -43,12 +54,9 @@ class AwaitedReply(Protocol):
     release: Callable[[], None] | None
     """Called once at the end."""
 
-    def on_change(self, changed: Callable[[], None] | None) -> None:
-        """Have *changed* called when there is something to write."""
-
     @property
-    def is_settled(self) -> bool:
-        """Whether it is known how the response is written."""
+    def response(self) -> ChangingResponse:
+        """The response."""
 
     def reply(self) -> HttpReply | None:
         """Return the whole response; None if it is to be written as a stream."""
