@@ -99,7 +99,7 @@ FAILURES: list[tuple[str, Script, int, str]] = [
         "other-id",
         lambda line, said: line.json({**result(said), "id": 77}),
         INVALID,
-        "its answer is none to this request",
+        "its answer does not belong to this request",
     ),
     ("no-message", lambda line, _: line.json(b'{"detail":"no"}'), INVALID, 'none to this request: {"detail":"no"}'),
     ("truncated", truncated, LOST, "it broke off, or answered with what is no HTTP"),
