@@ -29,7 +29,7 @@ _RETRY_DIGITS: Final = 9
 """Maximal digits of milliseconds: eleven days."""
 
 
-class Told(NamedTuple):
+class GuardResponse(NamedTuple):
     """A response that the guard makes itself."""
 
     status: int
@@ -49,8 +49,19 @@ class JudgedExchange:
     """One request in progress."""
 
     __slots__ = (
-        "_beside", "_came", "_enforcing", "asked", "back", "patient", "resumed", "speaks", "stream", "talk",
-        "to_server", "told", "verdict",
+        "_beside",
+        "_came",
+        "_enforcing",
+        "asked",
+        "back",
+        "patient",
+        "response",
+        "resumed",
+        "speaks",
+        "stream",
+        "talk",
+        "to_server",
+        "verdict",
     )  # fmt: skip
 
     def __init__(self, talk: UrlSession, *, patient: bool, enforcing: bool) -> None:
@@ -61,7 +72,7 @@ class JudgedExchange:
         self.resumed = False
         """Whether the client resumes a stream: only then may a judged event come again."""
         self.verdict: Verdict | None = None
-        self.told: Told | None = None
+        self.response: GuardResponse | None = None
         """The response, if the request is not forwarded."""
         self.to_server: bytes | None = None
         """The frame for the server."""
@@ -86,12 +97,12 @@ class JudgedExchange:
         if verdict is not None and verdict.findings is not None:
             self.talk.found = True
         if verdict is None:
-            self.told = Told(500, error_body("INTERNAL_ERROR", "the session is closed; its log says why"))
+            self.response = GuardResponse(500, error_body("INTERNAL_ERROR", "the session is closed; its log says why"))
         elif len(frame) > session.conversation.limits.frame_bytes:
             # The rest of it was not read: it cannot be forwarded, in either mode.
-            self.told = Told(413, answer or _refusal(verdict))
+            self.response = GuardResponse(413, answer or _refusal(verdict))
         elif not outcome.to_server:
-            self.told = self._refused(verdict, answer)
+            self.response = self._refused(verdict, answer)
         else:
             self.to_server = outcome.to_server[0].frame
             self._beside = answer
@@ -104,13 +115,13 @@ class JudgedExchange:
         A client chooses one of them, and its choice must work.
         """
         rules = self.verdict.violations if self.verdict is not None else ()
-        if self.told is None or not any(each.rule == "protocol/unsupported-revision" for each in rules):
+        if self.response is None or not any(each.rule == "protocol/unsupported-revision" for each in rules):
             return
-        answer = syntax.read_exactly(self.told.content, syntax.read(self.told.content))
+        answer = syntax.read_exactly(self.response.content, syntax.read(self.response.content))
         data = answer.get("error", {}).get("data", {})
         if "supported" in data:
             data["supported"] = [each for each in data["supported"] if each in spoken]
-            self.told = self.told._replace(content=syntax.write(answer))
+            self.response = self.response._replace(content=syntax.write(answer))
 
     @property
     def opens(self) -> bool:
@@ -128,12 +139,12 @@ class JudgedExchange:
         due = min(map(self.talk.session.due_of, self.due), default=inf)
         return max(0.0, due - perf_counter()) if due < inf else None
 
-    def _refused(self, verdict: Verdict, answer: bytes | None) -> Told:
-        return Told(*refusal(verdict, answer, render.code_of(verdict), patient=self.patient))
+    def _refused(self, verdict: Verdict, answer: bytes | None) -> GuardResponse:
+        return GuardResponse(*refusal(verdict, answer, render.code_of(verdict), patient=self.patient))
 
     # ── the answer ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def body(self, content: bytes, status: int) -> Told:
+    def body(self, content: bytes, status: int) -> GuardResponse:
         """Judge a complete response of the server with this status. Requests that it leaves open fail."""
         if status >= 500:
             content = self._addressed(content) or content
@@ -142,7 +153,7 @@ class JudgedExchange:
         passes = heard.frame is not None
         if not passes and not self.stream.due and status < 300:
             # No request is open: only the accepted status counts.
-            return Told(202, b"")
+            return GuardResponse(202, b"")
         if 400 <= status < 500 and passes:
             self.forget()
         elif self._enforcing:
@@ -152,17 +163,17 @@ class JudgedExchange:
         else:
             self.record("UPSTREAM_INVALID", "its answer answers something else")
         if heard.frame == content and len(frames) == 1 and self._beside is None:
-            return Told(200 if self._enforcing and status < 300 else status, content)
+            return GuardResponse(200 if self._enforcing and status < 300 else status, content)
         return self.made(frames, "UPSTREAM_INVALID", status if 400 <= status < 500 else None)
 
-    def refused(self, content: bytes, status: int) -> Told:
+    def refused(self, content: bytes, status: int) -> GuardResponse:
         """Return the response for a request that the server rejects with a 4xx *status* and *content*."""
         for each in self.due:
             # After signing in, a client sends the same request again.
             each.reusable = True
         if not content.strip():
             self.forget()
-            return Told(status, b"")
+            return GuardResponse(status, b"")
         answer = self._addressed(content)
         if answer is not None:
             return self.body(answer, status)
@@ -170,7 +181,7 @@ class JudgedExchange:
         frames = [explained(content, status, each, revision) for each in self.due]
         self.forget()
         if not frames:
-            return Told(status, explained(content, status, None, revision))
+            return GuardResponse(status, explained(content, status, None, revision))
         return self.made(frames, "UPSTREAM_FAILURE", status)
 
     def _addressed(self, content: bytes) -> bytes | None:
@@ -178,7 +189,7 @@ class JudgedExchange:
         due = self.due
         return addressed(content, due[0]) if len(due) == 1 else None
 
-    def made(self, frames: list[bytes], code: str, status: int | None = None) -> Told:
+    def made(self, frames: list[bytes], code: str, status: int | None = None) -> GuardResponse:
         """Return a response of our own: these *frames* with the error *code*, and the responses beside them."""
         whole = "batch" if self.verdict is not None and self.verdict.kind == "batch" else ""
         if status is None:
@@ -186,8 +197,8 @@ class JudgedExchange:
             status = status_of(None if good else code, patient=bool(frames) and self.patient)
         if whole:
             inner = [each for frame in (*frames, self._beside) if frame for each in _entries(frame)]
-            return Told(status, render.array(inner) or error_body(code, "no answer came"))
-        return Told(status, frames[0] if frames else error_body(code, "no answer came"))
+            return GuardResponse(status, render.array(inner) or error_body(code, "no answer came"))
+        return GuardResponse(status, frames[0] if frames else error_body(code, "no answer came"))
 
     def failures(self, code: str, why: str) -> list[bytes]:
         """Return the errors for the requests that are still open, once."""

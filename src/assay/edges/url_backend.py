@@ -19,7 +19,7 @@ from assay.edges.http.open_streams import close, until_gone
 from assay.edges.http.replies import CLOSE, Pairs, Receive, Send, not_allowed, refuse, reply, shared
 from assay.edges.http.request_headers import ENDPOINT, UNNAMED, names_revision, peeked
 from assay.edges.http.statuses import is_patient
-from assay.edges.judged_exchange import JudgedExchange, Told
+from assay.edges.judged_exchange import GuardResponse, JudgedExchange
 from assay.edges.upstream_errors import NO_POST, NoAnswerError, shown_url
 from assay.edges.upstream_target import UpstreamTarget
 from assay.edges.url_exchange import UrlExchange
@@ -37,7 +37,7 @@ BACK_SECONDS: Final = 10.0
 """Seconds for a message that the server does not wait for."""
 
 
-TOLD: Final = 100
+MOST_LOGGED: Final = 100
 """Maximal broken responses to log: as many as messages with findings."""
 
 _UNFORWARDED: Final = 20
@@ -129,8 +129,8 @@ class UrlBackend:
         held = talk.origin or talk
         held.hands += 1
         try:
-            if turn.told is not None:
-                await self.tell(request, turn.told, send)
+            if turn.response is not None:
+                await self.tell(request, turn.response, send)
             else:
                 errand = UrlExchange(self, request, pairs, turn, send)
                 await (self._watched if errand.endless else self._carry_out)(errand, receive)
@@ -301,11 +301,11 @@ class UrlBackend:
 
     # ── beside the answer ────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def tell(self, request: Request, told: Told, send: Send) -> None:
+    async def tell(self, request: Request, response: GuardResponse, send: Send) -> None:
         """Record a response of our own, and send it."""
         self.factory.records.commit()
         headers = shared(request.headers)
-        await reply(send, told.status, told.content, [*headers, CLOSE] if told.status == 413 else headers)
+        await reply(send, response.status, response.content, [*headers, CLOSE] if response.status == 413 else headers)
 
     def say(self, request: Request, talk: UrlSession, frame: bytes) -> None:
         """Send the server a message without a response, in the name of *request*."""
@@ -360,18 +360,18 @@ class UrlBackend:
     def broke_off(self, why: str) -> None:
         """Log that a response was cut off after part of it was forwarded."""
         self._broken += 1
-        if self._broken <= TOLD:
+        if self._broken <= MOST_LOGGED:
             self._log(f"assay: an answer of the server broke off, and so did what the client got of it: {why}")
-        elif self._broken == TOLD + 1:
-            self._log("assay: further answers that break off are not told")
+        elif self._broken == MOST_LOGGED + 1:
+            self._log("assay: further answers that break off are not logged")
 
     def unjudged(self, why: str) -> None:
         """Log that a response was forwarded under audit without being judged, because it was too large to keep."""
         self._unjudged += 1
-        if self._unjudged <= TOLD:
+        if self._unjudged <= MOST_LOGGED:
             self._log(f"assay: an answer of the server was passed on and not judged: {why}")
-        elif self._unjudged == TOLD + 1:
-            self._log("assay: further answers that are not judged are not told")
+        elif self._unjudged == MOST_LOGGED + 1:
+            self._log("assay: further answers that are not judged are not logged")
 
 
 def _who(request: Request, pairs: Pairs) -> Who:

@@ -19,7 +19,7 @@ from assay.edges.http.events import Reader, event
 from assay.edges.http.forwarding import UpstreamHead
 from assay.edges.http.replies import CLOSE, JSON, SMALL, STREAM, Pairs, Send, error_body, refuse, shared
 from assay.edges.http.statuses import status_of
-from assay.edges.judged_exchange import JudgedExchange, Told
+from assay.edges.judged_exchange import GuardResponse, JudgedExchange
 from assay.edges.oauth_discovery import challenges_for
 from assay.edges.stint import Stint
 from assay.edges.upstream_errors import BrokenError, NoAnswerError
@@ -151,7 +151,7 @@ class UrlExchange:
         elif head.kind == _JSON and method == "POST":
             await self._whole(answered)
         elif head.status < 300 and not turn.due and method != "GET":
-            await self._reply(answered, Told(202 if method == "POST" else 200, b""))
+            await self._reply(answered, GuardResponse(202 if method == "POST" else 200, b""))
         elif head.status < 300:
             shown = head.kind.decode("latin-1")[:100]
             raise NoAnswerError(f"its answer is {f'of type {shown}' if shown else 'empty'}")
@@ -232,10 +232,10 @@ class UrlExchange:
             if self._turn.due and answered.head.status < 400:
                 raise NoAnswerError(f"its answer is empty, with HTTP status {answered.head.status}")
             self._turn.forget()
-            await self._reply(answered, Told(answered.head.status, content))
+            await self._reply(answered, GuardResponse(answered.head.status, content))
         elif not self._turn.stream.due and answered.head.status == 202:
             # Accepted; there is no body.
-            await self._reply(answered, Told(202, b""))
+            await self._reply(answered, GuardResponse(202, b""))
         else:
             await self._reply(answered, self._turn.body(content, answered.head.status))
 
@@ -370,16 +370,16 @@ class UrlExchange:
 
     # ── what the client gets ─────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _reply(self, answered: Answered, told: Told) -> None:
+    async def _reply(self, answered: Answered, response: GuardResponse) -> None:
         """Send a complete response."""
         self._go_on()
         self._factory.records.commit()
         self._begun = True
-        length = (b"content-length", b"%d" % len(told.content))
-        headers = [*self._headers(answered, JSON if told.content else None), length, *shared(self._request.headers)]
-        await self._send({"type": "http.response.start", "status": told.status, "headers": headers})
+        length = (b"content-length", b"%d" % len(response.content))
+        headers = [*self._headers(answered, JSON if response.content else None), length, *shared(self._request.headers)]
+        await self._send({"type": "http.response.start", "status": response.status, "headers": headers})
         # In pieces: with a single write it would be unknown whether the client reads at all.
-        content = told.content
+        content = response.content
         last = max(0, (len(content) - 1) // SMALL * SMALL)
         for at in range(0, last, SMALL):
             await self._send({"type": "http.response.body", "body": content[at : at + SMALL], "more_body": True})
@@ -429,8 +429,8 @@ class UrlExchange:
             await self._proxy.tell(self._request, turn.made(frames, code), self._send)
         else:
             content = error_body(code, why or str(CanonicalError.to_jsonrpc_error(code)["message"]), why=why)
-            told = Told(status_of(code), content)
-            await self._proxy.tell(self._request, told, self._send)
+            response = GuardResponse(status_of(code), content)
+            await self._proxy.tell(self._request, response, self._send)
 
     def abandoned(self) -> None:
         """Handle a client that disconnected; it may resume."""
