@@ -113,8 +113,8 @@ class Guard:
             missing = self.conversation.give_up(_CLIENT, ident, "TIMEOUT", within(self._deadlines.timeout))
             if missing is not None and missing.exchange is not None and missing.onward is not None:
                 self._deadlines.forget(missing.exchange)
-                told = cancelled(missing.exchange) if may_be_cancelled(missing.exchange) else None
-                yield Failed(missing, missing.onward, "TIMEOUT"), told
+                notice = cancelled(missing.exchange) if may_be_cancelled(missing.exchange) else None
+                yield Failed(missing, missing.onward, "TIMEOUT"), notice
 
     def give_up(self, exchange: Exchange, code: str, why: str, data: Mapping[str, Any] | None = None) -> Failed | None:
         """Fail a request of the client; None if it is not open."""
