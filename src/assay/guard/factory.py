@@ -143,7 +143,7 @@ class SessionFactory:
     def give_back(self, scope: ContractScope, session: GuardedSession, *, clean: bool) -> None:
         """Keep a session for the next request if it is *clean*, without findings, and without open requests."""
         conversation = session.conversation
-        used = any(conversation.open_requests(each) for each in Party)
+        used = conversation.open_requests(Party.CLIENT) or conversation.open_requests(Party.SERVER)
         if clean and not used and conversation.tools is scope.tools and len(scope.spare) < MOST_SPARE:
             conversation.forget_settled()
             scope.spare.append(session)

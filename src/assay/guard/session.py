@@ -175,6 +175,11 @@ class GuardedSession(JudgedSession):
         made = self._held(Outcome(to_server=tuple(each for each in notices if each is not None)))
         return joined(made, self.exchange_lost(left, why))
 
+    def forget(self, exchange: Exchange) -> None:
+        """Close a request of the client that gets no message for an answer: a status was enough, or the client left."""
+        self._deadlines.forget(exchange)
+        self.conversation.give_up(_CLIENT, exchange.id, "UPSTREAM_FAILURE", "")
+
     def unclaimed(self, exchange: Exchange, why: str = "no client listens") -> Outcome:
         """Answer a request of the server that no client takes."""
         self.now = self._clock()
