@@ -134,7 +134,7 @@ class RequestJudge(JudgeBase):
             side.forget_token(exchange)
             ident = exchange.spelling or render.id_token(frame, message["id"])
             requested = named_revision(message) or facts.revision
-            back = render.refusal(ident, listed, more, exchange.revision, requested=requested)
+            back = render.refusal(ident, listed, more, exchange.revision, requested=requested, spoken=facts.spoken)
         aside = list_filter.quarantined(found) if found else ()
         findings = Findings(listed, more, frame if forwarded else None, back, (), aside) if found else None
         return verdict(side.party, frame, "request", message, exchange, exchange.revision, findings)

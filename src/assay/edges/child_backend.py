@@ -22,7 +22,7 @@ from assay.base.message import params_of
 from assay.edges.child import Labelled, StartError
 from assay.edges.child_pipe import ChildPipe, PipeOwner
 from assay.edges.child_room import ChildRoom, Tenant
-from assay.edges.client_http import BROKEN, HttpClient, SessionAnswer, WholeResponse
+from assay.edges.client_http import BROKEN, AwaitedResponse, HttpClient, HttpPort, SessionAnswer, WholeResponse
 from assay.edges.guard.front.guarded import Request
 from assay.edges.http.idleness import Idleness
 from assay.edges.http.quotas import Full, Quota
@@ -32,7 +32,7 @@ from assay.edges.http.sessions import HttpSession, Sessions
 from assay.edges.http.statuses import is_patient
 from assay.edges.response_stream import ResponseStream
 from assay.edges.server_child import ChildSharer, DedicatedChild, SharedChild, SharedLink, shared_sessions
-from assay.edges.stateless_requests import StatelessRequest, StatelessRequests
+from assay.edges.stateless_requests import StatelessRequests
 from assay.guard.backoff import Backoff
 from assay.guard.deliveries import ClientTraits, Loss, ServerTraits
 from assay.guard.factory import SessionFactory
@@ -57,9 +57,6 @@ UNUSED: Final = Loss("stopped", "nobody needed it")
 _ENDING: Final = Full(503, "the guard is ending")
 _TOO_MANY_SESSIONS: Final = Full(503, "too many sessions at once")
 _BUSY: Final = Full(503, "the server does not read what it is sent")
-
-Awaited = SessionAnswer | StatelessRequest
-"""A request that waits for its server."""
 
 
 class ChildBackend:
@@ -107,7 +104,8 @@ class ChildBackend:
         self._clock = clock
         self._is_shared = shared
         self._shares: dict[tuple[str, bytes], SharedChild] = {}
-        self._stateless = StatelessRequests(factory, self._stateless_child, self._arm)
+        self._port = HttpPort(self._http, self._commit)
+        self._stateless = StatelessRequests(factory, self._port, self._stateless_child, self._arm)
         self._backoffs: dict[str, Backoff] = {}
         """One for each principal: one whose children end must not keep others from starting theirs."""
         self._pipes: set[ChildPipe] = set()
@@ -131,7 +129,7 @@ class ChildBackend:
 
     # ── a request ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def begin(self, request: Request) -> Awaited | HttpReply | None:
+    def begin(self, request: Request) -> AwaitedResponse | HttpReply | None:
         """Return the response to a POST, or the request that waits for its server; None if that takes more time."""
         head = request.head
         if self._stopping:
@@ -162,25 +160,13 @@ class ChildBackend:
         else:
             await self._unknown(request, receive, send)
 
-    async def carry_on(self, found: Awaited | HttpReply, receive: Receive, send: Send) -> None:
+    async def _carry_on(self, found: AwaitedResponse | HttpReply, receive: Receive, send: Send) -> None:
         """Write the response to a request that was begun."""
         if isinstance(found, HttpReply):
             self._commit()
             await reply(send, *found)
-            return
-        response = found.response
-        try:
-            if await response.first(found.early, receive) and not response.ended:
-                # The client has gone.
-                return
-            whole = found.reply()
-            self._commit()
-            if whole is not None:
-                await reply(send, *whole)
-            else:
-                await response.write(self._http, self._commit, receive, send, found.headers)
-        finally:
-            found.finish()
+        else:
+            await found.carry_on(receive, send)
 
     async def _unknown(self, request: Request, receive: Receive, send: Send) -> None:
         """A message without a session: one that opens a session, or one of the era that has none."""
@@ -192,7 +178,7 @@ class ChildBackend:
         # It may be large, and the answer may take long.
         del message
         if stateless:
-            await self.carry_on(self._ask_stateless(request), receive, send)
+            await self._carry_on(self._ask_stateless(request), receive, send)
         elif opens:
             # Under audit also with an unknown revision in the header: the child of a session may know it.
             await self._open(request, params, receive, send)
@@ -217,7 +203,7 @@ class ChildBackend:
             self._commit()
             await reply(send, 200, headers=headers)
         else:
-            await self.carry_on(self._ask(session.server, request), receive, send)
+            await self._carry_on(self._ask(session.server, request), receive, send)
 
     # ── sessions ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -225,7 +211,7 @@ class ChildBackend:
         """`initialize`: a session, and a child for it."""
         if self._is_full(request.principal) and not self._factory.passes(request.frame):
             # It is refused, and must not cost another session its place.
-            await self.carry_on(
+            await self._carry_on(
                 self._ask(self._client(self._dedicated(request.principal), request), request), receive, send
             )
             return
@@ -249,7 +235,7 @@ class ChildBackend:
         client.http_session = session
         client.session.name = session.ident
         try:
-            await self.carry_on(self._ask(client, request), receive, send)
+            await self._carry_on(self._ask(client, request), receive, send)
         finally:
             if not client.opened or client.ended:
                 self._sessions.drop(session)
@@ -272,7 +258,7 @@ class ChildBackend:
         """Return whether something has to end before *principal* can begin a session."""
         return self._quota.full(principal) is not None or self._sessions.is_full(principal)
 
-    def _ask(self, client: HttpClient, request: Request) -> Awaited | HttpReply:
+    def _ask(self, client: HttpClient, request: Request) -> AwaitedResponse | HttpReply:
         head = request.head
         if not client.server.has_room(len(request.frame)):
             return _overloaded(request)
@@ -283,7 +269,7 @@ class ChildBackend:
             return _whole(request, found)
         if self._alarm is None:
             self._arm()
-        return SessionAnswer(client, found, head, self._touch, opens=opens)
+        return SessionAnswer(self._port, head, found, client, self._touch, opens=opens)
 
     def _touch(self, client: HttpClient) -> None:
         if client.http_session is not None:
@@ -317,7 +303,7 @@ class ChildBackend:
 
     # ── without sessions ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _ask_stateless(self, request: Request) -> Awaited | HttpReply:
+    def _ask_stateless(self, request: Request) -> AwaitedResponse | HttpReply:
         if not self._stateless.child.has_room(len(request.frame)):
             return _overloaded(request)
         found = self._stateless.ask(request)

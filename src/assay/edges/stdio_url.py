@@ -21,7 +21,6 @@ from assay.base.verdict import Exchange, Party, Verdict
 from assay.core import render
 from assay.core.party_state import Id
 from assay.edges.client_stdio import StdioClient
-from assay.edges.guard.refusals import explained
 from assay.edges.hangup import is_heeded
 from assay.edges.http.origin_check import leads_here
 from assay.edges.pipes import Outlet
@@ -29,6 +28,7 @@ from assay.edges.server_url import Asked, UrlServer
 from assay.edges.upstream_answer import Lost, Refused, SessionGone
 from assay.edges.upstream_client import DIRECTLY, Pairs, objection_to
 from assay.edges.upstream_errors import shown_url
+from assay.edges.upstream_refusals import explained
 from assay.guard.deliveries import Delivery, Loss, Outcome, State
 from assay.guard.failure import log_once
 from assay.guard.outgoing import requests

@@ -50,7 +50,7 @@ class Quota:
         """Return the reached limit for one more of *principal* at *server*; None if there is room."""
         if self.held >= self._total:
             return Full(503, f"too many {self._what} at once")
-        if self.has_share(principal):
+        if self._each is not None and self.has_share(principal):
             return Full(429, f"you have too many {self._what} at once")
         if self._per_server is not None and self._by_server.get(server, 0) >= self._per_server:
             return Full(503, f"too many {self._what} at once for this server")

@@ -14,19 +14,19 @@ from typing import Any, Final
 
 from assay.core.conversation import Facts
 from assay.edges.guard.front.guarded import Request
-from assay.edges.guard.http_to_http.errand import Errand
-from assay.edges.guard.http_to_http.forwarding import Forwarding, is_credential
-from assay.edges.guard.http_to_http.talks import Stream, Talk, Talks, Who
-from assay.edges.guard.http_to_http.target import Target
-from assay.edges.guard.http_to_http.turn import Told, Turn
-from assay.edges.guard.overseer import Oversight
+from assay.edges.http.forwarding import Forwarding, is_credential
 from assay.edges.http.heads import LAST_EVENT, RequestHead, shown_name
 from assay.edges.http.open_streams import close, until_gone
 from assay.edges.http.replies import CLOSE, Pairs, Receive, Send, not_allowed, refuse, reply, shared
 from assay.edges.http.request_headers import ENDPOINT, UNNAMED, names_revision, peeked
 from assay.edges.http.statuses import is_patient
+from assay.edges.judged_exchange import JudgedExchange, Told
 from assay.edges.upstream_errors import NO_POST, NoAnswerError, shown_url
-from assay.guard.flight import End
+from assay.edges.upstream_target import UpstreamTarget
+from assay.edges.url_exchange import UrlExchange
+from assay.edges.url_sessions import Stream, UrlSession, UrlSessions, Who
+from assay.guard.deliveries import End
+from assay.guard.factory import SessionFactory
 from assay.settings.http_section import Http
 from assay.spec.revisions import LATEST, REVISIONS, handshake
 
@@ -59,13 +59,13 @@ HELD_BYTES: Final = 256 << 20
 """Of all answers together that are not whole yet. One may have 16 MiB; nearly all have some thousand."""
 
 
-class Proxy:
+class UrlBackend:
     """The backend for a URL."""
 
     def __init__(
         self,
-        oversight: Oversight,
-        target: Target,
+        factory: SessionFactory,
+        target: UpstreamTarget,
         http: Http | None = None,
         *,
         endpoint: str = ENDPOINT,
@@ -82,11 +82,11 @@ class Proxy:
         The last messages of a broken session go to *flights*, without what *redact* says.
         """
         http = http or Http()
-        self.oversight = oversight
+        self.factory = factory
         self.target = target
         self.gated = gated
         self.forwarding = Forwarding(
-            oversight.enforcing,
+            factory.enforcing,
             tokens=not gated,
             cookies=alone,
             names=[each.lower().encode() for each in http.forward_headers],
@@ -96,7 +96,7 @@ class Proxy:
         """Its path at the guard."""
         self._log = log
         self._flights, self._redact = flights, tuple(redact)
-        self.talks = Talks(oversight, http, clock, gated=gated)
+        self.talks = UrlSessions(factory, http, clock, gated=gated)
         self.spoken: frozenset[str] | None = None
         """The revisions that the server has said it speaks, without a handshake or with one."""
         self._held = 0
@@ -133,7 +133,7 @@ class Proxy:
             if turn.told is not None:
                 await self.tell(request, turn.told, send)
             else:
-                errand = Errand(self, request, pairs, turn, send)
+                errand = UrlExchange(self, request, pairs, turn, send)
                 await (self._watched if errand.endless else self._carry_out)(errand, receive)
         except Exception:
             # A mistake of ours, which the front answers: what was asked must not stay open in the session.
@@ -147,7 +147,7 @@ class Proxy:
         """Whether a request is refused for where it goes: then it has been answered."""
         head, headers = request.head, shared(request.headers)
         session, revision = head.session, head.revision
-        enforcing = self.oversight.enforcing
+        enforcing = self.factory.enforcing
         if head.is_stateless and request.method != "POST":
             await not_allowed(send, "POST", headers)
         elif request.query and (enforcing or self.gated or self.target.has_query):
@@ -172,11 +172,11 @@ class Proxy:
         """
         if self.talks.is_anothers(session, principal):
             return False
-        return not (self.oversight.enforcing or self.gated) or self.talks.knows(session, principal)
+        return not (self.factory.enforcing or self.gated) or self.talks.knows(session, principal)
 
     def _note_dropped(self, head: RequestHead) -> None:
         """Tell people, once for each name, which headers of clients do not go on to the server."""
-        if not self.oversight.enforcing or len(self._unforwarded) >= _UNFORWARDED:
+        if not self.factory.enforcing or len(self._unforwarded) >= _UNFORWARDED:
             return
         names = tuple([name for name, _ in head.pairs])
         if names in self._forwarded:
@@ -209,11 +209,11 @@ class Proxy:
 
     # ── who asks, and what becomes of it ─────────────────────────────────────────────────────────────────────────────
 
-    def _turn(self, request: Request, who: Who) -> tuple[Turn, Talk]:
+    def _turn(self, request: Request, who: Who) -> tuple[JudgedExchange, UrlSession]:
         head = request.head
         talk = self._talk(request, who)
         patient = is_patient(head.revision, in_session=head.session is not None)
-        turn = Turn(talk, patient=patient, enforcing=self.oversight.enforcing)
+        turn = JudgedExchange(talk, patient=patient, enforcing=self.factory.enforcing)
         if request.method == "POST":
             turn.hear(request.frame, _IN_SESSION if head.session else Facts("http", head.revision, request.headers))
             if self.spoken is not None:
@@ -223,7 +223,7 @@ class Proxy:
             turn.stream = talk.stream_of(head.last_event) or Stream()
         return turn, talk
 
-    def _talk(self, request: Request, who: Who) -> Talk:
+    def _talk(self, request: Request, who: Who) -> UrlSession:
         ident, version = request.head.session, request.head.revision
         message = peeked(request.frame) if ident is None or self.talks.awaits else None
         # `true` is 1 to Python, and no id to anybody.
@@ -238,7 +238,7 @@ class Proxy:
         revision = _revision(version, message)
         return self.talks.opening(who) if revision is None else self.talks.alone(who, revision)
 
-    async def _carry_out(self, errand: Errand, receive: Receive) -> None:
+    async def _carry_out(self, errand: UrlExchange, receive: Receive) -> None:
         """
         Carries out *errand* in the task of its request, until it is over or the client goes.
 
@@ -261,7 +261,7 @@ class Proxy:
             errand.keep_time()
             watch = loop.create_task(until_client_goes())
 
-        timer = loop.call_later(min(_SOON, self.oversight.timeout or _SOON), take_care)
+        timer = loop.call_later(min(_SOON, self.factory.timeout or _SOON), take_care)
         try:
             await errand.run()
         except asyncio.CancelledError:
@@ -274,7 +274,7 @@ class Proxy:
             if watch is not None:
                 watch.cancel()
 
-    async def _watched(self, errand: Errand, receive: Receive) -> None:
+    async def _watched(self, errand: UrlExchange, receive: Receive) -> None:
         """Carries out *errand*, which has no end of its own, until it is over, the client goes, or we end."""
         errand.keep_time()
         closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -304,18 +304,18 @@ class Proxy:
 
     async def tell(self, request: Request, told: Told, send: Send) -> None:
         """An answer of our own, on record."""
-        self.oversight.recorder.flush()
+        self.factory.records.commit()
         headers = shared(request.headers)
         await reply(send, told.status, told.content, [*headers, CLOSE] if told.status == 413 else headers)
 
-    def say(self, request: Request, talk: Talk, frame: bytes) -> None:
+    def say(self, request: Request, talk: UrlSession, frame: bytes) -> None:
         """Sends the server something that nobody waits for, in the name of *request*."""
         if len(self._beside) < 100:
             task = asyncio.ensure_future(self._say(request, talk, frame))
             self._beside.add(task)
             task.add_done_callback(self._beside.discard)
 
-    async def _say(self, request: Request, talk: Talk, frame: bytes) -> None:
+    async def _say(self, request: Request, talk: UrlSession, frame: bytes) -> None:
         every = self.forwarding.headers(request.head, session=talk.ident)
         pairs = [pair for pair in every if pair[0] not in _OF_ONE_MESSAGE and not pair[0].startswith(b"mcp-param-")]
         pairs += [(b"content-type", _JSON), (b"accept", b"application/json, text/event-stream")]
@@ -351,12 +351,12 @@ class Proxy:
             self._told_no_post = True
             self._log(f"assay: the server answers what clients ask first with {status}; {NO_POST}")
 
-    def broke(self, talk: Talk, why: str) -> None:
+    def broke(self, talk: UrlSession, why: str) -> None:
         """The server is lost while it owes an answer: what was last said in that session goes into a file, once."""
         session = talk.origin or talk
         if session.ident is not None and not session.broken:
             session.broken = True
-            session.overseer.broke(self._flights, self._redact, End(why))
+            session.session.save_recent(self._flights, self._redact, End(why))
 
     def broke_off(self, why: str) -> None:
         """An answer of the server's broke off that a client has half of."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from assay.edges.upstream_errors import NoAnswerError
 
 
-class Hearing:
+class AuditedBody:
     """One such body."""
 
     __slots__ = ("_done", "_held", "_hold", "_judge", "_limit", "_unjudged")

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from yarl import URL
 
-from assay.edges.guard.http_to_http.forwarding import UpstreamHead, end_to_end, read_upstream_head
+from assay.edges.http.forwarding import UpstreamHead, end_to_end, read_upstream_head
 from assay.edges.http.replies import Pairs
 from assay.edges.upstream_client import (
     CONNECTIONS,
@@ -59,7 +59,7 @@ class Answered:
         self._answer.close()
 
 
-class Target:
+class UpstreamTarget:
     """One server."""
 
     __slots__ = (

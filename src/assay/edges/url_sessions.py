@@ -14,11 +14,11 @@ from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
 from assay.base.verdict import Exchange, Party
-from assay.contracts.tool_contracts import Tools
 from assay.core.party_state import Id
-from assay.edges.guard.overseer import Overseer, Oversight
 from assay.edges.http.idleness import Idleness, to_end
-from assay.lock.inspection import Inspection
+from assay.guard.deliveries import ClientTraits, ServerTraits
+from assay.guard.factory import ContractScope, SessionFactory
+from assay.guard.session import GuardedSession
 from assay.settings.http_section import Http
 
 REMEMBERED: Final = 1000
@@ -35,9 +35,6 @@ REMEMBERED_BY_ALL: Final = 64 << 20
 
 CLIENTS: Final = 1000
 """Clients without sessions, told apart by their authorization, whose tools are remembered; the last ones that asked."""
-
-SPARE: Final = 16
-"""Conversations of one such client that are kept to be used again: making one takes 50 µs, and 4 kB."""
 
 RENEWED: Final = 16
 """Further tokens of a session that are remembered, the last ones: each is good for an hour or so."""
@@ -79,32 +76,34 @@ class Stream:
         return [each for each in self.due if each.state == "open"]
 
 
-class Talk:
+class UrlSession:
     """One conversation."""
 
     __slots__ = (
-        "_count", "_known", "broken", "client", "hands", "ident", "origin", "overseer", "remembered", "renewed",
+        "_count", "_known", "broken", "found", "hands", "ident", "origin", "remembered", "renewed", "scope", "session",
         "used", "who",
     )  # fmt: skip
 
     def __init__(
-        self, overseer: Overseer, who: Who, ident: bytes | None, now: float, count: Callable[[int], None]
+        self, session: GuardedSession, who: Who, ident: bytes | None, now: float, count: Callable[[int], None]
     ) -> None:
         """*count* is told how many bytes more, or fewer, are remembered of its events."""
-        self.overseer = overseer
+        self.session = session
         self.who = who
         self.ident = ident
         """Of its session."""
         self.used = now
+        self.found = False
+        """Whether one of its messages has a finding."""
         self.hands = 0
         """Requests and streams of it that are in hand."""
         self.broken = False
         """Whether what was last said in it is written down already."""
         self.renewed: OrderedDict[Who, None] = OrderedDict()
         """Whom else the server has let in to its session, the last one last: the same client with another token."""
-        self.origin: Talk | None = None
+        self.origin: UrlSession | None = None
         """The conversation of the session, where this is one of somebody of whom that is not known yet."""
-        self.client: _Client | None = None
+        self.scope: ContractScope | None = None
         """What this request shares with others that have no session either."""
         self.remembered = 0
         """Bytes that are remembered of its events."""
@@ -119,16 +118,16 @@ class Talk:
     @property
     def idleness(self) -> Idleness:
         """How little would be lost with it. An open request that its client has left keeps no session alive."""
-        conversation = self.overseer.guard.conversation
+        conversation = self.session.conversation
         if self.hands and conversation.open_requests(Party.CLIENT):
             return Idleness.BUSY
         if any(map(conversation.open_requests, Party)):
             return Idleness.ASKED
         return Idleness.LISTENS if self.hands else Idleness.IDLE
 
-    def joined(self, who: Who, now: float) -> "Talk":
+    def joined(self, who: Who, now: float) -> "UrlSession":
         """The same conversation, for somebody who may prove to be of it, and only listens until then."""
-        made = Talk(self.overseer, who, self.ident, now, lambda _: None)
+        made = UrlSession(self.session, who, self.ident, now, lambda _: None)
         made._known = self._known
         made.origin = self
         return made
@@ -187,50 +186,46 @@ def _digest(data: bytes) -> bytes:
     return blake2b(data, digest_size=16).digest()
 
 
-class _Client:
-    """One client without sessions, in one revision."""
-
-    __slots__ = ("__weakref__", "lock", "requests", "spare", "tools")
-
-    def __init__(self, tools: Tools, lock: Inspection | None) -> None:
-        """What its requests share, each of which is a conversation of its own."""
-        self.tools = tools
-        self.lock = lock
-        self.spare: list[Overseer] = []
-        self.requests = object()
-        """What they are all of, to people."""
+def _client(who: Who) -> ClientTraits:
+    return ClientTraits("http", carries_raw=True, owner=who.principal)
 
 
-class Talks:
+_IN_SESSION: Final = ServerTraits("url")
+_ALONE: Final = ServerTraits("url", cancels_by="closing")
+"""A server without sessions learns by the end of its response that the client does not wait any more."""
+
+
+class UrlSessions:
     """All conversations with one server."""
 
-    def __init__(self, oversight: Oversight, http: Http, clock: Callable[[], float], *, gated: bool = False) -> None:
+    def __init__(self, factory: SessionFactory, http: Http, clock: Callable[[], float], *, gated: bool = False) -> None:
         """*gated* if the guard itself tells principals apart: then each has its share of the sessions."""
-        self._oversight = oversight
+        self._factory = factory
         self._http = http
         self._clock = clock
         self._share = http.sessions_each if gated else http.sessions
         self._each: dict[str, int] = {}
         """How many sessions each principal has."""
-        self._sessions: OrderedDict[tuple[bytes, Who], Talk] = OrderedDict()
-        self._renewed: dict[tuple[bytes, Who], Talk] = {}
-        self._named: dict[bytes, dict[Talk, None]] = {}
+        self._sessions: OrderedDict[tuple[bytes, Who], UrlSession] = OrderedDict()
+        self._renewed: dict[tuple[bytes, Who], UrlSession] = {}
+        self._named: dict[bytes, dict[UrlSession, None]] = {}
         """Those of one id: more than one only where a server gives the same to several clients."""
-        self._clients: OrderedDict[tuple[Who, str], _Client] = OrderedDict()
-        self._unproved: WeakValueDictionary[tuple[Who, str], _Client] = WeakValueDictionary()
+        self._scopes: OrderedDict[tuple[Who, str], ContractScope] = OrderedDict()
+        """What the requests without a session of one client share, by its revision."""
+        self._unproved: WeakValueDictionary[tuple[Who, str], ContractScope] = WeakValueDictionary()
         """Those whom the server has not let in yet, while they ask: anybody can make up a token."""
-        self._asked: OrderedDict[tuple[str, bytes, Id], Talk] = OrderedDict()
+        self._asked: OrderedDict[tuple[str, bytes, Id], UrlSession] = OrderedDict()
         self._remembered = 0
 
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def __iter__(self) -> Iterator[Talk]:
+    def __iter__(self) -> Iterator[UrlSession]:
         return iter(self._sessions.values())
 
     # ── sessions ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def find(self, ident: bytes, who: Who) -> Talk | None:
+    def find(self, ident: bytes, who: Who) -> UrlSession | None:
         """The conversation of a session; somebody else's is none."""
         talk = self._sessions.get((ident, who)) or self._renewed.get((ident, who))
         if talk is not None:
@@ -247,11 +242,11 @@ class Talks:
         """Whether that session is known as one of *principal*."""
         return any(each.who.principal == principal for each in self._named.get(ident, ()))
 
-    def opening(self, who: Who) -> Talk:
+    def opening(self, who: Who) -> UrlSession:
         """A conversation that is about to open with `initialize`."""
-        return Talk(self._oversight.begin(), who, None, self._clock(), self._count)
+        return UrlSession(self._factory.open(_client(who), _IN_SESSION), who, None, self._clock(), self._count)
 
-    def adopted(self, ident: bytes, who: Who, revision: str, *, listens: bool = False) -> Talk:
+    def adopted(self, ident: bytes, who: Who, revision: str, *, listens: bool = False) -> UrlSession:
         """
         The conversation of a session that was opened elsewhere, or with another token, or long ago.
 
@@ -263,15 +258,17 @@ class Talks:
         origin = mine[0] if len(mine) == 1 else None
         if origin is not None and listens:
             return origin.joined(who, self._clock())
-        known = origin.overseer.guard.conversation if origin is not None else None
+        known = origin.session.conversation if origin is not None else None
         tools = known.tools if known is not None else None
         opened = known.revision if known is not None else None
-        overseer = self._oversight.begin(session=ident.decode("latin-1"), revision=opened or revision, tools=tools)
-        talk = Talk(overseer, who, ident, self._clock(), self._count)
+        session = self._factory.open(
+            _client(who), _IN_SESSION, name=ident.decode("latin-1"), revision=opened or revision, tools=tools
+        )
+        talk = UrlSession(session, who, ident, self._clock(), self._count)
         talk.origin = origin
         return talk
 
-    def keep(self, talk: Talk, ident: bytes) -> None:
+    def keep(self, talk: UrlSession, ident: bytes) -> None:
         """
         From now on *talk* is that of the session *ident*, or whoever speaks in it is one of those of that session.
 
@@ -282,7 +279,7 @@ class Talks:
             return
         if talk.ident is None:
             talk.ident = ident
-            talk.overseer.session = ident.decode("latin-1")
+            talk.session.name = ident.decode("latin-1")
         before = self._sessions.get((ident, talk.who))
         if before is talk:
             return
@@ -294,7 +291,7 @@ class Talks:
         self._each[principal] = self._each.get(principal, 0) + 1
         self._push_out(talk, principal)
 
-    def _push_out(self, newest: Talk, principal: str) -> None:
+    def _push_out(self, newest: UrlSession, principal: str) -> None:
         """
         Drop idle sessions until no more are left than there may be.
 
@@ -307,7 +304,7 @@ class Talks:
                 return
             self.drop(last)
 
-    def drop(self, talk: Talk) -> None:
+    def drop(self, talk: UrlSession) -> None:
         """Its session is over."""
         if talk.ident is None or self._sessions.get((talk.ident, talk.who)) is not talk:
             return
@@ -322,7 +319,7 @@ class Talks:
         for key in [key for key, each in self._asked.items() if each is talk]:
             del self._asked[key]
 
-    def _renew(self, talk: Talk, ident: bytes, who: Who) -> None:
+    def _renew(self, talk: UrlSession, ident: bytes, who: Who) -> None:
         """The server has let *who* in to the session of *talk*."""
         talk.renewed[who] = None
         self._renewed[ident, who] = talk
@@ -330,7 +327,7 @@ class Talks:
             oldest, _ = talk.renewed.popitem(last=False)
             self._renewed.pop((ident, oldest), None)
 
-    def _unname(self, talk: Talk, ident: bytes) -> None:
+    def _unname(self, talk: UrlSession, ident: bytes) -> None:
         named = self._named.get(ident, {})
         named.pop(talk, None)
         if not named:
@@ -345,7 +342,7 @@ class Talks:
         for talk in list(self._sessions.values()):
             if not talk.hands:
                 # Whoever waits keeps the time for itself.
-                talk.overseer.overdue()
+                talk.session.tick()
         for talk in list(self._sessions.values()):
             if now - talk.used < self._http.session_seconds:
                 return
@@ -357,51 +354,40 @@ class Talks:
 
     # ── without sessions ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def alone(self, who: Who, revision: str) -> Talk:
+    def alone(self, who: Who, revision: str) -> UrlSession:
         """A conversation of one request."""
-        client = self._client(who, revision)
-        if client.spare:
-            overseer = client.spare.pop()
-        else:
-            overseer = self._oversight.begin(
-                revision=revision, tools=client.tools, lock=client.lock, of=client.requests
-            )
-        talk = Talk(overseer, who, None, 0.0, self._count)
-        talk.client = client
+        scope = self._scope(who, revision)
+        talk = UrlSession(self._factory.borrow(scope, _client(who), _ALONE, revision), who, None, 0.0, self._count)
+        talk.scope = scope
         return talk
 
-    def admit(self, talk: Talk) -> None:
+    def admit(self, talk: UrlSession) -> None:
         """The server has let the client of *talk* in: what it has listed to that client is kept from now on."""
-        revision = talk.overseer.guard.conversation.revision
-        if talk.client is None or revision is None or (talk.who, revision) in self._clients:
+        revision = talk.session.conversation.revision
+        if talk.scope is None or revision is None or (talk.who, revision) in self._scopes:
             return
-        self._clients[talk.who, revision] = talk.client
-        if len(self._clients) > CLIENTS:
-            self._clients.popitem(last=False)
+        self._scopes[talk.who, revision] = talk.scope
+        if len(self._scopes) > CLIENTS:
+            self._scopes.popitem(last=False)
 
-    def done(self, talk: Talk) -> None:
-        """A conversation of one request is over, and nothing is left of it."""
-        conversation = talk.overseer.guard.conversation
-        revision = conversation.revision
-        if talk.hands or talk.ident is not None or revision is None:
+    def done(self, talk: UrlSession) -> None:
+        """The one request of a conversation is over: the next one may use its session."""
+        revision = talk.session.conversation.revision
+        if talk.scope is None or talk.hands or revision is None:
             return
-        if any(map(conversation.open_requests, Party)):
-            return
-        client = self._clients.get((talk.who, revision))
-        if client is not None and client.tools is conversation.tools and len(client.spare) < SPARE:
-            conversation.forget_settled()
-            client.spare.append(talk.overseer)
+        if self._scopes.get((talk.who, revision)) is talk.scope:
+            self._factory.give_back(talk.scope, talk.session, clean=not talk.found)
 
-    def _client(self, who: Who, revision: str) -> _Client:
+    def _scope(self, who: Who, revision: str) -> ContractScope:
         key = who, revision
-        client = self._clients.get(key)
-        if client is not None:
-            self._clients.move_to_end(key)
-            return client
-        client = self._unproved.get(key)
-        if client is None:
-            client = self._unproved[key] = _Client(self._oversight.tools(), self._oversight.inspection())
-        return client
+        scope = self._scopes.get(key)
+        if scope is not None:
+            self._scopes.move_to_end(key)
+            return scope
+        scope = self._unproved.get(key)
+        if scope is None:
+            scope = self._unproved[key] = self._factory.scope()
+        return scope
 
     def _count(self, more: int) -> None:
         """Bound what is remembered of events, of all sessions together."""
@@ -414,7 +400,7 @@ class Talks:
 
     # ── what servers ask ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def asks(self, talk: Talk, ident: Id) -> None:
+    def asks(self, talk: UrlSession, ident: Id) -> None:
         """The server has asked something in *talk*. The answer comes by itself, perhaps with a new token."""
         self._asked[_scope(talk.who, talk.ident, ident)] = talk
         if len(self._asked) > ASKED:
@@ -425,7 +411,7 @@ class Talks:
         """Whether a server waits for any answer."""
         return bool(self._asked)
 
-    def asker(self, who: Who, session: bytes | None, ident: Id) -> Talk | None:
+    def asker(self, who: Who, session: bytes | None, ident: Id) -> UrlSession | None:
         """The conversation in which the server has asked what is answered now."""
         return self._asked.pop(_scope(who, session, ident), None)
 

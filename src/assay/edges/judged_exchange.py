@@ -4,25 +4,24 @@ One request of a client under guard: what goes to the server for it, and what of
 Bytes in, bytes out: it knows statuses and events, and nothing of connections. Everything that is said is judged here.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
+from math import inf
+from time import perf_counter
 from typing import Final, NamedTuple
 
 from assay.base.message import versions_of
-from assay.base.verdict import Exchange, Party, Verdict
+from assay.base.verdict import Exchange, Verdict
 from assay.core import render
 from assay.core.conversation import Facts
 from assay.core.party_state import Id
-from assay.edges.guard.http_to_http.talks import LONGEST_ID, REMEMBERED, Stream, Talk
-from assay.edges.guard.refusals import addressed, explained
 from assay.edges.http.events import PING, Event, event
 from assay.edges.http.heads import visible
 from assay.edges.http.replies import error_body
 from assay.edges.http.statuses import refusal, status_of
-from assay.guard.guard import Move
+from assay.edges.upstream_refusals import addressed, explained
+from assay.edges.url_sessions import LONGEST_ID, REMEMBERED, Stream, UrlSession
+from assay.guard.deliveries import Loss
 from assay.ladder import syntax
-
-_CLIENT: Final = Party.CLIENT
-_SERVER: Final = Party.SERVER
 
 _FIRST: Final = frozenset({"initialize", "server/discover"})
 
@@ -37,7 +36,16 @@ class Told(NamedTuple):
     content: bytes
 
 
-class Turn:
+class Heard(NamedTuple):
+    """What comes of a message of the server."""
+
+    frame: bytes | None
+    """The message for the client, if it gets one."""
+    answers: list[bytes]
+    """Errors for requests that the message has left without an answer."""
+
+
+class JudgedExchange:
     """One request in hand."""
 
     __slots__ = (
@@ -45,7 +53,7 @@ class Turn:
         "to_server", "told", "verdict",
     )  # fmt: skip
 
-    def __init__(self, talk: Talk, *, patient: bool, enforcing: bool) -> None:
+    def __init__(self, talk: UrlSession, *, patient: bool, enforcing: bool) -> None:
         self.talk = talk
         self.patient = patient
         """Whether the client takes any status but 200 for a broken connection."""
@@ -71,17 +79,23 @@ class Turn:
 
     def hear(self, frame: bytes, facts: Facts) -> None:
         """The client's message."""
-        verdict, move = self.talk.overseer.hear(_CLIENT, frame, facts)
-        self.verdict = verdict
-        if len(frame) > self.talk.overseer.guard.conversation.limits.frame_bytes:
-            # There is more of it, which nobody has read: it cannot go on, whatever the mode.
-            self.told = Told(413, move.to_client or _refusal(verdict))
-        elif move.to_server is None:
-            self.told = self._refused(verdict, move.to_client)
+        session = self.talk.session
+        outcome = session.from_client(frame, facts)
+        verdict = self.verdict = outcome.verdict
+        answer = outcome.to_client[0].frame if outcome.to_client else None
+        if verdict is not None and verdict.findings is not None:
+            self.talk.found = True
+        if verdict is None:
+            self.told = Told(500, error_body("INTERNAL_ERROR", "the session is closed; its log says why"))
+        elif len(frame) > session.conversation.limits.frame_bytes:
+            # There is more of it, which was not read: it cannot go on, whatever the mode.
+            self.told = Told(413, answer or _refusal(verdict))
+        elif not outcome.to_server:
+            self.told = self._refused(verdict, answer)
         else:
-            self.to_server = move.to_server
-            self._beside = move.to_client
-            self.stream = Stream(tuple(_asked(verdict)))
+            self.to_server = outcome.to_server[0].frame
+            self._beside = answer
+            self.stream = Stream(outcome.opened)
 
     def narrow(self, spoken: Collection[str]) -> None:
         """
@@ -111,9 +125,8 @@ class Turn:
     @property
     def patience(self) -> float | None:
         """Seconds until the first of that has waited too long; None if it never does."""
-        guard = self.talk.overseer.guard
-        every = [guard.patience_for(each.id) for each in self.due]
-        return min((each for each in every if each is not None), default=None)
+        due = min(map(self.talk.session.due_of, self.due), default=inf)
+        return max(0.0, due - perf_counter()) if due < inf else None
 
     def _refused(self, verdict: Verdict, answer: bytes | None) -> Told:
         return Told(*refusal(verdict, answer, render.code_of(verdict), patient=self.patient))
@@ -124,9 +137,9 @@ class Turn:
         """A whole answer of the server's, with that status. What it leaves open has failed."""
         if status >= 500:
             content = self._addressed(content) or content
-        move = self._heard(content)
-        frames = [*filter(None, (move.to_client,)), *(each.answer for each in move.settled)]
-        passes = move.to_client is not None
+        heard = self._heard(content)
+        frames = heard.answers if heard.frame is None else [heard.frame, *heard.answers]
+        passes = heard.frame is not None
         if not passes and not self.stream.due and status < 300:
             # Nobody waits for it, and that the message was taken is all that counts.
             return Told(202, b"")
@@ -138,7 +151,7 @@ class Turn:
             frames += self.failures("UPSTREAM_INVALID", why if status < 300 else f"{why}, with HTTP status {status}")
         else:
             self.record("UPSTREAM_INVALID", "its answer answers something else")
-        if move.to_client == content and len(frames) == 1 and self._beside is None:
+        if heard.frame == content and len(frames) == 1 and self._beside is None:
             return Told(200 if self._enforcing and status < 300 else status, content)
         return self.made(frames, "UPSTREAM_INVALID", status if 400 <= status < 500 else None)
 
@@ -153,7 +166,7 @@ class Turn:
         answer = self._addressed(content)
         if answer is not None:
             return self.body(answer, status)
-        revision = self.talk.overseer.guard.conversation.revision
+        revision = self.talk.session.conversation.revision
         frames = [explained(content, status, each, revision) for each in self.due]
         self.forget()
         if not frames:
@@ -178,8 +191,8 @@ class Turn:
 
     def failures(self, code: str, why: str) -> list[bytes]:
         """What the client gets for each request that is still open, once."""
-        every = [self.talk.overseer.give_up(each, code, why) for each in self.due]
-        return [each.answer for each in every if each is not None]
+        failed = self.talk.session.exchange_lost(self.due, Loss("broken", why, code=code)).failed
+        return [each.answer for each in failed]
 
     def record(self, code: str, why: str) -> None:
         """Nothing is said of the requests that are still open, but on record."""
@@ -188,7 +201,7 @@ class Turn:
     def forget(self) -> None:
         """What is still open is answered by a status alone, or nobody waits for it any more."""
         for each in self.due:
-            self.talk.overseer.forget(each)
+            self.talk.session.forget(each)
 
     # ── a stream ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -225,7 +238,7 @@ class Turn:
         if not self._enforcing:
             return one.raw
         if one.data:
-            self.talk.overseer.aside(one.raw)
+            self.talk.session.records.event("stray", one.raw, self.talk.session.name)
         fields = _retry(one) + (b"id: %b\r\n" % one.ident if one.ident else b"")
         if fields:
             # An empty line of data makes clients of 2025-11-25 take note of the id; others skip such an event.
@@ -244,47 +257,44 @@ class Turn:
 
     def _judged(self, one: Event, data: bytes) -> bytes | None:
         """What goes to the client in place of an event; None if its message goes on as it is."""
-        move = self._heard(data)
-        if move.to_client == data:
+        heard = self._heard(data)
+        if heard.frame == data:
             return None
-        frames = [*filter(None, (move.to_client,)), *(each.answer for each in move.settled)]
+        frames = heard.answers if heard.frame is None else [heard.frame, *heard.answers]
         return b"".join(event(frame, one.ident or None) for frame in frames)
 
-    def _heard(self, frame: bytes) -> Move:
+    def _heard(self, frame: bytes) -> Heard:
         """A message of the server's."""
-        verdict, move = self.talk.overseer.hear(_SERVER, frame)
+        outcome = self.talk.session.from_server(frame)
+        verdict = outcome.verdict
+        if verdict is None:
+            return Heard(None, [])
+        if verdict.findings is not None:
+            self.talk.found = True
         if verdict.method == "server/discover" and verdict.kind == "result" and verdict.accepted:
             # A revision that has no such method leaves its result unjudged, so that it may say anything.
             self.speaks = versions_of(verdict.value) or None
         for part in verdict.parts or (verdict,):
             if part.kind == "request" and part.onward is not None and part.exchange is not None:
                 self.asked.append(part.exchange.id)
-        if move.to_server is not None:
-            self.back.append(move.to_server)
-        return move
+        self.back += [each.frame for each in outcome.to_server]
+        answers = [each.answer for each in outcome.failed if each.answer]
+        passes = len(outcome.to_client) > len(answers)
+        return Heard(outcome.to_client[0].frame if passes else None, answers)
 
     def _too_long(self, one: Event) -> bytes:
         if one.data is None:
             return b"" if self._enforcing else one.raw
-        limit = self.talk.overseer.guard.conversation.limits.frame_bytes
-        move = self._heard(one.data[: limit + 1].ljust(limit + 1))
+        limit = self.talk.session.conversation.limits.frame_bytes
+        heard = self._heard(one.data[: limit + 1].ljust(limit + 1))
         if not self._enforcing:
             return one.raw
-        return b"".join(event(each.answer, one.ident or None) for each in move.settled)
+        return b"".join(event(each, one.ident or None) for each in heard.answers)
 
 
 def _retry(one: Event) -> bytes:
     """The retry time of an event, if it is one that a client could wait for."""
     return b"retry: %b\r\n" % one.retry if one.retry is not None and len(one.retry) <= _RETRY_DIGITS else b""
-
-
-def _asked(verdict: Verdict) -> Iterator[Exchange]:
-    """The requests that a message of the client makes, and that go on."""
-    if verdict.kind == "request" and verdict.exchange is not None:
-        yield verdict.exchange
-    for part in verdict.parts:
-        if part.onward is not None:
-            yield from _asked(part)
 
 
 def _refusal(verdict: Verdict) -> bytes:

@@ -13,41 +13,41 @@ from typing import TYPE_CHECKING, Final
 
 from assay.base.errors import CanonicalError
 from assay.base.no_answer import within
+from assay.edges.audited_body import AuditedBody
 from assay.edges.guard.front.guarded import Request
-from assay.edges.guard.http_to_http.forwarding import UpstreamHead
-from assay.edges.guard.http_to_http.hearing import Hearing
-from assay.edges.guard.http_to_http.oauth import challenges_for
-from assay.edges.guard.http_to_http.target import Answered
-from assay.edges.guard.http_to_http.turn import Told, Turn
-from assay.edges.guard.refusals import MOST_BYTES, SECONDS
-from assay.edges.guard.stint import Stint
 from assay.edges.http.access import METADATA
 from assay.edges.http.events import Reader, event
+from assay.edges.http.forwarding import UpstreamHead
 from assay.edges.http.replies import CLOSE, JSON, SMALL, STREAM, Pairs, Send, error_body, refuse, shared
 from assay.edges.http.statuses import status_of
+from assay.edges.judged_exchange import JudgedExchange, Told
+from assay.edges.oauth_discovery import challenges_for
+from assay.edges.stint import Stint
 from assay.edges.upstream_errors import BrokenError, NoAnswerError
-from assay.guard.guard import cancelled, may_be_cancelled
+from assay.edges.upstream_refusals import MOST_BYTES, SECONDS
+from assay.edges.upstream_target import Answered
+from assay.guard.own_frames import cancelled, may_be_cancelled
 
 if TYPE_CHECKING:
-    from assay.edges.guard.http_to_http.proxy import Proxy
+    from assay.edges.url_backend import UrlBackend
 
 _JSON: Final = b"application/json"
 _EVENTS: Final = b"text/event-stream"
 _LISTENS: Final = "subscriptions/listen"
 
 
-class Errand:
+class UrlExchange:
     """One request to the server, and its answer."""
 
     __slots__ = (
-        "_begun", "_held", "_limit", "_oversight", "_pairs", "_proxy", "_request", "_send", "_timed", "_turn",
+        "_begun", "_factory", "_held", "_limit", "_pairs", "_proxy", "_request", "_send", "_timed", "_turn",
         "_waits", "endless",
     )  # fmt: skip
 
-    def __init__(self, proxy: "Proxy", request: Request, pairs: Pairs, turn: Turn, send: Send) -> None:
+    def __init__(self, proxy: "UrlBackend", request: Request, pairs: Pairs, turn: JudgedExchange, send: Send) -> None:
         """*pairs* are the headers that go to the server."""
         self._proxy = proxy
-        self._oversight = proxy.oversight
+        self._factory = proxy.factory
         self._request = request
         self._pairs = pairs
         self._turn = turn
@@ -75,7 +75,7 @@ class Errand:
                 finally:
                     answered.close()
         except TimeoutError:
-            await self._failed("TIMEOUT", within(self._oversight.timeout or 0.0))
+            await self._failed("TIMEOUT", within(self._factory.timeout or 0.0))
         except NoAnswerError as error:
             self._note_break(error)
             await self._failed("UPSTREAM_FAILURE", str(error))
@@ -101,7 +101,7 @@ class Errand:
             return
         patience = self._turn.patience
         if patience is None and not self._begun:
-            patience = self._oversight.timeout
+            patience = self._factory.timeout
         self._limit.reschedule(None if patience is None else asyncio.get_running_loop().time() + patience)
 
     def _pause(self) -> None:
@@ -128,7 +128,7 @@ class Errand:
             self._proxy.redirected(head.location)
         elif head.status in (404, 405) and self._turn.opens:
             self._proxy.takes_no_post(head.status)
-        if self._oversight.enforcing:
+        if self._factory.enforcing:
             if head.trouble:
                 raise NoAnswerError(head.trouble)
             self._note_session(head)
@@ -242,7 +242,7 @@ class Errand:
 
     async def _content(self, answered: Answered) -> bytes:
         """The body of an answer; of one that is longer than a message may be, one byte more than that."""
-        limit = self._oversight.frame_bytes
+        limit = self._factory.frame_bytes
         piece = await self._piece(answered)
         if answered.is_whole:
             # Nearly all come in one piece, which the pool of connections has paid for already.
@@ -258,8 +258,8 @@ class Errand:
 
     async def _overheard(self, answered: Answered) -> None:
         """One JSON value under audit: goes on as it comes, and is judged before its end goes on."""
-        hearing = Hearing(
-            self._oversight.frame_bytes,
+        hearing = AuditedBody(
+            self._factory.frame_bytes,
             hold=self._hold,
             judge=partial(self._judge_whole, answered.head.status),
             unjudged=self._proxy.unjudged,
@@ -279,7 +279,7 @@ class Errand:
         self._turn.record("UPSTREAM_FAILURE", why)
         await self._pass(answered)
 
-    async def _pass(self, answered: Answered, hearing: Hearing | None = None) -> None:
+    async def _pass(self, answered: Answered, hearing: AuditedBody | None = None) -> None:
         """
         Under audit, the rest of the answer as it comes, while *hearing* listens.
 
@@ -309,11 +309,11 @@ class Errand:
         """
         self._turn.record("UPSTREAM_FAILURE", why)
         self._proxy.broke_off(why)
-        self._oversight.recorder.flush()
+        self._factory.records.commit()
 
     async def _stream(self, answered: Answered) -> None:
         turn = self._turn
-        reader = Reader(self._oversight.frame_bytes)
+        reader = Reader(self._factory.frame_bytes)
         await self._start(answered)
         await self._more(turn.first())
         broken = ""
@@ -323,12 +323,12 @@ class Errand:
         except NoAnswerError as error:
             self._note_break(error)
             broken = str(error)
-        rest = b"" if self._oversight.enforcing else reader.rest()
+        rest = b"" if self._factory.enforcing else reader.rest()
         if turn.due and not (turn.stream.resumable and turn.talk.ident is not None):
             failed = turn.failures("UPSTREAM_FAILURE", broken or "the stream ended without it")
-            rest += b"".join(map(event, failed)) if self._oversight.enforcing else b""
+            rest += b"".join(map(event, failed)) if self._factory.enforcing else b""
         await self._more(rest)
-        if broken and not self._oversight.enforcing:
+        if broken and not self._factory.enforcing:
             self._break_off(broken)
         else:
             await self._end()
@@ -374,7 +374,7 @@ class Errand:
     async def _reply(self, answered: Answered, told: Told) -> None:
         """A whole answer."""
         self._go_on()
-        self._oversight.recorder.flush()
+        self._factory.records.commit()
         self._begun = True
         length = (b"content-length", b"%d" % len(told.content))
         headers = [*self._headers(answered, JSON if told.content else None), length, *shared(self._request.headers)]
@@ -387,16 +387,16 @@ class Errand:
         await self._send({"type": "http.response.body", "body": content[last:]})
 
     async def _start(self, answered: Answered) -> None:
-        self._oversight.recorder.flush()
+        self._factory.records.commit()
         self._begun = True
-        enforcing = self._oversight.enforcing
+        enforcing = self._factory.enforcing
         headers = [*self._headers(answered), *(STREAM if enforcing else ()), *shared(self._request.headers)]
         status = 200 if enforcing else answered.head.status
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
 
     def _headers(self, answered: Answered, kind: tuple[bytes, bytes] | None = None) -> list[tuple[bytes, bytes]]:
         """The headers of the answer: under enforce those that we write ourselves, else those of the server."""
-        if self._oversight.enforcing:
+        if self._factory.enforcing:
             challenges = self._challenges(answered.head.challenges, answered.head.status)
             forwarding = self._proxy.forwarding
             written = forwarding.answer(answered.head, answered.pairs if forwarding.answers else (), challenges)
@@ -407,11 +407,11 @@ class Errand:
 
     async def _more(self, data: bytes) -> None:
         if data:
-            self._oversight.recorder.flush()
+            self._factory.records.commit()
             await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def _end(self) -> None:
-        self._oversight.recorder.flush()
+        self._factory.records.commit()
         await self._send({"type": "http.response.body", "body": b""})
 
     async def _failed(self, code: str, why: str) -> None:
@@ -423,7 +423,7 @@ class Errand:
             for exchange in late:
                 self._proxy.say(self._request, turn.talk, cancelled(exchange))
         if self._begun:
-            if self._oversight.enforcing:
+            if self._factory.enforcing:
                 await self._more(b"".join(map(event, frames)))
             await self._end()
         elif frames:
@@ -445,6 +445,6 @@ class Errand:
             headers = [(b"retry-after", b"1"), CLOSE, *shared(self._request.headers)]
             await refuse(self._send, "OVERLOADED", "the guard ends", headers)
             return
-        if self._oversight.enforcing:
+        if self._factory.enforcing:
             await self._more(b"".join(map(event, frames)))
         await self._end()

@@ -16,13 +16,13 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from assay.edges.guard.http_to_http.forwarding import UpstreamHead
-from assay.edges.guard.http_to_http.target import Answered, Target
 from assay.edges.http.access import METADATA, Door
+from assay.edges.http.forwarding import UpstreamHead
 from assay.edges.http.quotas import Full
 from assay.edges.http.replies import JSON, Pairs, Receive, Route, Send, reads, refuse, shared
 from assay.edges.http.request_headers import address_of, headers_of
 from assay.edges.upstream_errors import NoAnswerError
+from assay.edges.upstream_target import Answered, UpstreamTarget
 
 _ISSUERS: Final = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
 """Where clients look that know of no other authorization server than the server itself (2025-03-26)."""
@@ -60,7 +60,7 @@ def _port(split: Any) -> int | None:
     return split.port or {"http": 80, "https": 443}.get(split.scheme)
 
 
-def challenges_for(values: Iterable[bytes], status: int, target: Target, ours: str) -> list[bytes]:
+def challenges_for(values: Iterable[bytes], status: int, target: UpstreamTarget, ours: str) -> list[bytes]:
     """
     Every `WWW-Authenticate` of an answer, such that metadata of the server are at *ours*.
 
@@ -75,7 +75,7 @@ def challenges_for(values: Iterable[bytes], status: int, target: Target, ours: s
     return led if named else _with_pointer(led, b'resource_metadata="%b"' % ours.encode())
 
 
-def challenge(value: bytes, target: Target, ours: str) -> bytes:
+def challenge(value: bytes, target: UpstreamTarget, ours: str) -> bytes:
     """A challenge in which metadata of the server are at *ours*; where they are, *target* remembers."""
 
     def replaced(found: re.Match[bytes]) -> bytes:
@@ -147,7 +147,7 @@ class Discovery:
 
     __slots__ = ("_door", "_endpoint", "_enforcing", "_target")
 
-    def __init__(self, target: Target, endpoint: str, door: Door, *, enforcing: bool) -> None:
+    def __init__(self, target: UpstreamTarget, endpoint: str, door: Door, *, enforcing: bool) -> None:
         """Under *enforcing* only JSON documents pass, and with headers of ours."""
         self._target = target
         self._endpoint = endpoint
