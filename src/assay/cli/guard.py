@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from assay.edges.child_supervisor import RestartPolicy
     from assay.edges.pipes import Outlet, Signals
     from assay.guard.backoff import Backoff
-    from assay.guard.flight import End
+    from assay.guard.deliveries import End
     from assay.guard.watch import Watch
     from assay.lock.locked import Locked
     from assay.records.recording.recording_file import Recording
@@ -175,7 +175,7 @@ def _guard(
     recording: Recording | None,
 ) -> int:
     from assay.cli.serve import _leave_what_lasts
-    from assay.edges.recorder import Recorder, RecorderSink
+    from assay.edges.recorder import Recorder
     from assay.edges.stdio_child import SERVER_ENDED, StdioChild
     from assay.guard.backoff import times
     from assay.guard.deliveries import ClientTraits, ServerTraits
@@ -200,8 +200,9 @@ def _guard(
     with records_of(args, settings, say) as records:
         introduce(args, terms.mode, records, log)
         recorder = Recorder("stdio", "stdio", records, holding=True)
-        sinks = Sinks() if recorder.idle else Sinks((RecorderSink(recorder),))
-        factory = SessionFactory(terms, sinks, watch, locked, recording=recording, server=server_name(args))
+        factory = SessionFactory(
+            terms, Sinks(recorder.sinks), watch, locked, recording=recording, server=server_name(args)
+        )
         backoff = _backoff(args, settings, say, enforcing=terms.enforcing)
         session = factory.open(
             ClientTraits("stdio", sees_loss=True, carries_raw=True),

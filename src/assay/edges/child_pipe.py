@@ -15,8 +15,9 @@ from typing import Final, NamedTuple, Protocol
 
 from assay.edges.child import CLOSED, TERMINATED, Child, why
 from assay.edges.stint import Stint
-from assay.guard.failure import contained
+from assay.guard.failure import contained, log_once
 from assay.guard.outline import LOOKED_AT
+from assay.guard.own_frames import line
 from assay.ladder.framing import Rest, Splitter, is_blank
 
 CHUNK: Final = 64 << 10
@@ -118,9 +119,10 @@ class ChildPipe:
         """Whether *size* bytes more may wait for it."""
         return self._waiting + size <= self._limit + SPARE
 
-    def send(self, data: bytes) -> None:
-        """Send *data*, as soon as the child reads."""
+    def send(self, frame: bytes) -> None:
+        """Send one message as a line, as soon as the child reads."""
         if self._writable:
+            data = frame + b"\n" if b"\n" not in frame and b"\r" not in frame else line(frame)
             self._out.append(memoryview(data))
             self._waiting += len(data)
             if len(self._out) == 1:
@@ -205,8 +207,9 @@ class ChildPipe:
 
     def _handed_on(self) -> bool:
         """Hands on lines until none is left, or others are to have a turn; whether none is left."""
-        stint = Stint()
+        stint = None
         while lines := list(islice(self._left, SLICE)):
+            stint = stint or Stint()
             self._tell(lines)
             if len(lines) < SLICE:
                 break
@@ -229,8 +232,10 @@ class ChildPipe:
 
     def _tell(self, lines: Sequence[PipeLine]) -> None:
         # The child did nothing wrong, and others may depend on it: our own mistake must not end it.
-        with contained("what a server said could not be dealt with"):
+        try:
             self._owner.heard(lines)
+        except Exception as error:
+            log_once(error, "the output of a server could not be handled")
 
     def _read_errors(self) -> None:
         data = _taken(self._child.stderr, ERRORS_CHUNK)

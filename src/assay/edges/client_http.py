@@ -47,6 +47,8 @@ Seconds after which a response becomes a stream in revisions that have an id to 
 connection then gets the answer all the same. Most calls are answered before, as plain JSON.
 """
 
+_CLIENT: Final = Party.CLIENT
+_SERVER: Final = Party.SERVER
 _IN_SESSION: Final = Facts("http")
 
 Key = tuple[bool, Any]
@@ -138,24 +140,62 @@ class HttpClient:
 
         A *patient* client is one of the handshake era, as far as that is known.
         """
-        made = self.session.from_client(frame, _IN_SESSION)
-        verdict = made.verdict
+        session = self.session
+        if session.calm:
+            judged = session.judge(_CLIENT, frame, _IN_SESSION)
+            exchange = judged.exchange
+            if judged.findings is None and exchange is not None and exchange.contract is not None:
+                # The call of a tool, as nearly all are: it goes on as it came.
+                return self._forward(judged, exchange, as_json=as_json, as_stream=as_stream)
+            verdict: Verdict | None = judged
+            made = session.outcome(judged, b"")
+        else:
+            made = session.from_client(frame, _IN_SESSION)
+            verdict = made.verdict
         if verdict is None:
             return WholeResponse(404)
         told = refusal_of(made, verdict, patient=patient)
         if told is not None:
             return told
         response = self._opened(made, verdict, as_json=as_json, as_stream=as_stream)
-        try:
-            for each in made.to_server:
-                self.server.send(each.frame, verdict.value if each.author == "peer" else None)
-        except Exception as error:  # an internal error: whether the server got the message is not known
-            log_once(error, "a message could not be sent to a server")
-            self.close(BROKEN)
+        for each in made.to_server:
+            self._send(each.frame, verdict.value if each.author == "peer" else None)
         for part in verdict.parts or (verdict,):
             if part.method == "notifications/cancelled" and part.exchange is not None:
                 self._end_soon(key_of(part.exchange.id))
         return response or ACCEPTED
+
+    def _send(self, frame: bytes, value: Any) -> None:
+        try:
+            self.server.send(frame, value)
+        except Exception as error:  # an internal error: whether the server got the message is not known
+            log_once(error, "a message could not be sent to a server")
+            self.close(BROKEN)
+
+    def _forward(self, verdict: Verdict, exchange: Exchange, *, as_json: bool, as_stream: bool) -> ResponseStream:
+        """Return the response that waits for the answer to a call without findings, and send the call."""
+        key = type(exchange.id) is str, exchange.id
+        session = self.http_session
+        primed = features_of(exchange.revision).primed_streams
+        response = ResponseStream(session, primed=primed, as_json=as_json, as_stream=as_stream, due=(key,))
+        self._wait(response, key, exchange)
+        if as_stream:
+            self._streaming[response] = 1
+        if session is not None:
+            session.open_streams.add(response.end)
+        self._send(verdict.frame, verdict.value)
+        return response
+
+    def _wait(self, response: ResponseStream, key: Key, exchange: Exchange | None) -> None:
+        waiting = self._waiting.get(key)
+        if waiting is None:
+            self._waiting[key] = deque((response,))
+        else:
+            waiting.append(response)
+        if exchange is not None and exchange.token is not None:
+            token = key_of(exchange.token)
+            self._tokens[token] = response
+            response.tokens.append(token)
 
     def _opened(self, made: Outcome, verdict: Verdict, *, as_json: bool, as_stream: bool) -> ResponseStream | None:
         """Return the response that waits for the answers to a message; None if none are due."""
@@ -170,9 +210,9 @@ class HttpClient:
             as_json=as_json,
             as_stream=as_stream and not opens,
             batch=verdict.kind == "batch",
-            due=(key for _, key in due),
+            due=[key for _, key in due],
+            listens=False,
         )
-        response.listens = False
         for each in made.to_client:
             # The refused entries of a batch.
             for entry in render.entries(each.frame):
@@ -180,11 +220,7 @@ class HttpClient:
         if response.as_stream and due:
             self._streaming[response] = len(due)
         for part, key in due:
-            self._waiting.setdefault(key, deque()).append(response)
-            if part.exchange is not None and part.exchange.token is not None:
-                token = key_of(part.exchange.token)
-                self._tokens[token] = response
-                response.tokens.append(token)
+            self._wait(response, key, part.exchange)
         if self.http_session is not None and due:
             self.http_session.open_streams.add(response.end)
         return response
@@ -225,8 +261,10 @@ class HttpClient:
         response = self._take(key)
         if response is not None:
             response.answer(frame, key)
-            self._finish(response)
-            self._check_pace(response)
+            if response.ended and self.http_session is not None:
+                self.http_session.open_streams.discard(response.end)
+            if response.waiting > SLOW_BYTES:
+                self.server.slow(response)
 
     def _finish(self, response: ResponseStream) -> None:
         """A session without open responses is idle."""
@@ -241,23 +279,34 @@ class HttpClient:
 
         An internal error fails only the request that the message answers: the session and its server go on.
         """
-        made = self.session.from_server(frame, rest)
+        session = self.session
+        answered: tuple[Exchange, ...] = ()
         try:
+            if session.calm and not rest:
+                verdict = session.judge(_SERVER, frame)
+                exchange = verdict.exchange
+                if verdict.findings is None and verdict.kind == "result" and exchange is not None:
+                    answered = (exchange,)
+                    self._answer(frame, (type(exchange.id) is str, exchange.id))
+                    return
+                made = session.outcome(verdict, rest)
+            else:
+                made = session.from_server(frame, rest)
+            answered = tuple(one for each in made.to_client for one in each.answers)
             self.act(made)
         except Exception as error:
             log_once(error, "a message of a server could not be delivered")
-            self._undelivered(made)
+            self._undelivered(answered)
 
     def overhear(self, frame: bytes) -> None:
         """Judge and record a message that the client does not get."""
         self.session.from_server(frame)
 
-    def _undelivered(self, made: Outcome) -> None:
+    def _undelivered(self, answered: tuple[Exchange, ...]) -> None:
         """Fail the requests that a message answers which could not be delivered."""
         try:
-            for each in made.to_client:
-                for exchange in each.answers:
-                    self._answer(lost_answer(exchange.id, BROKEN), key_of(exchange.id))
+            for exchange in answered:
+                self._answer(lost_answer(exchange.id, BROKEN), key_of(exchange.id))
         except Exception as error:
             log_once(error, "a session could not be informed of an internal error")
             self.close(BROKEN)
@@ -365,7 +414,7 @@ class HttpClient:
 
     def listen(self) -> ResponseStream:
         """Return a stream for the messages that belong to no request."""
-        stream = ResponseStream(self.http_session, primed=self.primed)
+        stream = ResponseStream(self.http_session, primed=self.primed, listens=True)
         self._attend(stream)
         return stream
 
@@ -478,15 +527,6 @@ class AwaitedResponse:
         """The headers of the response beside those that every response has."""
         return shared(self.head.headers)
 
-    def on_change(self, changed: Callable[[], None] | None) -> None:
-        """Have *changed* called when there is something to write."""
-        self.response.changed = changed
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether it is known how the response is written."""
-        return self.response.is_settled
-
     def reply(self) -> HttpReply | None:
         """Return the whole response; None if it is to be written as a stream."""
         raise NotImplementedError
@@ -551,7 +591,8 @@ class SessionAnswer(AwaitedResponse):
         """Return the whole response; None if it is to be written as a stream."""
         whole = self.response.whole
         if whole is not None and self.response.as_json:
-            return HttpReply(200, whole, self.headers)
+            plain = not self._opens and b"origin" not in self.head.headers
+            return HttpReply(200, whole, () if plain else self.headers)
         return None if self.head.as_stream else HttpReply(202, b"", self.headers)
 
     def finish(self) -> None:

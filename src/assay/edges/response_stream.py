@@ -31,11 +31,12 @@ class ResponseStream:
         as_stream: bool = True,
         batch: bool = False,
         due: Iterable[Hashable] = (),
+        listens: bool = False,
     ) -> None:
         """
         Events of a *session* have ids, and are kept for resumption; *primed* streams begin with an id.
 
-        *due* are the requests that the response answers; without any, it is a stream on which a client listens.
+        *due* are the requests that the response answers. A stream on which a client *listens* answers none.
         """
         self._session = session
         self._primed = primed
@@ -44,8 +45,8 @@ class ResponseStream:
         self._batch = batch
         self.due: set[Hashable] = set(due)
         """The requests that are not answered yet."""
-        self.listens = not self.due
-        """Whether it answers nothing, so that it has no end of its own."""
+        self.listens = listens
+        """Whether it has no end of its own."""
         self.tokens: list[Any] = []
         """The progress tokens of its requests."""
         self.cancelled: set[Hashable] = set()
@@ -90,7 +91,10 @@ class ResponseStream:
         """Add the answer to the requests *keys*."""
         self._answers.append(frame)
         self._put(frame)
-        self.drop(*keys)
+        self.due.difference_update(keys)
+        if not self.due:
+            self.ended = True
+        self.wake()
 
     def drop(self, *keys: Hashable) -> None:
         """Wait for the answers to the requests *keys* no longer."""
@@ -127,7 +131,9 @@ class ResponseStream:
             self.changed()
 
     def _put(self, frame: bytes) -> None:
-        ident = self._keep(frame) if self.begun else None
+        ident = None
+        if self.begun:
+            ident = self._keep(frame)
         if self._read:
             self._queue.append((ident, frame))
             self._last = len(frame)

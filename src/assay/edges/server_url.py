@@ -18,8 +18,9 @@ from assay.edges.upstream_client import DIRECTLY, ClientSetupError, Pairs, Upstr
 from assay.edges.upstream_errors import NO_POST, BrokenError, first_line
 from assay.edges.upstream_refusals import addressed
 from assay.guard.backoff import pause
-from assay.guard.outbound import VERSION, header_text
 from assay.ladder import framing, syntax
+from assay.ladder.header_values import header_text
+from assay.ladder.headers import VERSION
 from assay.settings.upstream_section import UpstreamSettings
 
 SESSION: Final = b"mcp-session-id"

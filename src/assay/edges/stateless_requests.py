@@ -40,6 +40,8 @@ from assay.spec.revisions import LATEST
 
 _CLIENT: Final = ClientTraits("http")
 _SERVER: Final = ServerTraits("child", shared=True)
+_FROM_CLIENT: Final = Party.CLIENT
+_FROM_SERVER: Final = Party.SERVER
 _NO_RESPONSE: Final = ResponseStream()
 _NO_RESPONSE.ended = True
 
@@ -63,10 +65,11 @@ class StatelessRequest(AwaitedResponse):
 
     def opened(self, verdict: Verdict, *, as_json: bool, as_stream: bool) -> None:
         """Prepare the response to a request that goes on to the child."""
-        self.ident = verdict.exchange.id if verdict.exchange is not None else verdict.value.get("id")
+        exchange = verdict.exchange
+        self.ident = exchange.id if exchange is not None else verdict.value.get("id")
         self.response = ResponseStream(as_json=as_json, as_stream=as_stream, due=(key_of(self.ident),))
         self.is_clean = verdict.findings is None
-        self.listens = verdict.method == ENDLESS
+        self.listens = (exchange is None or exchange.contract is None) and verdict.method == ENDLESS
         meta = params_of(verdict.value).get("_meta")
         # Log messages are never sent on a subscription.
         self.wants_logs = isinstance(meta, dict) and LEVEL_KEY in meta and not self.listens
@@ -82,8 +85,18 @@ class StatelessRequest(AwaitedResponse):
         if self.is_retired:
             self._requests.child.from_nobody(frame, rest)
             return
-        made = self.session.from_server(frame, rest)
+        session = self.session
         try:
+            if session.calm and not rest:
+                verdict = session.judge(_FROM_SERVER, frame)
+                if verdict.findings is None and verdict.kind == "result" and verdict.exchange is not None:
+                    if not self._requests.is_useful or verdict.exchange.contract is None:
+                        self._requests.note_result(verdict)
+                    self.response.answer(frame, *self.response.due)
+                    return
+                made = session.outcome(verdict, rest)
+            else:
+                made = session.from_server(frame, rest)
             self._act(made)
             if made.verdict is not None and made.verdict.value is None and not made.to_client:
                 self._pass_unread(frame)
@@ -163,13 +176,13 @@ class StatelessRequest(AwaitedResponse):
         if whole is not None:
             status = status_in(whole)
             if self.response.as_json or status != 200:
-                return HttpReply(status, whole, self.headers)
+                return HttpReply(status, whole, () if b"origin" not in self.head.headers else self.headers)
         return None if self.response.as_stream else HttpReply(202, b"", self.headers)
 
     def finish(self) -> None:
         """The response was written, or the client has gone, which cancels the request."""
-        with contained("a request could not be cancelled"):
-            if not self.response.ended:
+        if not self.response.ended:
+            with contained("a request could not be cancelled"):
                 self.cancel()
         self._requests.done(self)
         super().finish()
@@ -221,10 +234,11 @@ class StatelessRequests:
         session = self._factory.borrow(self._scope, _CLIENT, _SERVER, LATEST)
         asking = StatelessRequest(session, self, request)
         facts = Facts("http", head.revision, head.headers, served=True, spoken=self._scope.known)
-        made = session.from_client(request.frame, facts)
-        verdict = made.verdict
-        if verdict is None:
-            return WholeResponse(500)
+        verdict = session.judge(_FROM_CLIENT, request.frame, facts)
+        if verdict.findings is None and verdict.exchange is not None and verdict.exchange.contract is not None:
+            # The call of a tool, as nearly all are: it goes on as it came.
+            return self._forward(asking, verdict, verdict.frame)
+        made = session.outcome(verdict, b"")
         told = refusal_of(made, verdict, patient=False)
         if told is not None:
             return told._replace(content=self._narrowed(verdict, told.content))
@@ -234,16 +248,16 @@ class StatelessRequests:
                 self._note(asking, verdict, frame)
             # Anything else is an answer; but in this era no server asks its clients.
             return ACCEPTED
-        asking.opened(verdict, as_json=head.as_json, as_stream=head.as_stream)
-        self.open[asking] = None
-        self._send(asking, frame, verdict.value if frame is verdict.frame else None)
-        self._arm()
-        return asking
+        return self._forward(asking, verdict, frame)
 
-    def _send(self, asking: StatelessRequest, frame: bytes, value: Any) -> None:
+    def _forward(self, asking: StatelessRequest, verdict: Verdict, frame: bytes) -> StatelessRequest:
+        """Send a request to the child."""
+        asking.opened(verdict, as_json=asking.head.as_json, as_stream=asking.head.as_stream)
+        self.open[asking] = None
         try:
-            self.child.start()
-            self.child.send(asking, frame, value)
+            if self.child.pipe is None:
+                self.child.start()
+            self.child.send(asking, frame, verdict.value if frame is verdict.frame else None)
         except UnavailableError as error:
             asking.lost(Loss("unstartable", str(error)))
         except Exception as error:  # an internal error: whether the child got the message is not known
@@ -251,6 +265,8 @@ class StatelessRequests:
             asking.failed(asking.ident)
             with contained("a request could not be cancelled"):
                 self.child.leave(asking)
+        self._arm()
+        return asking
 
     def note_result(self, verdict: Verdict) -> None:
         """Remember that the child gives results, and which revisions it speaks."""

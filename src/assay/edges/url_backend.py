@@ -38,8 +38,8 @@ from assay.edges.upstream_errors import NO_POST, NoAnswerError, shown_url
 from assay.edges.upstream_target import UpstreamTarget
 from assay.edges.url_exchange import UrlExchange
 from assay.edges.url_sessions import Stream, UrlSession, UrlSessions, Who
+from assay.guard.deliveries import End
 from assay.guard.factory import SessionFactory
-from assay.guard.flight import End
 from assay.settings.http_section import Http
 from assay.spec.revisions import LATEST, REVISIONS, handshake
 
