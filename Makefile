@@ -125,8 +125,8 @@ conformance: $(VENV)/.test $(SDK)/.done $(PACKAGES)  ## what the official confor
 	@printf '%s\n' '' 'The official TypeScript client signs in, directly and through the guard:' ''
 	@$(BIN)/python tests/conformance/signing_in.py
 
-bench: $(BENCH)/.done  ## the cost of a verdict, and of the asset server, beside their peers
-	$(BENCH)/bin/python bench/run.py
+bench: $(BENCH)/.done  ## measure against peers and against our targets; PARTS="guard http" runs some parts
+	$(BENCH)/bin/python bench/run.py $(PARTS)
 
 # Atheris has no build for some systems and Python versions; without it the seeds are changed at random.
 $(FUZZ)/.done: pyproject.toml | $(BIN)/python

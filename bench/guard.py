@@ -24,8 +24,9 @@ from client import Door, Process
 from payloads import REVISION
 from rounds import Found, Plan, measured
 from serve import HERE, ROOT, environment, installed
+from tables import PROGRESS, table
 
-PLAN: Final = Plan(rounds=15, flood_seconds=0.3, trips=1000, trip_seconds=0.2)
+PLAN: Final = Plan(rounds=10, flood_seconds=0.2, trips=1000, trip_seconds=0.1)
 
 MCP_PROXY: Final = ROOT / ".venvs" / "bench-mcp-proxy" / "bin" / "python"
 """It wants an older SDK than the others, and so has an environment of its own."""
@@ -133,8 +134,12 @@ class Measured(NamedTuple):
     apart: float
     """Microseconds of a round trip where the system says who runs where."""
 
+    def as_json(self) -> dict[str, Any]:
+        """Return what is written of it."""
+        return {**self.found.as_json(), "apart_p50_us": self.apart}
 
-def beside(commands: Mapping[str, list[str]], environ: Mapping[str, str]) -> dict[str, Measured]:
+
+def beside(title: str, commands: Mapping[str, list[str]], environ: Mapping[str, str]) -> dict[str, Measured]:
     """All candidates, in one run."""
     with ExitStack() as stack:
         running: dict[str, Process] = {}
@@ -145,10 +150,11 @@ def beside(commands: Mapping[str, list[str]], environ: Mapping[str, str]) -> dic
             listed = process.ask("tools/list")["tools"][0]
             assert listed["name"] == TOOL["name"], f"{name} lists something else"
             assert process.call()["structuredContent"] == CONTENT, f"{name} answers something else"
-        found = measured(running, PLAN)
+        found = measured(f"guard, {title}", running, PLAN)
         apart = dict.fromkeys(running, float("inf"))
-        for _ in range(PLAN.rounds):
+        for number in range(PLAN.rounds):
             for name, process in running.items():
+                PROGRESS.show(f"guard, {title}: round trips apart, round {number + 1} of {PLAN.rounds}, {name}")
                 apart[name] = min(apart[name], median(process.trips(PLAN.trips, PLAN.trip_seconds, apart=True)))
         return {name: Measured(found[name], apart[name]) for name in running}
 
@@ -167,8 +173,6 @@ HEADS: Final = (
     "p99 µs",
     "RSS MB",
 )
-TARGETS: Final = ("", "≥ 0.4", "", "", "≤ 2.5", "", "", "≤ 2.5", "", "")
-
 NOTES: Final = f"""
 calls/s: pipelined, the best of {PLAN.rounds} rounds
 p50: one call at a time, the best of {PLAN.rounds} rounds; then the same, and p99, with all processes on one CPU, which
@@ -203,8 +207,9 @@ def _added(name: str, p50s: Mapping[str, float], p50: float) -> tuple[str, str, 
     return f"{p50:,.0f}", f"{added:,.0f}", f"{added / beside:.2f}" if beside > 0 else ""
 
 
-def main(names: Collection[str] = tuple(CANDIDATES)) -> None:
-    """Measure the candidates called *names* in front of either server, and print the tables."""
+def main(names: Collection[str] = tuple(CANDIDATES)) -> dict[str, Any]:
+    """Measure the candidates called *names* in front of either server, and print the tables; return the figures."""
+    figures = {}
     print(f"assay guard beside peers, over pipes; calls of {len(DOOR.requests(1_000_000, 1)[0])} bytes")
     for script, title in SERVERS.items():
         print(f"\nin front of {title}")
@@ -212,11 +217,12 @@ def main(names: Collection[str] = tuple(CANDIDATES)) -> None:
         if missing:
             print(f"  {missing}")
         else:
-            in_front_of(script, names)
+            figures[title] = {name: one.as_json() for name, one in in_front_of(script, title, names).items()}
     print(NOTES, end="")
+    return figures
 
 
-def in_front_of(script: str, names: Collection[str]) -> None:
+def in_front_of(script: str, title: str, names: Collection[str]) -> dict[str, Measured]:
     """Measure in front of one server, and print the table."""
     with TemporaryDirectory() as directory:
         place = Path(directory)
@@ -224,14 +230,13 @@ def in_front_of(script: str, names: Collection[str]) -> None:
         given.write_bytes(orjson.dumps({"revision": REVISION, "tool": TOOL, "result": RESULT}))
         server = [sys.executable, str(HERE / "servers" / script), str(given)]
         every = {name: CANDIDATES[name].command(server, place) for name in CANDIDATES if name in names}
-        found = beside({name: how for name, how in every.items() if isinstance(how, list)}, environment(place))
-    print(f"{'':<18}" + "".join(f"{head:>10}" for head in HEADS))
-    for name, cells in rows(found).items():
-        print(f"  {CANDIDATES[name].title:<16}" + "".join(f"{cell:>10}" for cell in cells))
-    for name, why in every.items():
-        if isinstance(why, str):
-            print(f"  {CANDIDATES[name].title:<16}{why:>10}")
-    print(f"  {'target of assay':<16}" + "".join(f"{target:>10}" for target in TARGETS))
+        good = {name: how for name, how in every.items() if isinstance(how, list)}
+        found = beside(title, good, environment(place))
+    shown = [(CANDIDATES[name].title, *cells) for name, cells in rows(found).items()]
+    shown += [(CANDIDATES[name].title, why) for name, why in every.items() if isinstance(why, str)]
+    PROGRESS.show("")
+    print(table(("", *HEADS), shown), end="")
+    return found
 
 
 if __name__ == "__main__":

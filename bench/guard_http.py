@@ -2,8 +2,8 @@
 The guard for clients over HTTP, beside a bare reverse proxy in the same stack and the proxy of fastmcp, in one run.
 
 All stand in front of the same small server over HTTP, which gives one result to every call; one row has the same server
-as a child process. The bare proxy hands on requests with httpx and looks at nothing. Assay judges every message in both
-directions, holds call and result to the tool's contract, and writes each verdict to its journal.
+as a child process. The bare proxies forward requests with httpx or aiohttp and look at nothing. Assay judges every
+message in both directions, holds call and result to the tool's contract, and writes each verdict to its journal.
 """
 
 import sys
@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -20,8 +20,9 @@ from client_http import CONNECTIONS, MODERN, HttpDoor, HttpServer, free_port
 from guard import ARGUMENTS, CONTENT, RESULT, TOOL
 from rounds import Found, Plan, measured
 from serve import HERE, environment, installed
+from tables import PROGRESS, table
 
-PLAN: Final = Plan(rounds=15, flood_seconds=0.3, trips=300, trip_seconds=0.15, first=50)
+PLAN: Final = Plan(rounds=12, flood_seconds=0.25, trips=300, trip_seconds=0.1, first=50)
 
 DOOR: Final = HttpDoor(MODERN, TOOL["name"], ARGUMENTS)
 
@@ -64,7 +65,8 @@ def python(script: str, package: str = "httpx") -> Callable[[Place, int], list[s
 
 
 CANDIDATES: Final = {
-    "proxy": Candidate("bare proxy", python("http_proxy.py")),
+    "proxy": Candidate("proxy with httpx", python("http_proxy.py")),
+    "aiohttp": Candidate("proxy with aiohttp", python("http_aiohttp_proxy.py", "aiohttp")),
     "assay": Candidate("assay", assay()),
     "off": Candidate("  no journal", assay(journal=False)),
     "child": Candidate("assay, to a child", assay(child=True)),
@@ -82,7 +84,7 @@ def beside(commands: Mapping[str, tuple[list[str], int]], environ: Mapping[str, 
             server.open()
             assert server.ask("tools/list", {})["tools"][0]["name"] == TOOL["name"], f"{name} lists something else"
             assert server.call()["structuredContent"] == CONTENT, f"{name} answers something else"
-        return measured(running, PLAN)
+        return measured("listen", running, PLAN)
 
 
 # ── the table ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -92,13 +94,13 @@ HEADS: Final = ("calls/s", "× proxy", "p50 µs", "× proxy", "p99 µs", "RSS MB
 NOTES: Final = f"""
 calls/s: {CONNECTIONS} connections, one call at a time on each, the best of {PLAN.rounds} rounds
 p50, p99: one connection, one call at a time, the best of {PLAN.rounds} rounds
-× proxy: beside the bare reverse proxy; direct is the server alone
+× proxy: beside the bare reverse proxy of uvicorn and aiohttp
 """
 
 
 def rows(found: Mapping[str, Found]) -> dict[str, list[str]]:
     """The cells of each candidate."""
-    proxy = found.get("proxy")
+    proxy = found.get("aiohttp")
     return {
         name: [
             f"{one.calls:,.0f}",
@@ -112,11 +114,11 @@ def rows(found: Mapping[str, Found]) -> dict[str, list[str]]:
     }
 
 
-def main(names: Collection[str] = tuple(CANDIDATES)) -> None:
-    """Measure the candidates called *names*, and print the table."""
+def main(names: Collection[str] = tuple(CANDIDATES)) -> dict[str, Any]:
+    """Measure the candidates called *names*, and print the table; return the figures."""
     if installed("uvicorn"):
         print("uvicorn is not installed")
-        return
+        return {}
     with TemporaryDirectory() as directory:
         given = Path(directory) / "given.json"
         given.write_bytes(orjson.dumps({"revision": MODERN, "tool": TOOL, "result": RESULT}))
@@ -133,13 +135,12 @@ def main(names: Collection[str] = tuple(CANDIDATES)) -> None:
         found = beside({"direct": (upstream, port), **good}, environment(Path(directory)))
     titles = {"direct": "no guard"} | {name: each.title for name, each in CANDIDATES.items()}
     print("assay guard beside peers, over HTTP; revision " + MODERN)
-    print(f"{'':<20}" + "".join(f"{head:>10}" for head in HEADS))
-    for name, cells in rows(found).items():
-        print(f"  {titles[name]:<18}" + "".join(f"{cell:>10}" for cell in cells))
-    for name, why in every.items():
-        if isinstance(why, str):
-            print(f"  {titles[name]:<18}{why:>10}")
+    shown = [(titles[name], *cells) for name, cells in rows(found).items()]
+    shown += [(titles[name], why) for name, why in every.items() if isinstance(why, str)]
+    PROGRESS.show("")
+    print(table(("", *HEADS), shown), end="")
     print(NOTES, end="")
+    return {name: one.as_json() for name, one in found.items()}
 
 
 if __name__ == "__main__":

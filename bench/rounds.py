@@ -2,8 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isnan
 from statistics import mean, median, quantiles
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
+
+from tables import PROGRESS
 
 
 class Running(Protocol):
@@ -55,23 +58,37 @@ class Found:
         """
         return mean(sorted(self.used)[: (len(self.used) + 1) // 2])
 
+    def as_json(self) -> dict[str, Any]:
+        """Return what is written of it."""
+        cpu = self.cpu if self.used else float("nan")
+        return {
+            "calls_per_second": self.calls,
+            "cpu_us": None if isnan(cpu) else cpu,
+            "p50_us": self.p50,
+            "p99_us": self.p99,
+            "start_ms": self.start if self.starts else None,
+            "memory_mb": self.memory,
+        }
+
     @property
     def start(self) -> float:
         """Milliseconds to the first answer."""
         return median(self.starts)
 
 
-def measured(running: Mapping[str, Running], plan: Plan) -> dict[str, Found]:
-    """All of them, interleaved."""
+def measured(title: str, running: Mapping[str, Running], plan: Plan) -> dict[str, Found]:
+    """Measure all of them, interleaved."""
     found = {name: Found() for name in running}
     counts = {name: _enough(one, plan) for name, one in running.items()}
-    for _ in range(plan.rounds):
+    for number in range(plan.rounds):
         for name, one in running.items():
+            PROGRESS.show(f"{title}: calls a second, round {number + 1} of {plan.rounds}, {name}")
             _flooded(found[name], counts[name], one)
     for name, one in running.items():
         found[name].memory = one.memory()
-    for _ in range(plan.rounds):
+    for number in range(plan.rounds):
         for name, one in running.items():
+            PROGRESS.show(f"{title}: round trips, round {number + 1} of {plan.rounds}, {name}")
             cuts = quantiles(one.trips(plan.trips, plan.trip_seconds), n=100)
             found[name].p50, found[name].p99 = min(found[name].p50, cuts[49]), min(found[name].p99, cuts[98])
     return found

@@ -26,8 +26,9 @@ from client_http import CONNECTIONS, MODERN, HttpDoor, HttpServer, free_port
 from payloads import REVISION
 from rounds import Found, Plan, measured
 from serve import CALLS, HERE, assay, environment, installed, same
+from tables import PROGRESS, table
 
-PLAN: Final = Plan(rounds=25, flood_seconds=0.2, trips=500, trip_seconds=0.1)
+PLAN: Final = Plan(rounds=15, flood_seconds=0.2, trips=300, trip_seconds=0.05)
 
 DOORS: Final = (
     HttpDoor(MODERN, "list_schemas", CALLS["list_schemas"]),
@@ -105,13 +106,13 @@ def tried(
             stack.callback(server.close)
             server.open()
             assert same(server.call(), expected), f"{name} answers something else"
-        return measured(running, PLAN)
+        return measured(f"http, {door.revision} {door.tool}", running, PLAN)
 
 
 # ── the table ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-Column = tuple[str, Callable[[Found, dict[str, Found]], str], str]
-"""A heading, a cell from a candidate and all of them, and the target."""
+Column = tuple[str, Callable[[Found, dict[str, Found]], str]]
+"""A heading, and a cell from a candidate and all of them."""
 
 
 def times(other: str, measure: str, digits: int) -> Callable[[Found, dict[str, Found]], str]:
@@ -121,17 +122,17 @@ def times(other: str, measure: str, digits: int) -> Callable[[Found, dict[str, F
 
 
 COLUMNS: Final[tuple[Column, ...]] = (
-    ("calls/s", lambda one, _: f"{one.calls:,.0f}", ""),
-    ("× bare", times("bare", "calls", 2), "≥ 0.7"),
-    ("× SDK", times("sdk", "calls", 1), "≥ 12"),
-    ("× off", times("off", "calls", 2), "≥ 0.9"),
-    ("CPU %", lambda one, _: "n/a" if isnan(one.share) else f"{one.share:.0%}", "~ 100%"),
-    ("CPU µs", lambda one, _: "n/a" if isnan(one.cpu) else f"{one.cpu:,.0f}", ""),
-    ("× bare", times("bare", "cpu", 2), ""),
-    ("p50 µs", lambda one, _: f"{one.p50:,.0f}", ""),
-    ("× bare", times("bare", "p50", 2), ""),
-    ("p99 µs", lambda one, _: f"{one.p99:,.0f}", ""),
-    ("RSS MB", lambda one, _: "n/a" if one.memory is None else f"{one.memory:.0f}", ""),
+    ("calls/s", lambda one, _: f"{one.calls:,.0f}"),
+    ("× bare", times("bare", "calls", 2)),
+    ("× SDK", times("sdk", "calls", 1)),
+    ("× off", times("off", "calls", 2)),
+    ("CPU %", lambda one, _: "n/a" if isnan(one.share) else f"{one.share:.0%}"),
+    ("CPU µs", lambda one, _: "n/a" if isnan(one.cpu) else f"{one.cpu:,.0f}"),
+    ("× bare", times("bare", "cpu", 2)),
+    ("p50 µs", lambda one, _: f"{one.p50:,.0f}"),
+    ("× bare", times("bare", "p50", 2)),
+    ("p99 µs", lambda one, _: f"{one.p99:,.0f}"),
+    ("RSS MB", lambda one, _: "n/a" if one.memory is None else f"{one.memory:.0f}"),
 )
 
 NOTES: Final = f"""
@@ -144,31 +145,32 @@ The others give a constant; Assay judges, calls the tool, holds its answer to th
 """
 
 
-def table(found: dict[str, Found], missing: dict[str, str]) -> None:
-    """Print one group of candidates, the targets of Assay's row below."""
-    print(f"{'':<18}" + "".join(f"{head:>9}" for head, _, _ in COLUMNS))
-    for name, one in found.items():
-        print(f"  {CANDIDATES[name].title:<16}" + "".join(f"{cell(one, found):>9}" for _, cell, _ in COLUMNS))
-    for name, reason in missing.items():
-        print(f"  {CANDIDATES[name].title:<16} {reason}")
-    print(f"  {'target of assay':<16}" + "".join(f"{target:>9}" for _, _, target in COLUMNS))
+def show(found: dict[str, Found], missing: dict[str, str]) -> None:
+    """Print one group of candidates."""
+    rows = [(CANDIDATES[name].title, *(cell(one, found) for _, cell in COLUMNS)) for name, one in found.items()]
+    rows += [(CANDIDATES[name].title, reason) for name, reason in missing.items()]
+    PROGRESS.show("")
+    print(table(("", *(head for head, _ in COLUMNS)), rows), end="")
 
 
-def main(names: Collection[str] = tuple(CANDIDATES)) -> None:
-    """Measure the candidates called *names*, both tools in both eras, and print a table of each."""
+def main(names: Collection[str] = tuple(CANDIDATES)) -> dict[str, Any]:
+    """Measure the candidates called *names*, both tools in both eras, and print a table of each; return the figures."""
+    figures: dict[str, Any] = {}
     packages = [each for each in ("uvicorn", "httptools", "uvloop", "mcp") if not installed(each)]
     shown = {"Python": platform.python_version()} | {each: version(each) for each in packages}
     print("assay serve --http beside peers; " + ", ".join(f"{name} {each}" for name, each in shown.items()))
     if installed("uvicorn"):
         print("uvicorn is not installed")
-        return
+        return figures
     with TemporaryDirectory() as directory:
         for door in DOORS:
-            beside(door, Path(directory), names)
+            found = beside(door, Path(directory), names)
+            figures[f"{door.revision} {door.tool}"] = {name: one.as_json() for name, one in found.items()}
     print(NOTES, end="")
+    return figures
 
 
-def beside(door: HttpDoor, directory: Path, names: Collection[str]) -> None:
+def beside(door: HttpDoor, directory: Path, names: Collection[str]) -> dict[str, Found]:
     """Measure at one door, and print the table."""
     environ = environment(directory)
     given = directory / "given.json"
@@ -180,7 +182,8 @@ def beside(door: HttpDoor, directory: Path, names: Collection[str]) -> None:
     asked = orjson.dumps({**door.call, "id": FIRST_ID})
     answer = orjson.dumps({"jsonrpc": "2.0", "id": FIRST_ID, "result": known["result"]})
     print(f"\n{door.revision} tools/call {door.tool}: bodies of {len(asked)} bytes in, {len(answer)} bytes out")
-    table(found, missing)
+    show(found, missing)
+    return found
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from assay.base.verdict import Party
 from assay.core.conversation import Conversation
 from assay.spec.schema import protocol_schema
 from payloads import CALLS, TOOLS, call, opened, result
+from tables import PROGRESS, table
 
 ROUNDS = 40
 Work = Callable[[], None]
@@ -107,20 +108,26 @@ def started(work: str) -> float:
     )
 
 
-def main() -> None:
-    """Print the tables."""
-    heads = f"{'loads µs':>9} {'assay µs':>9} {'ratio':>6} {'jsonschema':>11} {'mcp-types':>10}"
-    print(f"{'tools/call':<14} {'bytes':>7} {heads}")
+def main() -> dict[str, Any]:
+    """Print the table; return the figures."""
+    figures: dict[str, Any] = {}
+    rows = []
     for name, (tool, arguments) in CALLS.items():
+        PROGRESS.show(f"verdict: {name}")
         found = measured(name)
         unit = found["orjson.loads"]
-        print(
-            f"{name:<14} {len(call(1000, tool, arguments)):>7,} {unit:>9.2f} {found['assay']:>9.2f} "
-            f"{found['assay'] / unit:>5.2f}× {found['jsonschema'] / unit:>10.1f}× {found['mcp-types'] / unit:>9.1f}×"
-        )
-    print("\nratios are to orjson.loads of the same bytes")
+        size = len(call(1000, tool, arguments))
+        figures[name] = {"bytes": size, "loads_us": unit, "assay_us": found["assay"], "ratio": found["assay"] / unit}
+        figures[name] |= {peer: found[peer] / unit for peer in ("jsonschema", "mcp-types")}
+        cells = (f"{size:,}", f"{unit:.2f}", f"{found['assay']:.2f}", f"{found['assay'] / unit:.2f}×")
+        rows.append((name, *cells, *(f"{found[peer] / unit:.1f}×" for peer in ("jsonschema", "mcp-types"))))
+    PROGRESS.show("")
+    print(table(("tools/call", "bytes", "loads µs", "assay µs", "ratio", "jsonschema", "mcp-types"), rows))
+    print("ratios are to orjson.loads of the same bytes")
     print("jsonschema: the schema of the request and of the tool only; mcp-types: the model of the request only")
-    print(f"import and first verdict: {started(_FIRST_VERDICT):.0f} ms of CPU over the bare interpreter")
+    figures["start"] = {"cpu_ms": started(_FIRST_VERDICT)}
+    print(f"import and first verdict: {figures['start']['cpu_ms']:.0f} ms of CPU over the bare interpreter")
+    return figures
 
 
 if __name__ == "__main__":

@@ -4,9 +4,9 @@ import json
 import os
 import select
 import stat
-import subprocess
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from assay.guard.session import GuardedSession
 from assay.guard.sinks import Sink, Sinks
 from assay.guard.terms import Terms
 from assay.guard.watch import FLIGHTS, KEPT, KEPT_BYTES, Watch
+from kit.command import assay_text
 
 FLIGHT_DIRECTORY = Path("state/assay/servers/lying_server/flights")
 MODES = ["audit", "enforce"]
@@ -52,11 +53,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
-def assay(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """One of our commands."""
-    command = [sys.executable, "-m", "assay", *arguments]
-    wide = {**os.environ, "COLUMNS": "120", "NO_COLOR": "1"}
-    return subprocess.run(command, capture_output=True, encoding="utf-8", timeout=SECONDS, check=False, env=wide)
+assay = partial(assay_text, COLUMNS="120", NO_COLOR="1")
 
 
 def records(directory: Path) -> list[dict[str, Any]]:

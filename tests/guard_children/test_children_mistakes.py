@@ -20,10 +20,9 @@ from assay.edges.guard.front.guarded import Request
 from assay.edges.http.heads import RequestHead, read_head
 from assay.guard import failure
 from assay.guard.factory import SessionFactory
-from assay.guard.guard import Mode
 from assay.guard.id_map import IdMap
 from assay.guard.sinks import Sink, Sinks
-from assay.guard.terms import Terms
+from assay.guard.terms import Mode, Terms
 from assay.guard.watch import Watch
 from assay.spec.revisions import LATEST
 

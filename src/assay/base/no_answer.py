@@ -11,9 +11,6 @@ from typing import Final
 from assay.base.errors import CanonicalError
 from assay.base.verdict import Party
 
-WITHIN: Final = "within "
-"""The start of the reason after a time-out."""
-
 SHOWN: Final = 300
 """The length of a cause in a message, in characters: a client shows it on a line or two."""
 
@@ -26,7 +23,7 @@ _USELESS: Final = re.compile(r"\s|Node\.js v\d|note: run with |\^+$")
 
 def within(seconds: float) -> str:
     """Return the reason after a time-out of *seconds*."""
-    return f"{WITHIN}{seconds:g} s"
+    return f"within {seconds:g} s"
 
 
 def error(
@@ -40,7 +37,7 @@ def error(
     made = CanonicalError.to_jsonrpc_error(code)
     if not why or code == "INTERNAL_ERROR":
         return made
-    if why.startswith(WITHIN):
+    if code == "TIMEOUT":
         return {**made, "message": f"No answer came {why}"}
     head = "No usable answer came" if code == "UPSTREAM_FAILURE" and why.startswith(_ANSWERED) else made["message"]
     line = reason_in(last_words)

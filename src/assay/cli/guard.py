@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from assay.cli.ci import add_options, exit_status, recording_of
 from assay.cli.guard_terms import in_place, introduce, loaded_settings, locked_of, records_of, server_name, terms_of
+from assay.cli.header_options import add_headers
 from assay.cli.serve import add_settings
 
 if TYPE_CHECKING:
@@ -101,13 +102,7 @@ def add_reach(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESS",
         help="serve clients over HTTP at ADDRESS, such as 127.0.0.1:8765; port 0 takes any free port",
     )
-    parser.add_argument(
-        "--header",
-        metavar="'NAME: VALUE'",
-        action="append",
-        default=[],
-        help="a header for the server at URL; env:NAME as VALUE reads the variable NAME; can be repeated",
-    )
+    add_headers(parser)
     add_settings(parser, "; a .json or .jsonc file is a client's configuration, whose servers are all guarded")
 
 
@@ -180,7 +175,7 @@ def _guard(
     recording: Recording | None,
 ) -> int:
     from assay.cli.serve import _leave_what_lasts
-    from assay.edges.recorder import Recorder, RecorderSink
+    from assay.edges.recorder import Recorder
     from assay.edges.stdio_child import SERVER_ENDED, StdioChild
     from assay.guard.backoff import times
     from assay.guard.deliveries import ClientTraits, ServerTraits
@@ -205,8 +200,9 @@ def _guard(
     with records_of(args, settings, say) as records:
         introduce(args, terms.mode, records, log)
         recorder = Recorder("stdio", "stdio", records, holding=True)
-        sinks = Sinks() if recorder.idle else Sinks((RecorderSink(recorder),))
-        factory = SessionFactory(terms, sinks, watch, locked, recording=recording, server=server_name(args))
+        factory = SessionFactory(
+            terms, Sinks(recorder.sinks), watch, locked, recording=recording, server=server_name(args)
+        )
         backoff = _backoff(args, settings, say, enforcing=terms.enforcing)
         session = factory.open(
             ClientTraits("stdio", sees_loss=True, carries_raw=True),

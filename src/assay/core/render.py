@@ -87,7 +87,7 @@ def entries(frame: bytes) -> list[bytes]:
 
 
 def array(frames: Sequence[bytes | None]) -> bytes | None:
-    """Return a batch of those *frames* that are not None; None if there are none."""
+    """Return a batch of those *frames* that are not None; None if every one is None."""
     present = [frame for frame in frames if frame is not None]
     return b"[" + b",".join(present) + b"]" if present else None
 
@@ -161,7 +161,7 @@ def code_of(verdict: Verdict) -> str | None:
 
 
 def error_frame(ident: bytes | None, error: dict[str, Any], data: dict[str, Any] | None, revision: str | None) -> bytes:
-    """Return an error response; *ident* is the id as JSON, None if there is none."""
+    """Return an error response; *ident* is the id as JSON, None without an id."""
     whole = {**error, "data": data} if data else error
     return _frame(ident, b'"error":' + orjson.dumps(whole), revision)
 

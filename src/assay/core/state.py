@@ -85,7 +85,7 @@ class Memory:
                 found += faults
                 return more
             if self.tools.is_aside(name):
-                found.append(state_rules.set_aside(name, exchange.revision))
+                found.append(state_rules.quarantined(name, exchange.revision))
             elif self.tools.complete:
                 found.append(state_rules.unknown_tool(name, self.tools.known, exchange.revision))
         elif params:

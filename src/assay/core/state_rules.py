@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from assay.base.limits import Limits
 from assay.base.meta import CAPABILITIES_KEY
-from assay.base.no_answer import WITHIN
 from assay.base.verdict import Exchange, Kind, Party, Violation
 from assay.core.party_state import Id, Side, missing_capability
 from assay.core.render import shown_id
@@ -289,7 +288,7 @@ def _one_of(tools: Sequence[str]) -> str:
     return f"a listed tool: {names}"
 
 
-def set_aside(tool: str, revision: str) -> Violation:
+def quarantined(tool: str, revision: str) -> Violation:
     """Return the violation of a call of a quarantined tool."""
     return violation(
         "contract/set-aside",
@@ -305,23 +304,16 @@ def failure(why: str, revision: str | None) -> Violation:
     return violation("guard/failure", expected="a verdict", found=f"a fault in the guard ({why})", revision=revision)
 
 
-UNSTARTED: Final = "cannot start "
-"""The start of the reason if there was no server to answer."""
-
 _STARTING: Final = "Check that the guard can run the server's command: its name, path and permissions."
 
 
-def _none(why: str) -> str:
-    return f"none {why}" if why.startswith(WITHIN) else f"none: {why}" if why else "none"
-
-
-def unanswered(exchange: Exchange, why: str = "") -> Violation:
-    """Return the violation of a missing answer."""
+def unanswered(exchange: Exchange, why: str = "", *, late: bool = False, unstarted: bool = False) -> Violation:
+    """Return the violation of a missing answer; *unstarted* means that there was no server to answer."""
     return violation(
         "protocol/unanswered",
         expected=f"an answer to {exchange.method}",
-        found=_none(why),
+        found=f"none{' ' if late else ': '}{why}" if why else "none",
         revision=exchange.revision,
         # A server that never started cannot answer.
-        hint=_STARTING if why.startswith(UNSTARTED) else None,
+        hint=_STARTING if unstarted else None,
     )

@@ -22,6 +22,9 @@ CLIENT_LEFT: Final = 0
 SERVER_ENDED: Final = 3
 """Exit status where the server ended first."""
 
+HELD: Final = 1.0
+"""Seconds that the record of a request waits for that of its answer."""
+
 LINGER: Final = 2.0
 """Seconds that a client has to read what is left for it, once the guard was asked to stop."""
 
@@ -73,6 +76,10 @@ class StdioChild:
         self._left_at: float | None = None
         """Until when answers are waited for, although the client sends nothing more."""
         self._client_ended = self._blocked = False
+        self._commit_at = inf
+        """When records that wait for an answer are written without it."""
+        self._uneasy = False
+        """Whether there were findings, which the journal may count for a while before it writes them."""
 
     @property
     def end(self) -> End:
@@ -81,23 +88,44 @@ class StdioChild:
 
     def run(self) -> int:
         """Serve until either side ends; return the exit status."""
-        session, loop = self.session, self._loop
+        session, wait, outlets = self.session, self._loop.wait, self._loop.outlets
+        client, client_out, signals = self._client, self._client_out, self._signals
         try:
             while True:
-                calm = self._is_calm()
+                run = self._supervisor.run
+                # Neither side leaves, has left or is about to come, as nearly always. No function of its own: this is
+                # done for every message.
+                calm = not (
+                    (client.ended or client.hung_up or signals.stopping or signals.child_ended or client_out.broken)
+                    or (run.troubled or run.output.ended or run.input.broken or self._blocked or not session.calm)
+                    or client_out.size >= FULL
+                )
                 if not calm and self._is_over():
                     break
-                deadline = self._due(calm=calm)
-                happened = loop.wait(None if deadline == inf else deadline - perf_counter(), calm=calm)
+                deadline = min(session.deadline, self._commit_at) if calm else self._due()
+                happened = wait(None if deadline == inf else deadline - perf_counter(), calm=calm)
                 if not happened or deadline <= perf_counter():
-                    self._carry_out(session.tick())
-                    session.records.commit()
-                loop.push()
+                    self._tick()
+                elif client_out.size and not self._uneasy:
+                    # The next write commits what is recorded.
+                    self._commit_at = inf
+                elif self._commit_at == inf:
+                    self._commit_at = perf_counter() + HELD
+                for outlet in outlets:
+                    if outlet.size:
+                        outlet.push()
             return self._without_server()
         finally:
             session.records.commit()
             self._supervisor.run.close()
             self._client_out.restore()
+
+    def _tick(self) -> None:
+        """Fail what is overdue, and write records that have waited for an answer long enough."""
+        self._carry_out(self.session.tick())
+        self.session.records.commit()
+        self._uneasy = False
+        self._commit_at = self.session.records.due()
 
     # ── frames ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -112,6 +140,7 @@ class StdioChild:
 
     def _carry_out(self, outcome: Outcome, ending: bytes = b"\n") -> None:
         """Send what a session says; *ending* is that of the line which the outcome is about."""
+        self._uneasy = True
         for each in outcome.to_server:
             _send(self._supervisor.run.input, each, ending if each.verdict is outcome.verdict else b"\n")
         for each in outcome.to_client:
@@ -129,22 +158,10 @@ class StdioChild:
     def _leaving(self) -> bool:
         return self._client.ended or self._client.hung_up or self._signals.stopping or self._client_out.broken
 
-    def _is_calm(self) -> bool:
-        """Return whether neither side leaves, has left or is about to come, as nearly always."""
-        client, signals, run = self._client, self._signals, self._supervisor.run
-        if client.ended or client.hung_up or signals.stopping or self._client_out.broken or run.troubled:
-            return False
-        if signals.child_ended or run.output.ended or run.input.broken or self._blocked:
-            return False
-        return self.session.calm and self._client_out.size < FULL
-
-    def _due(self, *, calm: bool) -> float:
-        """Return when something is due that no bytes announce."""
-        deadline = min(self.session.deadline, self.session.records.due())
-        if calm:
-            return deadline
+    def _due(self) -> float:
+        """Return when something is due that no bytes announce, while a side leaves or comes."""
         moments = (each for each in (*self._supervisor.due, self._left_at) if each is not None)
-        return min(deadline, *moments, inf)
+        return min(self.session.deadline, self._commit_at, *moments)
 
     def _is_over(self) -> bool:
         """Return whether there is no server any more, and no other follows."""
@@ -270,7 +287,7 @@ class StdioChild:
         return False
 
     def _begin(self) -> bool:
-        """Start the next child; return whether there is none, and none will be."""
+        """Start the next child; return whether that failed for good."""
         failure = self._supervisor.begin()
         if failure:
             return self._goes_down(Loss("unstartable", failure))

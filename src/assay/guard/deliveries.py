@@ -53,7 +53,7 @@ class ServerTraits(NamedTuple):
     """A lost server is followed by another one, which gets the client's handshake again."""
     shared: bool = False
     cancels_by: Literal["notification", "closing"] = "notification"
-    """How the server learns that nobody waits for a request: a message, or the end of the HTTP response."""
+    """How a request is cancelled at the server: by a message, or by closing the HTTP response."""
 
 
 class Loss(NamedTuple):

@@ -32,9 +32,9 @@ _MARK: Final = b'"assay-again-'
 
 class SessionState:
     """
-    What one client has told its servers so far, as far as they have agreed.
+    The state that one client has set at its server, as far as the server accepted it.
 
-    The lists of the server are not part of it: the client is told that they have changed.
+    The lists of the server are not part of it: the client gets notifications that they have changed.
     """
 
     __slots__ = ("_asked", "_level", "_subscriptions", "answer", "forgotten", "initialize", "initialized")

@@ -251,7 +251,7 @@ class GuardedSession:
         return Outcome(to_client=answered(made), failed=made) if made else EMPTY
 
     def _held(self, made: Outcome) -> Outcome:
-        """Return *made* without what is for the server, which is kept while there is none; its own answers are not."""
+        """Return *made* without the frames for a server that is away: they are kept, except answers to it."""
         if self._state not in _HOLDING or not made.to_server or made.to_server[0].replies:
             return made
         self.backlog.add(made.to_server)
@@ -441,8 +441,8 @@ class GuardedSession:
             return EMPTY
         self._now = self._clock()
         left = self.conversation.open_requests(_CLIENT) if exchanges is None else exchanges
-        told = [self._cancel(each, "the client has gone") for each in left if self.conversation.is_open(each)]
-        made = self._held(Outcome(to_server=tuple(each for each in told if each is not None)))
+        notice = [self._cancel(each, "the client has gone") for each in left if self.conversation.is_open(each)]
+        made = self._held(Outcome(to_server=tuple(each for each in notice if each is not None)))
         return made if exchanges is not None else joined(made, self.close(_LEFT))
 
     def client_blocked(self, blocked: bool) -> None:
@@ -488,8 +488,8 @@ class GuardedSession:
         made = self._answers((Failed(missing, missing.onward, "TIMEOUT"),))
         if not may_be_cancelled(exchange) or self.backlog.drop(exchange):
             return made
-        told = self._cancelled(exchange, "timed out")
-        return joined(made, self._held(Outcome(to_server=(told,)))) if told is not None else made
+        notice = self._cancelled(exchange, "timed out")
+        return joined(made, self._held(Outcome(to_server=(notice,)))) if notice is not None else made
 
     def _phase_over(self) -> Loss:
         if self._state is State.RESTORING:
@@ -540,7 +540,7 @@ class GuardedSession:
         if kept or why.code != "UPSTREAM_FAILURE":
             return self.exchange_lost(left, why._replace(data=data))
         self._deadlines.clear()
-        missing = self.conversation.end(_SERVER, why.detail, data)
+        missing = self.conversation.end(_SERVER, why.detail, data, unstarted=why.reason == "unstartable")
         return self._answers(Failed(each, b"" if self._is_seen else each.onward or b"", why.code) for each in missing)
 
     @property
@@ -552,21 +552,22 @@ class GuardedSession:
         if not self.conversation.is_open(exchange):
             return None
         self.backlog.drop(exchange)
-        missing = self.conversation.give_up(_CLIENT, exchange.id, why.code, why.detail, why.data)
+        unstarted = why.reason == "unstartable"
+        missing = self.conversation.give_up(_CLIENT, exchange.id, why.code, why.detail, why.data, unstarted=unstarted)
         if missing is None:
             return None
         return Failed(missing, b"" if self._is_seen else missing.onward or b"", why.code)
 
     def _cancel(self, exchange: Exchange, why: str) -> Delivery | None:
-        """Close a request that nobody waits for; return what the server gets, if it gets anything."""
-        told = self._cancelled(exchange, why) if may_be_cancelled(exchange) else None
-        if told is not None:
+        """Close a request that no client waits for; return the frame for the server, if any."""
+        notice = self._cancelled(exchange, why) if may_be_cancelled(exchange) else None
+        if notice is not None:
             # The judge has to know it too: an answer may still cross the notification.
-            self._hear(_CLIENT, told.frame)
+            self._hear(_CLIENT, notice.frame)
         else:
             self.conversation.give_up(_CLIENT, exchange.id, "UPSTREAM_FAILURE", why)
         self._deadlines.forget(exchange)
-        return told
+        return notice
 
     def _cancelled(self, exchange: Exchange, why: str) -> Delivery | None:
         """Record and return the notification that cancels a request; None where closing the response cancels it."""

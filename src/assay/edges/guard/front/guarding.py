@@ -19,7 +19,7 @@ from assay.edges.http.http_server import serve
 from assay.edges.http.listen_address import ListenAddress
 from assay.edges.http.replies import Pairs, Route
 from assay.edges.http.request_headers import ENDPOINT
-from assay.edges.recorder import Recorder, RecorderSink, Records
+from assay.edges.recorder import Recorder, Records
 from assay.edges.upstream_errors import shown_url
 from assay.guard.factory import SessionFactory
 from assay.guard.greeting import hello
@@ -125,7 +125,7 @@ class Desk(NamedTuple):
         backend = import_module("assay.edges.child_backend").ChildBackend
         locked = self.locked(command, "", self.entry)
         recorder, flights = self._recorder(route)
-        records = Sinks((RecorderSink(recorder),))
+        records = Sinks(recorder.sinks)
         factory = SessionFactory(self.terms, records, self.watch, locked, recording=self.recording, server=self.name)
         made: Backend = backend(
             factory,

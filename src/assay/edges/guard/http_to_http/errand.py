@@ -6,7 +6,7 @@ turn that it belongs to.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -39,7 +39,10 @@ _LISTENS: Final = "subscriptions/listen"
 class Errand:
     """One request to the server, and its answer."""
 
-    __slots__ = ("_begun", "_held", "_limit", "_oversight", "_pairs", "_proxy", "_request", "_send", "_turn", "endless")
+    __slots__ = (
+        "_begun", "_held", "_limit", "_oversight", "_pairs", "_proxy", "_request", "_send", "_timed", "_turn",
+        "_waits", "endless",
+    )  # fmt: skip
 
     def __init__(self, proxy: "Proxy", request: Request, pairs: Pairs, turn: Turn, send: Send) -> None:
         """*pairs* are the headers that go to the server."""
@@ -52,6 +55,10 @@ class Errand:
         self._begun = False
         self._held = 0
         self._limit: asyncio.Timeout | None = None
+        self._timed = False
+        """Whether it has taken so long that its time is kept: most answers come within a millisecond."""
+        self._waits = False
+        """Whether the server is waited for just now."""
         self.endless = request.method == "GET" or any(each.method == _LISTENS for each in turn.due)
         """Whether it ends only when somebody has had enough."""
 
@@ -62,8 +69,11 @@ class Errand:
                 self._wait()
                 request = self._request
                 body = self._turn.to_server if request.method == "POST" else None
-                async with self._proxy.target.ask(request.method, self._pairs, request.query, body) as answered:
+                answered = await self._proxy.target.ask(request.method, self._pairs, request.query, body)
+                try:
                     await self._respond(answered)
+                finally:
+                    answered.close()
         except TimeoutError:
             await self._failed("TIMEOUT", within(self._oversight.timeout or 0.0))
         except NoAnswerError as error:
@@ -78,9 +88,16 @@ class Errand:
         if more:
             self._proxy.hold(more)
 
+    def keep_time(self) -> None:
+        """From now on it is ended when it has taken too long."""
+        self._timed = True
+        if self._waits:
+            self._wait()
+
     def _wait(self) -> None:
         """From now on the server is waited for, as long as it may take."""
-        if self._limit is None:
+        self._waits = True
+        if self._limit is None or not self._timed:
             return
         patience = self._turn.patience
         if patience is None and not self._begun:
@@ -89,17 +106,16 @@ class Errand:
 
     def _pause(self) -> None:
         """From now on somebody else is waited for, and it does not count how long that takes."""
-        if self._limit is not None:
+        self._waits = False
+        if self._limit is not None and self._timed:
             self._limit.reschedule(None)
 
-    async def _chunks(self, answered: Answered) -> AsyncIterator[bytes]:
-        """The body, as it comes."""
+    async def _piece(self, answered: Answered) -> bytes:
+        """The next bytes of the body, empty at its end."""
         self._wait()
-        async for chunk in answered.chunks:
-            self._pause()
-            yield chunk
-            self._wait()
+        piece = await answered.piece()
         self._pause()
+        return piece
 
     # ── what the server answers ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -146,7 +162,6 @@ class Errand:
     async def _passed(self, answered: Answered) -> None:
         """The answer under audit: as it came, but for where a client without us would be led."""
         head, status = answered.head, answered.head.status
-        answered = self._as_ours(answered)
         if head.trouble:
             await self._unread(answered, head.trouble)
         elif head.kind == _EVENTS and status < 300:
@@ -161,14 +176,14 @@ class Errand:
         else:
             await self._unread(answered, f"its answer has HTTP status {status}")
 
-    def _as_ours(self, answered: Answered) -> Answered:
-        """The answer with challenges that lead to us, if it has any, or should have one."""
+    def _as_ours(self, answered: Answered) -> Pairs:
+        """The headers of the answer with challenges that lead to us, if it has any, or should have one."""
         if not answered.head.challenges and answered.head.status != 401:
-            return answered
+            return answered.pairs
         others = [pair for pair in answered.pairs if pair[0] != b"www-authenticate"]
         given = [value for name, value in answered.pairs if name == b"www-authenticate"]
         led = self._challenges(given, answered.head.status)
-        return answered._replace(pairs=[*others, *((b"www-authenticate", each) for each in led)])
+        return [*others, *((b"www-authenticate", each) for each in led)]
 
     def _challenges(self, values: Iterable[bytes], status: int) -> list[bytes]:
         """Each `WWW-Authenticate` that the client gets for those of the server."""
@@ -184,10 +199,8 @@ class Errand:
         held = bytearray()
         with suppress(NoAnswerError, TimeoutError):
             async with asyncio.timeout(SECONDS):
-                async for chunk in answered.chunks:
-                    held += chunk
-                    if len(held) > MOST_BYTES:
-                        break
+                while len(held) <= MOST_BYTES and (piece := await answered.piece()):
+                    held += piece
         await self._reply(answered, self._turn.refused(bytes(held[:MOST_BYTES]), answered.head.status))
 
     def _note_session(self, head: UpstreamHead) -> None:
@@ -215,14 +228,7 @@ class Errand:
 
     async def _whole(self, answered: Answered) -> None:
         """One JSON value under enforce; of one that is longer than a message may be, the beginning is judged."""
-        limit = self._oversight.frame_bytes
-        held = bytearray()
-        async for chunk in self._chunks(answered):
-            held += chunk
-            self._hold(len(held))
-            if len(held) > limit:
-                break
-        content = bytes(held[: limit + 1])
+        content = await self._content(answered)
         if not content.strip():
             if self._turn.due and answered.head.status < 400:
                 raise NoAnswerError(f"its answer is empty, with HTTP status {answered.head.status}")
@@ -233,6 +239,22 @@ class Errand:
             await self._reply(answered, Told(202, b""))
         else:
             await self._reply(answered, self._turn.body(content, answered.head.status))
+
+    async def _content(self, answered: Answered) -> bytes:
+        """The body of an answer; of one that is longer than a message may be, one byte more than that."""
+        limit = self._oversight.frame_bytes
+        piece = await self._piece(answered)
+        if answered.is_whole:
+            # Nearly all come in one piece, which the pool of connections has paid for already.
+            return piece[: limit + 1]
+        held = bytearray()
+        while piece:
+            held += piece
+            self._hold(len(held))
+            if len(held) > limit:
+                break
+            piece = await self._piece(answered)
+        return bytes(held[: limit + 1])
 
     async def _overheard(self, answered: Answered) -> None:
         """One JSON value under audit: goes on as it comes, and is judged before its end goes on."""
@@ -265,10 +287,10 @@ class Errand:
         """
         await self._start(answered)
         try:
-            async for chunk in self._chunks(answered):
+            while piece := await self._piece(answered):
                 if hearing is not None:
-                    hearing.more(chunk)
-                await self._more(chunk)
+                    hearing.more(piece)
+                await self._more(piece)
         except NoAnswerError as error:
             self._note_break(error)
             self._break_off(str(error))
@@ -296,8 +318,8 @@ class Errand:
         await self._more(turn.first())
         broken = ""
         try:
-            async for chunk in self._chunks(answered):
-                await self._judge(reader, chunk)
+            while piece := await self._piece(answered):
+                await self._judge(reader, piece)
         except NoAnswerError as error:
             self._note_break(error)
             broken = str(error)
@@ -376,10 +398,12 @@ class Errand:
         """The headers of the answer: under enforce those that we write ourselves, else those of the server."""
         if self._oversight.enforcing:
             challenges = self._challenges(answered.head.challenges, answered.head.status)
-            written = self._proxy.forwarding.answer(answered.head, answered.pairs, challenges)
+            forwarding = self._proxy.forwarding
+            written = forwarding.answer(answered.head, answered.pairs if forwarding.answers else (), challenges)
             return [*written, kind] if kind is not None else written
-        named = any(name == b"content-type" for name, _ in answered.pairs)
-        return [*answered.pairs, kind] if kind is not None and not named else list(answered.pairs)
+        pairs = self._as_ours(answered)
+        named = any(name == b"content-type" for name, _ in pairs)
+        return [*pairs, kind] if kind is not None and not named else list(pairs)
 
     async def _more(self, data: bytes) -> None:
         if data:

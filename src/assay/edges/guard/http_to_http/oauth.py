@@ -219,8 +219,11 @@ class Discovery:
     async def _document(self, path: str) -> _Document:
         """What the server has at *path*; under enforce a JSON object, or the status that says that there is none."""
         pairs = self._target.with_own([(b"accept", b"application/json")])
-        async with self._target.ask("GET", pairs, path=path) as answered:
+        answered = await self._target.ask("GET", pairs, path=path)
+        try:
             content = await _content(answered)
+        finally:
+            answered.close()
         if not self._enforcing:
             return _Document(answered.head.status, answered.pairs, content)
         _check(answered.head, content)
@@ -250,7 +253,7 @@ def _check(head: UpstreamHead, content: bytes) -> None:
 
 async def _content(answered: Answered) -> bytes:
     held = bytearray()
-    async for chunk in answered.chunks:
+    while chunk := await answered.piece():
         held += chunk
         if len(held) > _MOST:
             raise NoAnswerError("the document is too long")

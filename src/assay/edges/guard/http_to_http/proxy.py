@@ -44,6 +44,11 @@ TOLD: Final = 100
 _UNFORWARDED: Final = 20
 """Names of headers that people are told are not forwarded: enough to find the one that a server misses."""
 
+_KNOWN_HEADS: Final = 100
+
+_SOON: Final = 0.05
+"""Seconds after which a request counts as slow: its time is kept, and its client is watched."""
+
 _OF_ONE_MESSAGE: Final = frozenset({b"content-type", b"accept", LAST_EVENT, b"mcp-method", b"mcp-name"})
 """Headers of a request that say nothing of what is sent in its name."""
 
@@ -100,6 +105,8 @@ class Proxy:
         self._beside: set[asyncio.Task[None]] = set()
         self._redirects: set[str] = set()
         self._unforwarded: set[bytes] = set()
+        self._forwarded: set[tuple[bytes, ...]] = set()
+        """The names in heads that were looked at already: a client sends the same ones with every request."""
         self._told_no_post = False
         self._broken = self._unjudged = 0
         self.running = False
@@ -126,7 +133,8 @@ class Proxy:
             if turn.told is not None:
                 await self.tell(request, turn.told, send)
             else:
-                await self._watched(Errand(self, request, pairs, turn, send), receive)
+                errand = Errand(self, request, pairs, turn, send)
+                await (self._watched if errand.endless else self._carry_out)(errand, receive)
         except Exception:
             # A mistake of ours, which the front answers: what was asked must not stay open in the session.
             turn.forget()
@@ -170,6 +178,11 @@ class Proxy:
         """Tell people, once for each name, which headers of clients do not go on to the server."""
         if not self.oversight.enforcing or len(self._unforwarded) >= _UNFORWARDED:
             return
+        names = tuple([name for name, _ in head.pairs])
+        if names in self._forwarded:
+            return
+        if len(self._forwarded) < _KNOWN_HEADS:
+            self._forwarded.add(names)
         for name in self.forwarding.dropped(head):
             if name not in self._unforwarded:
                 self._unforwarded.add(name)
@@ -225,15 +238,51 @@ class Proxy:
         revision = _revision(version, message)
         return self.talks.opening(who) if revision is None else self.talks.alone(who, revision)
 
+    async def _carry_out(self, errand: Errand, receive: Receive) -> None:
+        """
+        Carries out *errand* in the task of its request, until it is over or the client goes.
+
+        Nearly all are over within a few milliseconds. Only what takes longer gets a task that watches the client.
+        """
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        watch: asyncio.Task[None] | None = None
+        gone = False
+
+        async def until_client_goes() -> None:
+            nonlocal gone
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            gone = True
+            if task is not None:
+                task.cancel()
+
+        def take_care() -> None:
+            nonlocal watch
+            errand.keep_time()
+            watch = loop.create_task(until_client_goes())
+
+        timer = loop.call_later(min(_SOON, self.oversight.timeout or _SOON), take_care)
+        try:
+            await errand.run()
+        except asyncio.CancelledError:
+            if not gone or task is None:
+                raise
+            task.uncancel()
+            errand.abandoned()
+        finally:
+            timer.cancel()
+            if watch is not None:
+                watch.cancel()
+
     async def _watched(self, errand: Errand, receive: Receive) -> None:
-        """Carries out *errand* until it is over, the client goes, or, if it has no end of its own, we end."""
+        """Carries out *errand*, which has no end of its own, until it is over, the client goes, or we end."""
+        errand.keep_time()
         closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         watch = asyncio.ensure_future(until_gone(receive, closing))
         work = asyncio.ensure_future(errand.run())
-        if errand.endless:
-            self._endless.add(closing)
-            if self._stopping:
-                close(closing)
+        self._endless.add(closing)
+        if self._stopping:
+            close(closing)
         try:
             await asyncio.wait((work, closing), return_when=asyncio.FIRST_COMPLETED)
             gone = watch.done() and not work.done()
@@ -271,11 +320,8 @@ class Proxy:
         pairs = [pair for pair in every if pair[0] not in _OF_ONE_MESSAGE and not pair[0].startswith(b"mcp-param-")]
         pairs += [(b"content-type", _JSON), (b"accept", b"application/json, text/event-stream")]
         with suppress(NoAnswerError, TimeoutError):
-            async with (
-                asyncio.timeout(BACK_SECONDS),
-                self.target.ask("POST", self.target.with_own(pairs), request.query, frame),
-            ):
-                pass
+            async with asyncio.timeout(BACK_SECONDS):
+                (await self.target.ask("POST", self.target.with_own(pairs), request.query, frame)).close()
 
     def hold(self, more: int) -> None:
         """So many bytes more, or fewer, are held of answers. Raises `NoAnswerError` if that is too much."""

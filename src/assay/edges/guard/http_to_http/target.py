@@ -5,20 +5,18 @@ Knows HTTP and nothing of MCP. Redirects are not followed, cookies are not kept,
 takes it.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import urlsplit
 
 from yarl import URL
 
 from assay.edges.guard.http_to_http.forwarding import UpstreamHead, end_to_end, read_upstream_head
 from assay.edges.http.replies import Pairs
-from assay.edges.http_client import (
+from assay.edges.upstream_client import (
     CONNECTIONS,
     DIRECTLY,
     HttpAnswer,
-    HttpClient,
+    UpstreamClient,
     origin_of,
     url_of,
     with_path,
@@ -34,14 +32,31 @@ _SHARING: Final = b"access-control-"
 """What tells a browser which pages may read an answer: that depends on where we are, not where the server is."""
 
 
-class Answered(NamedTuple):
+class Answered:
     """The head of an answer; its body is still to come."""
 
-    head: UpstreamHead
-    pairs: Pairs
-    """Its end-to-end headers, names in lower case: what goes to a client under audit."""
-    chunks: AsyncIterator[bytes]
-    """Raises `NoAnswerError` where it breaks off."""
+    __slots__ = ("_answer", "head", "piece")
+
+    def __init__(self, answer: HttpAnswer) -> None:
+        self._answer = answer
+        self.head: UpstreamHead = read_upstream_head(answer.status, answer.pairs)
+        self.piece = answer.piece
+        """The next bytes of the body, empty at its end. Raises `NoAnswerError` where it breaks off."""
+
+    @property
+    def pairs(self) -> Pairs:
+        """Its end-to-end headers, names in lower case: what goes to a client under audit."""
+        shown = end_to_end(self._answer.pairs, _OF_ANSWERS)
+        return [pair for pair in shown if not pair[0].startswith(_SHARING)]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing more follows; False if that is not known yet."""
+        return self._answer.is_whole
+
+    def close(self) -> None:
+        """Read no more of it."""
+        self._answer.close()
 
 
 class Target:
@@ -86,21 +101,20 @@ class Target:
         """Where it has said that metadata of its resource are: a path, perhaps with a query."""
         self._own = list(headers)
         self._replaced = {name.replace(b"_", b"-") for name, _ in headers}
-        self._client = HttpClient(url, settings, connections=connections)
+        self._client = UpstreamClient(url, settings, connections=connections)
 
-    @asynccontextmanager
     async def ask(
         self, method: str, pairs: Pairs, query: bytes = b"", body: bytes | None = None, path: str | None = None
-    ) -> AsyncIterator[Answered]:
-        """The answer to a request with these headers; at the URL, or at *path* of its origin."""
+    ) -> Answered:
+        """The answer to a request with these headers; at the URL, or at *path* of its origin. It has to be closed."""
         url = self._url if path is None else with_path(self._url, path)
         if query and path is None:
             url = with_query(url, query)
         answer = await self._client.answer(method, url, pairs, body)
-        try:
-            yield _answered(answer)
-        finally:
+        if not 200 <= answer.status < 600:
             answer.close()
+            raise NoAnswerError(f"its answer has the HTTP status {answer.status}, which is none")
+        return Answered(answer)
 
     def with_own(self, pairs: Pairs) -> list[tuple[bytes, bytes]]:
         """
@@ -127,10 +141,3 @@ def _parsed(url: str) -> URL:
     if split.username is not None or split.password is not None:
         raise ValueError("a password in a URL is seen by everyone; give a header")
     return found
-
-
-def _answered(answer: HttpAnswer) -> Answered:
-    if not 200 <= answer.status < 600:
-        raise NoAnswerError(f"its answer has the HTTP status {answer.status}, which is none")
-    shown = [pair for pair in end_to_end(answer.pairs, _OF_ANSWERS) if not pair[0].startswith(_SHARING)]
-    return Answered(read_upstream_head(answer.status, answer.pairs), shown, answer.chunks())

@@ -14,7 +14,7 @@ from assay.edges.pipes import CHUNK, Outlet
 from assay.ladder.framing import Splitter
 
 
-class Client:
+class StdioClient:
     """The client. To be made inside the loop that it is used in, which has to take files: one that uses `poll`."""
 
     def __init__(self, source: int, sink: int, *, limit: int, before_writing: Callable[[], None]) -> None:
@@ -51,6 +51,11 @@ class Client:
         """Sends *frame* in answer to something that the client has said itself."""
         self._out.reply(frame)
         self._soon()
+
+    @property
+    def full(self) -> bool:
+        """Whether more waits for the client than it should."""
+        return self._out.full
 
     async def room(self) -> None:
         """Waits until there is room for more, or nobody left to read it."""

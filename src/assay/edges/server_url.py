@@ -1,23 +1,27 @@
 """
-What is said to a server over Streamable HTTP, and what comes back: sessions, streams, and streams that break off.
+A server at a URL, over Streamable HTTP: what is sent to it, and what comes back on responses and streams.
 
-It knows neither the client nor what a message is worth; whoever is given what comes judges it.
+It keeps the session id, resumes streams that break off, and does not judge messages: each one goes to the caller.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import aclosing
-from typing import Any, Final
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from typing import Final
 
+from assay.base.server_names import name_of_url
 from assay.base.verdict import Exchange
 from assay.edges.guard.refusals import addressed
-from assay.edges.guard.stdio_to_http.upstream import Lost, Reply, Upstream
 from assay.edges.guard.stint import Stint
 from assay.edges.http.events import Event, Reader
-from assay.edges.http_client import Pairs
-from assay.edges.upstream_errors import NO_POST, first_line, plain
-from assay.guard.outbound import VERSION, header_text
+from assay.edges.upstream_answer import Lost, Refused, SessionGone, UpstreamAnswer
+from assay.edges.upstream_client import DIRECTLY, ClientSetupError, Pairs, UpstreamClient, url_of
+from assay.edges.upstream_errors import NO_POST, BrokenError, first_line
+from assay.guard.backoff import pause
 from assay.ladder import framing, syntax
+from assay.ladder.header_values import header_text
+from assay.ladder.headers import VERSION
+from assay.settings.upstream_section import UpstreamSettings
 
 SESSION: Final = b"mcp-session-id"
 _LAST_EVENT: Final = b"last-event-id"
@@ -37,30 +41,21 @@ LINGER: Final = 1.0
 
 _NO_ANSWER: Final = "its stream ended without the answer"
 
-
-class SessionGone(Lost):
-    """The server knows the session no more."""
-
-    def __init__(self, session: bytes, failure: Lost) -> None:
-        super().__init__(failure.why, failure.code, **failure.data)
-        self.session = session
-
-
-class Refused(Lost):
-    """The server has answered with a 4xx status and this *body*: it may, so nobody is to blame for a missing answer."""
-
-    def __init__(self, failure: Lost, body: bytes) -> None:
-        super().__init__(failure.why, failure.code, **failure.data)
-        self.body = body
-        self.status: int = failure.data["status"]
+_NAMED: Final = ((b"user-agent", b"assay"),)
+_EVENTS: Final = b"text/event-stream"
+_BOTH: Final = b"application/json, text/event-stream"
 
 
 class Asked:
     """A frame with requests in it, on its way."""
 
-    __slots__ = ("exchanges", "frame", "headers", "method", "sent", "session", "stateless", "task")
+    __slots__ = ("again", "exchanges", "frame", "headers", "method", "sent", "session", "stateless", "task")
 
-    def __init__(self, frame: bytes, exchanges: tuple[Exchange, ...], headers: Pairs, *, stateless: bool) -> None:
+    def __init__(
+        self, frame: bytes, exchanges: tuple[Exchange, ...], headers: Pairs, *, stateless: bool, again: bool = False
+    ) -> None:
+        """*again* if the guard repeats it in a new session: the client does not wait for it."""
+        self.again = again
         self.frame = frame
         self.exchanges = exchanges
         self.headers = headers
@@ -72,62 +67,107 @@ class Asked:
         """Done when it is on its way, or never will be."""
         self.task: asyncio.Task[None] | None = None
 
+    @property
+    def waits(self) -> bool:
+        """Whether an answer is still to come."""
+        return any(each.state == "open" for each in self.exchanges)
+
     def on_its_way(self) -> None:
-        """It is."""
+        """Mark the frame as sent, or as one that never will be."""
         if not self.sent.done():
             self.sent.set_result(None)
 
 
-class _Mark:
-    """Where a stream is to go on, and when."""
+class _Place:
+    """Where a stream is to be resumed, and when."""
+
+    __slots__ = ("_retry", "event", "failures")
 
     def __init__(self) -> None:
-        self.id: bytes | None = None
+        self.event: bytes | None = None
+        """The id of the last event that had one."""
         self._retry = _RETRY
         self.failures = 0
 
-    def take(self, event: Event) -> None:
+    def pass_by(self, event: Event) -> None:
+        """Note an event that has come."""
         self.failures = 0
         if event.ident is not None:
-            self.id = event.ident or None
+            self.event = event.ident or None
         if event.retry is not None:
-            # What has more digits is no time that anybody waits.
+            # A time with more digits is longer than any guard runs.
             self._retry = int(event.retry[:9]) / 1000
 
     @property
     def headers(self) -> Pairs:
-        return [] if self.id is None else [(_LAST_EVENT, self.id)]
+        """The header that asks for what follows."""
+        return [] if self.event is None else [(_LAST_EVENT, self.event)]
 
     @property
     def wait(self) -> float:
-        return min(_LONGEST_RETRY, max(self._retry, 0.05) * (1 << min(self.failures, 10)))
+        """Seconds until the stream is asked for again."""
+        return min(_LONGEST_RETRY, pause(max(self._retry, 0.05), self.failures))
 
 
-class Dialogue:
-    """Everything that is said to one server."""
+class UrlServer:
+    """The server port for a URL."""
 
     def __init__(
         self,
-        upstream: Upstream,
-        take: Callable[[bytes], Awaitable[None]],
-        is_open: Callable[[Exchange], bool],
+        url: str,
+        headers: Sequence[tuple[str, str]],
+        settings: UpstreamSettings = DIRECTLY,
         *,
+        hear: Callable[[bytes], Awaitable[None]],
         limit: int,
         patience: float = 0.0,
     ) -> None:
         """
-        Messages go to *take*; *is_open* says whether a request still waits for its answer.
+        *headers* go with every request; messages of the server go to *hear*.
 
-        *patience* is how many seconds the server has to take what is not answered; 0 for ever.
+        *limit* is how many bytes a message may have, *patience* how many seconds the server has to accept a message
+        that has no answer; 0 for no limit. Raises `Lost` if the *settings* cannot be used.
         """
-        self._upstream = upstream
-        self._take = take
-        self._is_open = is_open
+        self._url = url_of(url)
+        given = [(name.lower().encode("ascii"), value.encode()) for name, value in headers]
+        self._own = [*(_NAMED if all(name != b"user-agent" for name, _ in given) else ()), *given]
+        self._take = hear
         self._limit = limit
         self._patience = patience
         self.session: bytes | None = None
         self.revision: bytes | None = None
         """The revision that was agreed on, as the server has spelt it."""
+        try:
+            # The name has no path, which may hold a secret.
+            self._client = UpstreamClient(url, settings, where=name_of_url(url))
+        except ClientSetupError as error:
+            raise Lost(str(error)) from None
+
+    # ── HTTP ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @asynccontextmanager
+    async def _ask(
+        self, method: str, headers: Pairs, frame: bytes | None = None, sent: Callable[[], None] | None = None
+    ) -> AsyncIterator[UpstreamAnswer]:
+        """Send one request and yield its answer. Raises `Lost`."""
+        accept = _BOTH if method == "POST" else _EVENTS
+        whole = [*headers, (b"accept", accept)] if method != "DELETE" else list(headers)
+        if frame is not None:
+            whole.append((b"content-type", b"application/json"))
+        named = {name for name, _ in whole}
+        pairs = [*(pair for pair in self._own if pair[0] not in named), *whole]
+        try:
+            answer = await self._client.answer(method, self._url, pairs, frame, sent)
+        except BrokenError as error:
+            raise Lost(str(error)) from None
+        try:
+            yield UpstreamAnswer(answer)
+        finally:
+            answer.close()
+
+    async def close(self) -> None:
+        """End all connections."""
+        await self._client.close()
 
     @property
     def headers(self) -> Pairs:
@@ -143,15 +183,15 @@ class Dialogue:
 
     async def ask(self, asked: Asked) -> None:
         """Sends requests and takes what comes, until they are answered. Raises `Lost` if that does not happen."""
-        mark = _Mark()
+        mark = _Place()
         if not asked.stateless and asked.method != "initialize":
             asked.session = self.session
             asked.headers = self.headers
         try:
-            async with self._upstream.post(asked.frame, asked.headers, asked.on_its_way) as reply:
+            async with self._ask("POST", asked.headers, asked.frame, asked.on_its_way) as reply:
                 await self._answered(reply, asked, mark)
         except Lost as lost:
-            if asked.stateless or mark.id is None:
+            if asked.stateless or mark.event is None:
                 raise
             await self._resume(asked, mark, lost)
 
@@ -169,11 +209,11 @@ class Dialogue:
             raise Lost(f"not within {self._patience:g} s") from None
 
     async def _tell(self, frame: bytes, headers: Pairs, limit: asyncio.Timeout, session: bytes | None) -> None:
-        async with self._upstream.post(frame, headers, lambda: None) as reply:
+        async with self._ask("POST", headers, frame) as reply:
             if reply.is_events and reply.good:
                 # Taken, and there is more to hear.
                 limit.reschedule(None)
-                await self._events(reply, None, _Mark())
+                await self._events(reply, None, _Place())
                 return
             body = await reply.body(self._limit)
             # From now on only our client is waited for.
@@ -186,12 +226,12 @@ class Dialogue:
             if isinstance(value, dict) and "jsonrpc" in value:
                 await self._take(body)
 
-    async def _answered(self, reply: Reply, asked: Asked, mark: _Mark) -> None:
+    async def _answered(self, reply: UpstreamAnswer, asked: Asked, mark: _Place) -> None:
         if asked.method == "initialize" and reply.good:
             self._begun(reply)
         if reply.good and reply.is_events:
             await self._events(reply, asked, mark)
-            if self._waits(asked):
+            if asked.waits:
                 raise Lost(_NO_ANSWER)
             return
         body = await reply.body(self._limit)
@@ -201,14 +241,14 @@ class Dialogue:
             await self._whole(body)
         elif not reply.good:
             await self._error(reply, body, asked)
-        if self._waits(asked):
+        if asked.waits:
             raise self._unfit(reply, body) if reply.is_json and reply.good else _explained(reply, body, asked)
 
     async def _whole(self, body: bytes) -> None:
         if not framing.is_blank(body):
             await self._take(body)
 
-    def _unfit(self, reply: Reply, body: bytes) -> Lost:
+    def _unfit(self, reply: UpstreamAnswer, body: bytes) -> Lost:
         """Why a body that should be the answer is none."""
         if len(body) > self._limit:
             why = f"its answer has more than {self._limit:,} bytes"
@@ -220,16 +260,13 @@ class Dialogue:
             why = f"its answer is no JSON: {first_line(body)}"
         return Lost(why, "UPSTREAM_INVALID", status=reply.status)
 
-    async def _error(self, reply: Reply, body: bytes, asked: Asked) -> None:
+    async def _error(self, reply: UpstreamAnswer, body: bytes, asked: Asked) -> None:
         """A failure that is told as JSON-RPC tells it. One without the id is still the answer to what was sent."""
         answer = addressed(body, asked.exchanges[0], reply.barred) if len(asked.exchanges) == 1 else None
         if answer is not None:
             await self._take(answer)
 
-    def _waits(self, asked: Asked) -> bool:
-        return any(self._is_open(each) for each in asked.exchanges)
-
-    def _begun(self, reply: Reply) -> None:
+    def _begun(self, reply: UpstreamAnswer) -> None:
         given = reply.header("mcp-session-id")
         self.session = header_text(given[: _LONGEST_SESSION + 1]) if given is not None else None
         if self.session is not None and len(self.session) > _LONGEST_SESSION:
@@ -237,7 +274,7 @@ class Dialogue:
 
     # ── streams ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _events(self, reply: Reply, asked: Asked | None, mark: _Mark) -> None:
+    async def _events(self, reply: UpstreamAnswer, asked: Asked | None, mark: _Place) -> None:
         """Takes events until the stream ends, which it is expected to do when what was *asked* is answered."""
         reader = Reader(self._limit)
         loop = asyncio.get_running_loop()
@@ -245,32 +282,32 @@ class Dialogue:
             async with asyncio.timeout(None) as patience, aclosing(reply.chunks()) as chunks:
                 async for chunk in chunks:
                     await self._each(reader.feed(chunk), mark)
-                    if asked is not None and patience.when() is None and not self._waits(asked):
+                    if asked is not None and patience.when() is None and not asked.waits:
                         patience.reschedule(loop.time() + LINGER)
         except TimeoutError:
             pass
         except Lost:
-            if asked is None or self._waits(asked):
+            if asked is None or asked.waits:
                 raise
 
-    async def _each(self, events: Iterator[Event], mark: _Mark) -> None:
+    async def _each(self, events: Iterator[Event], mark: _Place) -> None:
         """Takes *events*, of which one chunk can bring thousands, with pauses: the client is heard all the while."""
         stint = Stint()
         for event in events:
-            mark.take(event)
+            mark.pass_by(event)
             if event.data and event.is_message:
                 await self._take(event.data)
             if stint.is_over:
                 await asyncio.sleep(0)
                 stint = Stint()
 
-    async def _resume(self, asked: Asked, mark: _Mark, why: Lost) -> None:
+    async def _resume(self, asked: Asked, mark: _Place, why: Lost) -> None:
         """Asks for the rest of a stream that broke off, until it has brought the answer."""
-        while self._waits(asked):
+        while asked.waits:
             await asyncio.sleep(mark.wait)
             hopeless = False
             try:
-                async with self._upstream.get([*self.headers, *mark.headers]) as reply:
+                async with self._ask("GET", [*self.headers, *mark.headers]) as reply:
                     if reply.good and reply.is_events:
                         await self._events(reply, asked, mark)
                         mark.failures = 0
@@ -289,10 +326,10 @@ class Dialogue:
 
         A stream that breaks off is asked for again, less and less often.
         """
-        mark = _Mark()
+        mark = _Place()
         while True:
             try:
-                async with self._upstream.get([*self.headers, *mark.headers]) as reply:
+                async with self._ask("GET", [*self.headers, *mark.headers]) as reply:
                     if 400 <= reply.status < 500 or (reply.good and not reply.is_events):
                         return
                     if reply.good:
@@ -302,55 +339,14 @@ class Dialogue:
             await asyncio.sleep(mark.wait)
             mark.failures += 1
 
-    # ── sessions ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    async def open_again(self, initialize: bytes, ident: object, initialized: bytes | None) -> dict[str, Any]:
-        """Begins a new session with what the client has said to begin the last; what the server answers. Or `Lost`."""
-        self.session = self.revision = None
-        async with self._upstream.post(initialize, [], lambda: None) as reply:
-            if not reply.good:
-                raise reply.failure(await reply.body(self._limit))
-            self._begun(reply)
-            result = await self._opening(reply, ident)
-        self.agreed(result.get("protocolVersion"))
-        if initialized is not None:
-            await self.tell(initialized)
-        return result
-
-    async def _opening(self, reply: Reply, ident: object) -> dict[str, Any]:
-        """The result of `initialize`, in whichever form it comes."""
-        if not reply.is_events:
-            return _result(syntax.read(await reply.body(self._limit)), ident)
-        reader = Reader(self._limit)
-        async with aclosing(reply.chunks()) as chunks:
-            async for chunk in chunks:
-                for event in reader.feed(chunk):
-                    value = syntax.read(event.data) if event.data else None
-                    if isinstance(value, dict) and "method" not in value:
-                        return _result(value, ident)
-        raise Lost(_NO_ANSWER)
-
     async def end(self) -> None:
-        """Tells the server that its session is over. Raises `Lost`."""
+        """End the session at the server, if there is one. Raises `Lost`."""
         if self.session is not None:
-            await self._upstream.delete(self.headers)
+            async with self._ask("DELETE", self.headers):
+                pass
 
 
-def _is(given: object, ident: object) -> bool:
-    """Whether *given* is the id *ident*: to Python, `true` is 1."""
-    return type(given) is type(ident) and given == ident
-
-
-def _result(value: object, ident: object) -> dict[str, Any]:
-    result = value.get("result") if isinstance(value, dict) and _is(value.get("id"), ident) else None
-    if isinstance(result, dict):
-        return result
-    error = value.get("error") if isinstance(value, dict) else None
-    said = error.get("message") if isinstance(error, dict) else None
-    raise Lost(f"it refused initialize: {plain(said)}" if isinstance(said, str) else "it did not answer initialize")
-
-
-def _explained(reply: Reply, body: bytes, asked: Asked) -> Lost:
+def _explained(reply: UpstreamAnswer, body: bytes, asked: Asked) -> Lost:
     """A failure, with what is likely behind it."""
     lost = reply.failure(body)
     if asked.method == "initialize" and reply.status in (404, 405):

@@ -1,32 +1,28 @@
 """
-A server elsewhere, over Streamable HTTP: requests to it, and what it answers, read piece by piece and within bounds.
+The answer of a server at a URL to one request, read piece by piece and within bounds, and what its failures say.
 
-It knows HTTP and its failures, and words them for people; what a message means is for others. Nothing that it says has
-a header's value, a password or a query in it: there may be secrets in those.
+It does not know what a message means. No text here contains a header's value, a password or a query, except what a
+server asks a client to show.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
 from typing import Any, Final
 
-from assay.base.server_names import name_of_url
-from assay.edges.http_client import DIRECTLY, ClientSetupError, HttpAnswer, HttpClient, Pairs, url_of
+from assay.edges.upstream_client import HttpAnswer
 from assay.edges.upstream_errors import BrokenError, first_line, plain, shown_url
-from assay.settings.upstream_section import UpstreamSettings
 
 _FAILURE: Final = 64 << 10
 _FAILURE_SECONDS: Final = 5.0
 """Bytes of a failure's body that are read, and how long: enough for an error, or for the first line of a page."""
 
-_NAMED: Final = ((b"user-agent", b"assay"),)
-
 _JSON: Final = "application/json"
 _EVENTS: Final = "text/event-stream"
 
 
-class Lost(Exception):  # noqa: N818 - it is told to a person, as it is
-    """No answer, and why: in words, with the canonical code for it, and what else there is to know."""
+class Lost(Exception):  # noqa: N818 - the reason is shown to people as it is
+    """Why there is no answer, with the canonical code for it and further members of the error's `data`."""
 
     def __init__(self, why: str, code: str = "UPSTREAM_FAILURE", **data: Any) -> None:
         super().__init__(why)
@@ -35,7 +31,7 @@ class Lost(Exception):  # noqa: N818 - it is told to a person, as it is
         self.data: dict[str, Any] = data
 
 
-class Reply:
+class UpstreamAnswer:
     """The head of an answer, and what follows."""
 
     def __init__(self, answer: HttpAnswer) -> None:
@@ -60,7 +56,7 @@ class Reply:
 
     @property
     def barred(self) -> dict[str, str]:
-        """What a server that lets nobody in wants to see, as it is told in `data`."""
+        """What a server that refuses the client wants to see, for the error's `data`."""
         wanted = plain(self.header("www-authenticate") or "") if self.status in (401, 403) else ""
         return {"wwwAuthenticate": wanted} if wanted else {}
 
@@ -102,7 +98,7 @@ class Reply:
         return b"".join(pieces)[: limit + 1]
 
     def failure(self, body: bytes) -> Lost:
-        """What an answer with this *body* says that is none to pass on."""
+        """The reason in an answer with this *body* that has no message in it."""
         said = first_line(body)
         reason = f"{self.status} {plain(self._answer.reason)}".strip()
         if self.status in (401, 403):
@@ -119,81 +115,28 @@ class Reply:
         return Lost(f"it answered {reason}{_quoted(said)}", status=self.status)
 
     def _barred(self, reason: str, said: str) -> Lost:
-        """Whoever asks is not let in: what the server wants to see is the most useful thing to know."""
+        """The client is not let in: what the server wants to see is the most useful thing to know."""
         known = self.barred
         asks = f"; it asks for {known['wwwAuthenticate']}" if known else ""
         return Lost(f"it answered {reason}{asks}{_quoted(said)}", status=self.status, **known)
 
 
-class Upstream:
-    """One server elsewhere."""
-
-    def __init__(
-        self,
-        url: str,
-        headers: Sequence[tuple[str, str]] = (),
-        settings: UpstreamSettings = DIRECTLY,
-    ) -> None:
-        """
-        *headers* go with everything. *settings* say how the server is reached.
-
-        Raises `Lost` if those cannot be used.
-        """
-        self._url = url_of(url)
-        self._own = [
-            (b"user-agent", b"assay"),
-            *((name.lower().encode("ascii"), value.encode()) for name, value in headers),
-        ]
-        try:
-            # The name has no path, which may hold a secret.
-            self._client = HttpClient(url, settings, where=name_of_url(url))
-        except ClientSetupError as error:
-            raise Lost(str(error)) from None
-
-    @asynccontextmanager
-    async def post(self, frame: bytes, headers: Pairs, sent: Callable[[], None]) -> AsyncIterator[Reply]:
-        """Sends *frame*, tells when it is *sent*, and gives the answer. Raises `Lost`."""
-        whole = [
-            *headers,
-            (b"content-type", _JSON.encode()),
-            (b"accept", f"{_JSON}, {_EVENTS}".encode()),
-        ]
-        async with self._reply("POST", whole, frame, sent) as reply:
-            yield reply
-
-    @asynccontextmanager
-    async def get(self, headers: Pairs) -> AsyncIterator[Reply]:
-        """Asks for a stream. Raises `Lost`."""
-        async with self._reply("GET", [*headers, (b"accept", _EVENTS.encode())]) as reply:
-            yield reply
-
-    async def delete(self, headers: Pairs) -> int:
-        """Ends a session; the status. Raises `Lost`."""
-        async with self._reply("DELETE", headers) as reply:
-            return reply.status
-
-    async def close(self) -> None:
-        """Ends all connections."""
-        await self._client.close()
-
-    @asynccontextmanager
-    async def _reply(
-        self, method: str, headers: Pairs, frame: bytes | None = None, sent: Callable[[], None] | None = None
-    ) -> AsyncIterator[Reply]:
-        named = {name for name, _ in headers}
-        pairs = [*(pair for pair in self._own if pair[0] not in named), *headers]
-        try:
-            answer = await self._client.answer(method, self._url, pairs, frame, sent)
-        except BrokenError as error:
-            raise Lost(str(error)) from None
-        try:
-            yield Reply(answer)
-        finally:
-            answer.close()
-
-
-# ── words ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _quoted(said: str) -> str:
     return f": {said}" if said else ""
+
+
+class SessionGone(Lost):
+    """The server no longer knows the session."""
+
+    def __init__(self, session: bytes, failure: Lost) -> None:
+        super().__init__(failure.why, failure.code, **failure.data)
+        self.session = session
+
+
+class Refused(Lost):
+    """The server has answered with a 4xx status and this *body*: it may, so a missing answer is not its fault."""
+
+    def __init__(self, failure: Lost, body: bytes) -> None:
+        super().__init__(failure.why, failure.code, **failure.data)
+        self.body = body
+        self.status: int = failure.data["status"]

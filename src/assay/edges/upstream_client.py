@@ -109,32 +109,29 @@ class HttpAnswer:
         """The value of the header *name*; of one that came more than once, the first."""
         return next((value for given, value in self.pairs if given == name), None)
 
-    async def chunks(self) -> AsyncIterator[bytes]:
-        """The body as it comes. Raises `BrokenError` where it breaks off."""
+    async def piece(self) -> bytes:
+        """The next bytes of the body as they come, empty at its end. Raises `BrokenError` where it breaks off."""
         content = self._response.content
         try:
-            while chunk := await content.readany():
-                yield chunk
-            self._check_end()
+            piece = await content.readany()
+            if not piece:
+                self._check_end()
         except (aiohttp.ClientError, OSError) as error:
+            # The library prefers the error to what came before it, and the last event of a stream would be lost.
+            if left := content._read_nowait(-1):
+                return left
             raise broken(error) from None
+        return piece
 
-    async def read(self, limit: int) -> bytes:
-        """The whole body; of one that is longer than *limit*, at least one byte more than that. Or `BrokenError`."""
-        content = self._response.content
-        try:
-            whole = await content.readany()
-            if len(whole) <= limit and not content.at_eof():
-                # A long body comes in pieces of 64 KB: they are joined once.
-                pieces, held = [whole], len(whole)
-                while held <= limit and (chunk := await content.readany()):
-                    pieces.append(chunk)
-                    held += len(chunk)
-                whole = b"".join(pieces)
-            self._check_end()
-        except (aiohttp.ClientError, OSError) as error:
-            raise broken(error) from None
-        return whole
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing more follows the last piece; False if that is not known yet."""
+        return self._response.content.at_eof()
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The pieces of the body, until its end."""
+        while piece := await self.piece():
+            yield piece
 
     def _check_end(self) -> None:
         """Raise what the connection broke off with: the library takes a reset for the end of a body without length."""
@@ -180,7 +177,7 @@ class _Body(aiohttp.Payload):
             self._sent()
 
 
-class HttpClient:
+class UpstreamClient:
     """A pool of connections. Made anywhere; used and closed in one event loop."""
 
     __slots__ = ("_connections", "_context", "_proxy", "_proxy_headers", "_session", "_where")

@@ -1,0 +1,78 @@
+"""The table of targets at the end of `make bench`, and the file with its figures. Nothing is measured here."""
+
+import json
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BENCH = Path(__file__).parents[1] / "bench"
+
+PARTS = {"verdict", "guard", "listen", "http"}
+
+
+@pytest.fixture
+def targets(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module of the bench that has the targets."""
+    monkeypatch.syspath_prepend(str(BENCH))
+    return import_module("speed_targets")
+
+
+def candidate(calls: float, p50: float = 100.0) -> dict[str, Any]:
+    return {"calls_per_second": calls, "cpu_us": 10.0, "p50_us": p50, "p99_us": 200.0, "memory_mb": 30.0}
+
+
+def figures(calls: float) -> dict[str, Any]:
+    """Figures as the parts give them, where Assay answers so many calls a second, and the others 10,000."""
+    others = candidate(10_000)
+    tools = {"bare": others, "assay": candidate(calls), "off": others}
+    pipes = {
+        "direct": candidate(10_000, 10.0),
+        "relay": candidate(10_000, 20.0),
+        "enforce": candidate(calls, 30.0),
+        "off": others,
+    }
+    return {
+        "verdict": {"200 B": {"ratio": 3.0}},
+        "guard": {"the least server": pipes},
+        "listen": {"aiohttp": others, "assay": candidate(calls), "child": candidate(calls)},
+        "http": {f"{revision} {tool}": tools for revision in "ab" for tool in ("list_schemas", "validate_asset")},
+    }
+
+
+@pytest.mark.parametrize(("calls", "state"), [(9_900.0, "met"), (100.0, "missed")])
+def test_each_target_is_met_or_missed(targets: Any, calls: float, state: str) -> None:
+    found = targets.result_of(figures(calls), 1.0)["targets"]
+    assert {each["part"] for each in found} == PARTS
+    # The ratio to orjson.loads and the added round trip do not depend on the calls.
+    assert [each["state"] for each in found] == ["met", "met", *[state] * 7]
+    assert found[1]["found"] == 2.0
+
+
+def test_a_part_that_did_not_run_has_no_targets(targets: Any) -> None:
+    every = figures(9_900.0)
+    found = targets.result_of({"listen": every["listen"]}, 1.0)["targets"]
+    assert [each["part"] for each in found] == ["listen"] * 3
+
+
+def test_a_missing_candidate_is_not_measured(targets: Any) -> None:
+    every = figures(9_900.0)
+    del every["listen"]["aiohttp"]
+    found = targets.result_of(every, 1.0)["targets"]
+    assert [each["state"] for each in found].count("not measured") == 1
+
+
+def test_the_result_is_json_with_every_figure(targets: Any) -> None:
+    result = json.loads(json.dumps(targets.result_of(figures(9_900.0), 61.25)))
+    assert set(result) == {"version", "finished", "seconds", "python", "machine", "cpus", "parts", "targets"}
+    assert result["parts"] == figures(9_900.0)
+    assert result["seconds"] == 61.2
+    assert set(result["targets"][0]) == {"title", "part", "found", "asked", "better", "state"}
+
+
+def test_the_table_fits_into_eighty_columns(targets: Any) -> None:
+    shown = targets.shown(targets.result_of(figures(9_900.0), 1.0)).splitlines()
+    assert len(shown) == len(targets.TARGETS) + 1
+    assert max(map(len, shown)) <= 80
+    assert all(line.endswith("met") for line in shown[1:])
