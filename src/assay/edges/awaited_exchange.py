@@ -29,7 +29,7 @@ class AwaitedExchange:
     """One request, and the response that it waits for."""
 
     __slots__ = (
-        "_attached", "_buffer", "_changed", "_commit", "_exchange", "_real", "_request", "_work", "early", "release",
+        "_attached", "_buffer", "_commit", "_exchange", "_real", "_request", "_work", "changed", "early", "release",
     )  # fmt: skip
 
     def __init__(self, request: Request, early: float, commit: Callable[[], None]) -> None:
@@ -38,7 +38,8 @@ class AwaitedExchange:
         self._commit = commit
         self._exchange: UrlExchange
         self._buffer: list[dict[str, Any]] = []
-        self._changed: Callable[[], None] | None = None
+        self.changed: Callable[[], None] | None = None
+        """Called when there is something to write."""
         self._real: Send | None = None
         self._attached: asyncio.Event | None = None
         self._work: asyncio.Task[None]
@@ -66,9 +67,10 @@ class AwaitedExchange:
         else:
             await self._real(message)
 
-    def on_change(self, changed: Callable[[], None] | None) -> None:
-        """Have *changed* called when there is something to write."""
-        self._changed = changed
+    @property
+    def response(self) -> "AwaitedExchange":
+        """The response, which is this object too."""
+        return self
 
     @property
     def is_settled(self) -> bool:
@@ -129,8 +131,8 @@ class AwaitedExchange:
         self._change()
 
     def _change(self) -> None:
-        if self._changed is not None:
-            self._changed()
+        if self.changed is not None:
+            self.changed()
 
 
 async def _until_gone(receive: Receive) -> None:
