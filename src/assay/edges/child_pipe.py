@@ -179,9 +179,12 @@ class ChildPipe:
             self._loop.add_reader(self._child.stdout, self._read)
 
     def _read(self) -> None:
-        data = _taken(self._child.stdout)
-        if data is None:
+        try:
+            data = os.read(self._child.stdout, CHUNK)
+        except BlockingIOError:
             return
+        except OSError:
+            data = b""
         if data:
             self._feed(data)
         else:
@@ -209,10 +212,11 @@ class ChildPipe:
         """Hands on lines until none is left, or others are to have a turn; whether none is left."""
         stint = None
         while lines := list(islice(self._left, SLICE)):
+            if len(lines) < SLICE:
+                self._tell(lines)
+                break
             stint = stint or Stint()
             self._tell(lines)
-            if len(lines) < SLICE:
-                break
             if stint.is_over:
                 return False
         return True
