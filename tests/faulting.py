@@ -16,7 +16,7 @@ ANSWERED = "assay.assets.asset_server:AssetServer.answer"
 HEARD = "assay.assets.asset_server:AssetServer.hear"
 WATCHED = "assay.guard.watch:Watch.passed,assay.guard.watch:Watch.heard"
 JUDGED = "assay.core.conversation:Conversation.hear"
-LISTED = "assay.records.journal.writer:Journal.note"
+LISTED = "assay.records.journal.line_templates:LineTemplates.line"
 
 
 def fault_at(monkeypatch: pytest.MonkeyPatch, place: str) -> None:

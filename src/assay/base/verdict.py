@@ -109,8 +109,8 @@ class Verdict:
     """
     The result of judging one frame. It must not be changed.
 
-    It has no constructor and is not a frozen dataclass: one is made for every message, and filling in the slots takes a
-    tenth of the time (0.1 µs against 1). `verdict` makes one where time does not matter.
+    It is not a frozen dataclass: one is made for every message, and `verdict`, which fills in the slots, takes a fifth
+    of the time.
     """
 
     __slots__ = ("exchange", "findings", "frame", "kind", "party", "revision", "value")

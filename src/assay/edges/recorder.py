@@ -25,6 +25,10 @@ _FAILED: Final = (b'"isError":true}}', b'"isError":true,"resultType":"complete"}
 """How our own results end if they report a failure."""
 
 
+# A third of the time that the constructor of a named tuple takes.
+_new_tuple: Final = tuple.__new__
+
+
 class Records(NamedTuple):
     """Where verdicts go; each may be missing."""
 
@@ -91,11 +95,11 @@ class Recorder:
         known, self._known = self._known, None
         exchange = verdict.exchange
         method = exchange.entry.name if exchange is not None else verdict.method
-        if self._journal is None:
+        trace = _traceparent(verdict.value, headers)
+        if self._journal is None or (trace is None and self._templates is not None):
             ids = next(FRESH.left, None) or FRESH.more()
-            moment = Moment(self._transport, self._route, ids, began, session, method)
+            moment = _new_tuple(Moment, (self._transport, self._route, ids, began, session, method))
         else:
-            trace = _traceparent(verdict.value, headers)
             moment = self._journal.moment(self._transport, self._route, method, verdict.frame, trace, session, began)
         if known is not None and known[0] is verdict:
             return moment._replace(ids=known[1])
@@ -226,8 +230,10 @@ class Recorder:
         if self._journal is not None:
             if self._journal.rows:
                 self._repeats(self._journal, heard, moment.began, 0, moment.session)
-            for each in (heard, answer):
-                self._held.append(self._journal.line(each, moment, len(each.frame)))
+            pair = self._templates.pair(heard, answer, moment) if self._templates is not None else None
+            if pair is None:
+                pair = b"".join(self._journal.line(each, moment, len(each.frame)) for each in (heard, answer))
+            self._held.append(pair)
             if not self._holding:
                 self.flush()
         if self._metrics is not None:
@@ -263,10 +269,10 @@ def _failed(verdict: Verdict, code: str | None) -> bool:
 
 def _traceparent(value: Any, headers: Mapping[bytes, bytes] | None) -> str | None:
     """The trace that a message is part of: MCP has it in `_meta`, HTTP in a header."""
-    params = value.get("params") if type(value) is dict else None
-    meta = params.get("_meta") if type(params) is dict else None
-    given = meta.get("traceparent") if type(meta) is dict else None
-    if isinstance(given, str):
-        return given
+    if type(value) is dict:
+        params = value.get("params")
+        meta = params.get("_meta") if type(params) is dict else None
+        if type(meta) is dict and isinstance(given := meta.get("traceparent"), str):
+            return given
     header = headers.get(b"traceparent") if headers is not None else None
     return header.decode("latin-1") if header is not None else None

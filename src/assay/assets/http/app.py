@@ -11,7 +11,8 @@ from time import monotonic
 from typing import Any, Final, NamedTuple
 
 from assay.assets.asset_server import AssetServer, AssetTurn, Settled, is_mcp
-from assay.assets.http.slow_requests import beside, listens, may_take_long, waits
+from assay.assets.http.plain_head import plain_head
+from assay.assets.http.slow_requests import beside, listens, waits
 from assay.assets.mcp_methods import Methods
 from assay.base.limits import REQUESTS, Limits
 from assay.core.conversation import Facts
@@ -20,11 +21,8 @@ from assay.edges.http import body
 from assay.edges.http.access import METADATA, Door
 from assay.edges.http.events import event, primer
 from assay.edges.http.heads import (
-    SESSION,
-    VERSION,
     RequestHead,
     check_accept,
-    may_be_odd,
     refuse_head,
 )
 from assay.edges.http.health import probes
@@ -39,6 +37,7 @@ from assay.edges.http.replies import (
     HttpReply,
     Pairs,
     Receive,
+    Remembering,
     Route,
     Send,
     error_body,
@@ -69,7 +68,6 @@ _log: Final = logging.getLogger("assay")
 
 _IN_SESSION: Final = Facts("http")
 
-_PLAIN_CONNECTIONS: Final = frozenset({None, b"keep-alive", b"Keep-Alive", b"close"})
 _ENDING: Final = Full(503, "the server is ending")
 
 
@@ -249,35 +247,23 @@ class App:
 
     # ── a message ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def at_once(self, pairs: Pairs, frame: bytes) -> HttpReply | None:
+    def at_once(self, pairs: Pairs, frame: bytes, connection: Remembering) -> HttpReply | None:
         """
-        The answer to a POST that is there whole, without waiting for anything; None if that cannot be.
+        Return the answer to a POST that has arrived whole; None if something has to be waited for.
 
-        It is held back from the journal until `flush`. What is None has left no trace, and can be asked again.
+        It is held back from the journal until `flush`. A request that gets None has left no trace, and can be made
+        again. Without this way a call takes 1.8 times the CPU (144 µs against 78, side by side on a busy machine), most
+        of it in a task of its own.
         """
-        headers: Headers = dict(pairs)
-        given = headers.get(VERSION)
-        version = None if given is None else given.decode("latin-1")
-        # What is not plain is read by `read_head`, which refuses what is odd.
-        plain = (
-            len(headers) == len(pairs)
-            and headers.get(b"content-type") == b"application/json"
-            and (version is None or version in REVISIONS)
-            and headers.get(b"connection") in _PLAIN_CONNECTIONS
-            and b"content-encoding" not in headers
-            and not may_be_odd(headers, version)
-            and self._accepts.read(headers.get(b"accept"))[0]
-        )
-        if not plain or self.stopping or self._requests.held >= self._http.requests or may_take_long(frame, headers):
+        head = connection.remembered = plain_head(pairs, connection.remembered, self._accepts)
+        if head is None or self.stopping or self._requests.held >= self._http.requests or head.may_take_long(frame):
             return None
-        known = self._door.known(headers)
-        # Revisions without handshake have no sessions: there the header means nothing.
-        ident = headers.get(SESSION) if version is None or handshake(version) else None
-        caller = self._known_caller(known, headers, ident, version) if known is not None else None
+        known = self._door.known(head.headers)
+        caller = self._known_caller(known, head.headers, head.session, head.version) if known is not None else None
         if caller is None:
             return None
         try:
-            heard = self._heard(caller, frame)
+            heard = self._heard(caller, frame, head.facts)
             return self._outcome(heard, heard.server.answers(heard.turn, heard.moment.request_id))
         except Exception as error:
             return self._failed(caller, frame, error)
@@ -288,7 +274,7 @@ class App:
 
     async def _message(self, caller: Caller, frame: bytes, as_json: bool, receive: Receive, send: Send) -> None:
         try:
-            heard = self._heard(caller, frame)
+            heard = self._heard(caller, frame, Facts("http", caller.version, caller.headers))
             outcome = await self._answered(heard)
         except Exception as error:
             outcome = self._failed(caller, frame, error)
@@ -333,8 +319,8 @@ class App:
         status = status_of("INTERNAL_ERROR", patient=bool(said) and caller.patient)
         return HttpReply(status, told, shared(caller.headers))
 
-    def _heard(self, caller: Caller, frame: bytes) -> HeardFrame:
-        """What is to be done about *frame*."""
+    def _heard(self, caller: Caller, frame: bytes, facts: Facts) -> HeardFrame:
+        """Hear *frame*; *facts* are for a message without a session."""
         began = self._recorder.clock()
         session = caller.session
         if session is not None:
@@ -343,7 +329,7 @@ class App:
             return HeardFrame(caller, None, session.server, turn, moment)
         revision = self._revision(caller.version, frame)
         server = self._taken(revision, caller.principal.tier)
-        turn = server.hear(frame, Facts("http", caller.version, caller.headers))
+        turn = server.hear(frame, facts)
         return HeardFrame(caller, revision, server, turn, self._recorder.moment(turn.verdict, began, caller.headers))
 
     def _outcome(self, heard: HeardFrame, answers: Sequence[Settled]) -> HttpReply:

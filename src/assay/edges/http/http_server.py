@@ -18,7 +18,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from assay.edges.http.malloc import give_back
-from assay.edges.http.replies import SMALL, HttpReply, Pairs, Receive, Send, error_body
+from assay.edges.http.replies import SMALL, HttpReply, Pairs, Receive, Remembering, Send, error_body
 from assay.edges.http.request_headers import ENDPOINT
 from assay.settings.http_section import Http
 
@@ -53,7 +53,7 @@ class Served(Protocol):
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """One HTTP request."""
 
-    def at_once(self, pairs: Pairs, frame: bytes) -> HttpReply | None:
+    def at_once(self, pairs: Pairs, frame: bytes, connection: Remembering) -> HttpReply | None:
         """
         The answer to a POST to the endpoint that is there whole, if it can be had without waiting.
 
@@ -136,6 +136,8 @@ class Connection(HttpToolsProtocol):
     good_head: ClassVar[tuple[list[tuple[bytes, bytes]], bytes]] = ([], b"")
     """What the head of most answers was made of last, and that head."""
 
+    remembered: Any = None
+    """What the application keeps of the last request, to answer the next one sooner."""
     head_since: float | None = None
     """When the head of a request began to arrive, while it is arriving."""
     loose_bytes = 0
@@ -246,7 +248,7 @@ class Connection(HttpToolsProtocol):
 
     def _at_once(self, body: bytes) -> HttpReply | None:
         try:
-            answer: HttpReply | None = self._app.at_once(self.scope["headers"], body)
+            answer: HttpReply | None = self._app.at_once(self.scope["headers"], body, self)
         except (
             Exception
         ) as error:  # a mistake of ours: the parser, which calls us, would take it for one of the client's

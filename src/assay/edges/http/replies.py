@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from assay.base.errors import CanonicalError
 from assay.core import render
@@ -25,6 +25,12 @@ STREAM: Final[Pairs] = (
     # Proxies of the nginx kind would collect events until a buffer is full.
     (b"x-accel-buffering", b"no"),
 )
+
+
+class Remembering(Protocol):
+    """A connection, on which the application can keep something from one request to the next."""
+
+    remembered: Any
 
 
 class HttpReply(NamedTuple):

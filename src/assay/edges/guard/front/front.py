@@ -14,7 +14,19 @@ from assay.edges.http.access import METADATA, Door
 from assay.edges.http.heads import check_accept, refuse_head
 from assay.edges.http.health import probes
 from assay.edges.http.quotas import Full, Quota
-from assay.edges.http.replies import CLOSE, HttpReply, Pairs, Receive, Route, Send, not_allowed, refuse, reply, shared
+from assay.edges.http.replies import (
+    CLOSE,
+    HttpReply,
+    Pairs,
+    Receive,
+    Remembering,
+    Route,
+    Send,
+    not_allowed,
+    refuse,
+    reply,
+    shared,
+)
 from assay.edges.http.request_headers import headers_of, path_of
 from assay.settings.http_section import Http
 
@@ -95,7 +107,7 @@ class Front:
         """How many streams are open."""
         return self._streams.held
 
-    def at_once(self, _: Pairs, __: bytes) -> HttpReply | None:
+    def at_once(self, _: Pairs, __: bytes, ___: Remembering) -> HttpReply | None:
         """Nothing is: a server is always waited for."""
         return None
 
