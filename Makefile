@@ -27,8 +27,9 @@ TIME ?= 180
 FRAMES ?= 1000000
 FUZZ := .venvs/fuzz
 DIST := .venvs/dist
+COVERAGE := .cache/coverage
 
-.PHONY: run test conformance set-up installed bench fuzz soak docs dist clean
+.PHONY: run test lint types ready conformance set-up installed bench fuzz soak docs dist clean
 .DEFAULT_GOAL := run
 
 $(BIN)/python:
@@ -63,7 +64,7 @@ $(SPECS)/.done: requirements.txt pyproject.toml $(COMPAT) | $(SPECS)/bin/python
 	@touch $@
 
 # Little of what is installed there is ever imported. For this option of pip, 0 means yes: do not compile.
-$(SPECS)/.done $(SDK)/.done $(SERVERS)/.done $(OLD_SERVERS)/.done: export PIP_NO_COMPILE := 0
+$(VENV)/.test $(SPECS)/.done $(SDK)/.done $(SERVERS)/.done $(OLD_SERVERS)/.done: export PIP_NO_COMPILE := 0
 
 # The SDK comes first: a test shows that what is installed after it leaves it alone.
 $(SDK)/.done: pyproject.toml $(COMPAT) | $(BIN)/python
@@ -94,18 +95,28 @@ run: $(VENV)/.run  ## a broken server without and with the guard, then the guard
 set-up:
 	@$(MAKE) --no-print-directory -j4 installed
 
+ready:
+	@$(MAKE) --no-print-directory -j4 lint types installed
+
 installed: $(VENV)/.test $(SPECS)/.done $(SDK)/.done $(SERVERS)/.done $(OLD_SERVERS)/.done $(PACKAGES)
 	@:
 
-# Most of their time tests wait for processes, so three of them run at once; those that put a server under pressure, and
-# see what it takes, have the machine for themselves.
-test: set-up  ## lint, types and all tests
+lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/mypy compat
-	$(BIN)/python -m pytest -n 3 --dist loadfile --ignore tests/stress
-	$(BIN)/python -m pytest tests/stress
+
+# Most of their time tests wait for processes, so four of them run at once. What is measured of the processes that they
+# start is put together at the end; each room has a floor.
+test: ready  ## lint, types and all tests
+	@rm -rf $(COVERAGE) && mkdir -p $(COVERAGE)
+	$(BIN)/coverage run -m pytest -n 4 --dist loadfile
+	@$(BIN)/coverage combine -q
+	@$(BIN)/coverage json -q -o $(COVERAGE)/report.json
+	@$(BIN)/python tests/kit/coverage_floor.py $(COVERAGE)/report.json
 
 conformance: $(VENV)/.test $(SDK)/.done $(PACKAGES)  ## what the official conformance suite finds: at the asset server, and through the guard
 	@$(BIN)/python tests/conformance/suite.py

@@ -9,6 +9,7 @@ from tempfile import mkdtemp
 from types import FrameType
 from typing import Any
 
+import coverage
 import pytest
 
 from kit import processes
@@ -66,6 +67,41 @@ def pytest_timeout_set_timer(item: pytest.Item) -> Generator[None, object, objec
     return done
 
 
+UNMEASURED = {
+    *("fuzz", "laws", "clauses"),
+    *("clients", "conformance", "guard_http", "guard_lies", "guard_random", "guard_remote", "http", "real_servers"),
+}
+"""
+Folders whose tests are not measured themselves, because that doubles their time.
+
+The first have so many examples that others reach all they reach; the rest look at processes, which are measured.
+"""
+
+
+class Measurement:
+    """What coverage measures in this process, with pauses."""
+
+    def __init__(self) -> None:
+        # A measurement that is stopped is not the current one any more.
+        self._coverage = coverage.Coverage.current()
+        self._running = self._coverage is not None
+
+    def run(self, wanted: bool) -> None:
+        """Go on, or pause."""
+        if self._coverage is not None and wanted is not self._running:
+            (self._coverage.start if wanted else self._coverage.stop)()
+            self._running = wanted
+
+
+measurement = Measurement()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Pause the measurement in the folders of `UNMEASURED`."""
+    measurement.run(item.path.parent.name not in UNMEASURED)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     """Kill what a failed test started and left running. Servers that fixtures started end with their fixture."""
@@ -75,6 +111,11 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     except BaseException:
         processes.kill(processes.started[before:])
         raise
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep the order of files below: left alone, xdist starts with the files of most tests, which are quick ones."""
+    config.option.loadscopereorder = False
 
 
 def pytest_unconfigure() -> None:

@@ -9,7 +9,7 @@ HOOK = Path(__file__).with_name("faults")
 INTERNAL_ERROR = -32603
 
 ASKED = "assay.edges.recorder:Recorder.moment"
-RECORDED = "assay.edges.recorder:Recorder.message"
+RECORDED = "assay.records.record_sinks:JournalSink.passed,assay.records.record_sinks:JournalSink.found"
 EXCHANGED = "assay.edges.recorder:Recorder.exchange"
 SETTLED = "assay.assets.asset_server:AssetServer.settle"
 ANSWERED = "assay.assets.asset_server:AssetServer.answer"

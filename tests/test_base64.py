@@ -7,7 +7,7 @@ import pytest
 
 from assay.base.verdict import Party
 from assay.core.policy import Policy
-from assay.engine.formats import is_base64
+from assay.engine.drafts import is_base64
 from assay.spec.revisions import REVISIONS
 from talk import Talk, call, good, request, result, rules
 

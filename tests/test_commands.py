@@ -7,25 +7,19 @@ import pty
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from assay.cli.main import main, parser
+from kit import command as ours
 
 ROOT = Path(__file__).parents[1]
 SAMPLE = ROOT / "examples" / "conversation.jsonl"
 
 
-def assay(*arguments: str, stdin: bytes = b"", **environment: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, "-m", "assay", *arguments],
-        input=stdin,
-        capture_output=True,
-        check=False,
-        timeout=60,
-        env={**os.environ, "COLUMNS": "100", **environment},
-    )
+assay = partial(ours.assay, COLUMNS="100")
 
 
 def row(party: str, message: object) -> bytes:
@@ -51,7 +45,7 @@ def test_the_bundled_sample_shows_every_kind_of_finding() -> None:
 
 def test_a_good_conversation_is_clean() -> None:
     lines = SAMPLE.read_bytes().splitlines(keepends=True)
-    done = assay("check", "-", stdin=lines[0] + b"\n" + b"".join(lines[2:8]))
+    done = assay("check", "-", said=lines[0] + b"\n" + b"".join(lines[2:8]))
     assert done.returncode == 0
     assert b"7 messages of MCP 2025-11-25: 7 good" in done.stdout
 
@@ -59,8 +53,8 @@ def test_a_good_conversation_is_clean() -> None:
 def test_reports_alone_do_not_fail_where_only_refusals_count() -> None:
     lines = SAMPLE.read_bytes().splitlines(keepends=True)
     reported = lines[0] + b"".join(lines[2:8]) + lines[12]
-    assert assay("check", "-", stdin=reported).returncode == 1
-    assert assay("check", "--fail-on", "refuse", "-", stdin=reported).returncode == 0
+    assert assay("check", "-", said=reported).returncode == 1
+    assert assay("check", "--fail-on", "refuse", "-", said=reported).returncode == 0
 
 
 def test_json_has_a_line_for_each_finding() -> None:
@@ -72,7 +66,7 @@ def test_json_has_a_line_for_each_finding() -> None:
 
 def test_what_was_never_answered_is_told_at_the_end() -> None:
     done = assay(
-        "check", "--revision", "2025-06-18", "-", stdin=row("c2s", {"jsonrpc": "2.0", "id": 1, "method": "ping"})
+        "check", "--revision", "2025-06-18", "-", said=row("c2s", {"jsonrpc": "2.0", "id": 1, "method": "ping"})
     )
     assert b"never answered: ping #1" in done.stdout
     assert done.returncode == 1
@@ -90,7 +84,7 @@ def test_what_was_never_answered_is_told_at_the_end() -> None:
     ],
 )
 def test_a_file_that_is_no_recording_is_named_with_its_line(content: bytes, reason: bytes) -> None:
-    done = assay("check", "-", stdin=content)
+    done = assay("check", "-", said=content)
     assert done.returncode == 2
     assert reason in done.stderr
     assert b"Traceback" not in done.stderr
@@ -116,7 +110,7 @@ def test_a_missing_file_does_not_hide_the_others(tmp_path: Path) -> None:
 def test_a_recording_is_judged_by_the_size_that_a_guard_lets_pass(options: tuple[str, ...], status: int) -> None:
     long = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}}
     long["params"]["message"] = "x" * (2 << 20)  # type: ignore[index]  # the table above is all of it
-    done = assay("check", "--fail-on", "refuse", "--revision", "2025-11-25", *options, "-", stdin=row("s2c", long))
+    done = assay("check", "--fail-on", "refuse", "--revision", "2025-11-25", *options, "-", said=row("s2c", long))
     assert done.returncode == status
     assert (b"framing/size" in done.stdout) is (status == 1)
 
@@ -233,7 +227,7 @@ def test_a_slip_on_the_command_line_is_told_with_what_was_likely_meant(given: li
 
 
 def test_a_frame_that_is_no_utf8_can_be_recorded() -> None:
-    done = assay("check", "-", stdin=b'{"dir":"c2s","base64":"/w=="}\n')
+    done = assay("check", "-", said=b'{"dir":"c2s","base64":"/w=="}\n')
     assert b"syntax/utf8" in done.stdout
 
 
@@ -242,7 +236,7 @@ def test_what_a_peer_has_said_cannot_command_the_terminal() -> None:
     hostile = "\x1b]0;owned\x07\x9b2J\u202e\x7f"
     said = {"jsonrpc": "2.0", "id": hostile, "method": f"tools/{hostile}", "params": {hostile: hostile}}
     recording = row("c2s", said) + row("s2c", {"jsonrpc": "2.0", "id": hostile, "result": hostile, hostile: 1})
-    shown = assay("check", "--messages", "-", stdin=recording).stdout.decode()
+    shown = assay("check", "--messages", "-", said=recording).stdout.decode()
     assert "owned" in shown
     assert all(each.isprintable() for each in shown.replace("\n", ""))
 
@@ -257,7 +251,7 @@ def test_the_name_of_a_file_cannot_command_the_terminal(tmp_path: Path) -> None:
 
 
 def test_what_was_found_before_a_bad_line_is_shown() -> None:
-    done = assay("check", "-", stdin=row("s2c", "a banner") + b"oops\n")
+    done = assay("check", "-", said=row("s2c", "a banner") + b"oops\n")
     assert done.returncode == 2
     assert b"a banner" in done.stdout
     assert b"line 2" in done.stderr

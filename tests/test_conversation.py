@@ -662,3 +662,12 @@ def test_a_batch_has_a_bounded_number_of_entries() -> None:
     verdict = talk.client([request(each, "ping") for each in range(3, 6)])
     assert rules(verdict) == ["envelope/batch"]
     assert "1 to 2 messages" in verdict.violations[0].expected
+
+
+@pytest.mark.parametrize("unstarted", [True, False])
+def test_a_server_that_never_started_is_data_and_not_read_from_the_reason(unstarted: bool) -> None:
+    talk = Talk().opened()
+    good(talk.client(request(9, "tools/list")))
+    (missing,) = talk.conversation.end(Party.SERVER, "cannot start no: No such file", unstarted=unstarted)
+    assert (missing.violations[0].hint.startswith("Check that the guard can run the server's command")) is unstarted
+    assert (b'"detail":"the server could not be started: no: No such file"' in (missing.onward or b"")) is unstarted

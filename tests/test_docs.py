@@ -18,7 +18,7 @@ import pytest
 from assay.base import no_answer
 from assay.base.limits import Limits
 from assay.cli.main import parser
-from assay.engine.schema_limits import SchemaLimits
+from assay.engine.fault import SchemaLimits
 from assay.rules import RULES
 from assay.settings import Settings
 
@@ -123,7 +123,8 @@ def stage(tmp_path: Path) -> Path:
 def environment() -> dict[str, str]:
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
     # Samples keep a journal, as they do for a reader.
-    unwanted = {"ASSAY_JOURNAL", "FORCE_COLOR", "PYTHONPATH", "PYTHONWARNINGS"}
+    # Nothing is measured in them: they reach nothing new, and bash starts them, each with an interpreter of its own.
+    unwanted = {"ASSAY_JOURNAL", "COVERAGE_PROCESS_CONFIG", "FORCE_COLOR", "PYTHONPATH", "PYTHONWARNINGS"}
     kept = {name: value for name, value in os.environ.items() if name not in unwanted}
     return {**kept, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1", "PYTHONUTF8": "1", "LC_ALL": "C.UTF-8"}
 

@@ -16,6 +16,7 @@ from assay.settings.schema_paths import fits, known
 from assay.settings.state_directory import state_directory
 from assay.settings.trusted_files import accepted, place_of, remember, standing
 from assay.settings.weakening import WEAKER, row_of
+from kit.command import assay_text, variables_but
 from sheltered import state_variables
 
 SECONDS = 60
@@ -75,21 +76,11 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def environment(directory: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "OTEL_"))}
-    return {**kept, "XDG_STATE_HOME": str(directory.parent / "state"), "NO_COLOR": "1"}
+    return {**variables_but("ASSAY_", "OTEL_"), "XDG_STATE_HOME": str(directory.parent / "state"), "NO_COLOR": "1"}
 
 
 def assay(directory: Path, *arguments: str, said: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "assay", *arguments],
-        cwd=directory,
-        env=environment(directory),
-        input=said,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=SECONDS,
-    )
+    return assay_text(*arguments, cwd=directory, env=environment(directory), said=said)
 
 
 def guard(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:

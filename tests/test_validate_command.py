@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from assay.cli.main import main
+from kit.command import assay, variables_but
 
 ROOT = Path(__file__).parents[1]
 SCHEMAS = ROOT / "examples" / "catalogue" / "jsonschema"
@@ -21,16 +22,8 @@ GOOD = {"ok": True, "errors": []}
 def validate(
     directory: Path, *arguments: str, stdin: bytes = b"", **environ: str
 ) -> subprocess.CompletedProcess[bytes]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "SYN_"))}
-    return subprocess.run(
-        [sys.executable, "-m", "assay", "validate", *arguments],
-        input=stdin,
-        capture_output=True,
-        check=False,
-        timeout=60,
-        cwd=directory,
-        env={**kept, "SYN_SCHEMAS_DIR": str(SCHEMAS), **environ},
-    )
+    environ = {"SYN_SCHEMAS_DIR": str(SCHEMAS), **environ}
+    return assay("validate", *arguments, said=stdin, cwd=directory, env=variables_but("ASSAY_", "SYN_"), **environ)
 
 
 def results(done: subprocess.CompletedProcess[bytes]) -> list[Any]:

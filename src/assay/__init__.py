@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from assay.core.conversation import Conversation
     from assay.edges.auth import Denied, Gate, Principal
     from assay.engine.admission import admit
-    from assay.engine.schema_limits import SchemaLimits
+    from assay.engine.fault import SchemaLimits
     from assay.ladder.framing import Splitter
     from assay.lock.inspection import Inspection
     from assay.lock.lock_file import read as read_lock
@@ -110,7 +110,7 @@ _HOMES = {
     "Party": "base.verdict",
     "Principal": "edges.auth",
     "ResponseEnvelope": "assets.response",
-    "SchemaLimits": "engine.schema_limits",
+    "SchemaLimits": "engine.fault",
     "SchemaRegistry": "api.registry",
     "SchemaValidator": "api.schema_validator",
     "SettingsError": "settings",

@@ -251,8 +251,8 @@ def against(
         pytest.param(says("200 OK", b"\x1f\x8b", "Content-Encoding: gzip"), 502, "without a usable id", id="gzip"),
         pytest.param(says("302 Found", b"", "Location: http://127.0.0.1:1/"), 302, "redirects", id="redirect"),
         pytest.param(says("307 Over there", b"", "Location: /"), 307, "redirects", id="redirect-to-itself"),
-        pytest.param(lambda one, _: one.sendall(b"SSH-2.0-x\r\n\r\n"), 502, "no HTTP answer", id="no-http"),
-        pytest.param(says("200 OK", b"", "Content-Length: 9"), 502, "no HTTP answer", id="two-lengths"),
+        pytest.param(lambda one, _: one.sendall(b"SSH-2.0-x\r\n\r\n"), 502, "no HTTP response", id="no-http"),
+        pytest.param(says("200 OK", b"", "Content-Length: 9"), 502, "no HTTP response", id="two-lengths"),
     ],
 )  # fmt: skip
 def test_a_backend_that_fails_is_told_from_one_that_stores(behaviour: Behaviour, status: int, detail: str) -> None:
@@ -370,7 +370,7 @@ def test_a_url_that_is_none_is_an_operators_mistake(url: str) -> None:
     result = answer(bundled(SYN_BACKEND_URL=url), "populate_backend", asset=ASSET)
     assert (result["reason"], result["detail"]) == (
         "unsupported",
-        "SYN_BACKEND_URL is no http or https URL, or has a query or a fragment",
+        "SYN_BACKEND_URL must be an http or https URL without a query or a fragment",
     )
 
 

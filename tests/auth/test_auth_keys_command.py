@@ -15,12 +15,7 @@ from assay.cli.main import parser
 from assay.edges.auth import Gate, Principal
 from assay.edges.auth.api_keys import written_hash
 from assay.settings import load
-
-
-def assay(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, "-m", "assay", *arguments], input=stdin, capture_output=True, check=False, timeout=SECONDS
-    )
+from kit.command import assay
 
 
 @pytest.mark.parametrize("name", ["ci", "Jane Doe", 'a "b" \\ c', "größe", "a.b"])
@@ -55,7 +50,7 @@ def test_several_keys_go_into_one_file(tmp_path: Path) -> None:
 
 def test_the_hash_of_a_key_is_what_new_printed() -> None:
     done = assay("keys", "new", "ci")
-    hashed = assay("keys", "hash", stdin=done.stdout)
+    hashed = assay("keys", "hash", said=done.stdout)
     assert hashed.stdout.decode().rstrip() == written_hash(done.stdout.rstrip())
     assert hashed.stdout.rstrip() in done.stderr
     assert hashed.stderr == b""
@@ -71,7 +66,7 @@ def test_the_hash_of_a_key_is_what_new_printed() -> None:
     ],
 )
 def test_what_can_be_guessed_has_no_hash(key: bytes, reason: bytes) -> None:
-    done = assay("keys", "hash", stdin=key + b"\n")
+    done = assay("keys", "hash", said=key + b"\n")
     assert done.returncode == 2
     assert done.stdout == b""
     assert done.stderr.startswith(b"assay keys hash: " + reason)

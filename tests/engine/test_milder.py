@@ -8,10 +8,10 @@ import pytest
 
 from assay.engine.admission import compile_untrusted
 from assay.engine.compiled import Compiled
+from assay.engine.fault import SchemaRefusal
 from assay.engine.milder import without
 from assay.engine.patterns import strictly
 from assay.engine.schema_index import SchemaIndex, outlined
-from assay.engine.schema_limits import SchemaRefusal
 
 UNKNOWN = "a$"
 """A pattern that counts as one which nobody can judge by. The engine could, so that both schemas can be compared."""

@@ -7,7 +7,7 @@ Whatever calls them may be atheris, our own loop or a test; see `fuzzing.py`.
 import json
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import jiter
 import orjson
@@ -22,7 +22,9 @@ from assay.edges.guard.overseer import Oversight
 from assay.edges.http.events import Reader, event
 from assay.edges.http.heads import RequestHead, read_head, visible
 from assay.edges.recorder import Recorder, Records
-from assay.guard.guard import Guard
+from assay.guard.deliveries import ClientTraits, Outcome, ServerTraits
+from assay.guard.session import GuardedSession, Timing
+from assay.guard.sinks import Sinks
 from assay.guard.terms import Terms
 from assay.guard.watch import Watch
 from assay.ladder import syntax
@@ -212,7 +214,7 @@ def fuzz_conversation(data: bytes) -> None:
     A line that begins with `<` is the server's, any other the client's. The length of all decides the revision.
     """
     revision = ("2025-03-26", "2025-11-25", LATEST)[len(data) % 3]
-    audit, enforce = (_guard(mode, revision) for mode in ("audit", "enforce"))
+    audit, enforce = (_session(mode, revision) for mode in ("audit", "enforce"))
     for line in data.split(b"\n"):
         party = Party.SERVER if line.startswith(b"<") else Party.CLIENT
         frame = line.removeprefix(b"<")
@@ -220,33 +222,44 @@ def fuzz_conversation(data: bytes) -> None:
         _enforced(enforce, party, frame)
 
 
-def _guard(mode: Any, revision: str) -> Guard:
-    guard = Guard(mode=mode, limits=DEFAULT, timeout=60.0, clock=lambda: 0.0, revision=revision)
-    # A fault in the judge would be a verdict like any other; here it is to be seen.
-    guard.failed = _unexpected  # type: ignore[method-assign, assignment]  # on purpose
+class _Seen(GuardedSession):
+    """A session in which a fault of ours is seen: usually it is a verdict like any other."""
+
+    __slots__ = ()
+
+    def _unjudged(self, _: Party, __: bytes, error: Exception, ___: object) -> NoReturn:
+        raise error
+
+
+def _session(mode: Any, revision: str) -> GuardedSession:
+    judge = Conversation(mode=mode, limits=DEFAULT, revision=revision)
+    client = ClientTraits("stdio", sees_loss=True, carries_raw=True)
+    session = _Seen(judge, Sinks(), client, ServerTraits("child"), timing=Timing(60.0, clock=lambda: 0.0))
     for party, message in OPENED:
-        guard.hear(party, orjson.dumps(message))
-    return guard
+        session.judge(party, orjson.dumps(message))
+    return session
 
 
-def _unexpected(*told: Any) -> Any:
-    raise next(each for each in told if isinstance(each, Exception))
+def _sides(outcome: Outcome, party: Party) -> tuple[list[bytes], list[bytes]]:
+    """What goes to the other party, and what goes back."""
+    answers = {each.answer for each in outcome.failed}
+    to_client = [each.frame for each in outcome.to_client if each.frame not in answers]
+    to_server = [each.frame for each in outcome.to_server]
+    return (to_server, to_client) if party is Party.CLIENT else (to_client, to_server)
 
 
-def _audited(guard: Guard, party: Party, frame: bytes) -> None:
-    verdict = guard.hear(party, frame)
+def _audited(session: GuardedSession, party: Party, frame: bytes) -> None:
+    verdict = session.judge(party, frame)
     if verdict.findings is not None:
-        move = guard.act(verdict)
-        assert (move.to_server if party is Party.CLIENT else move.to_client) == frame
-        assert (move.to_client if party is Party.CLIENT else move.to_server) is None
+        assert _sides(session.outcome(verdict), party) == ([frame], [])
 
 
-def _enforced(guard: Guard, party: Party, frame: bytes) -> None:
-    verdict = guard.hear(party, frame)
+def _enforced(session: GuardedSession, party: Party, frame: bytes) -> None:
+    verdict = session.judge(party, frame)
     if verdict.findings is None:
         return
-    move = guard.act(verdict)
-    back = move.to_client if party is Party.CLIENT else move.to_server
+    _, sent = _sides(session.outcome(verdict), party)
+    back = sent[0] if sent else None
     for part in verdict.parts or (verdict,):
         if part.kind == "request" and part.onward is None and _is_clear(part.value):
             assert back is not None, "a refused request has no answer"

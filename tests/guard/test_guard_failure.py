@@ -7,12 +7,14 @@ from typing import Any, Literal
 
 import pytest
 
-from assay.base.limits import DEFAULT
 from assay.base.verdict import Party, Verdict, Violation
 from assay.contracts.tool_contracts import Tools
 from assay.core.conversation import NO_FACTS, Conversation, Facts
 from assay.core.policy import Policy
-from assay.guard.guard import Guard, Move
+from assay.guard.deliveries import ClientTraits, ServerTraits
+from assay.guard.moves import Move
+from assay.guard.session import GuardedSession, Timing
+from assay.guard.sinks import Sinks
 from assay.ladder import framing
 from talk import error, frame_of, notification, request, result
 
@@ -48,21 +50,25 @@ def guarded(
     late: bool = False,
     hopeless: bool = False,
     revision: str = "2025-11-25",
-) -> Guard:
-    """A guard with such a judge."""
-    guard = Guard(mode=mode, limits=DEFAULT, timeout=10.0, clock=lambda: 0.0)
+) -> GuardedSession:
+    """A session with such a judge."""
     judge = Faulty(mode=mode, revision=revision, policy=policy)
     judge.late, judge.hopeless = late, hopeless
-    guard.conversation = judge
-    return guard
+    return session_of(judge)
 
 
-def heard(guard: Guard, party: Party, message: Any) -> tuple[Verdict, Move]:
-    verdict = guard.hear(party, frame_of(message))
-    if verdict.findings is None:
-        passed = Move(to_server=verdict.frame) if party is CLIENT else Move(to_client=verdict.frame)
-        return verdict, passed
-    return verdict, guard.act(verdict)
+def session_of(judge: Conversation) -> GuardedSession:
+    """A session with that judge, and a clock that stands still."""
+    client = ClientTraits("stdio", sees_loss=True, carries_raw=True)
+    return GuardedSession(judge, Sinks(), client, ServerTraits("child"), timing=Timing(10.0, clock=lambda: 0.0))
+
+
+def heard(session: GuardedSession, party: Party, message: Any) -> tuple[Verdict, Move]:
+    """The verdict on a message, and the frames that are sent for it."""
+    verdict = session.judge(party, frame_of(message))
+    outcome = session.outcome(verdict)
+    to_client, to_server = ([each.frame for each in side] for side in (outcome.to_client, outcome.to_server))
+    return verdict, Move(to_client[0] if to_client else None, to_server[0] if to_server else None)
 
 
 def code_and_id(frame: bytes | None) -> tuple[int, Any]:
@@ -86,7 +92,7 @@ def test_a_request_of_either_side_that_cannot_be_judged_is_answered_here(late: b
         assert code_and_id(back) == (-32603, 7)
         assert on is None
         assert guard.conversation.open_requests(party) == ()
-    assert guard.patience is None
+    assert guard.tick(1000.0).failed == ()
 
 
 class Unlearned(Tools):
@@ -98,8 +104,7 @@ class Unlearned(Tools):
 
 
 def test_an_answer_that_is_lost_half_way_fails_its_request_once() -> None:
-    guard = guarded()
-    guard.conversation = Conversation(revision="2025-11-25", tools=Unlearned(10))
+    guard = session_of(Conversation(revision="2025-11-25", tools=Unlearned(10)))
     heard(guard, CLIENT, request(7, "tools/list"))
     _, move = heard(guard, SERVER, result(7, {"tools": []}))
     assert code_and_id(move.to_client) == (-32603, 7)
@@ -115,7 +120,7 @@ def test_an_answer_that_cannot_be_judged_fails_its_request(answer: Any) -> None:
     _, move = heard(guard, SERVER, answer)
     assert code_and_id(move.to_client) == (-32603, 7)
     assert not guard.owed
-    assert guard.patience is None
+    assert guard.tick(1000.0).failed == ()
 
 
 def test_a_notification_that_cannot_be_judged_stops() -> None:
@@ -176,8 +181,7 @@ def test_a_fault_is_logged_once_with_its_traceback(caplog: pytest.LogCaptureFixt
         def hear(self, *_: Any, **__: Any) -> Verdict:
             raise LookupError("another")
 
-    guard = guarded()
-    guard.conversation = Other(revision="2025-11-25")
+    guard = session_of(Other(revision="2025-11-25"))
     with caplog.at_level(logging.ERROR, "assay.guard"):
         for ident in range(3):
             heard(guard, CLIENT, request(ident, "ping"))

@@ -9,21 +9,38 @@ from guarded import guarded, notification, request, result
 
 from faulting import INTERNAL_ERROR, JUDGED, LISTED, RECORDED, WATCHED, assert_logged_once, fault_at
 
-PLACES = {
+SINKS = {"recorded": RECORDED, "noted": LISTED, "watched": WATCHED}
+"""Where a message is recorded: an error there never affects the message."""
+
+JUDGING = {
     "judged": JUDGED,
-    "recorded": RECORDED,
-    "noted": LISTED,
-    "watched": WATCHED,
-    "acted": "assay.guard.guard:Guard.act",
-    "timed": "assay.guard.guard:Guard._note",
+    "acted": "assay.guard.moves:Router.act",
+    "timed": "assay.guard.deadlines:Deadlines.note",
 }
+PLACES = {**SINKS, **JUDGING}
 
 
 def options(mode: str, directory: Path) -> list[str]:
     return ["--mode", mode, "--journal", str(directory / "journal")]
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("mode", ["enforce", "audit"])
+@pytest.mark.parametrize("place", SINKS)
+def test_a_message_that_cannot_be_recorded_is_forwarded_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, mode: str
+) -> None:
+    fault_at(monkeypatch, SINKS[place])
+    with guarded(tmp_path, *options(mode, tmp_path)) as guard:
+        guard.open()
+        for ident in (6, 7):
+            asked = request(ident, "ping", {"_meta": {"fault": 1}})
+            assert guard.ask(asked) == result(ident, {})
+        guard.close()
+        assert guard.ended() == 0
+        assert_logged_once(guard.log.all().decode())
+
+
+@pytest.mark.parametrize("place", JUDGING)
 def test_under_enforce_the_client_gets_one_error_and_the_server_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
@@ -64,7 +81,7 @@ def test_under_audit_every_frame_goes_on_as_it_came(
 
 
 @pytest.mark.parametrize("mode", ["enforce", "audit"])
-@pytest.mark.parametrize("place", ["judged", "recorded", "noted", "watched", "timed"])
+@pytest.mark.parametrize("place", ["judged", "timed"])
 def test_an_answer_of_the_server_that_fails_here_is_still_an_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, mode: str
 ) -> None:
@@ -87,7 +104,7 @@ def test_what_comes_before_and_after_keeps_its_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
     """All of them arrive at once, so that good frames wait to be written while one fails."""
-    fault_at(monkeypatch, PLACES["watched"])
+    fault_at(monkeypatch, PLACES["judged"])
     with guarded(tmp_path, *options(mode, tmp_path), received=True) as guard:
         guard.open()
         notes = [notification("notifications/cancelled", {"requestId": f"{each}"}) for each in (1, 2, "fault", 3)]
@@ -101,7 +118,7 @@ def test_what_comes_before_and_after_keeps_its_order(
 
 
 def test_each_request_of_a_batch_that_fails_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fault_at(monkeypatch, PLACES["recorded"])
+    fault_at(monkeypatch, PLACES["judged"])
     with guarded(tmp_path, *options("enforce", tmp_path)) as guard:
         guard.open(revision="2025-03-26")
         told: Any = guard.ask([request(1, "ping"), request("fault", "ping"), notification("notifications/none")])

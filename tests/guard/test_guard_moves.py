@@ -1,6 +1,7 @@
 """What the guard makes of verdicts, without any process: time, what cannot be read, what the ends of a message show."""
 
 import json
+from math import inf
 from typing import Any
 
 import pytest
@@ -9,8 +10,12 @@ from guarded import CAPABILITIES, INITIALIZED, call, frame_of, initialize, notif
 from assay.base.limits import Limits
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation
-from assay.guard.guard import Guard, Mode, Move
+from assay.guard.deliveries import ClientTraits, Loss, Outcome, ServerTraits
+from assay.guard.moves import Move
 from assay.guard.outline import Outline, outline
+from assay.guard.session import GuardedSession, Timing
+from assay.guard.sinks import Sinks
+from assay.guard.terms import Mode
 from assay.spec.revisions import REVISIONS, handshake
 
 CLIENT, SERVER = Party.CLIENT, Party.SERVER
@@ -34,7 +39,13 @@ class Talk:
 
     def __init__(self, mode: Mode = "enforce", timeout: float = 10.0, **limits: int) -> None:
         self.clock = Clock()
-        self.guard = Guard(mode=mode, limits=Limits(**limits), timeout=timeout, clock=self.clock)
+        self.session = GuardedSession(
+            Conversation(mode=mode, limits=Limits(**limits)),
+            Sinks(),
+            ClientTraits("stdio", sees_loss=True, carries_raw=True),
+            ServerTraits("child"),
+            timing=Timing(timeout, clock=self.clock),
+        )
 
     def opened(self, revision: str = "2025-11-25") -> "Talk":
         """After the handshake, if there is one."""
@@ -58,19 +69,34 @@ class Talk:
         return self._said(SERVER, message)
 
     def _said(self, party: Party, message: Any) -> Move:
-        verdict = self.guard.hear(party, frame_of(message))
-        if verdict.findings is not None:
-            return self.guard.act(verdict)
-        return Move(to_server=verdict.frame) if party is CLIENT else Move(to_client=verdict.frame)
+        return move_of(self.session.outcome(self.session.judge(party, frame_of(message))))
+
+    def rest(self, part: bytes) -> Move:
+        """What comes of more of an over-long message of the server."""
+        return move_of(self.session.more(SERVER, part))
 
     def patience(self) -> float | None:
         """How long nothing is overdue."""
-        return self.guard.patience
+        self.session.tick()
+        return None if self.session.deadline == inf else self.session.deadline - self.clock.now
+
+    def lost(self, why: str, *stderr: str) -> list[Any]:
+        """The answers to the requests that fail with the server, or None for each that gets none."""
+        failed = self.session.server_lost(Loss("exited", why, stderr)).failed
+        return [json.loads(each.answer) if each.answer else None for each in failed]
 
     def after(self, seconds: float) -> list[Any]:
         """The ids of the requests that have waited too long by then."""
         self.clock.now += seconds
-        return [json.loads(settled.answer)["id"] for settled, _ in self.guard.overdue()]
+        return [json.loads(each.answer)["id"] for each in self.session.tick().failed]
+
+
+def move_of(outcome: Outcome) -> Move:
+    """An outcome as at most one frame for each side, and the requests that fail."""
+    answers = {each.answer for each in outcome.failed}
+    to_client = next((each.frame for each in outcome.to_client if each.frame not in answers), None)
+    to_server = next((each.frame for each in outcome.to_server), None)
+    return Move(to_client, to_server, next(iter(outcome.stray), None), outcome.failed)
 
 
 # ── time ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -141,9 +167,9 @@ def test_a_subscription_lasts_as_long_as_it_likes() -> None:
     talk = Talk()
     talk.client(request(1, "subscriptions/listen", {"_meta": META, "notifications": {"toolsListChanged": True}}))
     talk.client(request(2, "tools/list", {"_meta": META}))
-    owed = [talk.guard.owed, talk.after(1000), talk.guard.owed]
+    owed = [talk.session.owed, talk.after(1000), talk.session.owed]
     assert owed == [True, [2], False]
-    assert [each.method for each in talk.guard.conversation.open_requests(CLIENT)] == ["subscriptions/listen"]
+    assert [each.method for each in talk.session.conversation.open_requests(CLIENT)] == ["subscriptions/listen"]
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -155,8 +181,8 @@ def test_the_server_is_told_in_a_way_that_its_revision_knows(revision: str, spel
     frame = frame_of(request("ID", "tools/list", asked)).replace(b'"ID"', spelt)
     talk.client(frame)
     talk.clock.now += 10
-    [(settled, told)] = talk.guard.overdue()
-    assert told is not None
+    outcome = talk.session.tick()
+    [settled], [told] = outcome.failed, [each.frame for each in outcome.to_server]
     if spelt != b'"\\u0061"':
         assert b'"id":' + spelt in settled.answer
         assert b'"requestId":' + spelt in told
@@ -214,7 +240,9 @@ def test_under_audit_what_cannot_be_read_passes_and_counts_as_an_answer() -> Non
         talk.client(call(ident))
     broken = b'{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}'
     assert talk.server(broken) == Move(to_client=broken)
-    assert [each.verdict.exchange.id for each in talk.guard.server_ended("", []) if each.verdict.exchange] == [2, 3]
+    failed = talk.session.server_lost(Loss("exited")).failed
+    assert [each.exchange.id for each in failed if each.exchange] == [2, 3]
+    assert [each.answer for each in failed] == [b"", b""]
 
 
 def test_under_audit_an_answer_in_a_batch_passes_and_counts_as_one() -> None:
@@ -222,7 +250,7 @@ def test_under_audit_an_answer_in_a_batch_passes_and_counts_as_one() -> None:
     talk = Talk("audit").opened()
     talk.client(request(7, "ping"))
     assert talk.server([result(7, {})]) == Move(to_client=frame_of([result(7, {})]))
-    assert not talk.guard.owed
+    assert not talk.session.owed
 
 
 @pytest.mark.parametrize("mode", ["audit", "enforce"])
@@ -232,10 +260,10 @@ def test_the_end_of_a_message_that_is_too_long_tells_which_request_it_answers(mo
     head, *parts, tail = b'{"result":{"x":"' + b"y" * 285, b"y" * 5000, b"y" * 5000, b'"},"jsonrpc":"2.0","id":1}\n'
     move = talk.server(head)
     assert move == (Move() if mode == "enforce" else Move(to_client=head))
-    assert [talk.guard.rest(SERVER, part) for part in parts] == [Move(), Move()]
-    settled = talk.guard.rest(SERVER, tail).settled
+    assert [talk.rest(part) for part in parts] == [Move(), Move()]
+    settled = talk.rest(tail).settled
     assert [json.loads(each.answer)["id"] for each in settled] == ([1] if mode == "enforce" else [])
-    assert talk.guard.server_ended("", []) == []
+    assert talk.lost("") == []
 
 
 def test_every_request_fails_once_when_the_server_ends() -> None:
@@ -244,11 +272,10 @@ def test_every_request_fails_once_when_the_server_ends() -> None:
     talk.client(call(2))
     talk.server(result(1, {"content": []}))
     talk.server(request(1, "roots/list"))
-    [settled] = talk.guard.server_ended("it is gone", ["last words"])
-    failed = json.loads(settled.answer)
+    [failed] = talk.lost("it is gone", "last words")
     assert failed["id"] == 2
     assert failed["error"]["data"]["stderr"] == ["last words"]
-    assert talk.guard.server_ended("it is gone", []) == []
+    assert talk.lost("it is gone") == []
     assert talk.after(100) == []
 
 
@@ -258,9 +285,9 @@ def test_a_crowd_is_told_the_last_line_only(open_requests: int, lines: list[str]
     talk = Talk().opened()
     for ident in range(open_requests):
         talk.client(request(ident, "ping"))
-    settled = talk.guard.server_ended("it is gone", ["first", "last"])
-    assert len(settled) == open_requests
-    assert all(json.loads(each.answer)["error"]["data"]["stderr"] == lines for each in settled)
+    failed = talk.lost("it is gone", "first", "last")
+    assert len(failed) == open_requests
+    assert all(each["error"]["data"]["stderr"] == lines for each in failed)
 
 
 # ── outlines ─────────────────────────────────────────────────────────────────────────────────────────────────────────

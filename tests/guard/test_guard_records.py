@@ -4,10 +4,9 @@ import json
 import os
 import select
 import stat
-import subprocess
 import sys
-import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,15 @@ from assay.base.limits import Limits
 from assay.base.verdict import Party, Verdict
 from assay.core.conversation import Conversation
 from assay.edges.child import Child
-from assay.edges.guard.stdio_to_child.relay import Relay
 from assay.edges.pipes import Outlet, Signals
-from assay.edges.recorder import Recorder, Records
-from assay.guard.guard import Guard
+from assay.edges.stdio_child import StdioChild
+from assay.guard.deliveries import ClientTraits, ServerTraits
+from assay.guard.factory import SessionFactory
+from assay.guard.session import GuardedSession
+from assay.guard.sinks import Sink, Sinks
+from assay.guard.terms import Terms
 from assay.guard.watch import FLIGHTS, KEPT, KEPT_BYTES, Watch
-from assay.records.journal import Journal
+from kit.command import assay_text
 
 FLIGHT_DIRECTORY = Path("state/assay/servers/lying_server/flights")
 MODES = ["audit", "enforce"]
@@ -51,11 +53,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
-def assay(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """One of our commands."""
-    command = [sys.executable, "-m", "assay", *arguments]
-    wide = {**os.environ, "COLUMNS": "120", "NO_COLOR": "1"}
-    return subprocess.run(command, capture_output=True, encoding="utf-8", timeout=SECONDS, check=False, env=wide)
+assay = partial(assay_text, COLUMNS="120", NO_COLOR="1")
 
 
 def records(directory: Path) -> list[dict[str, Any]]:
@@ -156,51 +154,80 @@ def test_what_was_only_asked_is_soon_on_record_however_much_the_server_tells(tmp
     assert soon
 
 
-class Ahead(Recorder):
-    """Sees whether what it has not written yet was sent already."""
+class Ahead(Sink):
+    """Notes for each commit with something to write whether bytes have been sent to the client before it."""
 
-    __slots__ = ("reader", "seen", "unwritten")
+    def __init__(self, reader: int) -> None:
+        self.reader = reader
+        self.seen: list[bool] = []
+        self.sent = 0
+        self.uncommitted = 0
 
-    reader: int
-    seen: list[bool]
-    unwritten: bool
+    def passed(self, verdict: Verdict, *_: Any) -> None:
+        """Hold the record back."""
+        self.uncommitted += verdict.party is Party.SERVER
 
-    def message(self, verdict: Verdict, began: float, sent: int, session: str = "") -> None:
-        """Keeps it back."""
-        self.unwritten = True
-        super().message(verdict, began, sent, session)
+    def found(self, *_: Any) -> None:
+        """Hold the record back."""
+        self.uncommitted += 1
 
-    def flush(self) -> None:
-        """Looks, and writes."""
-        if self.unwritten:
-            self.seen.append(bool(select.select([self.reader], [], [], 0)[0]))
-        self.unwritten = False
-        super().flush()
+    def commit(self) -> None:
+        """Look at what the client has got by now."""
+        got = os.read(self.reader, 1 << 16) if select.select([self.reader], [], [], 0)[0] else b""
+        self.sent += got.count(b"\n")
+        if self.uncommitted:
+            self.seen.append(bool(got))
+        self.uncommitted = 0
 
 
-def test_a_message_is_on_record_before_it_is_sent(tmp_path: Path) -> None:
-    """So that nothing is ever answered that is not."""
+def test_a_message_is_recorded_before_it_is_sent() -> None:
+    """So that nothing that was answered is missing in the journal after a crash."""
     source, client_in = os.pipe()
     client_out, sink = os.pipe()
-    journal = Journal.open(tmp_path)
-    assert journal is not None
-    recorder = Ahead("stdio", "stdio", Records(journal), holding=True)
-    recorder.reader, recorder.seen, recorder.unwritten = client_out, [], False
+    ahead = Ahead(client_out)
     watch = Watch(lambda _: None, lambda _: None, enforcing=True)
-    guard = Guard(mode="enforce", limits=Limits(), clock=time.monotonic)
-    os.write(client_in, b"".join(frame_of(each) + b"\n" for each in (initialize(), {"id": 1}, request(2, "ping"))))
-    os.close(client_in)
+    factory = SessionFactory(Terms("enforce", Limits(), 0.0), Sinks((ahead,)), watch)
+    session = factory.open(ClientTraits("stdio"), ServerTraits("child"))
+    asked = b"".join(frame_of(each) + b"\n" for each in (initialize(), {"id": 1}, request(2, "ping")))
     try:
         with Signals() as signals, Child(liar()) as child:
-            relay = Relay(guard, child, recorder, watch, signals, Outlet(2, shared=True), source=source, sink=sink)
+            relay = StdioChild(session, child, signals, Outlet(2, shared=True), source=source, sink=sink)
+            os.write(client_in, asked)
+            os.close(client_in)
             assert relay.run() == 0
+        assert ahead.seen[0] is False
+        ahead.commit()
+        assert ahead.sent == 3
     finally:
-        journal.close()
         for each in (source, sink, client_out):
             os.close(each)
-    # Two lots at least: what the client says, and what the server answers when something was sent already.
-    assert recorder.seen[0] is False
-    assert len(recorder.seen) > 1
+
+
+class Failing(Sink):
+    """A sink that cannot record anything."""
+
+    def passed(self, *_: Any) -> None:
+        """Fail."""
+        raise OSError("no space")
+
+    def found(self, *_: Any) -> None:
+        """Fail."""
+        raise OSError("no space")
+
+    def commit(self) -> None:
+        """Fail."""
+        raise OSError("no space")
+
+
+def test_a_sink_that_fails_is_counted_and_affects_no_message() -> None:
+    ahead = Ahead(os.open(os.devnull, os.O_RDONLY))
+    sinks = Sinks((Failing(), ahead))
+    session = GuardedSession(Conversation(), sinks, ClientTraits("stdio"), ServerTraits("child"))
+    assert [each.frame for each in session.from_client(frame_of(initialize())).to_server] == [frame_of(initialize())]
+    assert session.from_client(b"{").refusal == "PARSE_ERROR"
+    sinks.commit()
+    os.close(ahead.reader)
+    assert session.records.failures == 3
 
 
 def test_without_a_place_for_it_there_is_no_journal_and_everything_goes_on(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ WORDS = (
         ("uv tool run mcp-server-time", "mcp-server-time"),
         ("uv run python -m weather", "weather"),
         ("python -m mcp_server_time", "mcp_server_time"),
-        ("/work/.venv/bin/python3.12 -u server.py", "server"),
+        ("/opt/app/.venv/bin/python3.12 -u server.py", "server"),
         ("python /home/me/weather/server.py", "weather"),
         ("node /home/me/weather/dist/index.js --verbose", "weather"),
         ("node build/index.js", "index"),

@@ -20,9 +20,8 @@ from assay.edges.guard.overseer import Oversight
 from assay.edges.http.heads import RequestHead, read_head
 from assay.edges.recorder import Recorder, Records
 from assay.guard import failure
-from assay.guard.guard import Mode
 from assay.guard.remap import Remap
-from assay.guard.terms import Terms
+from assay.guard.terms import Mode, Terms
 from assay.spec.revisions import LATEST
 
 Told = tuple[int, bytes, dict[bytes, bytes]]

@@ -20,8 +20,7 @@ from assay.edges.guard.stdio_to_http.upstream import Reply, Upstream
 from assay.edges.http.heads import RequestHead, read_head
 from assay.edges.http_client import HttpAnswer
 from assay.edges.recorder import Recorder, Records
-from assay.guard.guard import Mode
-from assay.guard.terms import Terms
+from assay.guard.terms import Mode, Terms
 from assay.guard.watch import Watch
 from assay.spec.revisions import LATEST
 

@@ -69,7 +69,7 @@ def refused(directory: Path, *options: str) -> str:
         (("--target", "http://u:p@a/", "--listen", "127.0.0.1:0"), "a password in a URL"),
         (("--listen", "127.0.0.1:0", "--", "./nowhere"), "cannot start ./nowhere: No such file or directory"),
         (("--listen", "127.0.0.1:0", "--", "/etc/passwd"), "cannot start /etc/passwd: Permission denied"),
-        (("--target", "http://a/", "--listen", "nowhere"), "--listen nowhere: an address is HOST:PORT"),
+        (("--target", "http://a/", "--listen", "nowhere"), "--listen nowhere: expected HOST:PORT"),
         (
             ("--target", "http://a/", "--listen", "0.0.0.0:0"),
             "0.0.0.0 is reachable from other machines and [auth] is not configured",

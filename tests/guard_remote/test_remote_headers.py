@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from assay.cli.header_options import HeaderError, given_headers
 from assay.contracts.header_arguments import param_headers
-from assay.guard.outbound import is_stateless, stateless_headers
-from assay.ladder.headers import check_headers, keeps_headers
+from assay.ladder.headers import check_headers, is_stateless, keeps_headers, stateless_headers
 from assay.spec.methods import methods
 from assay.spec.revisions import LATEST
 

@@ -16,8 +16,8 @@ SERVER = Path(__file__).with_name("mortal_server.py")
 _PROGRAM = """# warm start
 import sys
 from assay.cli.main import main
-from assay.guard import restarts
-restarts.FIRST = restarts.LONGEST = 0.01
+from assay.guard import backoff
+backoff.FIRST = backoff.LONGEST = 0.01
 sys.exit(main())
 """
 QUICK = [sys.executable, "-c", _PROGRAM, "guard"]

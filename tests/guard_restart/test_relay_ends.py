@@ -9,7 +9,7 @@ import pytest
 from guarded import Watched, call, enforcing, request
 
 from assay.edges.child import Child
-from assay.edges.pipes import NOBODY, Inlet, Loop, Outlet
+from assay.edges.pipes import UNCONNECTED, Inlet, Loop, Outlet
 
 Ends = tuple[int, int]
 
@@ -116,7 +116,7 @@ def test_a_descriptor_that_comes_back_is_that_of_the_new_pipe(pipes: list[Ends])
 
 def test_what_is_kept_for_nobody_is_handed_over_in_order(pipes: list[Ends]) -> None:
     (_, _), (reader, sink) = pipes
-    held, outlet = Outlet(NOBODY), Outlet(sink)
+    held, outlet = Outlet(UNCONNECTED), Outlet(sink)
     held.write(b"one", b"\n")
     held.reply(b"two")
     held.push()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from assay.guard.restarts import FIRST, LONGEST, RAN_WELL, WINDOW, Restarts, times
+from assay.guard.backoff import FIRST, LONGEST, WINDOW, Backoff, times
 
 
 @pytest.mark.parametrize(
@@ -17,39 +17,39 @@ from assay.guard.restarts import FIRST, LONGEST, RAN_WELL, WINDOW, Restarts, tim
     ],
 )
 def test_the_policy_decides(policy: str, failed: bool, again: bool) -> None:
-    restarts = Restarts(policy, 5)
-    assert (restarts.after(began=0, now=1, failed=failed) is not None) is again
-    assert (restarts.count, restarts.refusal) == (int(again), "")
+    backoff = Backoff(policy, 5)
+    assert (backoff.after(began=0, now=1, failed=failed) is not None) is again
+    assert (backoff.count, backoff.refusal) == (int(again), "")
 
 
 def test_each_wait_is_twice_the_one_before_up_to_the_longest() -> None:
-    restarts = Restarts("always", 1000)
-    waits = [restarts.after(began=now, now=now, failed=True) for now in range(10)]
-    assert waits == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, LONGEST, LONGEST, LONGEST]
+    backoff = Backoff("always", 1000)
+    waits = [backoff.after(began=now, now=now, failed=True) for now in range(10)]
+    assert waits == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, LONGEST]
 
 
-def test_who_ran_well_begins_with_the_first_wait_again() -> None:
-    restarts = Restarts("always", 1000)
+def test_a_server_that_ran_well_begins_with_the_first_wait_again() -> None:
+    backoff = Backoff("always", 1000)
     for now in range(5):
-        restarts.after(began=now, now=now, failed=True)
-    assert restarts.after(began=5, now=5 + RAN_WELL - 0.01, failed=True) == pytest.approx(3.2)
-    assert restarts.after(began=20, now=20 + RAN_WELL, failed=True) == FIRST
-    assert restarts.after(began=31, now=31, failed=True) == 2 * FIRST
+        backoff.after(began=now, now=now, failed=True)
+    assert backoff.after(began=5, now=5 + LONGEST - 0.01, failed=True) == pytest.approx(3.2)
+    assert backoff.after(began=40, now=40 + LONGEST, failed=True) == FIRST
+    assert backoff.after(began=71, now=71, failed=True) == 2 * FIRST
 
 
-def test_after_so_many_within_the_window_it_is_given_up() -> None:
-    restarts = Restarts("always", 3)
-    assert None not in [restarts.after(began=now, now=now, failed=True) for now in (0, 1, 2)]
-    assert restarts.after(began=WINDOW - 1, now=WINDOW - 0.01, failed=True) is None
-    assert restarts.refusal == "too often within 60 seconds"
-    assert restarts.count == 3
+def test_after_so_many_attempts_within_the_window_there_is_no_other() -> None:
+    backoff = Backoff("always", 3)
+    assert None not in [backoff.after(began=now, now=now, failed=True) for now in (0, 1, 2)]
+    assert backoff.after(began=WINDOW - 1, now=WINDOW - 0.01, failed=True) is None
+    assert backoff.refusal == "too often within 60 seconds"
+    assert backoff.count == 3
 
 
 def test_starts_of_long_ago_do_not_count() -> None:
-    restarts = Restarts("always", 3)
+    backoff = Backoff("always", 3)
     moments = [number * WINDOW / 3 for number in range(50)]
-    assert None not in [restarts.after(began=now, now=now, failed=True) for now in moments]
-    assert restarts.count == 50
+    assert None not in [backoff.after(began=now, now=now, failed=True) for now in moments]
+    assert backoff.count == 50
 
 
 @pytest.mark.parametrize(("number", "words"), [(1, "once"), (2, "2 times"), (1234, "1,234 times")])

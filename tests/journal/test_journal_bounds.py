@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import tracemalloc
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from assay.records.journal import Journal, repeats, run_files
 from assay.records.journal.journal_lines import LONGEST_LINE, Pages
 from assay.records.journal.reading import entries
 from assay.records.journal.record import payload
+from kit import command
 
 SECONDS = 60
 FILE_BYTES = 8192
@@ -53,10 +55,7 @@ def names(directory: Path) -> list[str]:
     return [os.path.basename(path) for path in run_files.runs(str(directory))]
 
 
-def assay(*arguments: str, **options: Any) -> "subprocess.CompletedProcess[bytes]":
-    command = [sys.executable, "-m", "assay", *arguments]
-    environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "120"}
-    return subprocess.run(command, capture_output=True, timeout=SECONDS, check=False, env=environment, **options)
+assay = partial(command.assay, NO_COLOR="1", COLUMNS="120")
 
 
 # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -492,6 +491,6 @@ def test_commands_report_a_line_that_is_too_long(tmp_path: Path, capsys: pytest.
     # Nothing of this is on the disk.
     os.truncate(file, LONGEST_LINE + 10)
     assert main(["check", str(file)]) == 2
-    assert "a line is longer than what is read" in capsys.readouterr().err
+    assert "a line is too long" in capsys.readouterr().err
     assert main(["journal", "show", str(file)]) == 2
     assert "1 line longer than 134,217,728 bytes, and not read" in capsys.readouterr().err

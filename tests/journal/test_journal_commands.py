@@ -25,6 +25,8 @@ from assay.cli.terminal.style import Style
 from assay.core.conversation import Conversation
 from assay.records.journal import Journal
 from assay.settings import JournalSettings
+from kit import command as ours
+from kit.command import variables_but
 from talk import HITS, SEARCH, call, frame_of, request, result
 
 PAYLOADS = b"a guard or server writes them with --set journal.payloads=true\n"
@@ -34,16 +36,8 @@ LINES = GOLDEN.read_bytes().splitlines(keepends=True)
 
 
 def assay(*arguments: str, stdin: bytes = b"", cwd: Path | None = None, **environment: Any) -> Any:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("ASSAY_")}
-    return subprocess.run(
-        [sys.executable, "-m", "assay", *arguments],
-        input=stdin,
-        capture_output=True,
-        check=False,
-        timeout=SECONDS,
-        cwd=cwd,
-        env={**kept, "COLUMNS": "100", "TZ": "UTC", **environment},
-    )
+    environment = {"COLUMNS": "100", "TZ": "UTC", **environment}
+    return ours.assay(*arguments, said=stdin, cwd=cwd, env=variables_but("ASSAY_"), **environment)
 
 
 def shown(*arguments: str, stdin: bytes = b"", **environment: Any) -> list[str]:

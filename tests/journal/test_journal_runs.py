@@ -314,9 +314,9 @@ def test_a_table_of_runs_fits_the_terminal() -> None:
             assert any(line.split(" ")[0] == "n" * length for line in lines)
             assert [line.split()[-2:] for line in lines if "00000000" in line] == 2 * [["00000000", "writing"]]
     assert table("200", "n" * 64) == table("20", "n" * 64, wide=True)
-    assert table("80", "assay.cli.demonstration.demo_server", is_written=False) == [
+    assert table("80", "assay.demo.server", is_written=False) == [
         "server             start        mode     messages  findings  refused  run",
-        "assay.cli.demonstration.demo_server  11-16 18:00  enforce   123,456     7,890       12  00000000",
+        "assay.demo.server  11-16 18:00  enforce   123,456     7,890       12  00000000",
         "1 run of 1 server; times are in UTC",
     ]
 

@@ -54,14 +54,18 @@ class WarmStart:
         self._python = python
         self._programs = tuple(programs)
         self._modules = modules
+        # Not looked at later: a test may change the environment of its own process, for those that it starts.
+        self._settings = _settings(os.environ)
         self._link: socket.socket | None = None
         self._lock = threading.Lock()
+        # Not what they are later: a test that sets PYTHONPATH means the interpreter that reads it.
+        self._settings = _settings(os.environ)
 
     def fits(self, arguments: Sequence[str], environment: Mapping[str, str]) -> bool:
         """Whether a process with *arguments* can be started here: the interpreter reads its own settings only once."""
         if not self._knows(arguments) or not sys.platform.startswith("linux"):
             return False
-        return _settings(environment) == _settings(os.environ)
+        return _settings(environment) == self._settings
 
     def _knows(self, arguments: Sequence[str]) -> bool:
         """Whether *arguments* run a module, a text or a file that begins like one of `programs`."""

@@ -12,15 +12,9 @@ from assay.base.errors import CanonicalError
 from assay.base.verdict import Party
 from assay.contracts.header_arguments import ParamHeader, ParamHeaders, param_headers
 from assay.core import lifecycle
-from assay.engine.schema_limits import SchemaRefusal
-from assay.ladder.headers import (
-    Headers,
-    check_headers,
-    check_version,
-    decode,
-    encode,
-    keeps_headers,
-)
+from assay.engine.fault import SchemaRefusal
+from assay.ladder.header_values import decode, encode
+from assay.ladder.headers import Headers, check_headers, check_version, keeps_headers
 from assay.rules import RULES
 from assay.spec.revisions import LATEST, REVISIONS, handshake
 

@@ -1,7 +1,6 @@
 """The command, and a server that offers what a test says."""
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,6 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
+
+from kit.command import assay_text
 
 SERVER = Path(__file__).with_name("offering_server.py")
 
@@ -40,18 +41,11 @@ def offer(directory: Path, **what: Any) -> list[str]:
     return [sys.executable, "-IS", str(SERVER), "offer.json"]
 
 
-def assay(directory: Path, *arguments: str, said: bytes = b"", **environment: str) -> subprocess.CompletedProcess[str]:
-    """The command line, in *directory*."""
-    done = subprocess.run(
-        [sys.executable, "-m", "assay", *arguments],
-        cwd=directory,
-        input=said,
-        capture_output=True,
-        check=False,
-        timeout=SECONDS,
-        env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1", **environment},
-    )
-    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+def assay(
+    directory: Path, *arguments: str, said: bytes | str = "", **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the command line in *directory*."""
+    return assay_text(*arguments, cwd=directory, said=said, **{"COLUMNS": "100", "NO_COLOR": "1", **variables})
 
 
 def lock(directory: Path, *options: str, **what: Any) -> subprocess.CompletedProcess[str]:

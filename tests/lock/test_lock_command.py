@@ -415,8 +415,8 @@ TWICE = json.dumps({"jsonrpc": "2.0", "id": "ID", "result": {"tools": [FIND, EVI
     ("on", "reason"),
     [
         pytest.param({"initialize": "exit"}, "the server ended: it exited with status 3", id="ends"),
-        pytest.param({"tools/list": "silence"}, "no answer came in time", id="says-nothing"),
-        pytest.param({"tools/list": "forever"}, "no answer came in time", id="never-stops-talking"),
+        pytest.param({"tools/list": "silence"}, "no response in time", id="says-nothing"),
+        pytest.param({"tools/list": "forever"}, "no response in time", id="never-stops-talking"),
         pytest.param(
             {"tools/list": ['{"jsonrpc":"2.0","id":$id,"result":{"tools":7}}']}, "protocol/result", id="no-list"
         ),
@@ -435,7 +435,7 @@ TWICE = json.dumps({"jsonrpc": "2.0", "id": "ID", "result": {"tools": [FIND, EVI
     ],
 )
 def test_a_server_that_cannot_be_asked_is_not_locked(tmp_path: Path, on: Any, reason: str) -> None:
-    done = lock(tmp_path, "--timeout", "1" if "no answer" in reason else "30", on=on, tools=[FIND])
+    done = lock(tmp_path, "--timeout", "1" if "in time" in reason else "30", on=on, tools=[FIND])
     assert (done.returncode, done.stdout) == (2, "")
     assert reason in done.stderr
     assert "Traceback" not in done.stderr
@@ -598,7 +598,7 @@ NAMELESS = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Re
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        pytest.param((401, "text/plain", b""), "HTTP 401: the server does not let us in", id="stranger"),
+        pytest.param((401, "text/plain", b""), "HTTP 401: the server rejects this client", id="stranger"),
         pytest.param((404, "text/html", b"nothing"), "HTTP 404", id="not-there"),
         pytest.param(
             (400, "application/json", NAMELESS), "initialize was refused: -32000 Bad Request: no", id="refuses"

@@ -161,7 +161,7 @@ def test_a_server_with_a_token_is_locked_without_it(run: Run, tmp_path: Path, mo
     with answering(Doorkeeper) as url:
         status, _, log = run("--target", url)
         assert status == 2
-        assert "HTTP 401: the server does not let us in; give a token with --header" in log
+        assert "HTTP 401: the server rejects this client; give a token with --header" in log
         assert run("--target", url, "--header", "Authorization: Bearer env:FAR_TOKEN")[0] == 0
         entry = {"url": url, "headers": {"Authorization": "Bearer ${FAR_TOKEN}"}}
         assert run("--config", client_file(tmp_path, away=entry))[0] == 0

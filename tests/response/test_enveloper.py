@@ -292,7 +292,7 @@ def test_what_a_tool_gives_is_data(given: Any, data: Any) -> None:
 @pytest.mark.parametrize("given", [object(), {1}, {"a": float("nan")}, b"x", {1: 2}, Finding, iter([])])
 def test_a_result_that_is_no_json_is_the_tools_own_failure(given: Any) -> None:
     envelope = answer(lambda: given)
-    assert envelope.error == ToolError("The tool gave a result that is not JSON.", "internal_error")
+    assert envelope.error == ToolError("The tool returned a result that is not JSON.", "internal_error")
     assert envelope.data is None
 
 

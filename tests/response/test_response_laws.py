@@ -112,7 +112,7 @@ quotes: Final[list[Quote]] = [
     lambda text: f"cannot do {text} here", lambda text: f"it is:{text}", lambda text: orjson.dumps(text).decode(),
 ]  # fmt: skip
 
-GENERIC: Final = {*ERROR_CODES.values(), "The tool gave a result that is not JSON."}
+GENERIC: Final = {*ERROR_CODES.values(), "The tool returned a result that is not JSON."}
 """Constant sentences: they can have words in common with an argument, and tell nothing of it."""
 
 

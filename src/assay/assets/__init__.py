@@ -1,1 +1,1 @@
-"""The asset server's pure middle: what it serves, and the seven tools over it. No STDIO, no HTTP serving."""
+"""The asset server: its catalogue, its seven tools, the response envelope, and its HTTP application."""

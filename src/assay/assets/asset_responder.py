@@ -1,4 +1,4 @@
-"""Our own tools, on record: a frame in, frames out, and the verdicts on both in the records. Does not wait."""
+"""Answer frames with the asset server, and record the verdicts on both sides. Does not wait."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -8,7 +8,7 @@ from assay.edges.recorder import Recorder
 
 
 def responder(server: AssetServer, recorder: Recorder) -> Callable[[bytes], Sequence[bytes]]:
-    """What gives the frames that are to be sent for a frame, in order."""
+    """Return a function that returns the frames to send for a frame, in order."""
     return server.respond if recorder.idle else partial(_recorded, server, recorder)
 
 

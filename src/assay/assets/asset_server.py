@@ -1,11 +1,11 @@
 """
-The asset server: a frame in, frames out. No I/O but that of `populate_backend`, no transport, no clock.
+The asset server: a frame in, frames out. No I/O except in `populate_backend`, no transport, no clock.
 
-Two doors. A connection that opens an MCP conversation (`initialize`, or a revision in `_meta`) is MCP's, and is judged
-like any other. One that has not is specs/001's: the seven tools as bare methods, one line a request, one line an
-answer, and a method that is no tool is `unsupported`.
+A connection that opens an MCP conversation (`initialize`, or a revision in `_meta`) is judged like any other. Any other
+connection follows specs/001: the seven tools as bare methods, one line for each request and response; a method that is
+not a tool is `unsupported`.
 
-Hearing and answering are apart: an edge may hear the next frame while a slow request is still being answered.
+Judging and answering are separate: an edge may judge the next frame while a slow request is still being answered.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,43 +30,43 @@ TOO_LARGE: Final = {
     "reason": "validation_failed",
     "errors": [{"path": "", "msg": "payload_too_large"}],
 }
-"""What a frame over the limit gets on the bare door (specs/001 §6)."""
+"""The response to a frame over the limit, for bare methods (specs/001 §6)."""
 
 WAITING: Final = "populate_backend"
-"""The one tool that waits for somebody else."""
+"""The one tool that waits for another service."""
 
 _WAITING: Final = WAITING.encode()
 
 _SHORT: Final = 4096
-"""Bytes of a frame that is judged and answered in well under a millisecond, whatever is in it."""
+"""Bytes of a frame that is judged and answered in well under a millisecond, whatever its content."""
 
 _DECLARED: Final = capabilities()
 _CONTRACTS: Final = {name: Contract.of_input(name, tool.input) for name, tool in TOOLS.items()}
-"""What our tools take, the same in every revision and for every connection. Compiled when first used."""
+"""The contracts of our tools, the same in every revision and connection. Compiled on first use."""
 
-# specs/001 takes any number for an id; all else of the envelope is MCP's.
+# specs/001 accepts any number as an id; the rest of the envelope is that of MCP.
 _BARE: Final = envelope.MCP._replace(id_types=(str, int, float), id_words="a string or a number")
 
-# These compare or store what they are given.
+# These tools compare or store their arguments.
 _EXACT: Final = frozenset({"diff_assets", "populate_backend"})
 
-# What these answer is held to our contracts when it is made, and is known to the conversation already.
+# Their results are checked when they are made, so the conversation need not judge them again.
 _VOUCHED: Final = frozenset({"tools/call", "tools/list"})
 
 
 class AssetTurn(NamedTuple):
-    """What comes of one frame."""
+    """The result of one frame."""
 
     verdict: Verdict
     said: Sequence[bytes] = ()
-    """To be sent at once: refusals and acknowledgements."""
+    """Frames to send at once: refusals and acknowledgements."""
     asked: Sequence[Verdict] = ()
-    """Requests that were let through, and are to be answered."""
+    """Accepted requests, to be answered."""
     code: str | None = None
     """The canonical error of a frame that was refused."""
 
     def frames(self, answers: "Sequence[Settled]") -> Sequence[bytes]:
-        """All that is sent, now that there are *answers*: to a batch, one array."""
+        """Return all frames to send, with *answers*; for a batch, one array."""
         said = [*self.said, *(each.onward or b"" for each, _ in answers)]
         if not self.verdict.parts:
             return said
@@ -75,10 +75,10 @@ class AssetTurn(NamedTuple):
 
 
 Answer = tuple[bytes, str | None]
-"""The answer to a request, and the canonical error that it is, if it is one."""
+"""The response to a request, and its canonical error, if it is an error."""
 
 Settled = tuple[Verdict, str | None]
-"""The verdict on an answer, and the canonical error that it is, if it is one."""
+"""The verdict on a response, and its canonical error, if it is an error."""
 
 
 class AssetServer:
@@ -94,9 +94,9 @@ class AssetServer:
         identify: Callable[[Verdict], str | None] = lambda _: None,
     ) -> None:
         """
-        With *revision* the conversation counts as opened in it already.
+        With *revision* the conversation counts as already opened in it.
 
-        *identify* gives the id that the records have for a request which is answered while it is heard.
+        *identify* returns the id in the records for a request that is answered at once.
         """
         self._identify = identify
         self._methods = methods
@@ -105,7 +105,7 @@ class AssetServer:
         self._conversation = Conversation(limits=limits, revision=revision)
         self._unopened = revision is None
         self._garbage = 0
-        # Our own tools need not be listed to be known: calls are held to their contracts from the first one on.
+        # Our tools are known without a list: calls are judged by their contracts from the first one on.
         self._conversation.tools.adopt(_CONTRACTS, _DECLARED)
 
     @property
@@ -115,24 +115,24 @@ class AssetServer:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is open."""
+        """Whether no request is open."""
         return not self._conversation.open_requests(Party.CLIENT)
 
     def forget_settled(self) -> None:
-        """Forget the requests that were answered: the next ones are of another client, with ids of its own."""
+        """Forget answered requests: the next ones come from another client, with its own ids."""
         self._conversation.forget_settled()
 
     def respond(self, frame: bytes) -> Sequence[bytes]:
-        """What is to be sent for *frame*, in order."""
+        """Return the frames to send for *frame*, in order."""
         turn = self.hear(frame)
         return turn.frames(self.answers(turn)) if turn.asked else turn.said
 
     def may_take_long(self, frame: bytes) -> bool:
-        """Whether *frame* could keep us so long that what was answered before it should be sent first."""
+        """Whether *frame* could take so long that earlier responses should be sent first."""
         return len(frame) > _SHORT or _WAITING in frame
 
     def hear(self, frame: bytes, facts: Facts = NO_FACTS) -> AssetTurn:
-        """The verdict on *frame*, and what is due for it."""
+        """Judge *frame*; return what to send and what to answer."""
         if self._unopened and facts.revision is None:
             turn = self._bare(frame, facts.transport)
             if turn is not None:
@@ -151,7 +151,7 @@ class AssetServer:
         return AssetTurn(heard, said, [each for turn in turns for each in turn.asked], render.code_of(heard))
 
     def answers(self, turn: AssetTurn, request_id: str | None = None) -> list[Settled]:
-        """The answers to all that was asked, one after the other."""
+        """Yield the responses to all accepted requests, in order."""
         settled = []
         for request in turn.asked:
             answer = self.answer(request, request_id)
@@ -160,9 +160,9 @@ class AssetServer:
 
     def answer(self, request: Verdict, request_id: str | None = None) -> Answer:
         """
-        The answer to *request*, whatever happens. Leaves the conversation alone: any thread may do this.
+        Return the response to *request*; never raises. Does not use the conversation, so any thread may call it.
 
-        *request_id* is what the records call it; the caller's own, if there is one, comes first.
+        *request_id* is its id in the records; an id from the caller has precedence.
         """
         message, exchange = request.value, request.exchange
         token = render.id_token(request.frame, message["id"])
@@ -177,19 +177,19 @@ class AssetServer:
             ), None
         except MethodError as failure:
             return render.error_frame(token, failure.error(), failure.data, None), failure.code
-        except Exception as error:  # a mistake of ours, and no reason to fail the next request
+        except Exception as error:  # a bug of ours must not affect the next request
             import logging  # noqa: PLC0415 - not needed where nothing fails
 
             logging.getLogger("assay").exception("%s failed", method, exc_info=error)
             return render.failure(token, "INTERNAL_ERROR", (), 0, None), "INTERNAL_ERROR"
 
     def settle(self, request: Verdict, answer: Answer) -> Verdict:
-        """The verdict on *answer*. What is no result of a tool is judged like an answer of any other server."""
+        """Return the verdict on *answer*. A response that is not a tool result is judged as for any other server."""
         exchange, frame = request.exchange, answer[0]
         if exchange is None:
             return verdict(Party.SERVER, frame, "result", None, None, None)
         if exchange.entry.name in _VOUCHED or len(frame) > self._limits.frame_bytes:
-            # The limit is for what others send: a schema of ours may be longer.
+            # The limit is for messages of others: our own schemas may be longer.
             return self._conversation.vouch(exchange, frame)
         said = self._conversation.hear(Party.SERVER, frame)
         self._unopened = self._conversation.revision is None
@@ -199,7 +199,7 @@ class AssetServer:
         """
         Return the answers to *frame* after *error*, an internal error: one for each request in it, nothing otherwise.
 
-        For whatever fails between hearing a frame and sending its answers. The error is logged, and no request of the
+        For any failure between reading a frame and sending its responses. The error is logged, and no request of the
         frame stays open.
         """
         from assay.guard.failure import failed  # noqa: PLC0415 - only after an internal error
@@ -214,7 +214,7 @@ class AssetServer:
         return () if back is None else (back,)
 
     def end(self) -> Sequence[bytes]:
-        """What is to be said when the server ends: that nothing more comes of what is listened to."""
+        """Return the frames to send when the server ends: the end of every subscription."""
         waiting = self._conversation.open_requests(Party.CLIENT)
         listening = [each for each in waiting if each.method == "subscriptions/listen"]
         return [
@@ -227,13 +227,13 @@ class AssetServer:
     def _let_through(self, heard: Verdict) -> AssetTurn:
         message = heard.value
         if message["method"] == "subscriptions/listen":
-            # Nothing changes while the server runs: it is acknowledged, and stays open until the client has enough.
+            # Nothing changes while the server runs: it is acknowledged, and stays open until the client ends it.
             acknowledged = _acknowledged(render.id_token(heard.frame, message["id"]))
             return AssetTurn(heard, (self._conversation.hear(Party.SERVER, acknowledged).onward or b"",))
         return AssetTurn(heard, (), (heard,))
 
     def _refusal(self, heard: Verdict) -> bytes | None:
-        """What a refused message gets. All that a tool answers is an envelope (specs/004), this too."""
+        """Return the response to a refused message. For a tool it is an envelope, too (specs/004)."""
         exchange = heard.exchange
         if heard.back is None or exchange is None or not exchange.features.failed_results:
             return heard.back
@@ -250,10 +250,10 @@ class AssetServer:
     # ── the bare door ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _bare(self, frame: bytes, transport: str) -> AssetTurn | None:
-        """What comes of a frame on the bare door; None for one that is MCP's."""
+        """Return the result of a frame with a bare method; None for a message of MCP."""
         large = framing.check(frame, self._limits.frame_bytes)
         if large is not None and transport == "http":
-            # The status says it there.
+            # Over HTTP the status shows it.
             return _refused(frame, "unreadable", None, (large,))
         if large is not None:
             return _refused(frame, "unreadable", None, (large,), render.result_frame(b"null", orjson.dumps(TOO_LARGE)))
@@ -278,9 +278,9 @@ class AssetServer:
 
     def _unreadable(self, turn: AssetTurn, transport: str) -> AssetTurn:
         """
-        What comes of a frame that belongs to no request: over standard streams the answers stop after so many in a row.
+        Return the result of an unreadable frame. Over STDIO no more errors are sent after several in a row.
 
-        Over HTTP each request is answered. So is each frame that is too long, which has an answer of its own.
+        Over HTTP each request is answered. So is each frame that is too long, which has a special error.
         """
         if transport == "http":
             return turn
@@ -304,7 +304,7 @@ class AssetServer:
 
 
 def is_mcp(message: dict[str, Any]) -> bool:
-    """Whether *message* opens an MCP conversation, or means to be part of one."""
+    """Whether *message* opens an MCP conversation, or looks like part of one."""
     method, params = message.get("method"), message.get("params")
     if isinstance(method, str) and method not in TOOLS and revisions_of(method):
         return True
@@ -315,7 +315,7 @@ def is_mcp(message: dict[str, Any]) -> bool:
 def _refused(
     frame: bytes, kind: Kind, value: Any, wrong: tuple[Violation, ...], back: bytes | None = None, more: int = 0
 ) -> AssetTurn:
-    """A frame that the bare door does not take."""
+    """Return the error for a frame that is not a valid bare method."""
     if back is None:
         token = render.id_token(frame, value["id"]) if _usable_id(value) else None
         back = render.refusal(token, wrong, more, None)
@@ -324,18 +324,18 @@ def _refused(
 
 
 def _usable_id(value: Any) -> bool:
-    """Whether *value* has an id that an answer on the bare door can carry."""
+    """Whether *value* has an id that is valid for bare methods."""
     ident = value.get("id") if isinstance(value, dict) else None
     return isinstance(ident, str | int | float) and not isinstance(ident, bool)
 
 
 def _exact_params(request: Verdict) -> Any:
-    """The params of *request*; for the tools that compare or store values, with every integer to the last digit."""
+    """Return the params of *request*; for tools that compare or store values, with exact integers."""
     message = request.value
     params = message.get("params", {})
     tool = message["method"]
     if request.exchange is not None:
-        # Other methods may carry a `name` of any type: only a call names a tool by it.
+        # Other methods may have a `name` of any type: only in a call it is a tool.
         tool = params.get("name") if tool == "tools/call" else None
     if not isinstance(tool, str) or tool not in _EXACT:
         return params

@@ -1,6 +1,6 @@
 """
-What the asset server serves: schemas, examples, and where assets are stored. Read once, from the variables of specs/001
-and the files they lead to; whatever is asked later is answered from memory.
+The catalogue of the asset server: schemas, examples and the backend. Read once, from the variables of specs/001 and
+their files; later requests are answered from memory.
 """
 
 import os
@@ -15,26 +15,26 @@ from assay.engine.admission import SchemaRefusal
 from assay.engine.compiled import Compiled
 
 SUBMODULE = "libs/synesthetic-schemas"
-"""Where both directories are looked for, under the working directory, unless a variable names them (specs/001 §2)."""
+"""The default parent of both directories, below the working directory (specs/001 §2)."""
 
 CANONICAL = "synesthetic-asset"
-"""The schema of a whole asset: what an asset that names no schema is taken for (specs/001 §9)."""
+"""The schema of a whole asset, and the default for an asset without a schema reference (specs/001 §9)."""
 
 ALIASES = {"nested-synesthetic-asset": CANONICAL}
-"""Names that stand for another schema (specs/001 §9)."""
+"""Aliases of schemas (specs/001 §9)."""
 
 REFERENCE = "$schemaRef"
-"""The member by which an asset names its schema: ``jsonschema/tone.schema.json``."""
+"""The member of an asset with its schema: ``jsonschema/tone.schema.json``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """An example, as it lies in its file."""
+    """An example from a file."""
 
     component: str
     """Its file name up to the first full stop."""
     schema: str
-    """The name of the schema it is an example of."""
+    """The name of its schema."""
     file: File
 
     @property
@@ -45,7 +45,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """Schemas and examples by name and path, and the backend if there is one. Never changes."""
+    """Schemas and examples by name and path, and the backend if there is one. Immutable."""
 
     library: Library = field(default_factory=Library)
     examples: tuple[Example, ...] = ()
@@ -56,17 +56,16 @@ class Catalogue:
     @classmethod
     def read(cls, environ: Mapping[str, str], cwd: str | os.PathLike[str], log: Log = lambda _: None) -> "Catalogue":
         """
-        What *environ* and *cwd* lead to. A file that cannot be used is left out, with a line to *log*.
+        Read the catalogue from the directories in *environ* and *cwd*. An unusable file is skipped, and logged.
 
-        A variable that is set decides alone: if its directory is not there, the listing is empty, and not that of
-        some other directory.
+        A variable decides alone: if its directory does not exist, the listing is empty, and no other directory is used.
         """
         schemas = _read(environ, "SYN_SCHEMAS_DIR", "jsonschema", cwd, log)
         library = Library([schema_file(file) for file in schemas])
         _note_shared_names(library, log)
         files = _read(environ, "SYN_EXAMPLES_DIR", "examples", cwd, log)
         examples = sorted((_example(file, library) for file in files), key=lambda one: (one.component, one.path))
-        # Listed paths come last: where a path could mean two files, it means the one that is listed so.
+        # Listed paths come last, so that they win over relative ones.
         by_path = {one.file.inside: one for one in examples} | {one.path: one for one in examples}
         return cls(library, tuple(examples), StoreBackend.read(environ), by_path)
 
@@ -76,19 +75,19 @@ class Catalogue:
         return self.library.files
 
     def schema(self, name: str) -> SchemaFile | None:
-        """The schema that *name*, or what it is an alias of, names."""
+        """Return the schema called *name*, which may be an alias."""
         return self.library.find(ALIASES.get(name, name))
 
     def judge(self, name: str) -> Compiled | SchemaRefusal | None:
-        """That schema ready to judge by, why it is not, or None if there is none."""
+        """Return the compiled schema, or why it is unusable; None for an unknown name."""
         return self.library.judge(ALIASES.get(name, name))
 
     def example(self, path: str) -> Example | None:
-        """The example *path* leads to, as listed or relative to the examples directory. Nothing else is ever found."""
+        """Return the example at *path*, as listed or relative to the examples directory; never another file."""
         return self._by_path.get(path)
 
     def schema_of(self, asset: Any, base: str = "") -> str:
-        """The name of the schema that *asset* is to be judged by; *base* is its file name, if it has one."""
+        """Return the name of the schema for *asset*; *base* is its file name, if it has one."""
         return _schema_of(asset, base, self.library)
 
 
@@ -109,7 +108,7 @@ def _example(file: File, library: Library) -> Example:
 
 def _schema_of(asset: Any, base: str, library: Library) -> str:
     """
-    The schema that `$schemaRef` names, known or not; else the one the file is named after; else the canonical one.
+    Return the schema in `$schemaRef`, known or not; else the one in the file name; else the canonical one.
 
     ``Control-Bundle_Example.json`` and ``control-bundle.small.json`` are both named after ``control-bundle``.
     """
@@ -128,7 +127,7 @@ def _plain(name: str) -> str:
 
 
 def _note_shared_names(library: Library, log: Log) -> None:
-    """One line for each file whose name or identifier another file has already."""
+    """Log each file whose name or identifier another file already has."""
     seen: dict[str, str] = {}
     for one in library.files:
         identifier = one.file.value.get("$id")

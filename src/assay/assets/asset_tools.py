@@ -1,8 +1,8 @@
 """
 The seven tools of specs/001, as functions over a catalogue, and the table that describes them.
 
-Their arguments are known to fit the input schema. Whatever the assets in them are, nothing is raised, and the same
-arguments give the same bytes.
+Their arguments match the input schema. The functions raise nothing, whatever the assets, and the same arguments give
+the same bytes.
 """
 
 import json
@@ -18,20 +18,20 @@ from assay.contracts import own_tools as contracts
 Result = dict[str, Any]
 
 VALID: Mapping[str, Any] = MappingProxyType({"ok": True, "errors": []})
-"""What is said of an asset that fits."""
+"""The result for a valid asset."""
 
 EVERYTHING = "all"
-"""The component that stands for every component."""
+"""The value of `component` for all components."""
 
 
 def list_schemas(catalogue: Catalogue) -> Result:
-    """Every schema, by name, version and path."""
+    """List every schema, by name, version and path."""
     rows = [{"name": one.name, "version": one.version, "path": one.path} for one in catalogue.schemas]
     return {"ok": True, "schemas": rows}
 
 
 def get_schema(catalogue: Catalogue, name: str) -> Result:
-    """One schema, as its file has it."""
+    """Return one schema as in its file."""
     found = catalogue.schema(name)
     if found is None:
         return _not_found()
@@ -39,7 +39,7 @@ def get_schema(catalogue: Catalogue, name: str) -> Result:
 
 
 def list_examples(catalogue: Catalogue, component: str = EVERYTHING) -> Result:
-    """The examples of *component*, by component and path: those named so, and those of the schema of that name."""
+    """List the examples of *component*: those with this name, and those of the schema with this name."""
     wanted = ALIASES.get(component, component)
     rows = [
         {"component": one.component, "path": one.path}
@@ -50,7 +50,7 @@ def list_examples(catalogue: Catalogue, component: str = EVERYTHING) -> Result:
 
 
 def get_example(catalogue: Catalogue, path: str) -> Result:
-    """One example, the schema it belongs to, and whether it fits that schema now."""
+    """Return one example, its schema, and whether it is valid now."""
     found = catalogue.example(path)
     if found is None:
         return _not_found()
@@ -60,18 +60,18 @@ def get_example(catalogue: Catalogue, path: str) -> Result:
 
 
 def validate_asset(catalogue: Catalogue, asset: Any, schema: str) -> Result:
-    """Whether *asset* fits *schema*; a schema that is unknown or unusable is an error like any other."""
+    """Validate *asset* against *schema*; an unknown or unusable schema is an error like any other."""
     errors = validation.check(catalogue, asset, schema)
     return _invalid(errors) if errors else dict(VALID)
 
 
 def diff_assets(_: Catalogue, base: Any, new: Any) -> Result:
-    """The patch that makes *new* of *base*."""
+    """Return the patch that turns *base* into *new*."""
     return {"ok": True, "patch": patch.difference(base, new)}
 
 
 def populate_backend(catalogue: Catalogue, asset: Any, validate_first: bool = True) -> Result:
-    """Sends *asset* to the backend; unless told otherwise, only if it fits the schema it names."""
+    """Send *asset* to the backend; by default only if it is valid."""
     if catalogue.backend is None:
         return store_backend.unsupported("SYN_BACKEND_URL is not set")
     errors = validation.check_json(asset)
@@ -97,7 +97,7 @@ def _invalid(errors: list[validation.Error]) -> Result:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool: what a client is told about it, what it promises, and what does it."""
+    """One tool: its description for clients, its schemas and its function."""
 
     name: str
     title: str
@@ -107,10 +107,10 @@ class Tool:
     input: contracts.Schema
     output: contracts.Schema
     function: Callable[..., Result]
-    """What does it, for arguments that were read from a frame: `call` takes any."""
+    """The function, for arguments that were parsed from a frame: `call` accepts any."""
 
     def call(self, catalogue: Catalogue, arguments: Mapping[str, Any]) -> Result:
-        """The tool's result for *arguments*, which fit `input`, wherever they come from."""
+        """Return the tool's result for *arguments*, which must match `input`."""
         errors = validation.check_json(arguments["asset"]) if "asset" in arguments else []
         return _invalid(errors) if errors else self.function(catalogue, **arguments)
 

@@ -1,7 +1,7 @@
 """
-The JSON files under one directory: found, read and named. Knows neither schemas nor examples.
+Find and read the JSON files in a directory. Knows neither schemas nor examples.
 
-Everything is read here and once, so that no path from a message ever reaches the file system.
+Everything is read here once, so that no path from a message ever reaches the file system.
 """
 
 import os
@@ -19,24 +19,24 @@ from assay.ladder import syntax
 Log = Callable[[str], None]
 
 FILE_BYTES = 16 << 20
-"""Bytes of one file: sixteen times what a request may have, and still nothing that fills the memory by mistake."""
+"""Maximal bytes of one file: sixteen times that of a request, but not enough to fill the memory."""
 
 ENDINGS = (".schema.json", ".json")
-"""What a file name may end in, the longer one first: `name` is the rest."""
+"""Suffixes of file names, the longer one first: `name` is the rest."""
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file that holds one JSON object."""
+    """A file with one JSON object."""
 
     path: str
-    """As listings show it: relative to the working directory if below it, else as the directory was given."""
+    """The path for listings: relative to the working directory if below it, else as given."""
     inside: str
     """Relative to its directory."""
     uri: str
     """Its ``file:`` URI."""
     text: bytes
-    """The object as compact JSON. Kept as text, since whoever gets a value may change it."""
+    """The object as compact JSON. Text, because a caller could change a value."""
 
     @property
     def value(self) -> dict[str, Any]:
@@ -51,7 +51,7 @@ class File:
 
 
 def read_directory(given: str, cwd: str | os.PathLike[str], log: Log) -> list[File]:
-    """Every usable file under *given*, in the order of their paths; a line to *log* for each that is left out."""
+    """Return every usable file below *given*, sorted by path; each skipped file is logged."""
     directory = os.path.join(cwd, given)
     if not os.path.isdir(directory):
         log(f"{given}: no such directory")
@@ -68,14 +68,14 @@ def name_of(base: str) -> str:
 
 
 def _shown(given: str, cwd: str | os.PathLike[str]) -> str:
-    """*given* as listings show it, with ``/`` on every platform."""
+    """Return *given* for listings, with ``/`` on every platform."""
     whole = Path(os.path.abspath(os.path.join(cwd, given)))
     here = Path(os.path.abspath(cwd))
     return whole.relative_to(here).as_posix() if whole.is_relative_to(here) else Path(given).as_posix()
 
 
 def _walked(directory: str, shown: str, log: Log) -> Iterator[str]:
-    """The paths under *directory* of what is called like a file of ours. Symbolic links to directories are left."""
+    """Yield the paths below *directory* with our suffixes. Symbolic links to directories are not followed."""
 
     def unreadable(error: OSError) -> None:
         log(f"{shown}: a directory in it was skipped, {error.strerror}")
@@ -84,7 +84,7 @@ def _walked(directory: str, shown: str, log: Log) -> Iterator[str]:
         inside = Path(folder).relative_to(directory)
         folders.sort()
         for name in [name for name in folders if name.startswith(("_", "."))]:
-            # `_skip` is where the reference data keeps what matches no schema; its own checks leave it out too.
+            # In the reference data, `_skip` has files that match no schema; its own checks skip it, too.
             folders.remove(name)
             log(f"{_joined(shown, (inside / name).as_posix())}: left out, as are all directories named _… or .…")
         yield from ((inside / name).as_posix() for name in sorted(names) if _is_ours(name))
@@ -97,7 +97,7 @@ def _is_ours(name: str) -> bool:
 def _read(directory: str, shown: str, inside: str, log: Log) -> File | None:
     path = _joined(shown, inside)
     if not path.isprintable():
-        # Bytes that are no UTF-8 could not be listed, and control characters would be acted upon where logs are read.
+        # Names that are not UTF-8 cannot be listed, and control characters would affect terminals.
         log(f"{path!a}: skipped, a name that cannot be shown")
         return None
     real = os.path.realpath(os.path.join(directory, inside))
@@ -113,16 +113,16 @@ def _read(directory: str, shown: str, inside: str, log: Log) -> File | None:
     if isinstance(content, str) or not isinstance(value, dict):
         log(f"{path}: skipped, {_why(value)}")
         return None
-    # Where the file stands by name, not where a link leads: references are written for the names.
+    # The path of the name, not of a link's target: references use the names.
     uri = Path(os.path.abspath(os.path.join(directory, inside))).as_uri()
     return File(path, inside, uri, syntax.write(syntax.read_exactly(content, value)))
 
 
 def _content(path: str) -> bytes | str:
-    """What the file holds, or why it was not read: a pipe would be waited for, a device might never end."""
+    """Return the content of the file, or why it was not read: a pipe would block, a device might never end."""
     found = os.stat(path)
     if not stat.S_ISREG(found.st_mode):
-        return "no regular file"
+        return "not a regular file"
     if found.st_size > FILE_BYTES:
         return f"longer than {FILE_BYTES:,} bytes"
     with open(path, "rb") as file:
@@ -131,8 +131,8 @@ def _content(path: str) -> bytes | str:
 
 def _why(value: Any) -> str:
     if isinstance(value, Violation):
-        return f"no JSON: expected {value.expected}, found {value.found} [{value.rule}]"
-    return value if isinstance(value, str) else "no JSON object"
+        return f"not JSON: expected {value.expected}, found {value.found} [{value.rule}]"
+    return value if isinstance(value, str) else "not a JSON object"
 
 
 def _joined(shown: str, inside: str) -> str:

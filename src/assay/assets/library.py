@@ -1,8 +1,8 @@
 """
-Schema files that refer to each other, each made ready to judge by.
+Compile schema files that refer to each other.
 
-The engine judges by one document. So every file gets an identifier of ours, references are rewritten to these, and a
-schema is compiled as one document with all files it leads to. Nothing is ever fetched, wherever the directory lies.
+The engine compiles one document. So every file gets an identifier of ours, references are rewritten to these, and a
+schema is compiled as one document with all files it refers to. Nothing is ever fetched.
 """
 
 import re
@@ -17,16 +17,16 @@ from assay.engine.compiled import Compiled
 from assay.engine.drafts import DRAFT_2020_12, Draft, draft_of, subschemas
 from assay.engine.pointers import from_fragment, looked_up
 
-# A name that can never be anybody's (RFC 2606).
+# A reserved name that no real host can have (RFC 2606).
 _OURS = "https://catalogue.invalid"
 
 _VERSION = re.compile(r"(?<![\w.])v?(\d+\.\d+\.\d+(?:-[0-9A-Za-z-]+(?:\.\d+)*)?)(?!\w|\.\d)")
-"""Three numbers, and perhaps a pre-release, that are no part of something longer."""
+"""Three numbers, and optionally a pre-release, that are not part of a longer word."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaFile:
-    """A schema, as it lies in its file."""
+    """A schema from a file."""
 
     name: str
     version: str
@@ -39,12 +39,12 @@ class SchemaFile:
 
 
 def schema_file(file: File) -> SchemaFile:
-    """*file* as a schema, named by its file name."""
+    """Return *file* as a schema, named by its file name."""
     return SchemaFile(name_of(file.base), version_of(file.value), file)
 
 
 def version_of(schema: dict[str, Any]) -> str:
-    """What *schema* says its version is, in `version`, `x-schema-version` or the path of `$id`; else ""."""
+    """Return the version in `version`, `x-schema-version` or the path of `$id` of *schema*; else ""."""
     for keyword in ("version", "x-schema-version"):
         if isinstance(schema.get(keyword), str) and schema[keyword]:
             return str(schema[keyword])
@@ -54,7 +54,7 @@ def version_of(schema: dict[str, Any]) -> str:
 
 
 class Library:
-    """The schemas of one directory. Compiles each when it is first asked for, and keeps it."""
+    """The schemas of one directory. Each is compiled on first use, and kept."""
 
     __slots__ = ("_by_name", "_compiled", "_shelf", "files")
 
@@ -69,11 +69,11 @@ class Library:
         self._compiled: dict[str, Compiled | SchemaRefusal] = {}
 
     def find(self, name: str) -> SchemaFile | None:
-        """The schema of that name; the newest if there are several."""
+        """Return the schema with this name; the newest if there are several."""
         return self._by_name.get(name)
 
     def judge(self, name: str) -> Compiled | SchemaRefusal | None:
-        """The schema *name* ready to judge by, why it is not, or None if there is none. Always the same object."""
+        """Return the compiled schema *name*, or why it is unusable; None if it is unknown. Always the same object."""
         file = self.find(name)
         if file is None:
             return None
@@ -94,10 +94,10 @@ class Library:
 @dataclass(slots=True)
 class _Volume:
     """
-    A copy of a schema file whose identifiers and references are ours.
+    A copy of a schema file with our identifiers and references.
 
-    Up to draft 7 a file whose root is a reference can have no identifier: whatever stands beside `$ref` is ignored.
-    Such a file is wrapped in a schema that can. It stays whole, because pointers lead into what is ignored, too.
+    Up to draft 7 a file whose root is a reference cannot have an identifier: keywords beside `$ref` are ignored. Such a
+    file is wrapped in another schema. It stays complete, because pointers may lead into the ignored parts.
     """
 
     schema: dict[str, Any]
@@ -110,27 +110,27 @@ class _Volume:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Resource:
-    """What has a URI of its own: a file, or a part of one that names itself."""
+    """A schema with a URI: a file, or a part with an identifier."""
 
     uri: str
-    """The one it has from us."""
+    """The URI that we gave it."""
     base: str
-    """The one it had: what references in it are relative to."""
+    """Its original URI: the base of its references."""
     number: int
     """The volume it is in."""
     schema: dict[str, Any]
-    """As it lies in its file."""
+    """The schema as in its file."""
     at: str = ""
-    """Where that is, below what has the URI."""
+    """Its place below the schema with the URI."""
 
     def reference(self, fragment: str) -> str:
-        """What leads to *fragment* of it from anywhere."""
+        """Return the reference to *fragment* of it."""
         return f"{self.uri}#{self.at if fragment[:1] in ('', '/') else ''}{fragment}"
 
 
 @dataclass(frozen=True, slots=True)
 class _LibraryPlace:
-    """A subschema, and what it is a part of."""
+    """A subschema and its resource."""
 
     schema: dict[str, Any]
     resource: _Resource
@@ -146,12 +146,12 @@ def _shelved(files: Sequence[SchemaFile]) -> list[_Volume]:
 
 
 def _surveyed(volume: _Volume, number: int, resources: dict[str, _Resource]) -> list[_LibraryPlace]:
-    """The places of one volume; what names itself gets a name of ours, and is entered by the one it had."""
+    """Collect the places of one volume; parts with an identifier get one of ours, and are entered by their own."""
     file = volume.file.file
-    # Beside a file that has no identifier, or a relative one, its path counts (specs/001 §8).
+    # For a file without an identifier, or with a relative one, its path counts (specs/001 §8).
     base = urldefrag(_joined(file.uri, _identifier(volume.schema, volume.draft))).url
     root = _entered(volume, number, base)
-    # Of two that have the same identifier the first is meant. By its path, each can be referred to.
+    # Of two with the same identifier the first counts. By its path, each can be referred to.
     resources.setdefault(base, root)
     resources.setdefault(file.uri, root)
     places = [_LibraryPlace(root.schema, root)]
@@ -170,7 +170,7 @@ def _surveyed(volume: _Volume, number: int, resources: dict[str, _Resource]) -> 
 
 
 def _entered(volume: _Volume, number: int, base: str) -> _Resource:
-    """The resource that a whole file is, after its volume got a name of ours."""
+    """Return the resource of a whole file, after its volume got our identifier."""
     schema, draft, uri = volume.schema, volume.draft, f"{_OURS}/{number}"
     if draft.lone_reference and "$ref" in schema:
         volume.at = "/definitions/file"
@@ -180,7 +180,7 @@ def _entered(volume: _Volume, number: int, base: str) -> _Resource:
 
 
 def _rewrite(shelf: list[_Volume], places: list[_LibraryPlace], resources: dict[str, _Resource]) -> None:
-    """Turns the references of all *places* into ours, as far as they lead to something here."""
+    """Rewrite the references of all *places* to ours, if their targets are here."""
     seen = {id(place.schema) for place in places}
     waiting = list(places)
     for place in waiting:  # which grows meanwhile
@@ -196,7 +196,7 @@ def _rewrite(shelf: list[_Volume], places: list[_LibraryPlace], resources: dict[
             if uri or found.at:
                 place.schema[keyword] = found.reference(fragment)
                 volume.leads_to.add(found.number)
-            # What only a reference makes a schema can itself refer.
+            # A value that becomes a schema only by a reference may have references itself.
             target = looked_up(found.schema, from_fragment(fragment) or "")
             if isinstance(target, dict):
                 waiting += _fresh(_LibraryPlace(target, found), shelf[found.number].draft, seen)
@@ -204,7 +204,7 @@ def _rewrite(shelf: list[_Volume], places: list[_LibraryPlace], resources: dict[
 
 def _found(uri: str, resource: _Resource, volume: _Volume, resources: dict[str, _Resource]) -> _Resource | None:
     """
-    What *uri*, written in *resource*, means: resolved by identifier (RFC 3986), else as a path beside the file.
+    Return the target of *uri* in *resource*: resolved by identifier (RFC 3986), else as a path beside the file.
 
     The second is for files whose identifiers are not laid out like the directory.
     """
@@ -215,12 +215,12 @@ def _joined(base: str, reference: str) -> str:
     try:
         return urljoin(base, reference)
     except ValueError:
-        # Brackets where no address of a host can be, for one: leads nowhere.
+        # An invalid URI, for example with brackets in the wrong place, has no target.
         return reference
 
 
 def _fresh(place: _LibraryPlace, draft: Draft, seen: set[int]) -> list[_LibraryPlace]:
-    """*place* and those inside it, without what was seen before."""
+    """Yield *place* and those inside it, each once."""
     found: list[_LibraryPlace] = []
     waiting = [place]
     for one in waiting:  # which grows meanwhile
@@ -232,20 +232,20 @@ def _fresh(place: _LibraryPlace, draft: Draft, seen: set[int]) -> list[_LibraryP
 
 
 def _inside(place: _LibraryPlace, draft: Draft) -> Iterator[_LibraryPlace]:
-    """The subschemas right under *place*."""
+    """Yield the subschemas directly below *place*."""
     for _, _, one in subschemas(place.schema, draft):
         if isinstance(one, dict):
             yield _LibraryPlace(one, place.resource)
 
 
 def _identifier(schema: dict[str, Any], draft: Draft) -> str:
-    """What *schema* calls itself; beside a lone reference an identifier is ignored."""
+    """Return the identifier of *schema*; beside a reference it is ignored (up to draft 7)."""
     name = schema.get(draft.identifier)
     return name if isinstance(name, str) and not (draft.lone_reference and "$ref" in schema) else ""
 
 
 def _bundled(shelf: list[_Volume], number: int) -> dict[str, Any]:
-    """One document that judges by volume *number*, with all volumes that one leads to."""
+    """Return one document for volume *number*, with all volumes it refers to."""
     reached = [number]
     for one in reached:  # which grows meanwhile
         reached += sorted(shelf[one].leads_to.difference(reached))
@@ -259,7 +259,7 @@ def _bundled(shelf: list[_Volume], number: int) -> dict[str, Any]:
 
 
 def _as_written(refusal: SchemaRefusal, shelf: list[_Volume]) -> SchemaRefusal:
-    """*refusal* as the files have it, without the places and identifiers that the bundle has given them."""
+    """Return *refusal* with the places and identifiers of the files in place of those of the bundle."""
     keyword, _, rest = refusal.at.removeprefix("/").partition("/")
     number, slash, below = rest.partition("/")
     if keyword not in ("$defs", "definitions") or not number.isdecimal():
@@ -280,7 +280,7 @@ def _path(uri: str) -> str:
 
 
 def _age(version: str) -> tuple[list[int], bool, str]:
-    """What versions are compared by: numbers as numbers, a pre-release before its release."""
+    """Return the sort key of a version: numbers as numbers, a pre-release before its release."""
     head, dash, _ = version.partition("-")
     numbers = [int(part) for part in head.removeprefix("v").split(".") if part.isascii() and part.isdecimal()]
     return numbers, not dash, version

@@ -1,7 +1,7 @@
 """
 The asset server's answers to MCP's methods, in every revision. No frames, no ids: params in, a result out.
 
-Params have been judged already. What cannot be answered is a `MethodError`, with the code that the revision wants.
+Params are already judged. A request that cannot be answered raises `MethodError`, with the code of the revision.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -24,10 +24,10 @@ from assay.base.verdict import Violation
 from assay.spec.revisions import LATEST_HANDSHAKE, REVISIONS, features_of, handshake
 
 PAGE: Final = 100
-"""Entries of a list in one answer: a page of 100 resources is about 15 KB."""
+"""Entries of a list in one page: 100 resources are about 15 KB."""
 
 FRESH_MS: Final = 3_600_000
-"""How long a client may keep an answer (2026-07-28): files are read at start only, so an hour is no risk."""
+"""Milliseconds that a client may cache a result (2026-07-28): files are read only at the start, so an hour is safe."""
 
 INSTRUCTIONS: Final = (
     "Schemas, examples and validation of assets. Begin with list_schemas; read a schema with get_schema, a worked "
@@ -39,7 +39,7 @@ Result = dict[str, Any]
 
 
 class MethodError(Exception):
-    """A request that is right by the schema, and cannot be answered; *code* is a canonical one."""
+    """A valid request that cannot be answered; *code* is a canonical error."""
 
     def __init__(self, code: str, message: str | None = None, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(code, message)
@@ -48,13 +48,13 @@ class MethodError(Exception):
         self.data = dict(data) if data else None
 
     def error(self) -> dict[str, Any]:
-        """Code and message as JSON-RPC has them."""
+        """Code and message for JSON-RPC."""
         error: dict[str, Any] = CanonicalError.to_jsonrpc_error(self.code)
         return {**error, "message": self.message} if self.message else error
 
 
 class Methods:
-    """What the asset server knows how to answer."""
+    """The methods of the asset server."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Methods:
         self._prompts = Prompts(catalogue, self._resources)
         self._tiers = tiers or Tiers({})
         self.tier = tier
-        """The tier of whoever is not known to be in another."""
+        """The default tier."""
         self._envelopers = {
             name: Enveloper(name, __version__, parameters=tuple(tool.input["properties"]), clock=clock)
             for name, tool in TOOLS.items()
@@ -93,7 +93,7 @@ class Methods:
     def answer(
         self, method: str, params: Params, revision: str, tier: str | None = None, request_id: str | None = None
     ) -> bytes:
-        """The result of *method* for a caller in *tier*, as JSON text; raises `MethodError`."""
+        """Return the result of *method* for a client in *tier*, as JSON text. Raises `MethodError`."""
         if method == "tools/call":
             return self._call_tool(params, revision, tier or self.tier, request_id)
         known = self._table.get(method)
@@ -102,7 +102,7 @@ class Methods:
         return orjson.dumps(known(params, revision))
 
     def bare(self, name: str, arguments: Params, tier: str | None = None) -> bytes:
-        """What the tool *name* gives, without an envelope, as JSON text: the answer of specs/001."""
+        """Return the result of the tool *name* without an envelope, as JSON text (specs/001)."""
         tool = TOOLS.get(name)
         if tool is None:
             return orjson.dumps(store_backend.unsupported("tool not implemented"))
@@ -119,8 +119,8 @@ class Methods:
         tier: str,
         request_id: str | None = None,
     ) -> bytes:
-        """The result of a call whose arguments break the tool's contract: a failure in an envelope, as JSON text."""
-        # Without what was found there: nothing that the caller sent in belongs into an error (specs/004).
+        """Return the result of a call with invalid arguments: a failure in an envelope, as JSON text."""
+        # Without the found values: an error must not contain input of the caller (specs/004).
         known = TOOLS[name].input["properties"]
         details = [
             {"at": _ours(each.at, known), "expected": each.expected, "rule": each.rule, "hint": each.hint}
@@ -133,7 +133,7 @@ class Methods:
         return _tool_result(text, orjson.dumps(text.decode())[1:-1], False, revision)
 
     def tools(self, revision: str) -> list[Result]:
-        """The tools as *revision* lists them, in the order of the specification."""
+        """Return the tools in *revision*, in the order of the specification."""
         if revision not in self._tools:
             self._tools[revision] = [_listed(tool, revision) for tool in TOOLS.values()]
         return self._tools[revision]
@@ -224,7 +224,7 @@ class Methods:
 
 
 def capabilities() -> Result:
-    """What the server declares: nothing changes while it runs, so nothing is subscribed to."""
+    """Return the capabilities: nothing changes while the server runs, so there are no subscriptions."""
     return {
         "tools": {"listChanged": False},
         "resources": {"subscribe": False, "listChanged": False},
@@ -234,12 +234,12 @@ def capabilities() -> Result:
 
 
 def information() -> Result:
-    """Who answers."""
+    """Return the server's name and version."""
     return {"name": "assay", "title": "Assay asset server", "version": __version__}
 
 
 def _listed(tool: Tool, revision: str) -> Result:
-    """A tool with the members that *revision* has."""
+    """Return a tool with the members that *revision* has."""
     features = features_of(revision)
     shown: Result = {"name": tool.name}
     if features.titles:
@@ -253,7 +253,7 @@ def _listed(tool: Tool, revision: str) -> Result:
 
 
 def _tool_result(envelope: bytes, quoted: bytes, good: bool, revision: str) -> bytes:
-    """The envelope as text, for every client, and as structured content where the revision has it."""
+    """Return the envelope as text, and as structured content if the revision has it."""
     features = features_of(revision)
     structured = b',"structuredContent":%b' % envelope if features.output_schemas else b""
     ending = b',"isError":false' if good else b',"isError":true'
@@ -263,7 +263,7 @@ def _tool_result(envelope: bytes, quoted: bytes, good: bool, revision: str) -> b
 
 
 def _ours(at: str, known: Collection[str]) -> str:
-    """A pointer into arguments as far as it goes by names of ours: any other name is the caller's."""
+    """Return the part of a pointer into arguments that has only our names: any other name comes from the caller."""
     head = at.removeprefix("/params/arguments/").partition("/")[0]
     return at if not at.startswith("/params/arguments/") or head in known else "/params/arguments"
 
@@ -272,7 +272,7 @@ _CORRELATION: Final = frozenset(REQUEST_IDS)
 
 
 def _correlation(meta: Any) -> str | None:
-    """The request id that the caller gives in `_meta`, if it does: one that can stand in a line of a log."""
+    """Return the caller's request id in `_meta`, if it is safe for a log line."""
     if not isinstance(meta, dict) or _CORRELATION.isdisjoint(meta):
         return None
     for name in REQUEST_IDS:
@@ -283,7 +283,7 @@ def _correlation(meta: Any) -> str | None:
 
 
 def _page(member: str, entries: Sequence[Result], params: Params, revision: str) -> Result:
-    """One page of *entries*; the cursor is where the next one begins."""
+    """Return one page of *entries*; the cursor is the start of the next one."""
     cursor = params.get("cursor", "0")
     begin = int(cursor) if cursor.isascii() and cursor.isdigit() and len(cursor) < 10 else -1
     if begin < 0 or begin > len(entries):
@@ -295,10 +295,10 @@ def _page(member: str, entries: Sequence[Result], params: Params, revision: str)
 
 
 def _typed(revision: str) -> Result:
-    """What a result says of itself from 2026-07-28 on."""
+    """Return a result with the members that 2026-07-28 requires."""
     return {"resultType": "complete"} if features_of(revision).result_types else {}
 
 
 def _kept(revision: str) -> Result:
-    """The same, with how long it may be kept, and by whom."""
+    """Return the same, with cache hints."""
     return {} if handshake(revision) else {"resultType": "complete", "ttlMs": FRESH_MS, "cacheScope": "public"}

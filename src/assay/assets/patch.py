@@ -1,8 +1,8 @@
 """
 The difference of two JSON values as a JSON Patch (RFC 6902) of `add`, `remove` and `replace`. No I/O.
 
-Objects are compared member by member, everything else is replaced whole (specs/001 §5). So no operation is ever inside
-what another one touches, and the patch is valid in any order.
+Objects are compared member by member, everything else is replaced as a whole (specs/001 §5). So no operation is inside
+the target of another one, and the patch is valid in any order.
 """
 
 from collections.abc import Iterator
@@ -14,18 +14,18 @@ Operation = dict[str, Any]
 
 POINTERS = 4 << 20
 """
-Characters of all pointers together. One long key above many members would otherwise make a patch of gigabytes from a
-request of one megabyte; past this, the whole document is replaced, which is a correct patch too.
+Maximal characters of all pointers. One long key above many members could otherwise give a patch of gigabytes for a
+request of one megabyte; beyond it the whole document is replaced, which is a correct patch, too.
 """
 
 _Way = tuple[Any, ...]
-"""How an object was come to: nothing for the whole, else the way to the one around it, and the key in that."""
+"""The path of an object: None for the root, else the path of its parent, and the key in it."""
 
 _ORDER = {"remove": 0, "add": 1, "replace": 2}
 
 
 def difference(base: Any, new: Any) -> list[Operation]:
-    """The patch that makes *new* of *base*, sorted by path; empty exactly if they are the same JSON."""
+    """Return the patch that turns *base* into *new*, sorted by path; empty if and only if they are the same JSON."""
     whole = [{"op": "replace", "path": "", "value": new}]
     if not (isinstance(base, dict) and isinstance(new, dict)):
         return [] if same(base, new) else whole
@@ -48,7 +48,7 @@ def difference(base: Any, new: Any) -> list[Operation]:
 
 
 def _changes(old: dict[str, Any], now: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
-    """The members that differ, in sorted order, and the operation for each: None where both have an object."""
+    """Yield the members that differ, sorted, with the operation for each: None if both have an object."""
     for key in sorted(old.keys() | now.keys()):
         if key not in now:
             yield key, "remove"
@@ -61,7 +61,7 @@ def _changes(old: dict[str, Any], now: dict[str, Any]) -> Iterator[tuple[str, st
 
 
 def _pointer(way: _Way) -> str:
-    """*way* written out. Done only where something differs: the ways into all that is the same may be gigabytes."""
+    """Return *way* as a pointer. Only for differences: the pointers of equal parts could take gigabytes."""
     steps: list[str] = []
     while way:
         way, key = way
@@ -70,7 +70,7 @@ def _pointer(way: _Way) -> str:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two values are the same JSON: 1 is 1.0 but not true, and the order of members does not count."""
+    """Whether two values are the same JSON: 1 equals 1.0 but not true, and the order of members does not matter."""
     waiting = [(one, other)]
     while waiting:
         one, other = waiting.pop()

@@ -1,4 +1,4 @@
-"""Prompts over a catalogue: what a person picks in a client to have a model write or mend an asset. No I/O."""
+"""Prompts of a catalogue, which ask a model to write or correct an asset. No I/O."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -16,37 +16,37 @@ _SCHEMA: Final = {
 
 
 class Prompt(NamedTuple):
-    """One prompt: what a client is told about it, and what it says to the model."""
+    """One prompt: its description for clients, and its text for the model."""
 
     title: str
     description: str
     arguments: tuple[Listing, ...]
     text: str
-    """With the arguments to be filled in."""
+    """The text with placeholders for the arguments."""
 
 
 PROMPTS: Final[Mapping[str, Prompt]] = {
     "write_asset": Prompt(
         "Write an asset",
-        "Has the model write a new asset that fits a schema of the catalogue, and check it before it answers.",
-        (_SCHEMA, {"name": "idea", "description": "What the asset is to be like, in a sentence.", "required": False}),
-        "Write an asset that fits the JSON Schema `{schema}`, which follows.{idea}\n"
-        "Then call validate_asset with it, mend what is reported, and repeat until nothing is. Give the asset as JSON.",
+        "Asks the model to write a new asset that matches a schema of the catalogue, and to validate it.",
+        (_SCHEMA, {"name": "idea", "description": "A sentence that describes the asset.", "required": False}),
+        "Write an asset that matches the JSON Schema `{schema}`, which follows.{idea}\n"
+        "Then call validate_asset with it, correct the reported errors, and repeat until no errors are left. "
+        "Return the asset as JSON.",
     ),
     "mend_asset": Prompt(
-        "Mend an asset",
-        "Has the model find and mend what is wrong with an asset, changing as little as possible.",
+        "Correct an asset",
+        "Asks the model to find and correct the errors of an asset, with as few changes as possible.",
         (_SCHEMA, {"name": "asset", "description": "The asset, as JSON.", "required": True}),
-        "The asset below is meant to fit the JSON Schema `{schema}`, which follows. Call validate_asset, mend the "
-        "places that are reported and nothing else, and repeat until nothing is. Show what you changed with "
-        "diff_assets.\n\n"
+        "The asset below should match the JSON Schema `{schema}`, which follows. Call validate_asset, correct only the "
+        "reported places, and repeat until no errors are left. Show your changes with diff_assets.\n\n"
         "{asset}",
     ),
 }
 
 
 class Prompts:
-    """The prompts, filled in from a catalogue."""
+    """The prompts of a catalogue."""
 
     __slots__ = ("_catalogue", "_resources")
 
@@ -55,7 +55,7 @@ class Prompts:
         self._resources = resources
 
     def listed(self, titles: bool) -> list[Listing]:
-        """Every prompt; *titles* says whether the revision has any."""
+        """Return every prompt; *titles* is whether the revision has titles."""
         return [
             {
                 "name": name,
@@ -67,7 +67,7 @@ class Prompts:
         ]
 
     def filled(self, name: str, arguments: Mapping[str, str]) -> Listing | str:
-        """The messages of prompt *name*, or why there are none."""
+        """Return the messages of prompt *name*, or an error."""
         prompt = PROMPTS.get(name)
         if prompt is None:
             return "Unknown prompt"
@@ -90,7 +90,7 @@ class Prompts:
         }
 
     def completions(self, name: str, argument: str, begun: str) -> list[str] | None:
-        """What *argument* of prompt *name* can be, going on from *begun*; None for one that there is not."""
+        """Return completions of *argument* of prompt *name* that start with *begun*; None for an unknown one."""
         prompt = PROMPTS.get(name)
         if prompt is None or all(each["name"] != argument for each in prompt.arguments):
             return None

@@ -30,7 +30,7 @@ _TEMPLATES: Final[list[Listing]] = [
 
 
 class Resources:
-    """The resources of a catalogue, which never changes: everything is worked out once."""
+    """The resources of a catalogue, which is immutable: everything is computed once."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
@@ -50,15 +50,15 @@ class Resources:
         ]
 
     def listed(self) -> list[Listing]:
-        """Every resource: schemas by name, then examples by component and path."""
+        """Return every resource: schemas by name, then examples by component and path."""
         return self._listed
 
     def templates(self) -> list[Listing]:
-        """How the address of a resource is made."""
+        """Return the templates of resource URIs."""
         return _TEMPLATES
 
     def read(self, uri: str) -> Listing | None:
-        """The contents of *uri*; None if there is no such resource. Only the catalogue is looked into, no directory."""
+        """Return the contents of *uri*; None if it is unknown. Reads only the catalogue, never a directory."""
         if uri.startswith(SCHEMAS):
             schema = self._catalogue.schema(unquote(uri.removeprefix(SCHEMAS)))
             return None if schema is None else _contents(uri, "application/schema+json", schema.file.value)
@@ -68,18 +68,18 @@ class Resources:
         return None
 
     def completions(self, template: str, argument: str, begun: str) -> list[str] | None:
-        """What *argument* of *template* can be, going on from *begun*; None for one that there is not."""
+        """Return completions of *argument* of *template* that start with *begun*; None for an unknown one."""
         known = self._names.get(template)
         if known is None or known[0] != argument:
             return None
         return _going_on(known[1], begun)
 
     def names(self, begun: str) -> list[str]:
-        """The names of schemas that go on from *begun*."""
+        """Return the names of schemas that start with *begun*."""
         return _going_on(self._names[SCHEMAS + "{name}"][1], begun)
 
     def of_schema(self, name: str) -> Listing | None:
-        """The contents of the schema *name*; None if there is none."""
+        """Return the contents of the schema *name*; None if it is unknown."""
         return self.read(SCHEMAS + quote(name, safe=""))
 
 

@@ -1,5 +1,5 @@
 """
-Where assets are stored: one POST, no retries, everything bounded. The only code here that waits; it knows no schemas.
+Store assets in a backend: one POST, no retries, bounded time and size. The only code here that waits.
 
 The HTTP client is imported when something is sent, so that servers without a backend do not need it.
 """
@@ -22,83 +22,83 @@ TIMEOUT = 5.0
 """Seconds for each of connecting, writing, and waiting for more to read (specs/001 §2)."""
 
 OVERALL = 15.0
-"""Seconds for all of it: the three of them once. A backend that sends a byte now and then never runs into the first."""
+"""Seconds for the whole request: the three of them once. A backend that sends a byte now and then evades `TIMEOUT`."""
 
 ASSETS_PATH = "/synesthetic-assets/"
 
 ANSWER_BYTES = 64 << 10
-"""What is read of an answer. It needs an id; real ones that also return the asset's record stay well below."""
+"""Maximal bytes of a response. It needs only an id; real ones that return the asset's record are much smaller."""
 
 ID_CHARACTERS = 1024
-"""As many as an id may have anywhere else here (`Limits.id_bytes`)."""
+"""Maximal characters of an id, as everywhere (`Limits.id_bytes`)."""
 
 DETAIL_CHARACTERS = 200
 """Enough for a sentence, too few for a traceback."""
 
 _SAID_IN = ("detail", "message", "error", "msg")
-"""Members in which backends say what is wrong; FastAPI lists objects with `msg` in `detail`."""
+"""Members with the error message of a backend; FastAPI lists objects with `msg` in `detail`."""
 
 Result = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class StoreBackend:
-    """A service that takes assets by POST and answers with their ``id``."""
+    """A service that stores assets by POST and returns their ``id``."""
 
     url: str = field(repr=False)
-    """May have a name and a password in it."""
+    """The URL, which may contain a user name and a password."""
     path: str = ASSETS_PATH
     timeout: float = TIMEOUT
     overall: float = OVERALL
 
     @classmethod
     def read(cls, environ: Mapping[str, str]) -> "StoreBackend | None":
-        """The backend that the variables name; None if they name none."""
+        """Return the backend of the variables; None if they are not set."""
         url = environ.get("SYN_BACKEND_URL", "").strip()
         path = environ.get("SYN_BACKEND_ASSETS_PATH", "").strip() or ASSETS_PATH
         return cls(url.rstrip("/"), f"/{path.lstrip('/')}") if url else None
 
     @property
     def address(self) -> str:
-        """What is posted to."""
+        """The URL of the POST request."""
         return self.url + self.path
 
     @property
     def shown(self) -> str:
-        """The URL as it may be told: without name and password."""
+        """The URL for messages, without user name and password."""
         parts = urlsplit(self.url)
         return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
     def is_usable(self) -> bool:
-        """Whether the URL is one that can be posted to."""
+        """Whether the URL is valid for a POST request."""
         parts = _split(self.url)
         return (
             parts is not None
             and parts.scheme in ("http", "https")
             and bool(parts.hostname)
-            # The path of the assets comes behind it.
+            # The path of the assets is appended.
             and not (parts.query or parts.fragment)
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the backend said."""
+    """The response of the backend."""
 
     status: int
-    """0 if what it said is no HTTP."""
+    """The status; 0 if the response is not HTTP."""
     body: bytes | None = None
-    """None if it is longer than we read, or encoded although we did not ask for that."""
+    """The body; None if it is too long, or compressed although that was not requested."""
     is_text: bool = False
-    """Whether the body may be plain text: its content type names no markup."""
+    """Whether the body may be plain text: its content type is not markup."""
 
 
 def store(backend: StoreBackend | None, body: bytes) -> Result:
-    """Posts *body*, and gives the object of specs/001 for what came of it. Raises nothing."""
+    """Post *body*, and return the result object of specs/001. Raises nothing."""
     if backend is None:
         return unsupported("SYN_BACKEND_URL is not set")
     if not backend.is_usable():
-        return unsupported("SYN_BACKEND_URL is no http or https URL, or has a query or a fragment")
+        return unsupported("SYN_BACKEND_URL must be an http or https URL without a query or a fragment")
     try:
         answer = _posted(backend, body)
     except ImportError:
@@ -109,26 +109,26 @@ def store(backend: StoreBackend | None, body: bytes) -> Result:
 
 
 def unsupported(detail: str) -> Result:
-    """The object for what this server is not set up to do."""
+    """Return the result for a feature that is not configured."""
     return {"ok": False, "reason": "unsupported", "detail": detail}
 
 
 def failed(status: int, detail: str) -> Result:
-    """The object for a backend that did not do its part."""
+    """Return the result for a failure of the backend."""
     return {"ok": False, "reason": "backend_error", "status": int(status), "detail": detail}
 
 
 def _posted(backend: StoreBackend, body: bytes) -> Answer | None:
-    """The answer, or None if there was none in time."""
-    import asyncio  # noqa: PLC0415 - only who asks a backend needs it
+    """Return the response, or None without one in time."""
+    import asyncio  # noqa: PLC0415 - needed only with a backend
     import threading  # noqa: PLC0415 - as above
 
     from assay.edges.http_client import HttpClient  # noqa: PLC0415 - as above
 
-    # Proxies and certificates of the environment do not count: the variables of specs/001 decide.
+    # Proxies and certificates of the environment are ignored: the variables of specs/001 decide.
     client = HttpClient(backend.url, environment=False)
     came: list[Answer | None] = []
-    # Whatever hangs, the look-up of a name included, the caller waits no longer than this.
+    # This limits everything, including a name look-up that hangs.
     worker = threading.Thread(target=lambda: came.append(asyncio.run(_exchanged(client, backend, body))), daemon=True)
     worker.start()
     worker.join(backend.overall)
@@ -182,7 +182,7 @@ def _result(backend: StoreBackend, answer: Answer) -> Result:
     value = syntax.read(answer.body) if answer.body is not None else None
     members: dict[str, Any] = value if isinstance(value, dict) else {}
     if answer.status == 0:
-        return failed(HTTPStatus.BAD_GATEWAY, "the backend gave no HTTP answer")
+        return failed(HTTPStatus.BAD_GATEWAY, "the backend sent no HTTP response")
     if answer.status >= 400:
         said = _text(answer) if isinstance(value, Violation) else _sentence(value)
         return failed(answer.status, _short(said) or _phrase(answer.status))
@@ -195,14 +195,14 @@ def _result(backend: StoreBackend, answer: Answer) -> Result:
 
 
 def _id(value: Any) -> str | None:
-    """An id as text: backends count, too. bool is an int in Python, but no id."""
+    """Return an id as text: some backends use numbers. A bool is an int in Python, but not an id."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     return value if isinstance(value, str) and 0 < len(value) <= ID_CHARACTERS else None
 
 
 def _sentence(value: Any, levels: int = 3) -> str:
-    """Return what a JSON error body says is wrong: a string, or the first one in the members that carry it."""
+    """Return the message in a JSON error body: a string, or the first one in the known members."""
     if isinstance(value, str):
         return value
     inside: list[Any] = []

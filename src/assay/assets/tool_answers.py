@@ -1,7 +1,7 @@
 """
-What the tools answer, as JSON text, held to what they promise. No I/O but that of `populate_backend`.
+The results of the tools as JSON text, checked against their output schemas. No I/O except in `populate_backend`.
 
-The catalogue never changes, so the answers that depend on nothing else are written once.
+The catalogue is immutable, so results that depend only on it are serialized once.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from assay.engine.compiled import compile_schema
 
 @cache
 def _promised(name: str) -> Callable[[Any], bool]:
-    """Whether a value is what the tool *name* promises."""
+    """Return the validator of the output schema of the tool *name*."""
     return compile_schema(TOOLS[name].output).is_valid
 
 
@@ -24,14 +24,14 @@ _VALID: Final = Text.of(dict(VALID))
 
 
 class Answers:
-    """The answers of the tools over one catalogue."""
+    """The results of the tools for one catalogue."""
 
     __slots__ = ("_catalogue", "_kept", "_lasting")
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
         names = {one.name for one in catalogue.schemas}
-        # What is asked for by a name that the catalogue has: there are only so many of those.
+        # Only results for names in the catalogue are kept, so their number is bounded.
         self._lasting: Mapping[str, tuple[str, frozenset[str]]] = {
             "get_schema": ("name", frozenset(names)),
             "list_examples": ("component", frozenset({EVERYTHING, *(one.component for one in catalogue.examples)})),
@@ -40,9 +40,9 @@ class Answers:
 
     def to(self, tool: Tool, arguments: Mapping[str, Any]) -> Text:
         """
-        The answer to *arguments*, which fit the tool's input schema.
+        Return the result for *arguments*, which must match the tool's input schema.
 
-        Raises `AssertionError` for one that breaks the tool's output schema: a mistake of ours, which is not passed on.
+        Raises `AssertionError` for a result that breaks the tool's output schema, which is a bug of ours.
         """
         key = self._key(tool.name, arguments)
         if key is None:
@@ -53,7 +53,7 @@ class Answers:
         return known
 
     def _key(self, name: str, arguments: Mapping[str, Any]) -> tuple[str, str] | None:
-        """What the answer is kept under; None if it is not."""
+        """Return the key of a kept result; None if it is not kept."""
         if not arguments:
             return (name, EVERYTHING)
         lasting = self._lasting.get(name)

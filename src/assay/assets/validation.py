@@ -1,4 +1,4 @@
-"""Whether an asset fits a schema of the catalogue, and the errors of specs/001 if not. No I/O."""
+"""Validate an asset against a schema of the catalogue; the errors are those of specs/001. No I/O."""
 
 from typing import Any
 
@@ -12,17 +12,17 @@ from assay.engine.fault import Faults
 from assay.engine.wording import name as quoted
 
 Error = dict[str, str]
-"""``{"path": …, "msg": …}``: where, as a JSON Pointer, and what."""
+"""``{"path": …, "msg": …}``: a JSON Pointer and a message."""
 
-# orjson writes this many levels, and refuses one more.
+# The maximal levels of orjson.
 _DEEPEST_DUMP = 254
 
 
 def check(catalogue: Catalogue, asset: Any, schema: str) -> list[Error]:
     """
-    What is wrong with *asset* by *schema*, sorted by path and message; nothing if it fits. Raises nothing.
+    Return the errors of *asset* by *schema*, sorted by path and message; empty if it is valid. Raises nothing.
 
-    The asset is one that `check_json` has nothing against.
+    The asset must have passed `check_json`.
     """
     judge = catalogue.judge(schema)
     if not isinstance(judge, Compiled):
@@ -35,9 +35,9 @@ def check(catalogue: Catalogue, asset: Any, schema: str) -> list[Error]:
 
 def check_json(asset: Any) -> list[Error]:
     """
-    Why *asset* cannot be judged or written at all; nothing for all that a frame can hold.
+    Return why *asset* cannot be judged or serialized at all; empty for any value that was parsed from a frame.
 
-    The engine overflows its stack, and ends the process, on values that are nested some thousand deep.
+    The engine overflows its stack, and ends the process, on values with some thousand levels.
     """
     if _plainly_json(asset):
         return []
@@ -47,14 +47,14 @@ def check_json(asset: Any) -> list[Error]:
     try:
         orjson.dumps(wrapped)
     except orjson.JSONEncodeError:
-        # Too deep, no JSON, or an integer beyond 64 bits: only the last is fine.
+        # Too deep, not JSON, or an integer beyond 64 bits: only the last is allowed.
         found = _why_not(asset)
         return [_error("", found)] if found else []
     return []
 
 
 def _plainly_json(asset: Any) -> bool:
-    """Whether *asset* can be written and has too few brackets to be too deep: true of nearly all."""
+    """Whether *asset* can be serialized and has too few brackets to be too deep: true for nearly all."""
     try:
         text = orjson.dumps(asset)
     except orjson.JSONEncodeError:
@@ -70,7 +70,7 @@ def _why_not(asset: Any) -> str:
             return f"expected JSON, found a {type(wrong).__name__} that JSON cannot write"
         containers = [value for value in level if isinstance(value, dict | list)]
         level = [one for value in containers for one in (value.values() if isinstance(value, dict) else value)]
-    # What is inside the level past the last one allowed does not matter: that there is such a level does.
+    # Only the existence of a level past the last one matters, not its content.
     return f"expected at most {DEFAULT.depth} levels of nesting, found more" if containers else ""
 
 
@@ -92,10 +92,10 @@ def _is_text(value: str) -> bool:
 
 def _without_reference(asset: Any, catalogue: Catalogue, schema: str) -> Any:
     """
-    *asset* without a top-level `$schemaRef`, unless the schema has something to say about it.
+    Return *asset* without a top-level `$schemaRef`, unless the schema defines it.
 
-    specs/001 §9 asks for it where the alias is used. It says which schema to use, whichever it is: without this, no
-    example of the reference data would fit the very schema it names.
+    specs/001 §9 requires this for the alias. The member only selects the schema: without this, no example of the
+    reference data would match its own schema.
     """
     if not isinstance(asset, dict) or REFERENCE not in asset:
         return asset

@@ -1,7 +1,7 @@
 """
-Make the error for a missing response, with the cause in its message. No I/O.
+The error that a client shows in place of a missing answer, with the cause in its message. No I/O.
 
-Most clients show the message of an error, but not its data.
+Most clients show the message of an error, and not its data.
 """
 
 import re
@@ -11,36 +11,33 @@ from typing import Final
 from assay.base.errors import CanonicalError
 from assay.base.verdict import Party
 
-WITHIN: Final = "within "
-"""The start of the reason for a time-out."""
-
 SHOWN: Final = 300
-"""Maximal characters of a cause in a message: a client shows it on a line or two."""
+"""The length of a cause in a message, in characters: a client shows it on a line or two."""
 
 _ANSWERED: Final = ("it answered", "its answer", "the server answered")
-"""The start of a reason if something came that is not a response to the request."""
+"""The start of a reason if something came that does not answer the request."""
 
 _USELESS: Final = re.compile(r"\s|Node\.js v\d|note: run with |\^+$")
-"""The start of lines on stderr that a runtime writes around the reason: stack frames, versions, hints."""
+"""The start of stderr lines that a runtime writes around the reason: stack frames, versions, hints."""
 
 
 def within(seconds: float) -> str:
-    """Return the reason for a missing response after *seconds*."""
-    return f"{WITHIN}{seconds:g} s"
+    """Return the reason after a time-out of *seconds*."""
+    return f"within {seconds:g} s"
 
 
 def error(
     code: str, why: str = "", last_words: Sequence[str] = (), owed_by: Party = Party.SERVER
 ) -> dict[str, int | str]:
     """
-    Return the JSON-RPC error for *code*, whose message has the reason *why*.
+    Return the JSON-RPC error for *code*, with the reason *why* in its message.
 
-    In *why*, ``it`` stands for *owed_by*. The most useful of *last_words*, its last lines on stderr, is appended.
+    In *why* ``it`` is *owed_by*. The most useful line of *last_words*, its stderr, follows.
     """
     made = CanonicalError.to_jsonrpc_error(code)
     if not why or code == "INTERNAL_ERROR":
         return made
-    if why.startswith(WITHIN):
+    if code == "TIMEOUT":
         return {**made, "message": f"No answer came {why}"}
     head = "No usable answer came" if code == "UPSTREAM_FAILURE" and why.startswith(_ANSWERED) else made["message"]
     line = reason_in(last_words)
@@ -48,10 +45,10 @@ def error(
 
 
 def reason_in(last_words: Sequence[str]) -> str:
-    """Return the most useful line of stderr: the last one that is not part of a stack."""
+    """Return the line of stderr that explains an end best: the last one that is not part of a stack."""
     lines = [each for each in last_words if each.strip()]
-    useful = next((each for each in reversed(lines) if not _USELESS.match(each)), lines[-1] if lines else "")
-    return _cut(" ".join(useful.split()))
+    line = next((each for each in reversed(lines) if not _USELESS.match(each)), lines[-1] if lines else "")
+    return _cut(" ".join(line.split()))
 
 
 def _named(why: str, owed_by: Party) -> str:

@@ -1,4 +1,4 @@
-"""The values of a judgement: party, violation, verdict, exchange. No rules, no transports, no JSON Schema."""
+"""The values of a verdict: the party, the violations, what is forwarded. No rules, no transports, no JSON Schema."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -11,31 +11,32 @@ if TYPE_CHECKING:
 
 
 class Party(StrEnum):
-    """One of the two sides of a conversation."""
+    """One of the two parties of a conversation."""
 
     CLIENT = "client"
     SERVER = "server"
 
     @property
     def other(self) -> "Party":
-        """The other side."""
+        """The other party."""
         return Party.SERVER if self is Party.CLIENT else Party.CLIENT
 
 
 Action = Literal["refuse", "quarantine", "report", "drop", "repair"]
 """
-The effect of a violation: refuse stops the message, quarantine removes one entry of a list, report only reports, drop
-stops the message without an error, and repair corrects the message and forwards it.
+What happens because of a violation. `refuse`: the message is stopped, and its sender gets an error. `quarantine`: only
+the entry of a list is removed. `report`: the message is forwarded. `drop`: the message is stopped without an error.
+`repair`: the fault is corrected, and the message is forwarded.
 """
 
 
 class ListEntry(NamedTuple):
-    """One entry of a list in a message: its kind and its name, short and printable."""
+    """One entry of a list that a party sends, as it is shown to people: short and printable."""
 
     kind: str
     """``tool``, ``prompt``, ``resource``, ``resource template``, ``root`` or ``task``."""
     name: str
-    """The name; else the URI, else the index in the list."""
+    """Its name; otherwise its URI, otherwise its number in the list."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
@@ -46,38 +47,38 @@ class Violation:
     """One broken rule, at one place."""
 
     rule: str
-    """Stable identifier, public API: ``syntax/duplicate-key``."""
+    """The stable identifier, public API: ``syntax/duplicate-key``."""
     at: str
-    """JSON Pointer from the root of the message, "" for the whole."""
+    """A JSON Pointer from the root of the message, "" for the whole message."""
     expected: str
     found: str
-    """A short description: never more of the payload than needed to recognize it."""
+    """Short: no more of the payload than is needed to recognise it."""
     source: str
-    """The source of the rule: revision and page, or another document."""
+    """The revision and the page, or the document that the rule comes from."""
     hint: str
-    """The fix."""
+    """What the author of the message can do."""
     action: Action = "refuse"
     schema_at: str | None = None
-    """The place in the schema, as a URI fragment, if a schema refused it."""
+    """The place in the schema as a URI fragment, if a schema refused it."""
     reason: str | None = None
-    """The operator's reason, if an exception decided."""
+    """Why the action differs from that of other messages, in the operator's words."""
     wrong_type: bool = False
-    """Whether a schema refused it and no value of its JSON type would be valid."""
+    """A schema refused it, and no value of its JSON type would fit, whatever its content."""
     entry: ListEntry | None = None
-    """The entry of a list that it concerns, if any."""
+    """The entry of a list that it is about, if any."""
 
     @property
     def stops(self) -> bool:
-        """Whether it stops the message."""
+        """Whether the message is stopped because of it."""
         return self.action in ("refuse", "drop")
 
     def under(self, prefix: str) -> "Violation":
-        """Return the same violation in a message that contains this one at *prefix*."""
+        """Return the same violation in a message that has this one at *prefix*."""
         return replace(self, at=prefix + self.at)
 
     @property
     def place(self) -> str:
-        """The place for messages: ``/result/tools/0/inputSchema (tool search)``."""
+        """The place for people: ``/result/tools/0/inputSchema (tool search)``."""
         place = self.at or "the message"
         return place if self.entry is None else f"{place} ({self.entry})"
 
@@ -86,19 +87,19 @@ class Violation:
 
 
 Kind = Literal["request", "notification", "result", "error", "batch", "blank", "unreadable", "missing"]
-"""The kind of a frame; ``missing`` stands for a response that never came."""
+"""What a frame contains; ``missing`` stands for an answer that never came."""
 
 
 UNNAMED = "?"
-"""The method of a request whose `method` is not a string, for its response."""
+"""The method of a request whose `method` is not a string, for the answer to it."""
 
 
 class Findings(NamedTuple):
-    """The violations of a message, and what to send because of them."""
+    """The violations of a message, and what is sent to each party because of them."""
 
     violations: tuple[Violation, ...]
     more: int = 0
-    """The least number of further violations."""
+    """At least how many violations there are beyond those listed."""
     onward: bytes | None = None
     back: bytes | None = None
     parts: "tuple[Verdict, ...]" = ()
@@ -107,7 +108,7 @@ class Findings(NamedTuple):
 
 class Verdict:
     """
-    The result of judging one frame. It must not be changed.
+    The judgement of one frame. It is not changed once it is made.
 
     It is not a frozen dataclass: one is made for every message, and `verdict`, which fills in the slots, takes a fifth
     of the time.
@@ -121,30 +122,30 @@ class Verdict:
     value: Any
     """The JSON value in the frame; None if it is unreadable or blank."""
     exchange: "Exchange | None"
-    """The exchange that this message opens, answers or refers to."""
+    """The exchange that this message opens, answers or concerns."""
     revision: str | None
-    """The protocol revision it was judged by, None before one is known."""
+    """The protocol revision that it was judged by; None before one is known."""
     findings: Findings | None
     """None if the message has no findings; it is forwarded unchanged."""
 
     @property
     def violations(self) -> tuple[Violation, ...]:
-        """The violations of the message."""
+        """The rules that the message breaks."""
         return self.findings.violations if self.findings else ()
 
     @property
     def more(self) -> int:
-        """The least number of further violations."""
+        """At least how many violations there are beyond those listed."""
         return self.findings.more if self.findings else 0
 
     @property
     def onward(self) -> bytes | None:
-        """What to send to the other party: the same frame, a replacement, or nothing."""
+        """What the other party gets: the frame itself, a replacement, or nothing."""
         return self.findings.onward if self.findings else self.frame
 
     @property
     def back(self) -> bytes | None:
-        """What to send to the sender: the response to a refused request, or nothing."""
+        """What the sender gets: the answer to a refused request, or nothing."""
         return self.findings.back if self.findings else None
 
     @property
@@ -154,7 +155,7 @@ class Verdict:
 
     @property
     def quarantined(self) -> tuple[ListEntry, ...]:
-        """All entries of a list that are quarantined, or would be under enforce."""
+        """The entries of a list that are quarantined, or would be if the mode enforced it."""
         return self.findings.quarantined if self.findings else ()
 
     @property
@@ -164,14 +165,14 @@ class Verdict:
 
     @property
     def message(self) -> "Message | None":
-        """The message as a JSON-RPC value; None if it is not a valid message."""
+        """The message as a value of `message`; None if it is not a message."""
         from assay.base.message import message_of  # noqa: PLC0415 - six milliseconds of dataclasses that judging never needs
 
         return message_of(self.kind, self.value)
 
     @property
     def method(self) -> str | None:
-        """The method of the message, or of the request it answers."""
+        """The method of the message, or of the request that it answers."""
         if self.kind in {"request", "notification"}:
             method = self.value.get("method")
             return method if isinstance(method, str) else None
@@ -183,7 +184,7 @@ class Verdict:
         known = self.exchange.tool if self.exchange else None
         if known is not None or self.kind != "request" or self.value.get("method") != "tools/call":
             return known
-        # The call was refused before its tool was read.
+        # The call was refused before its tool was looked up.
         params = self.value.get("params")
         name = params.get("name") if isinstance(params, dict) else None
         return name if isinstance(name, str) else None
@@ -203,7 +204,7 @@ def verdict(
     revision: str | None,
     findings: Findings | None = None,
 ) -> Verdict:
-    """Return a verdict with these fields."""
+    """Return a verdict with all of its parts."""
     made = Verdict()
     made.party, made.frame, made.kind, made.value = party, frame, kind, value
     made.exchange, made.revision, made.findings = exchange, revision, findings
@@ -212,55 +213,55 @@ def verdict(
 
 class Exchange:
     """
-    A request, with what is needed to judge its response.
+    A request and what its answer will need.
 
-    It keeps no payload: a thousand open requests must not keep a thousand frames in memory. Rare attributes are defaults
-    of the class, because one object is made for every request.
+    It keeps no payload: a thousand open requests must not hold a thousand frames in memory. Attributes that most
+    requests do not have are defaults of the class, because one of these is made for every request.
     """
 
     entry: Any
-    """The method for this sender, with the definition that judges the response."""
+    """The method, as its sender may use it, with the judge of the answer."""
     id: str | int
     spelling: bytes | None = None
-    """The id as it was written, if it has several spellings: `1e2`, `-0`."""
+    """The id as it was written, if there are several spellings: `1e2`, `-0`."""
     contract: Any = None
-    """The tool's contract at the time of the call: a later list does not change it."""
+    """The contract of the tool when the call was made: a later list does not change it."""
     token: str | int | None = None
     """The progress token of the request."""
     detail: Any = None
-    """Details of the request for its response: the called tool, whether a list continues, the task."""
+    """What the answer needs of the request: the tool, whether a list continues, the task."""
     declared: frozenset[str] | None = None
-    """The capabilities in the request (2026-07-28)."""
+    """The capabilities of the client, if each request declares them (2026-07-28)."""
     level: int | None = None
-    """The rank of the log level in the request (2026-07-28)."""
+    """The log level that the request asks for, as a rank, if each request does (2026-07-28)."""
     scope: str | None = None
-    """The cacheScope of the previous page, if it is known (2026-07-28)."""
+    """The cacheScope of the page before the requested one, if it is known (2026-07-28)."""
     alone: bool = False
-    """Whether this conversation has only this request: over HTTP without a session (2026-07-28)."""
+    """Whether its conversation has all messages about it and no others: over HTTP without a session (2026-07-28)."""
     over_http: bool = False
-    """Whether it came over HTTP."""
+    """Whether it was sent over HTTP."""
     as_task: bool = False
-    """Whether it runs as a task, so that its result is a task."""
+    """Whether it asks to run as a task, so that a task answers it."""
     state: Literal["open", "answered", "cancelled", "timed-out"] = "open"
     reusable: bool = False
-    """Whether its id may be used again: it came before the session, or never reached the other party."""
+    """Whether its id may be used again: it was sent before the session, or the other party never got it."""
     moment: Any = None
-    """The ids of the request in the records, which its response shares."""
+    """The ids of the request in the records, so that its answer gets the same ones."""
     span: Any = None
-    """The part of the request that telemetry keeps until the response."""
+    """What telemetry keeps of the request until it is answered."""
     asked_at: float = inf
-    """The time of the request, for reports of slow responses."""
+    """When it was sent, by the clock of the summary."""
 
     @classmethod
     def of(cls, entry: Any, ident: str | int) -> "Exchange":
-        """Return the exchange of a new request."""
+        """Return a new request."""
         made = cls()
         made.entry, made.id = entry, ident
         return made
 
     @property
     def asker(self) -> Party:
-        """The sender of the request."""
+        """The party that sent the request."""
         return self.entry.party  # type: ignore[no-any-return]  # an Entry, which this module does not know
 
     @property
@@ -280,7 +281,7 @@ class Exchange:
 
     @property
     def tool(self) -> str | None:
-        """The tool it calls."""
+        """The tool that it calls."""
         if self.method != "tools/call":
             return None
         name: str | None = self.contract.name if self.contract else self.detail

@@ -9,6 +9,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from assay.cli.header_options import add_headers
 from assay.cli.program import program
 from assay.cli.serve import add_settings
 
@@ -50,13 +51,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "--header",
-        metavar="'NAME: VALUE'",
-        action="append",
-        default=[],
-        help="a header for the server at URL; env:NAME as VALUE reads the variable NAME; can be repeated",
-    )
+    add_headers(parser)
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",

@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING
 
 from assay.cli.ci import add_options, exit_status, recording_of
 from assay.cli.guard_terms import in_place, introduce, loaded_settings, locked_of, records_of, server_name, terms_of
+from assay.cli.header_options import add_headers
 from assay.cli.serve import add_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from assay.edges.child import Child
-    from assay.edges.guard.stdio_to_child.keeper import Renewal
+    from assay.edges.child_supervisor import RestartPolicy
     from assay.edges.pipes import Outlet, Signals
+    from assay.guard.backoff import Backoff
     from assay.guard.flight import End
     from assay.guard.watch import Watch
-    from assay.lock.inspection import Inspection
     from assay.lock.locked import Locked
     from assay.records.recording.recording_file import Recording
     from assay.settings import Settings
@@ -101,13 +102,7 @@ def add_reach(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESS",
         help="serve clients over HTTP at ADDRESS, such as 127.0.0.1:8765; port 0 takes any free port",
     )
-    parser.add_argument(
-        "--header",
-        metavar="'NAME: VALUE'",
-        action="append",
-        default=[],
-        help="a header for the server at URL; env:NAME as VALUE reads the variable NAME; can be repeated",
-    )
+    add_headers(parser)
     add_settings(parser, "; a .json or .jsonc file is a client's configuration, whose servers are all guarded")
 
 
@@ -179,14 +174,13 @@ def _guard(
     locked: Locked | None,
     recording: Recording | None,
 ) -> int:
-    from time import monotonic
-
     from assay.cli.serve import _leave_what_lasts
-    from assay.core.conversation import Conversation
-    from assay.edges.guard.stdio_to_child.relay import SERVER_ENDED, Relay
     from assay.edges.recorder import Recorder
-    from assay.guard.guard import Guard
-    from assay.guard.restarts import times
+    from assay.edges.stdio_child import SERVER_ENDED, StdioChild
+    from assay.guard.backoff import times
+    from assay.guard.deliveries import ClientTraits, ServerTraits
+    from assay.guard.factory import SessionFactory
+    from assay.guard.sinks import Sinks
     from assay.guard.watch import Watch
 
     def say(line: str) -> None:
@@ -194,16 +188,6 @@ def _guard(
 
     log: Callable[[str], None] = (lambda _: None) if args.quiet else say
     terms = terms_of(args, settings, say)
-    guard = Guard(
-        mode=terms.mode,
-        limits=terms.limits,
-        clock=monotonic,
-        timeout=terms.timeout,
-        policy=terms.policy,
-        lock=_lock(locked),
-        lines=True,
-        judge=Conversation if recording is None else recording.judge(server_name(args)),
-    )
     watch = Watch(
         log,
         say,
@@ -216,16 +200,23 @@ def _guard(
     with records_of(args, settings, say) as records:
         introduce(args, terms.mode, records, log)
         recorder = Recorder("stdio", "stdio", records, holding=True)
-        renewal = _renewal(args, settings, watch, say, enforcing=terms.enforcing)
-        relay = Relay(
-            guard,
+        factory = SessionFactory(
+            terms, Sinks(recorder.sinks), watch, locked, recording=recording, server=server_name(args)
+        )
+        backoff = _backoff(args, settings, say, enforcing=terms.enforcing)
+        session = factory.open(
+            ClientTraits("stdio", sees_loss=True, carries_raw=True),
+            ServerTraits("child", restorable=backoff is not None),
+            watch=watch,
+            backoff=backoff,
+        )
+        relay = StdioChild(
+            session,
             child,
-            recorder,
-            watch,
             signals,
             errors,
             patience=terms.timeout,
-            renewal=renewal,
+            policy=_restart_policy(args, settings, watch, say) if backoff is not None else None,
             redact=settings.journal.redact,
         )
         _leave_what_lasts()
@@ -234,10 +225,10 @@ def _guard(
         log(line)
     if errors.lost:
         log(f"assay: {errors.lost:,} bytes for stderr were dropped, because it was not read in time")
-    if relay.lost:
-        what = "subscription or log level was" if relay.lost == 1 else "subscriptions or log levels were"
-        log(f"assay: {relay.lost:,} {what} lost when the server was restarted")
-    again = f"was restarted {times(relay.restarts)}" if relay.restarts else ""
+    if session.lost:
+        what = "subscription or log level was" if session.lost == 1 else "subscriptions or log levels were"
+        log(f"assay: {session.lost:,} {what} lost when the server was restarted")
+    again = f"was restarted {times(session.restarts)}" if session.restarts else ""
     if status == SERVER_ENDED:
         if settings.guard.flights != "off":
             watch.flight(settings.guard.flights, settings.journal.redact, relay.end)
@@ -248,11 +239,11 @@ def _guard(
     return exit_status(args, watch, status, say)
 
 
-def _renewal(
-    args: argparse.Namespace, settings: Settings, watch: Watch, say: Callable[[str], None], *, enforcing: bool
-) -> Renewal | None:
-    """Return the restart policy of the server."""
-    from assay.guard.restarts import Restarts
+def _backoff(
+    args: argparse.Namespace, settings: Settings, say: Callable[[str], None], *, enforcing: bool
+) -> Backoff | None:
+    """Return when the server is started again; None if it never is."""
+    from assay.guard.backoff import Backoff
 
     policy = args.restart or settings.guard.restart
     if policy == "never":
@@ -260,25 +251,22 @@ def _renewal(
     if not enforcing:
         say("assay: --restart needs --mode enforce; under audit a server that ends is not restarted")
         return None
+    return Backoff(policy, settings.guard.restarts)
+
+
+def _restart_policy(
+    args: argparse.Namespace, settings: Settings, watch: Watch, say: Callable[[str], None]
+) -> RestartPolicy:
+    """Return how the server is started again."""
     from assay.edges.child import Child
-    from assay.edges.guard.stdio_to_child.keeper import Renewal
+    from assay.edges.child_supervisor import RestartPolicy
 
-    restarts = Restarts(policy, settings.guard.restarts)
-
-    def announce(end: End, wait: float) -> None:
+    def report(end: End, wait: float) -> None:
         say(f"assay: the server ended: {end.why}; restarting in {wait:g} s")
         if settings.guard.flights != "off":
             watch.flight(settings.guard.flights, settings.journal.redact, end)
 
-    return Renewal(lambda: Child(args.command), restarts, announce)
-
-
-def _lock(locked: Locked | None) -> Inspection | None:
-    if locked is None:
-        return None
-    from assay.lock.inspection import Inspection
-
-    return Inspection(locked)
+    return RestartPolicy(lambda: Child(args.command), report)
 
 
 def _say(errors: Outlet, line: str) -> None:

@@ -4,6 +4,7 @@ Parse the headers on the command line for a server at a URL. No I/O; the environ
 Their values may be secrets, so they are never shown.
 """
 
+import argparse
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -27,6 +28,17 @@ _OURS: Final = frozenset(
 
 class HeaderError(ValueError):
     """An invalid header. The message does not contain the value, which may be a secret."""
+
+
+def add_headers(parser: argparse.ArgumentParser) -> None:
+    """Add `--header`, which can be repeated."""
+    parser.add_argument(
+        "--header",
+        metavar="'NAME: VALUE'",
+        action="append",
+        default=[],
+        help="a header for the server at URL; env:NAME as VALUE reads the variable NAME; can be repeated",
+    )
 
 
 def given_headers(options: Sequence[str], environ: Mapping[str, str]) -> list[tuple[str, str]]:

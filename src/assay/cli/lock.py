@@ -9,6 +9,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from assay.cli.header_options import add_headers
 from assay.cli.serve import add_settings
 
 if TYPE_CHECKING:
@@ -61,13 +62,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--name", metavar="NAME", help="the name of the server's entry; default: the name that the server gives itself"
     )
     parser.add_argument("--target", metavar="URL", help="lock the server at URL")
-    parser.add_argument(
-        "--header",
-        metavar="'NAME: VALUE'",
-        action="append",
-        default=[],
-        help="a header for the server at URL; env:NAME as VALUE reads the variable NAME; can be repeated",
-    )
+    add_headers(parser)
     parser.add_argument(
         "--format", choices=("text", "json"), default="text", help="the format of --check; default: %(default)s"
     )

@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from assay.engine.drafts import DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019_09, DRAFT_2020_12
+from assay.engine.fault import SchemaLimits, SchemaRefusal
 from assay.engine.pointers import escaped
-from assay.engine.schema_limits import SchemaLimits, SchemaRefusal
 from assay.engine.wording import found as described
 from assay.engine.wording import name as quoted
 from assay.engine.wording import shown

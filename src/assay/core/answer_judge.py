@@ -31,7 +31,7 @@ class AnswerJudge(JudgeBase):
         found = self._decided_answer(exchange, message, found)
         if found and kind == "result" and exchange.method in list_filter.LISTS:
             read = absent.filled(exchange, exchange.entry.result, message["result"])
-            found = list_filter.set_aside(exchange, read, found)
+            found = list_filter.limited(exchange, read, found)
         if self._lock is not None and kind == "result":
             found += self._decided_answer(exchange, message, self._lock.check(exchange, message["result"]))
         self._closing = exchange

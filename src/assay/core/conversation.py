@@ -134,11 +134,14 @@ class Conversation(QuickLook, RequestJudge, BrokenFrames):
         """Forget the settled requests: the next ones come from another client, with ids of its own."""
         self._memory.forget_settled()
 
-    def end(self, party: Party, why: str = "", data: Mapping[str, Any] | None = None) -> list[Verdict]:
+    def end(
+        self, party: Party, why: str = "", data: Mapping[str, Any] | None = None, *, unstarted: bool = False
+    ) -> list[Verdict]:
         """
         Return the verdicts on the answers that *party* owes and will not send: each of those requests fails, once.
 
-        The requests of *party* itself are forgotten. The errors for the other party have *why* and *data*.
+        The requests of *party* itself are forgotten. The errors for the other party have *why* and *data*;
+        *unstarted* means that there never was a server.
         """
         asker = self._sides[party.other]
         self._sides[party].open.clear()
@@ -146,7 +149,7 @@ class Conversation(QuickLook, RequestJudge, BrokenFrames):
         self._sides[party].irregular.clear()
         asker.irregular.clear()
         return [
-            self._abandoned(asker, each, "answered", "UPSTREAM_FAILURE", why, data)
+            self._abandoned(asker, each, "answered", "UPSTREAM_FAILURE", why, data, unstarted)
             for each in list(asker.open.values())
         ]
 
@@ -160,16 +163,26 @@ class Conversation(QuickLook, RequestJudge, BrokenFrames):
         self._memory.renew()
 
     def give_up(
-        self, asker: Party, ident: Id, code: str = "TIMEOUT", why: str = "", data: Mapping[str, Any] | None = None
+        self,
+        asker: Party,
+        ident: Id,
+        code: str = "TIMEOUT",
+        why: str = "",
+        data: Mapping[str, Any] | None = None,
+        *,
+        unstarted: bool = False,
     ) -> Verdict | None:
         """
         Fail a request of *asker* that timed out, or gets no answer because of *why*; None if it is not open.
 
-        The edge measures the time. An answer that still comes is not delivered. The error also has *data*.
+        The edge measures the time. An answer that still comes is not delivered.
+        The error also has *data*; *unstarted* is as in `end`.
         """
         exchange = self._sides[asker].open.get(ident)
         state: Literal["answered", "timed-out"] = "timed-out" if code == "TIMEOUT" else "answered"
-        return self._abandoned(self._sides[asker], exchange, state, code, why, data) if exchange else None
+        if exchange is None:
+            return None
+        return self._abandoned(self._sides[asker], exchange, state, code, why, data, unstarted)
 
     def _message(self, party: Party, frame: bytes, value: Any, facts: Facts, batched: bool = False) -> Verdict:
         kind = envelope.classify(value, self._profile, self.limits.id_bytes)
@@ -213,8 +226,9 @@ class Conversation(QuickLook, RequestJudge, BrokenFrames):
         exchange: Exchange,
         state: Literal["answered", "timed-out"],
         code: str,
-        why: str = "",
-        data: Mapping[str, Any] | None = None,
+        why: str,
+        data: Mapping[str, Any] | None,
+        unstarted: bool,
     ) -> Verdict:
         """Return the verdict on an answer that does not come."""
         asker.close(exchange, state)
@@ -222,9 +236,9 @@ class Conversation(QuickLook, RequestJudge, BrokenFrames):
         exchange.reusable = state == "answered"
         if exchange.method == "initialize":
             self._memory.refused()
-        wrong = state_rules.unanswered(exchange, why)
-        if why.startswith(state_rules.UNSTARTED):
-            reason = why.removeprefix(state_rules.UNSTARTED)
+        wrong = state_rules.unanswered(exchange, why, late=code == "TIMEOUT", unstarted=unstarted)
+        if unstarted:
+            reason = why.removeprefix("cannot start ")
             data = {"detail": f"the server could not be started: {reason}", **(data or {})}
         ident = exchange.spelling or syntax.write(exchange.id)
         error = no_answer.error(code, why, (data or {}).get("stderr", ()), asker.party.other)

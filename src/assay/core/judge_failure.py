@@ -1,7 +1,7 @@
 """
-Messages that we failed to judge, for a fault of our own: whoever waits for an answer gets one. No I/O.
+Verdicts on messages that could not be judged because of an internal error: a waiting request gets an answer. No I/O.
 
-What is known of such a message may be half taken in already: its request may be open, or closed, or unknown.
+The state may have only half of such a message: its request may be open, closed or unknown.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from assay.core.party_state import Id, Side
 
 
 class Unjudged:
-    """What becomes of one frame for which *wrong* is all that can be said."""
+    """Decides about one frame for which there is only the violation *wrong*."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class Unjudged:
         *,
         passes: bool,
     ) -> None:
-        """*closing* are requests whose answer was lost half-way; *passes* says that the frame goes on."""
+        """*closing* are requests whose answer was lost on the way; with *passes* the frame is forwarded."""
         self._sides = sides
         self._most_open = most_open
         self._wrong = wrong
@@ -35,7 +35,7 @@ class Unjudged:
         self._passes = passes
 
     def hear(self, party: Party, frame: bytes, value: Any) -> Verdict:
-        """The verdict on a message, which seems to be *value*."""
+        """Return the verdict on a message, which seems to be *value*."""
         kind = _kind(value)
         ident = render.usable_id(frame, value) if kind in {"request", "result", "error"} else None
         onward, back, exchange = frame if self._passes else None, None, None
@@ -52,7 +52,7 @@ class Unjudged:
         return verdict(party, frame, kind, value, exchange, self._revision(party), findings)
 
     def _asked(self, side: Side, ident: Id, token: bytes, method: str) -> Exchange | None:
-        """The request, open if it goes on: then its answer goes on too, whatever it is."""
+        """Return the request, which is open if it is forwarded: then its answer is forwarded too."""
         exchange = side.open.get(ident)
         if not self._passes:
             if exchange is not None:
@@ -65,7 +65,7 @@ class Unjudged:
         return exchange
 
     def _answered(self, asker: Side, ident: Id) -> Exchange | None:
-        """The request that it answers, which is closed by it."""
+        """Close and return the request that the message answers."""
         exchange = asker.open.get(ident)
         if exchange is not None:
             asker.close(exchange, "answered")
@@ -77,7 +77,7 @@ class Unjudged:
 
 
 def loosely_read(frame: bytes) -> Any:
-    """The value in *frame*, by whatever can read it at all; None if nothing can."""
+    """Return the value in *frame* if any parser can read it, otherwise None."""
     try:
         return orjson.loads(frame)
     except orjson.JSONDecodeError:
@@ -85,7 +85,7 @@ def loosely_read(frame: bytes) -> Any:
 
 
 def _kind(value: Any) -> Kind:
-    """What a message seems to be, whatever is wrong with it."""
+    """Return the likely kind of a message, valid or not."""
     if not isinstance(value, dict):
         return "unreadable"
     if isinstance(value.get("method"), str):

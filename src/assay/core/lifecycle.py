@@ -1,9 +1,9 @@
 """
-Where a conversation stands: which revision is in force, and what may be said yet. No I/O, no ids, no tools.
+The phase of a conversation: the revision in force, and what each party may send. No I/O, no ids, no tools.
 
-Two eras. In the handshake revisions `initialize` comes first and settles the revision for good. From 2026-07-28 on
-there is no handshake: each request names its revision in `_meta`, and one connection may see both, when a client's
-`server/discover` is refused and it falls back to `initialize`.
+There are two eras. In revisions with a handshake `initialize` comes first and sets the revision for good. From
+2026-07-28 on there is no handshake: each request names its revision in `_meta`. One connection may see both, if a
+client's `server/discover` is refused and it falls back to `initialize`.
 """
 
 from typing import Any, Final, Literal, NamedTuple
@@ -20,7 +20,7 @@ _EARLY: Final = "protocol/before-initialized"
 
 
 class LifecycleStage(NamedTuple):
-    """What a message is judged by, and what is wrong with its coming now."""
+    """The judge of a message, and the violations of sending it in this phase."""
 
     judge: Judge
     violations: tuple[Violation, ...] = ()
@@ -29,13 +29,13 @@ class LifecycleStage(NamedTuple):
 class Lifecycle:
     """The phases of one conversation."""
 
-    __slots__ = ("_asked_for", "_early", "_errata", "_told", "judge", "phase")
+    __slots__ = ("_asked_for", "_early", "_errata", "_reported_early", "judge", "phase")
 
     def __init__(self, revision: str | None = None, *, errata: bool = True) -> None:
         self._errata = errata
         self._asked_for = LATEST_HANDSHAKE
         self._early = False
-        self._told = False
+        self._reported_early = False
         self.phase: Phase = "new"
         self.judge = self._judge_of(LATEST_HANDSHAKE if revision is None else revision)
         if revision is not None:
@@ -43,14 +43,14 @@ class Lifecycle:
 
     @property
     def revision(self) -> str | None:
-        """The revision in force; None before one is known."""
+        """The revision in force; None before one is agreed."""
         return None if self.phase in {"new", "initializing"} else self.judge.revision
 
-    def place_request(self, party: Party, message: dict[str, Any], told: str | None) -> LifecycleStage:
+    def place_request(self, party: Party, message: dict[str, Any], header: str | None) -> LifecycleStage:
         """
-        What a request is judged by.
+        Return the judge of a request, and the violations of sending it now.
 
-        *told* is the revision that the transport names beside the message (over HTTP, a header), if it does.
+        *header* is the revision that the transport names beside the message, if it does: over HTTP in a header.
         """
         method = message["method"]
         named = named_revision(message)
@@ -63,17 +63,17 @@ class Lifecycle:
         if named is not None and named in REVISIONS and handshake(named):
             if method == "server/discover" or (self.phase == "stateless" and method != "initialize"):
                 return self._unsupported(named)
-            # A revision that has a handshake, named where one without would name itself: it means nothing there.
+            # A revision with a handshake means nothing in `_meta`, where only revisions without one name themselves.
             opening, named = named, None
-        stateless = told is not None and (told not in REVISIONS or not handshake(told))
+        stateless = header is not None and (header not in REVISIONS or not handshake(header))
         if named is not None or method == "server/discover" or stateless:
-            return self._place_of_stateless(named if named is not None else told)
+            return self._place_of_stateless(named if named is not None else header)
         if method == "initialize":
             return self._place_of_initialize(message)
         return self._place_of_handshake(party, method, opening)
 
     def place_notification(self, party: Party, method: str) -> LifecycleStage:
-        """What a notification is judged by."""
+        """Return the judge of a notification, and the violations of sending it now."""
         if self.phase in {"operating", "stateless", "negotiated"} or method == "notifications/cancelled":
             return LifecycleStage(self.judge)
         if self.phase == "new":
@@ -85,22 +85,23 @@ class Lifecycle:
 
     def once(self, found: list[Violation]) -> list[Violation]:
         """
-        *found*, without a report that something came before `notifications/initialized` if there was one already.
+        Return *found* without a second report about a message before `notifications/initialized`.
 
-        Whatever came too early is named; what follows on it is not to blame. A refusal is never left out: it stops.
+        Only the first message that came too early is reported: those after it follow from it. A refusal is always kept,
+        because it stops the message.
         """
-        kept = [each for each in found if each.rule != _EARLY or each.stops or not self._told]
-        self._told = self._told or any(each.rule == _EARLY for each in kept)
+        kept = [each for each in found if each.rule != _EARLY or each.stops or not self._reported_early]
+        self._reported_early = self._reported_early or any(each.rule == _EARLY for each in kept)
         return kept
 
     def initialize(self, message: dict[str, Any]) -> None:
-        """The client has asked to initialize."""
+        """Enter the phase after the client's `initialize`."""
         self.phase = "initializing"
         self._asked_for = _requested(message)
         self.judge = self._judge_of(self._asked_for)
 
     def place_initialize_result(self, result: dict[str, Any]) -> LifecycleStage:
-        """What the answer to initialize is judged by: the revision it names itself."""
+        """Return the judge of the answer to `initialize`, which is that of the revision it names."""
         answered = result.get("protocolVersion")
         if not isinstance(answered, str) or (answered in REVISIONS and handshake(answered)):
             return LifecycleStage(self._judge_of(answered if isinstance(answered, str) else self._asked_for))
@@ -115,26 +116,26 @@ class Lifecycle:
         return LifecycleStage(self._judge_of(nearest), (wrong,))
 
     def negotiated(self, by: Judge) -> None:
-        """The server has answered initialize, in the revision of *by*."""
+        """Enter the phase after the server's answer to `initialize`, in the revision of *by*."""
         self.phase = "operating" if self._early else "negotiated"
         self._early = False
         self.judge = by
 
     def refused(self) -> None:
-        """Initialize has failed: the conversation is as new, and may be opened again."""
+        """Return to the first phase after a failed `initialize`: the client may try again."""
         self.phase = "new"
         self._early = False
         self.judge = self._judge_of(LATEST_HANDSHAKE)
 
     def initialized(self) -> None:
-        """The client has said that it is ready; before the server has answered, that counts once it has."""
+        """Enter the last phase, or do so once the server has answered, if the client is too early."""
         if self.phase == "negotiated":
             self.phase = "operating"
         elif self.phase in {"new", "initializing"}:
             self._early = True
 
     def stateless(self, by: Judge) -> None:
-        """A request or an answer of an era without handshake has passed."""
+        """Note that a request or an answer of a revision without a handshake was forwarded."""
         self.phase = "stateless"
         self.judge = by
 
@@ -146,7 +147,7 @@ class Lifecycle:
         return LifecycleStage(self._judge_of(revision)) if revision in REVISIONS else self._unsupported(revision)
 
     def _unsupported(self, revision: str) -> LifecycleStage:
-        """A request that names a revision which nobody can speak without a handshake, or at all."""
+        """Return the violation of a request that names an unknown revision, or one that needs a handshake."""
         opened = revision in REVISIONS and handshake(revision)
         wrong = violation(
             "protocol/unsupported-revision",
@@ -164,7 +165,7 @@ class Lifecycle:
         return LifecycleStage(self._judge_of(_requested(message)))
 
     def _place_of_handshake(self, party: Party, method: str, named: str | None = None) -> LifecycleStage:
-        """*named* is a revision with a handshake that the request names in its `_meta`."""
+        """Return the judge of a request before the handshake is complete; *named* is the revision in its `_meta`."""
         if method == "ping" or self.phase == "stateless":
             return LifecycleStage(self.judge)
         if self.phase == "new":
@@ -197,12 +198,12 @@ class Lifecycle:
 
 
 def _needs_initialize(revision: str) -> str:
-    """What to do about a request that names a *revision* with a handshake in its `_meta`."""
+    """Return the hint for a request that names a *revision* with a handshake in its `_meta`."""
     return f"{revision} needs initialize; name {LATEST} here."
 
 
 def _requested(message: dict[str, Any]) -> str:
-    """The revision that an initialize request is judged by: the one it asks for, or the newest with a handshake."""
+    """Return the revision for an `initialize` request: the one it asks for, or the newest with a handshake."""
     params = message.get("params")
     asked = params.get("protocolVersion") if params is not None else None
     known = isinstance(asked, str) and asked in REVISIONS and handshake(asked)

@@ -1,8 +1,8 @@
 """
-One bad entry of a list does not spoil the others: it is set aside, and the rest goes on. No I/O.
+Quarantines invalid entries of a list, so that the valid ones are forwarded. No I/O.
 
-What is wrong with an entry by the official schema refuses the whole list at first; here it becomes a matter of that
-entry alone, if without it the list is good.
+A fault of an entry by the official schema refuses the whole list at first. Here it is limited to that entry, if the
+list is valid without it.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -20,7 +20,7 @@ LISTS: Final = {
     "resources/templates/list": "resourceTemplates",
     "prompts/list": "prompts",
 }
-"""The methods that answer with a list, and the member that it is."""
+"""The methods that are answered with a list, and the member that has it."""
 
 _NAMED: Final = {**LISTS, "roots/list": "roots", "tasks/list": "tasks"}
 """The same, with the lists whose entries are only named."""
@@ -33,17 +33,17 @@ _NOUNS: Final = {
     "roots": ("root", "name", "uri"),
     "tasks": ("task", "taskId"),
 }
-"""What an entry of a list is called, and the members that it may be known by, best first."""
+"""The noun for an entry of each list, and the members that may name the entry, best first."""
 
 _NAME_LENGTH: Final = 60
-"""Characters of a name that are shown: names are the peer's. The specification asks for 128 at most."""
+"""The length of a name that is shown, in characters: the peer chose it. The specification asks for 128 at most."""
 
 _TOGETHER: Final = 16
-"""Entries that are asked about together."""
+"""The number of entries that are judged together."""
 
 
-def set_aside(exchange: Exchange, result: dict[str, Any], found: Sequence[Violation]) -> list[Violation]:
-    """*found*, with what only concerns entries of a list made a matter of those entries."""
+def limited(exchange: Exchange, result: dict[str, Any], found: Sequence[Violation]) -> list[Violation]:
+    """Return *found*, with faults that concern only entries of a list limited to those entries."""
     member = LISTS.get(exchange.method, "")
     entries = result.get(member)
     refused = [each for each in found if each.stops]
@@ -53,21 +53,22 @@ def set_aside(exchange: Exchange, result: dict[str, Any], found: Sequence[Violat
     if bad is None:
         return list(found)
     named = {_entry(each, member) for each in refused}
-    told = [replace(each, action="quarantine") if each.stops else each for each in found]
-    # An entry that is not named is set aside all the same: say so.
+    listed = [replace(each, action="quarantine") if each.stops else each for each in found]
+    # An entry without a violation of its own is quarantined as well, so it gets one.
     like = replace(refused[0], action="quarantine")
-    return told + [replace(like, at=f"/result/{member}/{number}") for number in sorted(bad - named)]
+    return listed + [replace(like, at=f"/result/{member}/{number}") for number in sorted(bad - named)]
 
 
 def _bad(fits: Callable[[Any], bool], result: dict[str, Any], member: str) -> set[int] | None:
     """
-    The numbers of the entries that are wrong by themselves; None if there are too many, or something else is wrong.
+    Return the numbers of the entries that are invalid by themselves; None if there are too many, or the rest is
+    invalid.
 
-    Entries are asked about together, and one by one only where some of them are wrong: what is listed of many faults
-    does not name every bad entry.
+    Entries are judged together, and one by one only if some of them are invalid: a long list of faults does not name
+    every invalid entry.
     """
     entries = result[member]
-    # Beside the entries there may be anything, and it would be judged again with each of them.
+    # The other members of the result may be large, and would be judged again with each entry.
     plain = {key: value for key, value in result.items() if not isinstance(value, dict | list)}
     if not fits({**result, member: []}) or not fits({**plain, member: []}):
         return None
@@ -82,7 +83,7 @@ def _bad(fits: Callable[[Any], bool], result: dict[str, Any], member: str) -> se
 
 
 def entries(exchange: Exchange, found: Sequence[Violation]) -> set[int]:
-    """The numbers of the entries that are not handed on, alone or with the whole list."""
+    """Return the numbers of the entries that are not forwarded, alone or with the whole list."""
     member = LISTS.get(exchange.method)
     if member is None:
         return set()
@@ -91,14 +92,14 @@ def entries(exchange: Exchange, found: Sequence[Violation]) -> set[int]:
 
 
 def entry(kind: str, name: str) -> ListEntry:
-    """An entry as it is shown: its name cut short, with nothing in it that a terminal would act upon."""
+    """Return an entry as it is shown: its name shortened, without control characters."""
     from assay.base.printable import plain  # noqa: PLC0415 - only where something is wrong
 
     return ListEntry(kind, plain(name if len(name) <= _NAME_LENGTH else name[: _NAME_LENGTH - 1] + "…"))
 
 
 def named(exchange: Exchange, message: dict[str, Any], found: Sequence[Violation]) -> list[Violation]:
-    """*found*, each with the entry of the list that it is about."""
+    """Return *found*, each violation with the entry of the list that it is about."""
     member = _NAMED.get(exchange.method)
     result = message.get("result")
     listed = result.get(member) if member is not None and isinstance(result, dict) else None
@@ -112,13 +113,13 @@ def named(exchange: Exchange, message: dict[str, Any], found: Sequence[Violation
 
 
 def about(tool: str, found: Sequence[Violation]) -> list[Violation]:
-    """*found* against a call, with the tool where it is the tool that cannot be used."""
+    """Return *found* of a call, with the tool as the entry where it is the tool that cannot be used."""
     which = entry("tool", tool)
     return [replace(each, entry=which) if each.action == "quarantine" else each for each in found]
 
 
 def quarantined(found: Sequence[Violation]) -> tuple[ListEntry, ...]:
-    """The entries that are quarantined, each once."""
+    """Return the entries that are quarantined, each once."""
     return tuple(dict.fromkeys(each.entry for each in found if each.entry is not None and each.action == "quarantine"))
 
 
@@ -130,7 +131,7 @@ def _named(member: str, number: int, listed: Any) -> ListEntry:
 
 
 def tool_at(violation: Violation, result: Any) -> str | None:
-    """The tool that *violation* is about, in a list of them."""
+    """Return the name of the tool that *violation* is about, in a list of tools."""
     number = _entry(violation, "tools")
     tools = result.get("tools") if isinstance(result, dict) else None
     if number is None or not isinstance(tools, list) or number >= len(tools):
@@ -140,7 +141,7 @@ def tool_at(violation: Violation, result: Any) -> str | None:
 
 
 def without(frame: bytes, message: dict[str, Any], method: str, numbers: Collection[int]) -> bytes:
-    """The answer in *frame* without the entries of these *numbers*; everything else as it was."""
+    """Return the answer in *frame* without the entries of these *numbers*; everything else stays as it is."""
     exact = syntax.read_exactly(frame, message)
     member = LISTS[method]
     kept = [one for number, one in enumerate(exact["result"][member]) if number not in numbers]
@@ -149,7 +150,7 @@ def without(frame: bytes, message: dict[str, Any], method: str, numbers: Collect
 
 
 def _entry(violation: Violation, member: str) -> int | None:
-    """The number of the entry that *violation* is in; None if it is in none."""
+    """Return the number of the entry that *violation* is in; None if it is not in an entry."""
     head = f"/result/{member}/"
     if not violation.at.startswith(head):
         return None

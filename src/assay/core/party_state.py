@@ -1,4 +1,4 @@
-"""What is remembered of one party: its open requests, its progress tokens, what it has declared. No judging, no I/O."""
+"""The state of one party: its open requests, its progress tokens, its capabilities. No judging, no I/O."""
 
 from collections.abc import Mapping
 from typing import Any, Final, Literal
@@ -18,32 +18,32 @@ class Irregular:
     """
     Refused requests of one party that were forwarded all the same, until they are answered.
 
-    They do not count as open requests: a missing answer to them is no violation.
+    They are not open requests: a missing answer to them is not a violation.
     """
 
     __slots__ = ("_most", "batches", "count", "opening", "requests", "unknown", "unreadable")
 
     def __init__(self, most: int) -> None:
-        """*most* is how many requests are kept; the others are only counted."""
+        """*most* is the number of requests to keep; others are only counted."""
         self._most = most
         self.clear()
 
     def clear(self) -> None:
-        """Forget all of them."""
+        """Forget all requests."""
         self.requests: dict[Id, list[Exchange]] = {}
-        """By id, oldest first."""
+        """The requests by id, oldest first."""
         self.count = 0
         self.unknown = 0
-        """How many requests there may be beside these: unreadable ones, and those that there was no room for."""
+        """The number of other requests that there may be: unreadable ones, and those beyond the limit."""
         self.unreadable = 0
-        """How many messages may be answered with an error that has no id."""
+        """The number of messages that may be answered with an error without an id."""
         self.batches = 0
-        """How many refused batches may be answered with a batch."""
+        """The number of refused batches that may be answered with a batch."""
         self.opening: Any = None
-        """The last malformed initialize."""
+        """The last malformed `initialize`."""
 
     def add(self, exchange: Exchange) -> bool:
-        """Keep a request, or only count it if there are too many. Returns whether it is kept."""
+        """Keep a request, or only count it if there are too many. Return whether it is kept."""
         if self.count >= self._most:
             self.unknown += 1
             return False
@@ -60,25 +60,25 @@ class Irregular:
             del self.requests[exchange.id]
 
     def may_have(self, ident: Id) -> bool:
-        """Whether there is, or may be, a request of that id."""
+        """Return whether there is, or may be, a request with that id."""
         return self.unknown > 0 or ident in self.requests
 
     def answers_unknown(self) -> bool:
-        """Whether an answer to nothing that is known may answer a request that only was counted; it counts then."""
+        """Return whether an answer without a known request may answer one that was only counted, and uncount it."""
         if not self.unknown:
             return False
         self.unknown -= 1
         return True
 
     def answers_unreadable(self) -> bool:
-        """Whether an error without an id may answer a message that could not be read; it counts then."""
+        """Return whether an error without an id may answer an unreadable message, and uncount that message."""
         if not self.unreadable:
             return False
         self.unreadable -= 1
         return True
 
     def answers_batch(self) -> bool:
-        """Whether a batch of answers may answer a refused batch; it counts then."""
+        """Return whether a batch of answers may answer a refused batch, and uncount that batch."""
         if not self.batches:
             return False
         self.batches -= 1
@@ -86,7 +86,7 @@ class Irregular:
 
 
 class Side:
-    """One party, as far as it has been heard."""
+    """The state of one party."""
 
     __slots__ = (
         "_most_settled", "call", "capabilities", "garbage", "irregular", "judge", "open", "party",
@@ -96,42 +96,42 @@ class Side:
     def __init__(self, party: Party, limits: Limits, judge: Judge) -> None:
         self.party = party
         self.open: dict[Id, Exchange] = {}
-        """Requests this party has made that are not answered. Each side counts for itself: ids may coincide."""
+        """The requests of this party that are not answered. Each party has ids of its own, so ids may coincide."""
         self.settled: dict[Id, Exchange] = {}
-        """The last of its requests that were answered, cancelled or given up, oldest first; at most twice the limit."""
+        """The last requests that were answered, cancelled or given up, oldest first; at most twice the limit."""
         self.tokens: dict[Id, float | None] = {}
-        """The progress tokens of its open requests, with the progress last told."""
+        """The progress tokens of its open requests, with the last progress of each."""
         self.shared: dict[Id, None] = {}
         """Progress tokens that two open requests had at the same time, oldest first."""
         self.capabilities: Mapping[str, Any] | None = None
-        """What it has declared; None until it has."""
+        """The capabilities that it declared; None until it does."""
         self.undeclared: frozenset[str] = frozenset()
-        """Methods it may not use, because the capability was not declared."""
+        """Methods that it may not send, because the capability was not declared."""
         self.garbage = 0
-        """Unreadable frames in a row."""
+        """The number of unreadable frames in a row."""
         self.call: Entry | None = None
-        """tools/call, once nothing can change any more about how this party may use it."""
+        """The entry of `tools/call`, once the handshake has fixed how this party may use it."""
         self.irregular = Irregular(limits.open_requests)
         """Its refused requests that were forwarded all the same, in audit mode."""
         self._most_settled = limits.settled
         self.use(judge)
 
     def use(self, judge: Judge) -> None:
-        """From now on this party speaks the revision of *judge*."""
+        """Judge this party by the revision of *judge* from now on."""
         self.judge = judge
         self.stateless = not handshake(judge.revision)
         self.call = None
 
     def close(self, exchange: Exchange, state: Literal["answered", "cancelled", "timed-out"]) -> None:
-        """A request of this party is no longer open."""
+        """Close an open request of this party."""
         ident = exchange.id
         self.open.pop(ident, None)
-        # Looked at here as well: most requests have no token, and every answer comes this way.
+        # Checked here as well: most requests have no token, and every answer comes here.
         if exchange.token is not None:
             self.forget_token(exchange)
         exchange.state = state
         settled = self.settled
-        # Out and in again: the order is that of settling, so that the first ones are the oldest.
+        # Remove and insert again, so that the order is that of settling and the first ones are the oldest.
         if ident in settled:
             del settled[ident]
         settled[ident] = exchange
@@ -139,19 +139,19 @@ class Side:
             self.settled = dict(list(settled.items())[-self._most_settled :])
 
     def forget_token(self, exchange: Exchange) -> None:
-        """No more progress is due for a request of this party."""
+        """Forget the progress token of a request."""
         if exchange.token is not None:
             self.tokens.pop(exchange.token, None)
 
     def broke_off(self, token: Id) -> bool:
-        """Whether a request with this progress token was cancelled or given up: who works on it may not know yet."""
+        """Return whether a request with this progress token was cancelled or given up, which its receiver may miss."""
         return any(each.token == token and each.state in _BROKEN_OFF for each in self.settled.values())
 
 
 def undeclared(party: Party, revision: str, declared: Mapping[Party, Mapping[str, Any] | None]) -> frozenset[str]:
-    """The methods that *party* may not send by what was declared; none while that is unknown."""
+    """Return the methods that *party* may not send because of missing capabilities; none while those are unknown."""
     if all(each is None for each in declared.values()):
-        # So it is whenever a conversation begins, and without sessions each request begins one.
+        # True at the start of every conversation, and without sessions each request starts one.
         return frozenset()
     return frozenset(
         name for name in methods(revision) if missing_capability(name, party, revision, declared) is not None
@@ -161,7 +161,7 @@ def undeclared(party: Party, revision: str, declared: Mapping[Party, Mapping[str
 def missing_capability(
     method: str, party: Party, revision: str, declared: Mapping[Party, Mapping[str, Any] | None]
 ) -> tuple[Party, str] | None:
-    """Who has not declared which capability, so that *party* may not send *method*; None if it may."""
+    """Return the party and the capability that are missing for *method* of *party*; None if it may send the method."""
     known = methods(revision)[method]
     needed = known.needs(party.value) if party in known.senders else None
     if needed is None:
@@ -172,7 +172,7 @@ def missing_capability(
 
 
 def has_capability(capabilities: Mapping[str, Any], path: str) -> bool:
-    """Whether *path* was declared: an object of that name, or a flag that is true."""
+    """Return whether *path* was declared: as an object of that name, or as a flag that is true."""
     here: Any = capabilities
     for step in path.split("."):
         here = here.get(step) if isinstance(here, Mapping) else None

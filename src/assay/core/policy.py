@@ -1,8 +1,8 @@
 """
-What is done about a broken rule where an operator wants something else than the table of rules says. No I/O, no clock.
+The actions that an operator chose for broken rules, in place of those in the table of rules. No I/O, no clock.
 
-Not everything can be done about every rule: what cannot be read cannot be passed on by its meaning, and a second answer
-to one request is delivered to nobody. `fitting` has what can.
+Not every action fits every rule: an unreadable message cannot be forwarded by its meaning, and a second answer to one
+request has no receiver. `fitting` returns the actions that do.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,21 +18,21 @@ ACTIONS: Final[Mapping[str, Action]] = {
     "quarantine": "quarantine",
     "drop": "drop",
 }
-"""What may be done, in an operator's words and in those of a verdict."""
+"""The actions, by the operator's word, as a verdict names them."""
 
 _WITHOUT_MEANING: Final = frozenset({"framing", "syntax", "envelope"})
-"""Rungs below which nobody knows what a message is: nothing of it could be matched with an answer, or judged."""
+"""Rungs below which the meaning of a message is unknown: it cannot be matched with an answer, or judged."""
 
 _READABLE: Final = frozenset({"envelope/null-id"})
 """Rules of these rungs that leave the meaning of a message clear."""
 
 _NEVER_PASSED: Final = frozenset(
     {
-        # Whoever asked has its one answer already.
+        # The request has its one answer already.
         "protocol/unsolicited", "protocol/answered-twice",
-        # The answer could not be told from that of another request, or found at all.
+        # The answer could be mistaken for that of another request, or have none.
         "protocol/id-in-use", "protocol/too-many-open",
-        # A limit that can be set.
+        # The limit is a setting.
         "protocol/token-size",
     }
 )  # fmt: skip
@@ -48,7 +48,7 @@ _DROPPED: Final = frozenset(
         "protocol/header-encoding", "guard/failure",
     }
 )  # fmt: skip
-"""Rules that a message can break for which nobody waits, beside those of the lowest rungs."""
+"""Rules of messages without an answer, beside those of the lowest rungs."""
 
 _NOTHING_TO_STOP: Final = frozenset({"protocol/unanswered"})
 
@@ -56,14 +56,14 @@ UNJUDGED: Final = (
     "contract/unjudged", "contract/unknown-dialect", "contract/pattern", "contract/remote-ref", "contract/schema-size",
     "contract/schema-cost", "guard/failure",
 )  # fmt: skip
-"""Where nothing is known to be wrong, but for us nothing can be judged either."""
+"""Rules about what cannot be judged, although nothing is known to be wrong."""
 
 REPAIRED: Final = ("contract/input", "protocol/params")
-"""Rules whose slips can be mended."""
+"""Rules whose violations can be repaired."""
 
 
 def fitting(rule: str) -> tuple[str, ...]:
-    """What may be done about *rule*, in an operator's words."""
+    """Return the actions that fit *rule*, in the operator's words."""
     row = RULES[rule]
     if rule in _NOTHING_TO_STOP:
         return ("pass",)
@@ -74,7 +74,7 @@ def fitting(rule: str) -> tuple[str, ...]:
 
 
 def meant(pattern: str) -> list[str]:
-    """The rules that *pattern* names: one, all of a rung (``contract/*``), or all; none for what is no rule."""
+    """Return the rules that *pattern* names: one, all of a rung (``contract/*``), or all; [] for an unknown rule."""
     if pattern == "*":
         return list(RULES)
     rung, _, name = pattern.partition("/")
@@ -84,22 +84,22 @@ def meant(pattern: str) -> list[str]:
 
 
 class Excepted(NamedTuple):
-    """One rule that is treated otherwise for a while."""
+    """An exception: another action for a rule, for a limited time."""
 
     rule: str
     """A rule, or a pattern of several."""
     tool: str | None
-    """The tool that it is about; None for every message."""
+    """The tool that it is limited to; None for every message."""
     action: str
     reason: str
 
 
 class Policy:
     """
-    What is done about each rule.
+    The action for each rule.
 
-    The more specific wins: an exception for the tool, an exception, the rule itself, its rung, all rules; then what
-    lets pass whatever cannot be judged; then the strict column of the table. A pattern means those of its rules that
+    The most specific one wins: an exception for the tool, an exception, the rule itself, its rung, all rules; then
+    `fail_open` for what cannot be judged; then the strict column of the table. A pattern names those of its rules that
     the action fits.
     """
 
@@ -124,19 +124,19 @@ class Policy:
         for each in sorted(exceptions, key=lambda one: precision(one.rule)):
             self._exceptions |= {(rule, each.tool): each for rule in _fitted(each.rule, each.action)}
         self.repairs = frozenset(rule for pattern in repairs for rule in meant(pattern) if rule in REPAIRED)
-        """The rules whose slips are mended where that is safe."""
+        """The rules whose violations are repaired where that is safe."""
 
     @property
     def decides(self) -> bool:
-        """Whether something else is done about a rule than the table of rules says; repairs are not counted."""
+        """Whether an action differs from the table of rules; repairs are not counted."""
         return bool(self._actions or self._exceptions)
 
     def decided(self, found: Iterable[Violation], tool: str | None = None) -> list[Violation]:
-        """*found*, each with what is done about it; *tool* is the one that it is about."""
+        """Return *found*, each violation with its action; *tool* is the tool that they are about."""
         return [self.decide(each, tool) for each in found]
 
     def decide(self, violation: Violation, tool: str | None) -> Violation:
-        """The same for one."""
+        """Return *violation* with its action."""
         rule = violation.rule
         if self._exceptions:
             made = self._exceptions.get((rule, tool)) or self._exceptions.get((rule, None))

@@ -1,7 +1,8 @@
 """
 Verdicts as frames: the answer to a refused request, and the error in place of a broken answer. No I/O, no judging.
 
-One table (`CanonicalError`) gives codes and messages; the revision decides the shape.
+One table (`CanonicalError`) has the codes and messages; the revision decides the shape. `error_frame` builds every
+JSON-RPC error.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ from assay.spec.revisions import REVISIONS, features_of
 
 def id_token(frame: bytes, ident: object) -> bytes:
     """
-    The id as *frame* spells it, so that it can be echoed unchanged.
+    Return the id as *frame* spells it, so that it can be echoed unchanged.
 
     Some numbers need the frame: parsers turn `1e2`, `-0` and 2^70 into something that is written differently. An
     integer other than 0 has one spelling only.
@@ -35,8 +36,8 @@ _LONGEST_NUMBER = 100
 
 
 def exact_id(frame: bytes) -> int | None:
-    """The whole number that *frame* has for an id which was read as a float; None if it is none, to the last digit."""
-    from decimal import Decimal, InvalidOperation  # noqa: PLC0415 - for numbers nobody uses as ids
+    """Return the exact whole number that *frame* has for an id which was read as a float; None if it is not whole."""
+    from decimal import Decimal, InvalidOperation  # noqa: PLC0415 - for rare ids only
 
     spelt = _spelt_id(frame)
     if spelt is None or len(spelt) > _LONGEST_NUMBER:
@@ -52,7 +53,7 @@ def exact_id(frame: bytes) -> int | None:
 
 
 def _spelt_id(frame: bytes) -> str | None:
-    """The number that is the id of the message in *frame*, as it is spelt there; None if it has no such id."""
+    """Return the text of the number that is the id of the message in *frame*; None if the id is not a number."""
     from assay.ladder.spots import spots  # noqa: PLC0415 - only for ids that have more than one spelling
 
     text = frame.decode()
@@ -63,7 +64,7 @@ def _spelt_id(frame: bytes) -> str | None:
 
 
 def usable_id(frame: bytes, value: Any) -> str | int | None:
-    """The id that a broken message carries, if there is one that an answer could bear."""
+    """Return the id of a malformed message, if an answer could have it."""
     ident = value.get("id") if isinstance(value, dict) else None
     if isinstance(ident, float):
         return exact_id(frame)
@@ -71,13 +72,13 @@ def usable_id(frame: bytes, value: Any) -> str | int | None:
 
 
 def shown_id(ident: object) -> str:
-    """An id as JSON, cut short, for people."""
+    """Return an id as JSON, shortened, for people."""
     text = str(ident) if type(ident) is int else orjson.dumps(ident).decode()
     return text if len(text) <= 40 else text[:39] + "…"
 
 
 def entries(frame: bytes) -> list[bytes]:
-    """The entries of an array, each as *frame* spells it."""
+    """Return the entries of an array, each as *frame* spells it."""
     from assay.ladder.spots import elements  # noqa: PLC0415 - only for batches, which one revision has
 
     text = frame.decode()
@@ -86,13 +87,13 @@ def entries(frame: bytes) -> list[bytes]:
 
 
 def array(frames: Sequence[bytes | None]) -> bytes | None:
-    """A batch of those *frames* that are there; None if there are none."""
+    """Return a batch of those *frames* that are not None; None if every one is None."""
     present = [frame for frame in frames if frame is not None]
     return b"[" + b",".join(present) + b"]" if present else None
 
 
-_MENDED_BY_MODELS = frozenset({"contract/input", "contract/look-alike-key"})
-"""What is wrong with the arguments of a call, and can be told to the model that made them."""
+_CORRECTED_BY_MODELS = frozenset({"contract/input", "contract/look-alike-key"})
+"""Rules about the arguments of a call, which a model can correct."""
 
 
 def refusal(
@@ -104,12 +105,13 @@ def refusal(
     requested: str | None = None,
 ) -> bytes:
     """
-    The answer to a message that was refused, with the id as it is to be spelt; None where none could be read.
+    Return the answer to a refused message; *ident* is its id as JSON, None if the id could not be read.
 
-    Arguments that break a tool's contract are a failed result from 2025-11-25 on, so that a model can mend them itself.
+    From 2025-11-25 on, arguments that break the contract of a tool get a failed result, which the model sees and can
+    act on.
     """
     first = next((each for each in violations if each.stops), violations[0])
-    if first.rule in _MENDED_BY_MODELS and ident is not None and features_of(revision).failed_results:
+    if first.rule in _CORRECTED_BY_MODELS and ident is not None and features_of(revision).failed_results:
         lines = [f"{each.at}: expected {each.expected}, found {each.found}. {each.hint}" for each in violations]
         return _failed_result(ident, "The arguments break the tool's inputSchema.", lines, more, revision)
     error: dict[str, Any] = CanonicalError.to_jsonrpc_error(RULES[first.rule].code)
@@ -128,9 +130,9 @@ def failure(
     beside: Mapping[str, Any] | None = None,
 ) -> bytes:
     """
-    Return the error frame that replaces an answer that was broken, late or never came.
+    Return the error frame that replaces a broken, late or missing answer.
 
-    *failed* is the canonical code, or the error itself where its message says more.
+    *failed* is the canonical code, or the error itself if its message has more.
     """
     error = CanonicalError.to_jsonrpc_error(failed) if isinstance(failed, str) else failed
     data: dict[str, Any] = {"violations": [as_json(each) for each in violations], **(beside or {})}
@@ -139,9 +141,9 @@ def failure(
 
 def withheld(ident: bytes, tool: str, violations: Sequence[Violation], more: int, revision: str) -> bytes:
     """
-    What whoever called *tool* gets in place of a result that was broken.
+    Return the frame that replaces a broken result of *tool*.
 
-    From 2025-11-25 on a failed result, as for broken arguments: a model sees it, and can do something else.
+    From 2025-11-25 on it is a failed result, as for broken arguments: the model sees it, and can act on it.
     """
     if not features_of(revision).failed_results:
         return failure(ident, "UPSTREAM_INVALID", violations, more, revision)
@@ -159,7 +161,7 @@ def code_of(verdict: Verdict) -> str | None:
 
 
 def error_frame(ident: bytes | None, error: dict[str, Any], data: dict[str, Any] | None, revision: str | None) -> bytes:
-    """An error response as a frame."""
+    """Return an error response; *ident* is the id as JSON, None without an id."""
     whole = {**error, "data": data} if data else error
     return _frame(ident, b'"error":' + orjson.dumps(whole), revision)
 
@@ -177,7 +179,7 @@ def result_frame(ident: bytes, result: bytes) -> bytes:
 
 
 def as_json(violation: Violation) -> dict[str, Any]:
-    """A violation as it stands in ``error.data.violations``, in reports and in the journal."""
+    """Return a violation as in ``error.data.violations``, in reports and in the journal."""
     shown: dict[str, Any] = {
         "rule": violation.rule,
         "at": violation.at,
@@ -212,9 +214,9 @@ def _failed_result(ident: bytes, what: str, lines: list[str], more: int, revisio
 
 def _frame(ident: bytes | None, rest: bytes, revision: str | None) -> bytes:
     """
-    A response around *rest*.
+    Return a response with the member *rest*.
 
-    Where no id could be read JSON-RPC says null; MCP from 2025-11-25 on says to leave it out.
+    Without a readable id JSON-RPC has null; MCP from 2025-11-25 on leaves the id out.
     """
     if ident is None:
         head = b'{"jsonrpc":"2.0",' if features_of(revision).optional_error_id else b'{"jsonrpc":"2.0","id":null,'

@@ -1,9 +1,9 @@
 """
-Slips in the arguments of a call that have one remedy only, and the frame without them. No I/O, no judging.
+Repairs mistakes in the arguments of a call that have only one correction. No I/O, no judging.
 
-JSON inside a string, a number or a boolean as text, null for a property that may be left out: most of what models get
-wrong. Whether the arguments are right afterwards is for the judge to say, who hears the mended frame like any other.
-Everything that is not mended stays as it was spelt, to the byte.
+JSON inside a string, a number or a boolean as text, null for an optional property: most mistakes of models are of these
+kinds. Whether the arguments are valid afterwards is for the judge to decide, which judges the repaired frame like any
+other. Everything else in the frame stays the same to the byte.
 """
 
 import re
@@ -18,10 +18,10 @@ from assay.ladder import syntax
 from assay.ladder.spots import Edit, edited, elements, past_space
 
 ROUNDS: Final = 4
-"""How often what was mended is looked at again: there may be a number as text in an object that came as text."""
+"""The most rounds of repair: a number as text may be inside an object that came as text."""
 
 MOST_VALUES: Final = 10_000
-"""Values and keys of a call that is mended: in each round every one of them is stepped over: some 1 µs (estimated)."""
+"""The most values and keys of a call that is repaired: each round steps over every one, some 1 µs each (estimated)."""
 
 _ARGUMENTS: Final = "/params/arguments"
 
@@ -29,30 +29,30 @@ _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 """A number as people write one. With an exponent it may be something else, a name or a hash."""
 
 _OF_VALUE: Final = frozenset({"type", "anyOf", "oneOf", "enum", "const"})
-"""Keywords that a value breaks by being another value altogether, and not by being too long or too small."""
+"""Keywords that mean a wrong kind of value, not one that is too long or too small."""
 
 _REMOVED: Final = None
 
 
 class WantedType(NamedTuple):
-    """What is to be mended, and within which bounds."""
+    """What may be repaired, and the limits."""
 
     rules: Collection[str]
     schema: Any
-    """What the arguments are judged by, if anything is."""
+    """The schema of the arguments, if there is one."""
     depth: int
-    """How deep a value may be nested."""
+    """The most levels of nesting in a value."""
     most: int
-    """How many slips are mended at once."""
+    """The most mistakes that are repaired at once."""
 
 
 class Repaired(NamedTuple):
-    """What comes of a call without its slips."""
+    """The outcome of a repair."""
 
     verdict: Verdict
-    """On the mended frame; it is accepted."""
+    """The verdict on the repaired frame, which is accepted."""
     done: list[Violation]
-    """The slips."""
+    """The mistakes that were repaired."""
 
 
 def repaired(
@@ -62,17 +62,17 @@ def repaired(
     wanted: WantedType,
     judge: Callable[[bytes, dict[str, Any]], Verdict],
 ) -> Repaired | None:
-    """A call of which all was mended that was *found* to stop it, if *judge* then accepts it."""
+    """Return the call with everything repaired that was *found* to stop it; None unless *judge* then accepts it."""
     done: list[Violation] = []
     for _ in range(ROUNDS):
-        # What came out of a text counts, too.
+        # Values from inside a string count, too.
         if more_than(frame, MOST_VALUES):
             return None
         wrong = [each for each in found if each.stops][: wanted.most]
-        mended = mend(frame, message, wrong, wanted)
-        if mended is None:
+        corrected = correct(frame, message, wrong, wanted)
+        if corrected is None:
             return None
-        frame, message = mended
+        frame, message = corrected
         done += [replace(each, action="repair") for each in wrong]
         verdict = judge(frame, message)
         if verdict.accepted:
@@ -81,28 +81,30 @@ def repaired(
     return None
 
 
-class Mended(NamedTuple):
-    """A frame without its slips, and the message in it."""
+class RepairedFrame(NamedTuple):
+    """A repaired frame, and the message in it."""
 
     frame: bytes
     message: dict[str, Any]
 
 
-def mend(frame: bytes, message: dict[str, Any], wrong: Sequence[Violation], wanted: WantedType) -> Mended | None:
-    """*frame* with all that is *wrong* mended; None unless each of these is a slip with one remedy."""
+def correct(
+    frame: bytes, message: dict[str, Any], wrong: Sequence[Violation], wanted: WantedType
+) -> RepairedFrame | None:
+    """Return *frame* with everything that is *wrong* corrected; None unless each mistake has only one correction."""
     remedies: dict[str, str | None] = {}
     for each in wrong:
         remedy = _remedy(message, each, wanted.schema, wanted.depth) if each.rule in wanted.rules else NOWHERE
         if remedy is not _REMOVED and not isinstance(remedy, str):
             return None
         remedies[each.at] = remedy
-    mended = _edited(frame.decode(), remedies).encode()
-    value = syntax.read(mended, wanted.depth)
-    return Mended(mended, value) if isinstance(value, dict) else None
+    corrected = _edited(frame.decode(), remedies).encode()
+    value = syntax.read(corrected, wanted.depth)
+    return RepairedFrame(corrected, value) if isinstance(value, dict) else None
 
 
 def _remedy(message: dict[str, Any], wrong: Violation, schema: Any, depth: int) -> Any:
-    """What goes in the place of a value: text, `_REMOVED` for nothing, or `NOWHERE` if there is no telling."""
+    """Return the text that replaces a value, `_REMOVED` for no value, or `NOWHERE` if there is no single correction."""
     value = looked_up(message, wrong.at)
     if wrong.rule == "protocol/params":
         whole = wrong.at == _ARGUMENTS and isinstance(value, str)
@@ -116,7 +118,7 @@ def _remedy(message: dict[str, Any], wrong: Violation, schema: Any, depth: int) 
 
 
 def _inside(text: str, depth: int, opening: str) -> Any:
-    """The JSON text of an object or array, on one line; `NOWHERE` if there is none in *text*."""
+    """Return the JSON text of an object or array on one line; `NOWHERE` if *text* is neither."""
     if text.lstrip(" \t\r\n")[:1] not in tuple(opening):
         return NOWHERE
     if isinstance(syntax.read(text.encode(errors="replace"), depth, MOST_VALUES), Violation):
@@ -130,7 +132,7 @@ def _keyword(wrong: Violation) -> str:
 
 
 def _may_be_left_out(wrong: Violation, schema: Any) -> bool:
-    """Whether it is a property that the schema names: an item, or an entry of a map, means something by being there."""
+    """Return whether the schema names the property: an item, or an entry of a map, has a meaning even as null."""
     *above, name = steps(wrong.at)
     where = steps(from_fragment((wrong.schema_at or "#")[1:]) or "")
     if where[-3:-1] == ["properties", name]:
@@ -143,7 +145,7 @@ def _may_be_left_out(wrong: Violation, schema: Any) -> bool:
 
 
 def _edited(text: str, remedies: dict[str, str | None]) -> str:
-    """*text* with each value that a pointer names replaced, or its member removed."""
+    """Return *text* with the value at each pointer replaced, or its member removed."""
     tree: dict[str, Any] = {}
     for pointer, remedy in remedies.items():
         *above, last = steps(pointer)
@@ -159,7 +161,7 @@ def _edits(text: str, at: int, tree: dict[str, Any]) -> Iterator[Edit]:
     kept = [number for number, each in enumerate(members) if tree.get(each.name, "") is not _REMOVED]
     last = kept[-1] if kept else -1
     if last + 1 < len(members):
-        # Nothing follows the last one that stays, not even a comma.
+        # Nothing follows the last member that stays, not even a comma.
         yield Edit(members[last].end if kept else at + 1, members[-1].end, "")
     for number, each in enumerate(members[: last + 1]):
         below = tree.get(each.name, NOWHERE)

@@ -75,7 +75,7 @@ class RequestJudge(JudgeBase):
         if useless is not None and self._enforcing:
             # The schemas of the tool were compiled for this call only, and cannot be used.
             self._tools.set_aside(useless.name)
-            found.append(state_rules.set_aside(useless.name, judge.revision))
+            found.append(state_rules.quarantined(useless.name, judge.revision))
         if useless is not None:
             found = list_filter.about(useless.name, found)
         side.garbage = 0

@@ -1,8 +1,8 @@
 """
-What a conversation has agreed and learned, and how each message changes it. No I/O, no clock.
+The state of a conversation, and how each message changes it. No I/O, no clock.
 
-The revision, what both sides have declared, the tools and their contracts, progress, tasks. What contradicts it is a
-violation, added to the list that the caller hands in.
+It has the revision, the capabilities of both parties, the tools and their contracts, progress and tasks. A message that
+contradicts it gets a violation in the list that the caller passes.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -56,18 +56,18 @@ class Memory:
         self._rounds = Rounds()
         self._stateless = StatelessState(self.sides[Party.CLIENT], whole=revision is None)
         self._goes_beyond = False
-        """Whether a request without handshake has declared an extension: what the server then sends may be of it."""
+        """Whether a request without a handshake declared an extension, which the server may then use."""
         self._settle()
 
     # ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def take_params(self, side: Side, exchange: Exchange, params: dict[str, Any], found: Found, budget: Budget) -> int:
         """
-        Keeps what the answer to a request will need of its params, and judges them by what is known.
+        Keep what the answer to a request will need of its params, and judge the params by the state.
 
-        Anything can come, of a method that nobody knows, or where what is not valid is let pass.
+        The params may be anything if the method is unknown, or if invalid messages are forwarded.
 
-        Returns at least how many violations there are beyond those found.
+        Return at least how many violations there are beyond those in *found*.
         """
         meta = params.get("_meta")
         if isinstance(meta, dict):
@@ -85,7 +85,7 @@ class Memory:
                 found += faults
                 return more
             if self.tools.is_aside(name):
-                found.append(state_rules.set_aside(name, exchange.revision))
+                found.append(state_rules.quarantined(name, exchange.revision))
             elif self.tools.complete:
                 found.append(state_rules.unknown_tool(name, self.tools.known, exchange.revision))
         elif params:
@@ -93,7 +93,7 @@ class Memory:
         return 0
 
     def check_retry(self, exchange: Exchange, params: dict[str, Any], found: Found, budget: Budget) -> int:
-        """Judges a request that brings the input which an earlier one was answered with the wish for."""
+        """Judge a request that has the input which the answer to an earlier one asked for."""
         return 0 if handshake(exchange.revision) else self._rounds.check(exchange, params, found, budget)
 
     def _take_meta(self, side: Side, exchange: Exchange, meta: dict[str, Any], found: Found) -> None:
@@ -127,7 +127,7 @@ class Memory:
             self._forms.asked(exchange, params)
 
     def asked(self, exchange: Exchange, message: dict[str, Any]) -> None:
-        """A request has passed, at a time when it may decide the era."""
+        """Note that a request was forwarded, which may decide the era."""
         self._stateless.asked(exchange, message)
         if exchange.method == "initialize" and exchange.asker is Party.CLIENT:
             if self.lifecycle.phase not in {"new", "stateless"}:
@@ -141,16 +141,16 @@ class Memory:
             and not handshake(exchange.revision)
             and exchange.method != "server/discover"
         ):
-            # A client that asks server/discover may still be refused and fall back to initialize.
+            # A client that sends server/discover may still be refused, and fall back to initialize.
             self.lifecycle.stateless(exchange.entry.judge)
             self._settle()
 
     def rule_beyond(self, judge: Judge, party: Party, message: dict[str, Any]) -> str | None:
         """
-        The rule that a method breaks which may be that of an extension; None if it cannot be.
+        Return the rule for a method that may belong to an extension; None if it cannot.
 
-        It may be if an extension was declared, and also where we did not hear what was declared: over HTTP a handshake
-        may have been elsewhere, and `server/discover` is optional.
+        It may if an extension was declared, or if the declarations are unknown: over HTTP the handshake may have been
+        elsewhere, and `server/discover` is optional.
         """
         if self.has_extensions(message):
             return "protocol/extension"
@@ -159,18 +159,18 @@ class Memory:
             return None if heard or self.lifecycle.phase != "operating" else "protocol/unheard-extension"
         if self._goes_beyond:
             return "protocol/extension"
-        # A server without handshake has no requests, of whatever extension.
+        # A server without a handshake sends no requests, with or without extensions.
         return None if heard or (party is Party.SERVER and "id" in message) else "protocol/unheard-extension"
 
     def catch_up(self) -> None:
-        """Takes over what the server has declared in another conversation about the same tools."""
+        """Copy the capabilities that the server declared in another conversation about the same tools."""
         server = self.sides[Party.SERVER]
         if server.capabilities is not self.tools.declared and self.lifecycle.phase == "stateless":
             server.capabilities = self.tools.declared
             self._settle()
 
     def has_extensions(self, message: dict[str, Any]) -> bool:
-        """Whether either side has declared that it goes beyond the specification."""
+        """Return whether either party declared that it goes beyond the specification."""
         declared = [side.capabilities for side in self.sides.values()]
         declared.append(object_of(object_of(object_of(message.get("params")).get("_meta")).get(CAPABILITIES_KEY)))
         return any(each and (each.get("extensions") or each.get("experimental")) for each in declared)
@@ -178,17 +178,17 @@ class Memory:
     # ── notifications ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def check_note(self, side: Side, method: str, params: Mapping[str, Any], judge: Judge) -> list[Violation]:
-        """What is wrong with a notification by what was said before."""
+        """Return the violations of a notification by the state."""
         check = _CHECKED.get(method)
         found = list(check(self, side, params, judge)) if check else []
         return found + self._stateless.check_note(side.party, method, params, judge.revision)
 
     def _check_cancel(self, side: Side, params: Mapping[str, Any], judge: Judge) -> Iterator[Violation]:
         """
-        Whoever asked may cancel, and nobody else.
+        Return the violations of a cancellation: only the sender of a request may cancel it.
 
-        A server without requests of its own cancels what the client has asked; but only subscriptions may end that way,
-        any other request would never be answered.
+        A server without requests of its own may cancel those of the client; but only subscriptions may end that way,
+        because any other request would never be answered.
         """
         ident = ident_of(params.get("requestId"))
         if ident is None:
@@ -213,14 +213,14 @@ class Memory:
         last = tokens.get(token)
         if token not in tokens:
             if asker.irregular.unknown or asker.broke_off(token):
-                # It may be that of a request which could not be read; or the two have crossed on the way.
+                # The id may be that of an unreadable request, or the two messages crossed on the way.
                 return
             yield state_rules.no_progress(token, judge.revision)
         elif last is not None and progress <= last:
             yield state_rules.no_rise(last, progress, judge.revision)
 
     def noted(self, side: Side, method: str, params: Mapping[str, Any], judge: Judge) -> Exchange | None:
-        """A notification has passed; the exchange that it concerns, if any."""
+        """Note that a notification was forwarded. Return the exchange that it concerns, if any."""
         self._stateless.noted(method, params)
         effect = _NOTED.get(method)
         return effect(self, side, params, judge) if effect else None
@@ -234,7 +234,7 @@ class Memory:
         self.tools.changed()
 
     def _cancelling(self, side: Side, judge: Judge) -> Side:
-        """Whose requests *side* may cancel."""
+        """Return the party whose requests *side* may cancel."""
         return side if side.party is Party.CLIENT or handshake(judge.revision) else self.sides[Party.CLIENT]
 
     def _cancelled(self, side: Side, params: Mapping[str, Any], judge: Judge) -> Exchange | None:
@@ -245,7 +245,7 @@ class Memory:
         exchange = asker.open.get(ident)
         if exchange is None:
             return asker.settled.get(ident)
-        # What the server may not cancel stays open: its answer is still due.
+        # A request that the server may not cancel stays open: its answer is still due.
         if asker is side or exchange.method == "subscriptions/listen":
             asker.close(exchange, "cancelled")
         return exchange
@@ -261,7 +261,7 @@ class Memory:
     def check_answer(
         self, exchange: Exchange, message: dict[str, Any], kind: Kind, found: Found, budget: Budget
     ) -> int:
-        """Judges an answer by its request. Returns at least how many violations there are beyond those found."""
+        """Judge an answer by its request. Return at least how many violations there are beyond those in *found*."""
         entry = exchange.entry
         judge: Judge = entry.judge
         if kind == "error":
@@ -309,18 +309,18 @@ class Memory:
         return faults if self._policy is None else self._policy.decided(faults, tool)
 
     def _check_result_type(self, exchange: Exchange, result: dict[str, Any], judge: Judge) -> list[Violation]:
-        """A type of result that the specification does not have may still be that of a declared extension."""
+        """Return the violations of a result type, which may be that of a declared extension."""
         found = list(judge.check_result_type(exchange.method, result))
         if not found or not self._is_extended(exchange):
             return found
         return [state_rules.beyond(each, judge.revision) for each in found]
 
     def _is_extended(self, exchange: Exchange) -> bool:
-        """Whether either side, or the request itself, has declared that it goes beyond the specification."""
+        """Return whether either party, or the request itself, declared that it goes beyond the specification."""
         return self.has_extensions({}) or bool((exchange.declared or frozenset()) & _EXTENSIONS)
 
     def _check_promise(self, exchange: Exchange, result: dict[str, Any], found: Found, budget: Budget) -> int:
-        """What goes beyond the schema: the tool's contract, the payload of a task, what may be asked back."""
+        """Judge a result beyond its schema: by the contract of the tool, the task, and what it may ask back."""
         found += answer_rules.check_result(exchange, result, budget.violations)
         if exchange.as_task:
             found += self._tasks.check_started(result)
@@ -339,7 +339,7 @@ class Memory:
         return 0
 
     def answered(self, exchange: Exchange, message: dict[str, Any], found: Found) -> None:
-        """An answer has passed."""
+        """Note that an answer was forwarded."""
         if "error" in message:
             if exchange.method == "initialize" and self.lifecycle.phase == "initializing":
                 self.refused()
@@ -358,18 +358,18 @@ class Memory:
             effect(self, exchange, result, found)
 
     def refused(self) -> None:
-        """The handshake has failed; another one may follow."""
+        """Forget a failed handshake; another one may follow."""
         self.lifecycle.refused()
         self.sides[Party.CLIENT].capabilities = self.sides[Party.SERVER].capabilities = None
         self._settle()
 
     def renew(self) -> None:
-        """Another server is there: what only the one before knew is forgotten."""
+        """Forget what concerned only the server before."""
         server = self.sides[Party.SERVER]
         server.open.clear()
         for each in self.sides.values():
             each.irregular.clear()
-        # An answer to a request that was cancelled may still pass, but not to a server that has never made it.
+        # An answer to a cancelled request may still be forwarded, but not to a server that never made it.
         server.settled.clear()
         server.tokens.clear()
         server.garbage = 0
@@ -378,7 +378,7 @@ class Memory:
         self.tools.changed()
 
     def forget_settled(self) -> None:
-        """Forget all requests that are settled, and the rounds they began."""
+        """Forget all settled requests, and the rounds that they began."""
         for side in self.sides.values():
             side.settled.clear()
         self._rounds.clear()
@@ -409,7 +409,7 @@ class Memory:
             )
 
     def _settle(self) -> None:
-        """Gives both sides the revision in force, and works out what neither may use."""
+        """Give both parties the revision in force, and find the methods that neither may send."""
         judge = self.lifecycle.judge
         declared = {party: side.capabilities for party, side in self.sides.items()}
         for party, side in self.sides.items():
@@ -420,7 +420,7 @@ class Memory:
                 side.call = judge.calls[party, "request"].get("tools/call")
 
 
-# Functions, not bound methods: those would keep a conversation, and the tools it knows, in a cycle after its end.
+# Functions, not bound methods: those would keep an ended conversation and its tools in a reference cycle.
 _CHECKED: Final[Mapping[str, Callable[[Memory, Side, Mapping[str, Any], Judge], Iterator[Violation]]]] = {
     "notifications/cancelled": Memory._check_cancel,
     "notifications/progress": Memory._check_progress,
@@ -436,9 +436,9 @@ _ANSWERED: Final[Mapping[str, Callable[[Memory, Exchange, dict[str, Any], Found]
     "server/discover": Memory._discovered,
     "tools/list": Memory._tools_listed,
 }
-"""What is checked or remembered of a notification or an answer, by its method."""
+"""The checks and updates for a notification or an answer, by its method."""
 
 
 def _is_final(exchange: Exchange, result: dict[str, Any]) -> bool:
-    """Whether *result* is that of the call itself: one of a type that an extension defines is only on the way to it."""
+    """Return whether *result* is that of the call itself; a result type of an extension comes before it."""
     return handshake(exchange.revision) or result.get("resultType", "complete") == "complete"

@@ -1,7 +1,7 @@
 """
-What stands against a message by what was said before: an id in use, a capability not declared, an answer to nothing.
+Violations of the state of a conversation: an id in use, a missing capability, an answer without a request.
 
-Each function words one violation; whether it applies is for the conversation to see. No state of its own.
+Each function builds one violation; the caller decides whether it applies. No state.
 """
 
 import re
@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from assay.base.limits import Limits
 from assay.base.meta import CAPABILITIES_KEY
-from assay.base.no_answer import WITHIN
 from assay.base.verdict import Exchange, Kind, Party, Violation
 from assay.core.party_state import Id, Side, missing_capability
 from assay.core.render import shown_id
@@ -24,10 +23,10 @@ from assay.spec.revisions import handshake
 
 _WHOLE: Final = re.compile(r"-?[0-9]{1,18}")
 _MOST_LISTED: Final = 3
-"""Tools that are listed for a client that names another one."""
+"""The number of tools to list for a client that names an unknown one."""
 
 _TAKEN_OVER: Final = ("tasks/", "notifications/tasks")
-"""What a revision with a handshake had itself, and an official extension has after it."""
+"""Methods that a revision with a handshake has, and an official extension has after it."""
 
 _ABOUT_IDS: Final = frozenset({"envelope/id", "envelope/null-id"})
 _UNANSWERED: Final = "Do not answer notifications (messages without an id)."
@@ -36,7 +35,7 @@ _LATE: Final = "Answer sooner, or send progress: the request had timed out, and 
 
 
 def no_such_method(judge: Judge, party: Party, kind: Kind, message: dict[str, Any], beyond: str | None) -> Violation:
-    """A method that *party* may not send; *beyond* is the rule for one that an extension may have, if one may."""
+    """Return the violation of sending an unknown method; *beyond* is the rule for a method of an extension, if any."""
     wrong = judge.check_method(party, kind, message["method"])
     if beyond is None or wrong.rule != "protocol/method" or not _may_be_extension(judge, message["method"]):
         return wrong
@@ -51,16 +50,16 @@ def no_such_method(judge: Judge, party: Party, kind: Kind, message: dict[str, An
 
 
 def _may_be_extension(judge: Judge, method: str) -> bool:
-    """Whether an extension may define *method*: it is in no revision, or one that an extension has taken over."""
+    """Return whether an extension may define *method*: it is in no revision, or an extension continues it."""
     if judge.knows(method):
-        # As the other kind of message.
+        # It is known as the other kind of message.
         return False
     taken_over = not handshake(judge.revision) and method.startswith(_TAKEN_OVER)
     return taken_over or not revisions_of(method)
 
 
 def no_room(side: Side, ident: Id, limits: Limits, revision: str) -> Violation:
-    """A request with the id of another one that is open, or one too many."""
+    """Return the violation of a request whose id is in use, or which is one too many."""
     if ident in side.open:
         found = f"{shown_id(ident)}, which is still open for {side.open[ident].method}"
         return violation("protocol/id-in-use", "/id", expected="an id of its own", found=found, revision=revision)
@@ -73,7 +72,7 @@ def no_room(side: Side, ident: Id, limits: Limits, revision: str) -> Violation:
 
 
 def undeclared(sides: Mapping[Party, Side], party: Party, method: str, revision: str) -> Violation:
-    """A method of a capability that was not declared."""
+    """Return the violation of using a capability that was not declared."""
     declared = {each: side.capabilities for each, side in sides.items()}
     owner, path = missing_capability(method, party, revision, declared) or (party, method)
     return violation(
@@ -98,14 +97,14 @@ def _declare(owner: Party, path: str, revision: str) -> str:
 
 
 def batched_initialize(revision: str) -> Violation:
-    """The handshake inside a batch."""
+    """Return the violation of `initialize` inside a batch."""
     return violation(
         "protocol/batched-initialize", "/method", expected="initialize alone", found="in a batch", revision=revision
     )
 
 
 def no_batch(entries: int, limits: Limits, revision: str | None, *, allowed: bool) -> Violation:
-    """An array where none may be, or of a length that none may have."""
+    """Return the violation of an array where no batch is allowed, or of a wrong length."""
     return violation(
         "envelope/batch",
         expected=f"1 to {limits.batch_entries:,} messages" if allowed else "one message, not a batch",
@@ -115,7 +114,7 @@ def no_batch(entries: int, limits: Limits, revision: str | None, *, allowed: boo
 
 
 def no_whole_number(profile: Profile, revision: str | None) -> Violation:
-    """An id that only rounds to an integer."""
+    """Return the violation of an id that only rounds to an integer."""
     return violation(
         "envelope/id", "/id", expected=profile.id_words, found="a number that is not whole", revision=revision
     )
@@ -138,7 +137,10 @@ def answers_nothing(faults: Iterable[Violation], value: Any, asker: Side) -> lis
 
 
 def unsolicited(ident: Any, exchange: Exchange | None, asker: Side, revision: str | None) -> Violation:
-    """An answer that nobody waits for; *exchange* is the request that it comes too late for, if there was one."""
+    """
+    Return the violation of an answer without an open request; *exchange* is the request that it is too late for, if
+    any.
+    """
     alike = _other_type(ident, asker) if exchange is None else None
     return violation(
         "protocol/unsolicited" if exchange is None else "protocol/answered-twice",
@@ -151,7 +153,7 @@ def unsolicited(ident: Any, exchange: Exchange | None, asker: Side, revision: st
 
 
 def _other_type(ident: Any, asker: Side) -> str | None:
-    """What to do where the id is that of an open request, but for its type."""
+    """Return the hint for an id that differs from that of an open request only in its type."""
     other: Id | None = str(ident) if type(ident) is int else None
     if type(ident) is str and _WHOLE.fullmatch(ident):
         other = int(ident)
@@ -161,7 +163,7 @@ def _other_type(ident: Any, asker: Side) -> str | None:
 
 
 def cancels_other(exchange: Exchange, revision: str) -> Violation:
-    """A request that its receiver takes back, and which is no subscription."""
+    """Return the violation of a receiver that cancels a request which is not a subscription."""
     return violation(
         "protocol/cancel-other",
         "/params/requestId",
@@ -172,13 +174,13 @@ def cancels_other(exchange: Exchange, revision: str) -> Violation:
 
 
 def cancels_nothing(ident: Id, revision: str) -> Violation:
-    """A request that is not there to be cancelled."""
+    """Return the violation of a cancellation without an open request."""
     expected, found = "the id of an open request of its own", shown_id(ident)
     return violation("protocol/cancel", "/params/requestId", expected=expected, found=found, revision=revision)
 
 
 def cancels_initialize(ident: Id, revision: str) -> Violation:
-    """The one request that must not be cancelled."""
+    """Return the violation of cancelling `initialize`."""
     return violation(
         "protocol/cancel",
         "/params/requestId",
@@ -190,7 +192,7 @@ def cancels_initialize(ident: Id, revision: str) -> Violation:
 
 
 def cancels_task(revision: str) -> Violation:
-    """A request that runs as a task, cancelled as if it did not."""
+    """Return the violation of cancelling a task like a plain request."""
     return violation(
         "protocol/cancel",
         "/params/requestId",
@@ -202,7 +204,7 @@ def cancels_task(revision: str) -> Violation:
 
 
 def unrelated(key: str, ident: str | None, revision: str) -> Violation:
-    """The payload of a task that does not say which task it belongs to, or names another one."""
+    """Return the violation of a task result that names no task, or another one."""
     return violation(
         "protocol/related-task",
         f"/result/_meta/{escaped(key)}",
@@ -213,13 +215,13 @@ def unrelated(key: str, ident: str | None, revision: str) -> Violation:
 
 
 def no_progress(token: Id, revision: str) -> Violation:
-    """Progress of nothing."""
+    """Return the violation of progress without an open request."""
     expected, found = "the token of an open request", shown_id(token)
     return violation("protocol/progress", "/params/progressToken", expected=expected, found=found, revision=revision)
 
 
 def no_rise(last: float, progress: float, revision: str) -> Violation:
-    """Progress that does not rise."""
+    """Return the violation of progress that does not increase."""
     return violation(
         "protocol/progress",
         "/params/progress",
@@ -231,14 +233,14 @@ def no_rise(last: float, progress: float, revision: str) -> Violation:
 
 
 def too_long(at: str, text: str, most: int) -> Violation:
-    """A token, or a cursor, that would take too much room."""
+    """Return the violation of a token or a cursor that is too long."""
     return violation(
         "protocol/token-size", at, expected=f"at most {most:,} characters", found=f"{len(text):,} characters"
     )
 
 
 def lacks(at: str, party: Party, path: str, revision: str) -> Violation:
-    """Something in a message that *party* has not declared."""
+    """Return the violation of using something that *party* did not declare."""
     return violation(
         "protocol/capability",
         at,
@@ -250,7 +252,7 @@ def lacks(at: str, party: Party, path: str, revision: str) -> Violation:
 
 
 def beyond(wrong: Violation, revision: str) -> Violation:
-    """A type of result that is *wrong* by the specification, and may be that of a declared extension."""
+    """Return the report about a result type that is *wrong* by the specification, and may be that of an extension."""
     return violation(
         "protocol/extension",
         wrong.at,
@@ -261,8 +263,8 @@ def beyond(wrong: Violation, revision: str) -> Violation:
 
 
 def unknown_tool(name: str, known: Iterable[str], revision: str) -> Violation:
-    """A call of a tool that the list does not have."""
-    from difflib import get_close_matches  # noqa: PLC0415 - only where somebody is mistaken
+    """Return the violation of a call of an unknown tool."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only for an unknown tool
 
     listed = list(known)
     near = get_close_matches(name[:100], listed[:500], n=1)
@@ -276,7 +278,7 @@ def unknown_tool(name: str, known: Iterable[str], revision: str) -> Violation:
 
 
 def _one_of(tools: Sequence[str]) -> str:
-    """The tools that there are, where a few words can say it."""
+    """Return the listed tools, if a few words can name them."""
     if not tools:
         return "a listed tool, but the list is empty"
     if len(tools) > _MOST_LISTED:
@@ -286,8 +288,8 @@ def _one_of(tools: Sequence[str]) -> str:
     return f"a listed tool: {names}"
 
 
-def set_aside(tool: str, revision: str) -> Violation:
-    """A call of a tool that nobody was told of."""
+def quarantined(tool: str, revision: str) -> Violation:
+    """Return the violation of a call of a quarantined tool."""
     return violation(
         "contract/set-aside",
         "/params/name",
@@ -298,27 +300,20 @@ def set_aside(tool: str, revision: str) -> Violation:
 
 
 def failure(why: str, revision: str | None) -> Violation:
-    """A message that we failed to judge; *why*, in a word."""
+    """Return the violation for a message that could not be judged; *why* is one word."""
     return violation("guard/failure", expected="a verdict", found=f"a fault in the guard ({why})", revision=revision)
 
-
-UNSTARTED: Final = "cannot start "
-"""How the reason for an answer that never came begins, where there was no server to give one."""
 
 _STARTING: Final = "Check that the guard can run the server's command: its name, path and permissions."
 
 
-def _none(why: str) -> str:
-    return f"none {why}" if why.startswith(WITHIN) else f"none: {why}" if why else "none"
-
-
-def unanswered(exchange: Exchange, why: str = "") -> Violation:
-    """A request that never got its answer."""
+def unanswered(exchange: Exchange, why: str = "", *, late: bool = False, unstarted: bool = False) -> Violation:
+    """Return the violation of a missing answer; *unstarted* means that there was no server to answer."""
     return violation(
         "protocol/unanswered",
         expected=f"an answer to {exchange.method}",
-        found=_none(why),
+        found=f"none{' ' if late else ': '}{why}" if why else "none",
         revision=exchange.revision,
-        # Who was never there cannot answer anything.
-        hint=_STARTING if why.startswith(UNSTARTED) else None,
+        # A server that never started cannot answer.
+        hint=_STARTING if unstarted else None,
     )

@@ -1,4 +1,4 @@
-"""A server that runs as a child process: started, heard, and ended so that nothing of it stays behind."""
+"""A server that runs as a child process: start it, read its stderr, and end it with all its processes."""
 
 import errno
 import os
@@ -15,8 +15,8 @@ from assay.base.printable import plain
 CLOSED: Final = 2.0
 TERMINATED: Final = 1.5
 """
-Seconds that a server has from the end of its input to SIGTERM, and from there to SIGKILL. The clients of the official
-SDKs have the same patience with us, 2 seconds each: after that they kill us, and nobody is left to end the server.
+Seconds from the end of a server's input to SIGTERM, and from there to SIGKILL. The clients of the official SDKs give us
+2 seconds for each: after that they kill the guard, and the server would be left running.
 """
 
 _KILLED: Final = 5.0
@@ -24,18 +24,18 @@ _KILLED: Final = 5.0
 TAIL_LINES: Final = 20
 TAIL_BYTES: Final = 4096
 _LINE: Final = 500
-"""Of what a child writes to stderr, for whoever asks why it died: lines, bytes, characters of one line."""
+"""Limits of the stderr that is kept for error messages: lines, bytes, characters of one line."""
 
 
 class StartError(Exception):
-    """A command that cannot be run, and why."""
+    """A command cannot be run; the message has the reason."""
 
 
 def unstartable(command: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None) -> str | None:
-    """Why *command* cannot be run, as far as that is seen without running it; None if nothing is."""
+    """Return why *command* certainly cannot be run, without running it; None if nothing is wrong."""
     program = command[0]
     places = [program] if os.path.dirname(program) else [os.path.join(at, program) for at in os.get_exec_path(env)]
-    # Both are looked for from where the child is to be.
+    # Both are searched from the working directory of the child.
     found = [each for each in (os.path.join(cwd or "", place) for place in places) if os.path.exists(each)]
     if any(os.path.isfile(each) and os.access(each, os.X_OK) for each in found):
         return None
@@ -52,42 +52,42 @@ class Tail:
         self._begun = b""
 
     def add(self, data: bytes) -> None:
-        """More of the stream."""
-        # Of a flood, only the end can ever be told.
+        """Add a chunk of the stream."""
+        # Only the end of a long chunk is kept.
         *lines, begun = (self._begun + data)[-2 * TAIL_BYTES :].split(b"\n")
         self._begun = begun[-TAIL_BYTES:]
         self._lines.extend(_shown(each) for each in lines[-TAIL_LINES:] if each.strip())
 
     def lines(self) -> list[str]:
-        """The last lines, oldest first, within the bytes that may be told."""
+        """Return the last lines, oldest first, within the limit of bytes."""
         every = [*self._lines, *([_shown(self._begun)] if self._begun.strip() else [])]
-        told: list[str] = []
+        last: list[str] = []
         room = TAIL_BYTES
         for line in reversed(every):
             room -= len(line.encode())
             if room < 0:
                 break
-            told.append(line)
-        return told[::-1][-TAIL_LINES:]
+            last.append(line)
+        return last[::-1][-TAIL_LINES:]
 
 
 class Labelled:
     """
-    The stderr of a server among those of others: each line has the server's name before it.
+    The stderr of one of several servers: each line is prefixed with the server's name.
 
-    A server can neither write a line that looks like one of the guard's own nor send a terminal anything to act upon.
+    A server cannot write a line that looks like one of the guard's, nor send control characters to a terminal.
     """
 
     __slots__ = ("_begun", "_label", "_write")
 
     def __init__(self, name: str, write: Callable[[bytes], None]) -> None:
-        """Whole lines go to *write*."""
+        """Complete lines go to *write*."""
         self._label = label(name)
         self._write = write
         self._begun = b""
 
     def add(self, data: bytes) -> None:
-        """More of the stream; no bytes are its end. A line that does not end is shown in pieces."""
+        """Add a chunk of the stream; an empty chunk is its end. A very long line is written in pieces."""
         *lines, self._begun = (self._begun + data).split(b"\n")
         if self._begun and (not data or len(self._begun) > TAIL_BYTES):
             lines.append(self._begun)
@@ -109,7 +109,7 @@ class Child:
     """
     One run of a server.
 
-    It leads a group of its own, so that what it starts itself can be ended with it. `with` ends it at the latest.
+    It leads a process group, so that its own child processes are ended with it. `with` ends it at the latest.
     """
 
     def __init__(self, command: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | None = None) -> None:
@@ -140,7 +140,7 @@ class Child:
             for each in theirs:
                 os.close(each)
         self.stdin, self.stdout, self.stderr = ours
-        """Our ends of its streams. Who uses the first closes it."""
+        """Our ends of its streams. The user of stdin closes it."""
         os.set_blocking(self.stdout, False)
         os.set_blocking(self.stderr, False)
 
@@ -152,34 +152,34 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The process id."""
         return self._process.pid
 
     @property
     def status(self) -> int | None:
-        """Its exit status, negative for a signal; None while it runs."""
+        """The exit status, negative for a signal; None while it runs."""
         return self._process.poll()
 
     def wait(self, seconds: float) -> int | None:
-        """Its exit status, for which *seconds* are waited; None if it still runs."""
+        """Return the exit status after at most *seconds*; None if it still runs."""
         try:
             return self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             return None
 
     def signal(self, sign: int) -> None:
-        """Sends a signal to it, and to all that it has started and that has not gone its own way."""
+        """Send a signal to the process and its group."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, sign)
 
     def sweep(self) -> None:
-        """Ends what it has left running. Once only, and soon after its end: later its id may be that of others."""
+        """Kill what the process left running. Call it once, soon after its end: later the id may be reused."""
         if not self._swept:
             self._swept = True
             self.signal(signal.SIGKILL)
 
     def end(self) -> None:
-        """Ends it, if it has not ended yet, and all that it has left running. Its input should be closed by now."""
+        """End the process, if it is still running, and its group. Its input should be closed by now."""
         if self._ended:
             return
         self._ended = True
@@ -187,7 +187,7 @@ class Child:
             if self.wait(seconds) is not None:
                 break
             self.signal(sign)
-        # Whom not even that ends hangs in the kernel, and will end when that lets go of it.
+        # A process that survives SIGKILL hangs in the kernel, and ends later.
         self.wait(_KILLED)
         self.sweep()
         for each in (self.stdout, self.stderr):
@@ -195,7 +195,7 @@ class Child:
 
 
 def why(status: int) -> str:
-    """How a child ended, in words."""
+    """Return how a child ended, as text."""
     if status >= 0:
         return f"it exited with status {status}"
     try:

@@ -1,8 +1,7 @@
 """
-SIGHUP while we serve: files are opened anew, so that others can move them away.
+Handle SIGHUP: reopen files, so that log rotation can move them away.
 
-A terminal that is closed sends the same signal. Then it is over, as it always was, unless whoever started us has seen
-to it that we stay, as nohup does.
+A closed terminal sends the same signal. Then the process ends, as usual, unless the signal is ignored, as with nohup.
 """
 
 import os
@@ -18,7 +17,7 @@ _told: list[Callable[[], None]] = []
 
 
 def heed() -> None:
-    """From now on SIGHUP does no more than that. To be called before there is anything that must not be left behind."""
+    """From now on SIGHUP only reopens files. Call it before anything exists that must not be left behind."""
     stays = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN or not _has_terminal()
 
     def came(_: int, __: FrameType | None) -> None:
@@ -33,7 +32,7 @@ def heed() -> None:
 
 @contextmanager
 def telling(reopen: Callable[[], None]) -> Iterator[None]:
-    """Meanwhile *reopen* is called when the signal comes, at any time, and so must not do much."""
+    """Within this context, call *reopen* for the signal. It can come at any time, so *reopen* must do little."""
     _told.append(reopen)
     try:
         yield
@@ -42,19 +41,19 @@ def telling(reopen: Callable[[], None]) -> Iterator[None]:
 
 
 def end_with_terminal() -> None:
-    """From now on SIGHUP ends this process as SIGTERM does, unless whoever started it ignores SIGHUP, as nohup does."""
+    """From now on SIGHUP ends this process as SIGTERM does, unless SIGHUP was ignored at its start, as with nohup."""
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         signal.signal(signal.SIGHUP, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
 
 
 def end_with_reader(descriptor: int) -> None:
-    """From now on this process ends as with SIGTERM when the pipe at *descriptor* has no reader any more."""
+    """From now on end this process, as with SIGTERM, when the reader of the pipe at *descriptor* is gone."""
     if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
         return
 
     def watch() -> None:
         poll = select.poll()
-        # No event is asked for: a broken pipe is reported all the same.
+        # No event is requested: a broken pipe is always reported.
         poll.register(descriptor, 0)
         poll.poll()
         os.kill(os.getpid(), signal.SIGTERM)
@@ -63,12 +62,12 @@ def end_with_reader(descriptor: int) -> None:
 
 
 def is_heeded() -> bool:
-    """Whether somebody sees to the signal: then it is nobody else's."""
+    """Whether SIGHUP is already handled."""
     return callable(signal.getsignal(signal.SIGHUP))
 
 
 def _has_terminal() -> bool:
-    """Whether this process has a terminal that can be closed. After that it has none."""
+    """Whether this process has a controlling terminal."""
     try:
         os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
     except OSError:

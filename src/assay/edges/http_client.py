@@ -117,6 +117,9 @@ class HttpAnswer:
                 yield chunk
             self._check_end()
         except (aiohttp.ClientError, OSError) as error:
+            # The library prefers the error to what came before it, and the last event of a stream would be lost.
+            if left := content._read_nowait(-1):
+                yield left
             raise broken(error) from None
 
     async def read(self, limit: int) -> bytes:

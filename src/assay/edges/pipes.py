@@ -1,6 +1,6 @@
 """
-Pipes that never make anybody wait: bytes that cannot be written yet are kept, and whoever would add to them is not read
-from until they are gone. One thread, one loop.
+Non-blocking pipes: bytes that cannot be written yet are kept, and the source that would add to them is not read until
+they are written. One thread, one loop.
 """
 
 import os
@@ -9,100 +9,111 @@ import signal
 import stat
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, ValuesView
 from types import FrameType
-from typing import Any, Final, Self
+from typing import Any, Final, Protocol, Self
 
 from assay.edges.hangup import is_heeded
 
 CHUNK: Final = 1 << 16
-"""Bytes read at once: what a pipe holds on Linux."""
+"""Bytes to read at once: the size of a pipe on Linux."""
 
 FULL: Final = 1 << 20
-"""Bytes kept for one pipe, from which on nothing is read that could add to them."""
+"""Bytes kept for one pipe, from which on its sources are not read."""
 
-NOBODY: Final = -1
-"""The descriptor of an outlet behind which nobody is yet: what it is given is kept."""
+UNCONNECTED: Final = -1
+"""The descriptor of an outlet without a reader yet: its bytes are kept."""
 
 _NOTHING: Final = -1
-"""What is looked out for where nobody is to be asked at all; 0 asks for nothing but whether it is broken."""
+"""The events of an outlet that is not polled at all; 0 would still report that it is broken."""
 
 _HANGING_UP: Final = getattr(select, "POLLRDHUP", 0)
-"""What tells that a socket has been closed at its other end; of a pipe we are told without asking."""
+"""The event of a socket that was closed at its other end; for a pipe it is reported without asking."""
 
 _STOPPING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _LONGEST_WAIT: Final = 3600.0
-"""Seconds; `poll` takes no more than some weeks."""
+"""Maximal seconds for `poll`, which accepts at most some weeks."""
 
 _NO_REST: Final = memoryview(b"")
 
 
 class Outlet:
     """
-    Where bytes go.
+    The writing end of a pipe, with a buffer.
 
-    A pipe or socket of our own does not block. With *shared*, others may have it too, and would notice; then, and for
-    terminals and files, bytes are written a little at a time, and only when there is room for them.
+    Our own pipe or socket is set to non-blocking. With *shared*, other processes may use it and would be affected.
+    Then, and for terminals and files, bytes are written in small pieces, and only when there is room.
     """
 
     __slots__ = (
-        "_blocking", "_due", "_marks", "_most", "_own", "_piece", "_rest", "_taken",
+        "_before", "_blocking", "_due", "_marks", "_most", "_own", "_piece", "_rest", "_taken",
         "broken", "closed", "descriptor", "idle", "lost", "size", "watched", "whole",
     )  # fmt: skip
 
-    def __init__(self, descriptor: int, *, shared: bool = False, most: int = 0, heeded: bool = False) -> None:
+    def __init__(
+        self,
+        descriptor: int,
+        *,
+        shared: bool = False,
+        most: int = 0,
+        heeded: bool = False,
+        before: Callable[[], None] | None = None,
+    ) -> None:
         """
-        With *most*, what comes while so many bytes wait is dropped, and counted as lost.
+        With *most*, bytes beyond this limit of the buffer are dropped, and counted as lost.
 
-        With *heeded* it is noticed at once that nobody reads any more; otherwise when there is something to be written.
+        *before* is called before anything is written.
+
+        With *heeded*, a closed reader is noticed at once; otherwise with the next write.
         """
         self.descriptor = descriptor
         self.broken = False
-        """Whether nobody reads it any more."""
+        """Whether the reader is gone."""
         self.closed = False
         self.idle = 0 if heeded else _NOTHING
-        """What the loop looks out for while there is nothing to be written."""
+        """The events to poll for while the buffer is empty."""
         self.watched = _NOTHING
-        """What the loop looks out for."""
+        """The events that the loop polls for."""
         self.whole = True
-        """Whether all lines that were begun have an end."""
+        """Whether the last line is complete."""
         self.lost = 0
         self._most = most
+        self._before = before
         self._due: list[bytes] = []
         self._rest = _NO_REST
         self.size = 0
-        """Bytes that wait."""
+        """Bytes in the buffer."""
         self._taken = self._own = 0
         self._marks: deque[tuple[int, int]] = deque()
-        """Where each of our replies ends, counted from the beginning, and how long it is."""
-        self._blocking = descriptor == NOBODY or os.get_blocking(descriptor)
-        self._piece = CHUNK if descriptor == NOBODY else _piece(descriptor, shared=shared)
+        """The end position and length of each of our own replies."""
+        self._blocking = descriptor == UNCONNECTED or os.get_blocking(descriptor)
+        self._piece = CHUNK if descriptor == UNCONNECTED else _piece(descriptor, shared=shared)
         if not self._piece:
             os.set_blocking(descriptor, False)
 
     @property
     def waiting(self) -> bool:
-        """Whether there is something to be written."""
+        """Whether the buffer is not empty."""
         return self.size > 0
 
     @property
     def taken(self) -> int:
-        """Bytes that were written so far."""
+        """The number of bytes written so far."""
         return self._taken
 
     @property
     def full(self) -> bool:
-        """Whether so much waits that no more should be added."""
+        """Whether the buffer is full, so that its sources should not be read."""
         return self.size >= FULL
 
     @property
     def clogged(self) -> bool:
-        """The same of what we reply: whoever brings us to do so should not be heard meanwhile."""
+        """Whether our own replies fill the buffer: the peer that causes them is not read meanwhile."""
         return self._own >= FULL
 
     def write(self, data: bytes, ending: bytes = b"") -> None:
-        """Sends *data* and its *ending*, as soon as there is room."""
+        """Write *data* and its *ending*, as soon as there is room."""
         size = len(data) + len(ending)
         if self.broken or not size:
             return
@@ -118,24 +129,26 @@ class Outlet:
         self.size += size
 
     def say(self, line: bytes) -> None:
-        """Sends a whole line of our own, apart from what somebody else may have begun."""
+        """Write a complete line of our own, separate from an incomplete line before it."""
         self.end_line()
         self.write(line, b"\n")
 
     def end_line(self) -> None:
-        """What follows is on a line of its own."""
+        """Complete the current line."""
         if not self.whole:
             self.write(b"\n")
 
     def reply(self, line: bytes) -> None:
-        """The same, to something that came from the very peer which reads it."""
+        """Write a reply to the peer that reads this outlet."""
         self.say(line)
         if not self.broken:
             self._own += len(line) + 1
             self._marks.append((self._taken + self.size, len(line) + 1))
 
     def push(self, *, room: bool = False) -> None:
-        """Writes as much as goes; *room* says that there is some."""
+        """Write as much as possible; with *room* there is space for some."""
+        if self._before is not None and self.size:
+            self._before()
         while self.size and (room or not self._piece):
             rest: bytes | memoryview = self._rest
             if not rest:
@@ -159,7 +172,7 @@ class Outlet:
             self._rest = _NO_REST
 
     def pour(self, other: "Outlet") -> None:
-        """Hands over to *other* what waits here."""
+        """Move the buffer to *other*."""
         waiting, whole = [bytes(self._rest), *self._due], self.whole
         self._rest = _NO_REST
         self._due, self.size = [], 0
@@ -170,7 +183,7 @@ class Outlet:
         other.whole = whole
 
     def finish(self, seconds: float) -> None:
-        """Writes what is left, for which *seconds* are waited at most."""
+        """Write the rest of the buffer, for at most *seconds*."""
         deadline = time.monotonic() + seconds
         poll = select.poll()
         poll.register(self.descriptor, select.POLLOUT)
@@ -179,7 +192,7 @@ class Outlet:
                 self.push(room=True)
 
     def give_up(self) -> None:
-        """Nobody reads it any more, or nobody is to: what waits is dropped."""
+        """Drop the buffer: the reader is gone, or should get nothing more."""
         self.broken = True
         self._due.clear()
         self._marks.clear()
@@ -187,15 +200,15 @@ class Outlet:
         self.size = self._own = 0
 
     def close(self) -> None:
-        """Whoever reads it is told that nothing more comes."""
+        """Close the descriptor, so that the reader sees the end."""
         if not self.closed:
             self.closed = True
             self.give_up()
-            if self.descriptor != NOBODY:
+            if self.descriptor != UNCONNECTED:
                 os.close(self.descriptor)
 
     def restore(self) -> None:
-        """Leaves the descriptor as it was found."""
+        """Restore the original mode of the descriptor."""
         if not self.closed and not self._piece:
             os.set_blocking(self.descriptor, self._blocking)
 
@@ -205,15 +218,23 @@ class Outlet:
 
 
 def _piece(descriptor: int, *, shared: bool) -> int:
-    """How many bytes can be written without waiting where there is room at all; 0 where nothing is ever waited for."""
+    """Return how many bytes can be written without blocking if there is room; 0 for a non-blocking descriptor."""
     kind = os.fstat(descriptor).st_mode
     if stat.S_ISREG(kind):
         return CHUNK
     return select.PIPE_BUF if shared or not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)) else 0
 
 
+class Bounded(Protocol):
+    """A buffer for bytes of a peer."""
+
+    @property
+    def full(self) -> bool:
+        """Whether the buffer is full, so that its sources should not be read."""
+
+
 class Inlet:
-    """Where bytes come from, and what becomes of them; no bytes are its end."""
+    """The reading end of a pipe and its handler; an empty chunk is its end."""
 
     __slots__ = ("descriptor", "ended", "feeds", "hung_up", "take", "tells", "watched")
 
@@ -222,14 +243,13 @@ class Inlet:
         descriptor: int,
         take: Callable[[bytes], None],
         *,
-        feeds: Outlet | None = None,
+        feeds: Bounded | None = None,
         tells: Outlet | None = None,
     ) -> None:
         """
-        What comes goes to *feeds*, and our replies to it go to *tells*: both bound what is read.
+        Bytes go to *feeds*, and our replies to *tells*: reading stops while one of them is full.
 
-        The second by our replies only: if a server were not read from because it does not read, it could be waiting
-        for us to read first.
+        The second counts only for our replies: a server that does not read may be waiting until its own output is read.
         """
         self.descriptor = descriptor
         self.take = take
@@ -237,18 +257,18 @@ class Inlet:
         self.tells = tells
         self.ended = False
         self.hung_up = False
-        """Whether nobody writes any more: noticed also while it may not be read from."""
+        """Whether the writer is gone; noticed even while reading is paused."""
         self.watched = _NOTHING
 
     @property
     def ready(self) -> bool:
-        """Whether it may be read from."""
+        """Whether it may be read."""
         if self.ended or (self.feeds is not None and self.feeds.full):
             return False
         return self.tells is None or not self.tells.clogged
 
     def read(self) -> None:
-        """Takes what is there."""
+        """Read the available bytes."""
         try:
             data = os.read(self.descriptor, CHUNK)
         except BlockingIOError:
@@ -261,18 +281,18 @@ class Inlet:
 
 
 class Loop:
-    """Waits for all pipes at once. Each descriptor is that of one of them."""
+    """Polls all pipes. Each descriptor belongs to one of them."""
 
     def __init__(self, inlets: Sequence[Inlet], outlets: Sequence[Outlet]) -> None:
         self._inlets: dict[int, Inlet] = {}
         self._outlets: dict[int, Outlet] = {}
         self._poll = select.poll()
         self._settled = False
-        """Whether all that is looked out for is what it was when nothing waited to be written."""
+        """Whether the polled events are those of empty buffers."""
         self.add(*inlets, *outlets)
 
     def add(self, *pipes: Inlet | Outlet) -> None:
-        """Looks out for these, too."""
+        """Poll these, too."""
         self._settled = False
         for pipe in pipes:
             if isinstance(pipe, Inlet):
@@ -281,7 +301,7 @@ class Loop:
                 self._outlets[pipe.descriptor] = pipe
 
     def drop(self, *pipes: Inlet | Outlet) -> None:
-        """Looks out for these no more. To be called before others can get their descriptors."""
+        """Stop polling these. Call it before their descriptors can be reused."""
         self._settled = False
         for pipe in pipes:
             if pipe.watched != _NOTHING:
@@ -291,17 +311,21 @@ class Loop:
 
     def wait(self, seconds: float | None, *, calm: bool = False) -> bool:
         """
-        Reads what there is, and writes what was waiting, as soon as there is anything; whether there was.
+        Wait for an event, then read and write what is possible; return whether there was an event.
 
-        *calm* says that nothing has ended, and that nothing waits but in the outlets of this loop. Then there is
-        nothing to reconsider as long as these are empty, as they nearly always are.
+        *calm* means that nothing has ended, and that only the outlets of this loop have buffers. Then the polled events
+        stay the same as long as these are empty, as they nearly always are.
         """
-        if not (calm and self._settled) or self._has_waiting():
+        reconsider = not (calm and self._settled)
+        for outlet in self._outlets.values():
+            if outlet.size:
+                reconsider = True
+        if reconsider:
             self._reconsider()
         patience = None if seconds is None else int(min(max(0.0, seconds), _LONGEST_WAIT) * 1000) + 1
         happened = self._poll.poll(patience)
         if len(happened) > 1:
-            # What waits is on record and may go; what is read now is not yet.
+            # Buffered bytes are recorded and may be written; bytes read now are not recorded yet.
             happened.sort(key=lambda each: each[0] in self._inlets)
         for descriptor, events in happened:
             source = self._inlets.get(descriptor)
@@ -320,14 +344,8 @@ class Loop:
                 self._settled = False
         return bool(happened)
 
-    def _has_waiting(self) -> bool:
-        for outlet in self._outlets.values():  # noqa: SIM110 - `any` takes three times as long, for every message
-            if outlet.size:
-                return True
-        return False
-
     def _reconsider(self) -> None:
-        """Looks out for what there is to look out for by now."""
+        """Update the polled events."""
         for inlet in self._inlets.values():
             wanted = select.POLLIN if inlet.ready else _NOTHING if inlet.ended or inlet.hung_up else _HANGING_UP
             if inlet.watched != wanted:
@@ -340,14 +358,19 @@ class Loop:
             if outlet.watched != wanted:
                 self._look_out(outlet, wanted)
 
+    @property
+    def outlets(self) -> ValuesView[Outlet]:
+        """All that is written to; the view changes with `add` and `drop`."""
+        return self._outlets.values()
+
     def push(self) -> None:
-        """Writes what has come to be due: most of the time there is room, and nobody has to be asked."""
+        """Write the buffers: most of the time there is room, and no poll is needed."""
         for outlet in self._outlets.values():
             if outlet.size:
                 outlet.push()
 
     def has_more(self, inlet: Inlet) -> bool:
-        """Whether *inlet* has something to read by now."""
+        """Whether *inlet* has bytes to read now."""
         if inlet.ended:
             return False
         poll = select.poll()
@@ -364,25 +387,25 @@ class Loop:
 
 class Signals:
     """
-    While it is entered, signals that would end this process only ask it to stop, and a child that ends is noticed.
+    Within this context, signals that would end the process only set a flag, and the end of a child is noticed.
 
-    To be entered before there is anything that must not be left behind.
+    Enter it before anything exists that must not be left behind.
     """
 
     def __init__(self) -> None:
         self.stopping = False
-        """Whether we were asked to stop."""
+        """Whether a signal asked to stop."""
         self.child_ended = False
         """Whether a child has ended."""
         self._before: list[tuple[int, Any]] = []
 
     def __enter__(self) -> Self:
-        # What comes just before we wait must not be missed: the interpreter writes it into this pipe.
+        # The interpreter writes signals into this pipe, so that one just before the wait is not missed.
         self._wake, self._waker = os.pipe()
         os.set_blocking(self._wake, False)
         os.set_blocking(self._waker, False)
         self._before_wakeup = signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
-        # Whoever started us may want some of them to be ignored, as nohup does.
+        # A signal that was ignored at the start, as with nohup, stays ignored.
         wanted = [each for each in _STOPPING if signal.getsignal(each) is not signal.SIG_IGN]
         if is_heeded():
             wanted.remove(signal.SIGHUP)
@@ -397,7 +420,7 @@ class Signals:
         os.close(self._waker)
 
     def inlet(self) -> Inlet:
-        """Where a loop is told that one has come."""
+        """The inlet that wakes the loop for a signal."""
         return Inlet(self._wake, lambda _: None)
 
     def _came(self, sign: int, _: FrameType | None) -> None:

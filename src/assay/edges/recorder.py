@@ -6,20 +6,20 @@ Everything is written before the answer is sent, so that nothing that was answer
 
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter, time_ns
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from assay.base.verdict import Verdict
+from assay.guard.sinks import EventKind, Sink, Sinks
 from assay.records.journal.record_ids import FRESH, Moment
 from assay.records.journal.repeats import GARBAGE
+from assay.records.record_sinks import JournalSink, MetricsSink, TraceSink
+from assay.records.traceparent import traceparent_of
 
 if TYPE_CHECKING:
     from assay.assets.asset_server import AssetTurn, Settled
     from assay.records.journal import Journal
     from assay.records.metrics import Metrics
     from assay.records.telemetry import Telemetry
-
-_ANSWERS: Final = frozenset({"result", "error", "missing", "unreadable"})
-"""What ends an exchange if it belongs to one: what is no message does so where it seems to be the answer."""
 
 _FAILED: Final = (b'"isError":true}}', b'"isError":true,"resultType":"complete"}}')
 """How our own results end if they report a failure."""
@@ -48,30 +48,38 @@ class Recorder:
         "_holding",
         "_journal",
         "_known",
+        "_lines",
         "_metrics",
         "_route",
         "_telemetry",
         "_templates",
         "_transport",
         "clock",
+        "sinks",
     )
 
     def __init__(self, transport: str, route: str, records: Records = NOWHERE, *, holding: bool = False) -> None:
-        """*holding* keeps lines back until `flush`, which whoever sends several answers at once calls before that."""
+        """With *holding*, lines are held until `flush`, which is called before several responses are sent together."""
         self._transport = transport
         self._route = route
         self._journal, self._metrics, self._telemetry = records
         self._holding = holding
-        self._held: list[bytes] = []
-        self._templates = self._journal.templates(transport, route) if self._journal is not None else None
+        journal, metrics, telemetry = records
+        self._lines = JournalSink(journal, transport, route, metrics) if journal is not None else None
+        self._templates = journal.templates(transport, route) if journal is not None else None
+        self._held: list[bytes] = self._lines.held if self._lines is not None else []
+        sinks: list[Sink] = [] if self._lines is None else [self._lines]
+        sinks += [] if metrics is None else [MetricsSink(metrics, transport, route)]
+        sinks += [] if telemetry is None else [TraceSink(telemetry, transport)]
+        self.sinks = tuple(sinks)
+        """The journal, the metrics and the traces, for guarded sessions."""
         self._known: tuple[Verdict, bytes] | None = None
         self.clock: Callable[[], float] = self._journal.clock if self._journal is not None else perf_counter
 
     @property
     def held(self) -> int:
         """Lines that are kept back, and whether the journal has something to do that `flush` sees to."""
-        waiting = self._journal is not None and self._journal.waiting
-        return len(self._held) + waiting
+        return len(self._held) + (self._journal is not None and self._journal.waiting)
 
     @property
     def idle(self) -> bool:
@@ -95,7 +103,7 @@ class Recorder:
         known, self._known = self._known, None
         exchange = verdict.exchange
         method = exchange.entry.name if exchange is not None else verdict.method
-        trace = _traceparent(verdict.value, headers)
+        trace = traceparent_of(verdict.value, headers)
         if self._journal is None or (trace is None and self._templates is not None):
             ids = next(FRESH.left, None) or FRESH.more()
             moment = _new_tuple(Moment, (self._transport, self._route, ids, began, session, method))
@@ -105,88 +113,28 @@ class Recorder:
             return moment._replace(ids=known[1])
         return moment
 
-    def restarted(self, times: int) -> None:
-        """From now on another server answers; it was restarted so many times."""
-        self.flush()
-        if self._journal is not None:
-            self._journal.restarted(times)
-
     def flush(self) -> None:
-        """Writes what is held back, at once."""
-        journal = self._journal
-        if journal is None or not (self._held or journal.waiting):
-            return
-        failures = journal.failures
-        if self._held:
-            held, self._held = self._held, []
-            journal.write(b"".join(held))
-        journal.tend()
-        if self._metrics is not None and journal.failures != failures:
-            self._metrics.journal_failed(journal.failures - failures)
+        """Write what is held back, at once."""
+        if self._lines is not None:
+            self._lines.commit()
 
     def message(self, verdict: Verdict, began: float, sent: int, session: str = "") -> None:
-        """One message that passed, or did not, between two others; its answer is known by what it was known by."""
-        journal = self._journal
-        if journal is not None:
-            line = None
-            if verdict.findings is None and not journal.rows and self._templates is not None:
-                line = self._templates.line(verdict, None, began, session, sent)
-            if line is not None:
-                self._held.append(line)
+        """Record a message that passed, or did not, between two others."""
+        good = verdict.findings is None and sent == len(verdict.frame)
+        for sink in self.sinks:
+            if good:
+                sink.passed(verdict, began, session)
             else:
-                self._record(journal, verdict, began, sent, session)
-            if not self._holding:
-                self.flush()
-        if self._metrics is not None:
-            self._metrics.heard(verdict, self._transport)
-            exchange = verdict.exchange
-            if exchange is not None and verdict.kind == "request" and exchange.moment is None:
-                exchange.moment = self.moment(verdict, began, None, session)
-            elif exchange is not None and verdict.kind in _ANSWERS and exchange.moment is not None:
-                self._metrics.answered(exchange.method, self.clock() - exchange.moment.began)
-        if self._telemetry is not None:
-            for each in verdict.parts or (verdict,):
-                self._span(self._telemetry, each, began, session)
-
-    def _record(self, journal: "Journal", verdict: Verdict, began: float, sent: int, session: str) -> None:
-        """Record a message that has no template, unless it only counts."""
-        unsure = journal.rows or verdict.kind in GARBAGE
-        if not (unsure and self._repeats(journal, verdict, began, sent, session)):
-            self._held.append(self._line(journal, verdict, began, sent, session))
+                sink.found(verdict, began, session, sent)
+        if not self._holding:
+            self.flush()
 
     def _repeats(self, journal: "Journal", verdict: Verdict, began: float, sent: int, session: str) -> bool:
-        """Whether a message only counts in the journal, since it is the same garbage as the one before it."""
+        """Return whether a message only counts in the journal, since it is the same garbage as the one before it."""
         counts, ended = journal.repeats(verdict, began, sent, session, self._transport, self._route)
         if ended:
             self._held.append(ended)
         return counts
-
-    def _span(self, telemetry: "Telemetry", verdict: Verdict, began: float, session: str) -> None:
-        """A request begins a span, and its answer ends it; so does a refusal, at once."""
-        exchange = verdict.exchange
-        now = time_ns()
-        if verdict.kind == "request":
-            named = session if self._transport == "http" and session else None
-            began_ns = now - int((self.clock() - began) * 1e9)
-            begun = telemetry.begun(verdict, began_ns=began_ns, transport=self._transport, session=named)
-            if exchange is not None and verdict.back is None:
-                exchange.span = begun
-            elif begun is not None:
-                telemetry.ended(begun, None, ended_ns=now)
-        elif verdict.kind in _ANSWERS and exchange is not None and exchange.span is not None:
-            begun, exchange.span = exchange.span, None
-            telemetry.ended(begun, verdict, ended_ns=now)
-
-    def _line(self, journal: "Journal", verdict: Verdict, began: float, sent: int, session: str) -> bytes:
-        exchange = verdict.exchange
-        answers = exchange is not None and verdict.kind in _ANSWERS
-        moment = exchange.moment if answers and exchange is not None else None
-        if moment is None:
-            moment = self.moment(verdict, began, None, session)
-            if exchange is not None and verdict.kind == "request":
-                exchange.moment = moment
-        code = "TIMEOUT" if exchange is not None and exchange.state == "timed-out" and answers else None
-        return journal.line(verdict, moment, sent, code=code)
 
     def exchange(
         self,
@@ -262,17 +210,39 @@ class Recorder:
         )
 
 
+class RecorderSink(Sink):
+    """All sinks of a recorder as one, for edges that do not use `Recorder.sinks` yet."""
+
+    __slots__ = ("_sinks",)
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._sinks = Sinks(recorder.sinks)
+
+    def passed(self, verdict: Verdict, now: float, session: str, /) -> None:
+        """Record a message without findings."""
+        self._sinks.passed(verdict, now, session)
+
+    def found(self, verdict: Verdict, now: float, session: str, sent: int, /) -> None:
+        """Record a message with findings, or one that was not forwarded."""
+        self._sinks.found(verdict, now, session, sent)
+
+    def guard_frame(self, verdict: Verdict, now: float, session: str, /) -> None:
+        """Record a message that the guard wrote itself, or the answer to one."""
+        self._sinks.guard_frame(verdict, now, session)
+
+    def event(self, kind: EventKind, data: bytes, session: str, /) -> None:
+        """Record that the server was restarted."""
+        self._sinks.event(kind, data, session)
+
+    def commit(self) -> None:
+        """Write what is held back."""
+        self._sinks.commit()
+
+    def due(self) -> float:
+        """Return when what is held back is to be written."""
+        return self._sinks.due()
+
+
 def _failed(verdict: Verdict, code: str | None) -> bool:
     """Whether an answer says that something failed."""
     return code is not None or verdict.frame.endswith(_FAILED)
-
-
-def _traceparent(value: Any, headers: Mapping[bytes, bytes] | None) -> str | None:
-    """The trace that a message is part of: MCP has it in `_meta`, HTTP in a header."""
-    if type(value) is dict:
-        params = value.get("params")
-        meta = params.get("_meta") if type(params) is dict else None
-        if type(meta) is dict and isinstance(given := meta.get("traceparent"), str):
-            return given
-    header = headers.get(b"traceparent") if headers is not None else None
-    return header.decode("latin-1") if header is not None else None

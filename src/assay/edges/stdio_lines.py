@@ -1,8 +1,8 @@
 """
-Standard input and output: one frame a line, requests answered one after the other, in order.
+Serve standard input and output: one frame a line, requests answered in order.
 
-The only code that waits for them. On SIGINT or SIGTERM the request in hand is finished and answered, then it is over;
-on a second one, or if that takes too long, it is over at once.
+On SIGINT or SIGTERM the current request is finished and answered, then the service ends; after a second signal, or if
+that takes too long, it ends at once.
 """
 
 import os
@@ -16,29 +16,29 @@ from typing import Final, Self
 from assay.ladder.framing import Splitter, write
 
 _CHUNK: Final = 1 << 16
-"""Bytes read or written at once: what a pipe holds on Linux."""
+"""Bytes to read or write at once: the size of a pipe on Linux."""
 
 GRACE: Final = 20.0
-"""Seconds from a signal to the end at the latest: a backend has 15, a client that does not read has the rest."""
+"""Maximal seconds from a signal to the end: a backend has 15, a client that does not read has the rest."""
 
 WAITED: Final = 1.0
-"""Seconds that something waits to be written down."""
+"""Maximal seconds before pending records are written."""
 
 _STOPPING: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class Ended(BaseException):
-    """A second signal has come: nothing is finished any more. No exception that a tool could take for its own."""
+    """A second signal came: stop at once. Not an `Exception`, so that a tool does not catch it."""
 
 
 class StandardStreams:
     """
-    Reads frames from one descriptor and writes answers to another, until the end of the stream or a signal.
+    Reads frames from one descriptor and writes responses to another, until the end of the stream or a signal.
 
     Frames that arrive together are answered together, in one write: a system call takes about as long as a verdict.
-    Before a frame of which *may_take_long* says so, what is due is written first; *end* gives what is said at the end.
-    *before_writing* is also called within a second while *waiting* says that something waits, and after a signal.
-    *failed* gives the answers to a frame for which *hear* raised: an internal error does not end the process.
+    Pending responses are written before a frame for which *may_take_long* is true; *end* returns the last frames.
+    *before_writing* is also called within a second while *waiting* is true, and after a signal. *failed* returns the
+    responses to a frame for which *hear* raised: an internal error does not end the process.
     """
 
     def __init__(
@@ -69,8 +69,8 @@ class StandardStreams:
         self._serving = False
 
     def __enter__(self) -> Self:
-        """From now on a signal ends the service, not the process: to be entered before anybody is told of it."""
-        # A signal that comes just before we wait must not be missed: the interpreter writes it into this pipe.
+        """Handle signals from now on: they end the service, not the process. Enter before the server is announced."""
+        # The interpreter writes signals into this pipe, so that one just before the wait is not missed.
         self._wake, self._waker = os.pipe()
         os.set_blocking(self._wake, False)
         os.set_blocking(self._waker, False)
@@ -81,7 +81,7 @@ class StandardStreams:
 
     def __exit__(self, *_: object) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        # It is over: a further signal is too late to do anything but spoil the exit status.
+        # The service has ended: a further signal could only change the exit status.
         for each in (*_STOPPING, signal.SIGALRM):
             signal.signal(each, signal.SIG_IGN)
         signal.set_wakeup_fd(self._before_wakeup)
@@ -89,7 +89,7 @@ class StandardStreams:
         os.close(self._waker)
 
     def serve(self) -> None:
-        """Returns when the input ends, when nobody reads the output any more, or after a signal."""
+        """Serve until the input ends, the reader of the output is gone, or a signal comes."""
         with suppress(Ended, BrokenPipeError):
             self._serving = True
             try:
@@ -142,7 +142,7 @@ class StandardStreams:
             return self._failed(b"", error)
 
     def _flush(self) -> None:
-        """Writes what is due, once it is on record."""
+        """Write pending responses, after their records."""
         self._before_writing()
         rest = memoryview(b"".join(self._due))
         self._due.clear()
@@ -151,7 +151,7 @@ class StandardStreams:
             try:
                 rest = rest[os.write(self._sink, rest) :]
             except BlockingIOError:
-                # Whoever started us has made the pipe so: wait until there is room.
+                # The parent made the pipe non-blocking: wait until there is room.
                 select.select([], [self._sink], [])
 
     def _is_stopping(self) -> bool:

@@ -1,7 +1,7 @@
 """
-Whether a schema from outside may be judged by at all, decided before it is compiled.
+Decides, before an untrusted schema is compiled, whether it can be used at all.
 
-The engine has no limits of its own, and some schemas of a kilobyte stall or crash it; whatever passes here does
+The engine has no limits of its own, and some schemas of a kilobyte stall or crash it. A schema that is admitted does
 neither. No I/O; nothing is fetched.
 """
 
@@ -15,18 +15,18 @@ from assay.engine.backtracking import Backtracking
 from assay.engine.compiled import PATTERN_SIZE, Compiled, Options, options
 from assay.engine.cost import Measure, check_cost
 from assay.engine.drafts import DRAFT_4, DRAFT_7
+from assay.engine.fault import SchemaLimits, SchemaRefusal
 from assay.engine.milder import Regex, left_out, regexes, without
 from assay.engine.patterns import found_pattern, may_step_back, strictly
 from assay.engine.pointers import escaped
 from assay.engine.schema_index import SchemaIndex, outlined
-from assay.engine.schema_limits import SchemaLimits, SchemaRefusal
 from assay.engine.wording import allowed, found_at, name
 
 __all__ = ["SchemaLimits", "SchemaRefusal", "admit", "compile_untrusted", "too_long"]
 
 
 def admit(schema: Any, limits: SchemaLimits = SchemaLimits()) -> SchemaRefusal | None:  # noqa: B008 - it is frozen
-    """Why *schema* is not to be compiled, or None. Patterns and the metaschema are left to `compile_untrusted`."""
+    """Return why *schema* must not be compiled, or None. `compile_untrusted` checks patterns and the metaschema."""
     surveyed = _surveyed(schema, limits)
     if isinstance(surveyed, SchemaRefusal):
         return surveyed
@@ -41,11 +41,11 @@ def compile_untrusted(
     limits: SchemaLimits = SchemaLimits(),  # noqa: B008 - it is frozen
 ) -> Compiled | SchemaRefusal:
     """
-    *schema* made ready to judge by, or why it is not. Raises nothing, whatever *schema* is.
+    Return *schema* compiled, or why it is not. Raises nothing, whatever *schema* is.
 
-    With *partly* what cannot be judged by is left out: a reference to another document, a pattern that no engine
-    takes. `Compiled.left_out` has it. What is left refuses nothing that the whole would accept. A schema that names no
-    draft, and is none of the draft that holds then, is judged by the one that it was written for, if there is one.
+    With *partly* the parts that cannot be used are left out: a reference to another document, a pattern that no engine
+    supports. `Compiled.left_out` has them. The rest refuses nothing that the whole would accept. A schema that names no
+    draft and is not valid in the default draft is judged by the older draft that it was written for, if there is one.
     """
     usable = _usable(schema, formats, partly, limits)
     if not partly or not isinstance(usable, SchemaRefusal) or usable.rule != "contract/schema":
@@ -55,9 +55,9 @@ def compile_untrusted(
 
 def _of_an_older_draft(schema: Any, formats: bool, limits: SchemaLimits) -> Compiled | None:
     """
-    *schema*, which is none of 2020-12, by the older draft that it is one of.
+    Return *schema*, which is not valid in 2020-12, compiled by the older draft in which it is valid.
 
-    Revisions up to 2025-06-18 name no draft that holds, and some clients read every schema by draft 7.
+    Revisions up to 2025-06-18 set no default draft, and some clients read every schema as draft 7.
     """
     if not isinstance(schema, dict) or "$schema" in schema:
         return None
@@ -77,7 +77,7 @@ def _usable(schema: Any, formats: bool, partly: bool, limits: SchemaLimits) -> C
         return surveyed
     foreign = left_out(surveyed.outline)
     if not foreign:
-        # Nearly every schema is settled here.
+        # Nearly every schema takes only this path.
         usable = _compiled(surveyed, options(formats=formats, pattern_size=surveyed.pattern_size(limits)))
         if not isinstance(usable, SchemaRefusal) or usable.rule != "contract/pattern":
             return usable
@@ -87,20 +87,20 @@ def _usable(schema: Any, formats: bool, partly: bool, limits: SchemaLimits) -> C
 
 
 class _Survey(NamedTuple):
-    """What there is to a schema, and what it costs to judge by."""
+    """The places of a schema, and its cost."""
 
     outline: SchemaIndex
     measure: Measure
 
     def pattern_size(self, limits: SchemaLimits) -> int:
-        """The bytes that each compiled regular expression may take."""
+        """Return the bytes that each compiled regular expression may take."""
         return min(PATTERN_SIZE, limits.patterns // max(1, sum(1 for _ in regexes(self.outline))))
 
 
 def _sorted_out(
     surveyed: _Survey, foreign: list[SchemaRefusal], formats: bool, partly: bool, limits: SchemaLimits
 ) -> Compiled | SchemaRefusal:
-    """A schema of which some patterns are not linear, or no patterns at all, or some references lead elsewhere."""
+    """Return a schema with patterns that are not linear or not valid, or with references to other documents."""
     outline = surveyed.outline
     patterns = _Patterns(outline, surveyed.pattern_size(limits), limits)
     useless = {text for text, kind in patterns.kinds.items() if kind is None}
@@ -116,7 +116,7 @@ def _sorted_out(
     if not isinstance(usable, SchemaRefusal):
         usable.left_out = tuple(refused)
         if stepping:
-            # Made when a text cannot be decided, since most always can.
+            # Compiled only when a text cannot be decided: most texts can.
             less = _Less({*useless, *stepping}, patterns.instead, patterns.settings(formats=formats), limits)
             document = outline.document
             usable.steps_back(list(stepping.values()), lambda: _again(document, less))
@@ -124,7 +124,7 @@ def _sorted_out(
 
 
 class _Less(NamedTuple):
-    """What is left out of a schema, what is spelt otherwise, and how the rest is compiled."""
+    """What is left out of a schema, which patterns are replaced, and how the rest is compiled."""
 
     patterns: Collection[str]
     instead: Mapping[str, str]
@@ -133,7 +133,7 @@ class _Less(NamedTuple):
 
 
 def _less(outline: SchemaIndex, less: _Less) -> Compiled | SchemaRefusal:
-    """The schema without what is left out, compiled."""
+    """Return the schema without what is left out, compiled."""
     schema = without(outline, less.patterns, less.instead)
     if schema is None:
         expected = "a schema that can be judged without what is not judged by"
@@ -143,50 +143,50 @@ def _less(outline: SchemaIndex, less: _Less) -> Compiled | SchemaRefusal:
 
 
 def _again(schema: Any, less: _Less) -> Compiled | SchemaRefusal:
-    """The same, of a schema that was admitted before: its outline takes more room than it is worth keeping."""
+    """Return the same for a schema that was admitted before. Its index is built again: keeping it takes more memory."""
     surveyed = _surveyed(schema, less.limits)
     return surveyed if isinstance(surveyed, SchemaRefusal) else _less(surveyed.outline, less)
 
 
 _SMALL = 64 << 10
-"""Bytes of an ordinary pattern, compiled: those of Pydantic and zod take less, but for a few with large repeats."""
+"""Bytes of an ordinary compiled pattern. Those of Pydantic and zod take less, except a few with large repeats."""
 
 _MOST_FAILING = 256
-"""Patterns of a schema that are none, or large, or may step back, and are tried: 0.2 ms each time."""
+"""Invalid, large or backtracking patterns of one schema that are tried: 0.2 ms each time."""
 
 _STEPPING = {_SMALL: 1, 512 << 10: 4}
 """
-Bytes that a pattern which may step back can take, compiled, and what it counts for to try that. It is compiled three
-times and more: 2 ms in all for a small one, 8 ms for a large one. What zod writes for a host name takes 300 KiB.
+Bytes that a compiled backtracking pattern may take, and how much one try counts. It is compiled three times or more:
+2 ms in all for a small one, 8 ms for a large one. The pattern of zod for a host name takes 300 KiB.
 """
 
 _ROOM = 32
-"""What all of them together may count for: without it 780 bytes of schema took 0.8 s, and 9 KiB 0.6 GB."""
+"""How much all tries together may count: without this limit 780 bytes of schema took 0.8 s, and 9 KiB 0.6 GB."""
 
 _LONGEST = 2_048
-"""Characters of one, which are compiled whatever they compile to. Those of Pydantic and zod have under 400."""
+"""Characters of a backtracking pattern. Those of Pydantic and zod have fewer than 400."""
 
 
 class _Patterns:
-    """The regular expressions of a schema, of which some are none, or not linear, or large."""
+    """The regular expressions of a schema, some of which are invalid, not linear, or large."""
 
     __slots__ = ("_draft", "_each", "_room", "_size", "_small", "instead", "kinds")
 
     kinds: dict[str, Backtracking | bool | None]
-    """What each is: one that may step back; True if it is linear, None if it is none, or too large."""
+    """The kind of each: a backtracking pattern; True for a linear one, None for one that is invalid or too large."""
     instead: dict[str, str]
-    """How some of them are spelt for the engine."""
+    """The spelling that the engine gets for some of them."""
 
     def __init__(self, outline: SchemaIndex, each: int, limits: SchemaLimits) -> None:
         self._draft = outline.draft.uri
         self._each = each
         self._room = _ROOM
-        # In the order of the document: of too many that may step back the first ones are judged by.
+        # In the order of the document: of too many backtracking patterns the first ones are used.
         texts = list(dict.fromkeys(regex.text for regex in regexes(outline)))
         tried = self._tried(texts)
         self._small = {text for text, compiles in tried.items() if compiles}
         large = len(tried) - len(self._small)
-        # What the small ones leave is for the large ones: together they take no more than they may.
+        # The large ones share what the small ones leave, so that together they stay within the limit.
         rest = (limits.patterns - min(_SMALL, each) * len(self._small)) // max(1, large)
         self._size = max(min(PATTERN_SIZE, rest), each)
         self.kinds = {text: self._kind(text) if text in tried else None for text in texts}
@@ -196,7 +196,7 @@ class _Patterns:
             self._spell_otherwise(text)
 
     def _tried(self, texts: list[str]) -> dict[str, bool]:
-        """Whether each is linear and small; past many that are not, no more are tried."""
+        """Return whether each is linear and small; after too many that are not, the rest is not tried."""
         small = options(formats=False, pattern_size=min(_SMALL, self._each))
         tried: dict[str, bool] = {}
         failing = 0
@@ -214,11 +214,11 @@ class _Patterns:
             self.instead[text], self.kinds[text] = spelt, kind
 
     def stepping(self) -> dict[str, Backtracking]:
-        """Those that may step back."""
+        """Return the patterns that may step back."""
         return {text: kind for text, kind in self.kinds.items() if isinstance(kind, Backtracking)}
 
     def settings(self, *, formats: bool = False, backtracking: bool = False) -> Options:
-        """How a schema with them is compiled."""
+        """Return the options to compile a schema with them."""
         return options(formats=formats, backtracking=backtracking, pattern_size=self._size, automaton_size=self._each)
 
     def _kind(self, text: str) -> Backtracking | bool | None:
@@ -228,7 +228,7 @@ class _Patterns:
 
     def _steps_back(self, text: str) -> Backtracking | None:
         for most, price in _STEPPING.items():
-            # To try takes as long, whatever comes of it.
+            # A failed try takes as long as a successful one.
             self._room -= price
             if self._room < 0:
                 break
@@ -239,7 +239,7 @@ class _Patterns:
         return None
 
     def _compiles(self, text: str, settings: Options) -> bool:
-        # Up to draft 7 the metaschema has the engine look at patterns more closely, so that the draft matters.
+        # Up to draft 7 the metaschema makes the engine check patterns more strictly, so the draft matters.
         alone = {"$schema": self._draft, "pattern": text}
         return not isinstance(_made(lambda: jsonschema_rs.validator_for(alone, **settings)), SchemaRefusal)
 
@@ -261,20 +261,20 @@ _Made = TypeVar("_Made")
 
 
 def _made(make: Callable[[], _Made]) -> _Made | SchemaRefusal:
-    """What the engine makes, or what it raised in place of it."""
+    """Return what the engine makes, or its exception as a refusal."""
     try:
         return make()
     except Exception as error:
         return _refused(error)
     except BaseException as error:
-        # A panic inside the engine is no `Exception`, and its class has no public name to import.
+        # A panic inside the engine is not an `Exception`, and its class has no public name to import.
         if type(error).__name__ != "PanicException":
             raise
         return SchemaRefusal("contract/schema", "", "a schema the engine can compile", "one that makes it panic")
 
 
 def _refused(error: Exception) -> SchemaRefusal:
-    """What the engine raised, as a refusal: where it points to, in our words and with few of the schema's."""
+    """Return the exception of the engine as a refusal, with its place, our wording and little of the schema."""
     path = list(getattr(error, "instance_path", None) or [])
     at = "".join(f"/{escaped(str(step))}" for step in path)
     has = found_at(path, getattr(error, "instance", None))
@@ -290,7 +290,7 @@ def _refused(error: Exception) -> SchemaRefusal:
 
 
 def _surveyed(schema: Any, limits: SchemaLimits) -> _Survey | SchemaRefusal:
-    """What there is to *schema*, and what it costs to judge by; or why it is not to be compiled."""
+    """Return the places of *schema* and its cost, or why it must not be compiled."""
     length = _measured(schema, limits)
     if isinstance(length, SchemaRefusal):
         return length
@@ -302,7 +302,7 @@ def _surveyed(schema: Any, limits: SchemaLimits) -> _Survey | SchemaRefusal:
 
 
 def _measured(schema: Any, limits: SchemaLimits) -> int | SchemaRefusal:
-    """The bytes of *schema*, or that it is too deep or too long. Nesting comes first: all else may rely on it."""
+    """Return the bytes of *schema*, or a refusal if it is too deep or too long. Later checks rely on the depth."""
     if not isinstance(schema, dict | bool):
         return SchemaRefusal("contract/schema", "", "a schema: an object or a boolean", "something else")
     level: list[Any] = [schema]
@@ -328,7 +328,7 @@ def _inside(value: Any) -> list[Any]:
 
 
 def _length(schema: Any) -> float:
-    """The bytes *schema* takes as compact JSON; infinite for what JSON has no way to write."""
+    """Return the bytes of *schema* as compact JSON; infinite if JSON cannot represent it."""
     import orjson  # noqa: PLC0415 - only schemas that come from outside need it
 
     try:
@@ -338,7 +338,7 @@ def _length(schema: Any) -> float:
 
 
 def _length_by_hand(schema: Any) -> float:
-    """The same for integers beyond 64 bits, which `orjson` does not write."""
+    """Return the same for integers beyond 64 bits, which `orjson` does not write."""
     import json  # noqa: PLC0415 - only integers beyond 64 bits need it
 
     try:
@@ -348,5 +348,5 @@ def _length_by_hand(schema: Any) -> float:
 
 
 def too_long(limits: SchemaLimits) -> SchemaRefusal:
-    """That a schema has more bytes than *limits* allow."""
+    """Return the refusal of a schema with more bytes than *limits* allow."""
     return SchemaRefusal("contract/schema-size", "", f"at most {limits.size:,} bytes", "more")

@@ -1,9 +1,9 @@
 """
 Regular expressions with look-around or back-references, matched within a budget.
 
-The engine for those counts steps back, not steps: between two of them it may go over the text as often as loops are
-nested, and a match that needs more counts as none, without a word. So nothing is judged by such a pattern before it is
-known that each text of the message can be decided, and that costs are drawn from what the message has left.
+The engine for these patterns limits steps back, not steps: between two steps back it may read the text as often as
+loops are nested, and a match that needs more steps back silently counts as no match. So before a message is judged by
+such a pattern, each of its texts must be decidable, and the cost is drawn from the budget of the message.
 """
 
 from collections import Counter
@@ -18,29 +18,29 @@ from assay.engine.patterns import MANY_STATES, UNBOUNDED, Piece, after_atom, ali
 
 STEPS_BACK: Final = (2, 8, 32, 128, 1_024)
 """
-Steps back that are tried, one after the other: what Pydantic writes for a decimal needs 1 to 4, what zod writes for an
-address 2 and for a duration 10 to 30. With the last the engine judges.
+Limits on steps back, tried one after the other. The pattern of Pydantic for a decimal needs 1 to 4, those of zod 2 for
+an address and 10 to 30 for a duration. The engine judges with the last limit.
 """
 
 _UNIT: Final = 2
-"""Steps of the JSON Schema engine, of about 12 ns each, that one step forward counts for: 3 to 25 ns were measured."""
+"""Steps of the JSON Schema engine, about 12 ns each, for one step forward: 3 to 25 ns were measured."""
 
 _ASKED: Final = 40
-"""What each question takes: 0.5 µs."""
+"""Steps for one question: 0.5 µs."""
 
-_TOLD: Final = 400
-"""What it takes to be told that a text does not match, or why that is not known: 5 µs."""
+_REFUSED: Final = 400
+"""Steps for the exception of a text that does not match or cannot be decided: 5 µs."""
 
 _CHEAP: Final = 1_000
-"""What each further copy of a text takes for nothing: real ones take 50 ns of it, which is in the width of a schema."""
+"""Steps that each further copy of a text has free: real ones take 50 ns, which is part of the width of a schema."""
 
 _SHORT, _MOST_KNOWN = 64, 128
-"""Characters of a text whose outcome is kept, and how many are."""
+"""Characters of a text whose outcome is cached, and the size of the cache."""
 
 _UNASKED: Final = object()
 
 _AT_ONCE: Final = 3
-"""States that count for one step forward, where a pattern has too many of them for an automaton: 7 ns each."""
+"""States for one step forward, if a pattern has too many states for an automaton: 7 ns each."""
 
 
 class Backtracking:
@@ -49,7 +49,7 @@ class Backtracking:
     __slots__ = ("_draft", "_forward", "_known", "_matchers", "_pattern_size", "_states", "pattern")
 
     def __init__(self, pattern: str, pattern_size: int, draft: str = DRAFT_2020_12.uri) -> None:
-        """Raises what the engine raises; what it takes for a pattern depends on the *draft*."""
+        """Raises what the engine raises; which patterns it accepts depends on the *draft*."""
         self.pattern = pattern
         self._draft = draft
         self._pattern_size = pattern_size
@@ -59,10 +59,10 @@ class Backtracking:
 
     def drawn(self, text: str, times: int, left: int, copies: int = 1) -> int | None:
         """
-        What is left of *left* after *text*, which is matched *times* for each of its *copies*.
+        Return what is left of *left* steps after matching *text*, *times* for each of its *copies*.
 
-        None if it cannot be decided within that; else it can with the most steps back, too, which the engine judges
-        with.
+        None if the text cannot be decided within *left*. A text that is decided with few steps back is decided with
+        the most steps back as well, which the engine judges with.
         """
         for steps in STEPS_BACK:
             cost = self.cost(len(text), steps) * (times + 1) + self._making(steps)
@@ -71,29 +71,29 @@ class Backtracking:
             left -= cost
             matched = self._matches(text, steps)
             if matched is not True:
-                left = max(left - _TOLD, 0)
+                left = max(left - _REFUSED, 0)
             if matched is not None:
                 left -= (copies - 1) * times * max(0, self.cost(len(text), steps) - _CHEAP)
                 return left if left >= 0 else None
         return None
 
     def cost(self, length: int, steps: int) -> int:
-        """Steps of the JSON Schema engine that matching a text of *length* may take with so many *steps* back."""
+        """Return a bound on the steps of the JSON Schema engine for a text of *length* with so many *steps* back."""
         forward = _at(self._forward, length)
         if self._states >= MANY_STATES:
             forward *= 1 + self._states // _AT_ONCE
         return _ASKED + (steps + 1) * forward * _UNIT
 
     def _making(self, steps: int) -> int:
-        """What it takes to make the matcher for so many *steps* back, unless it is there: 0.6 ms for 64 KiB."""
+        """Return the steps to compile the matcher for so many *steps* back, unless it exists: 0.6 ms for 64 KiB."""
         return 0 if steps in self._matchers else self._pattern_size // 2
 
     def _matches(self, text: str, steps: int) -> bool | None:
-        """Whether *text* matches, None if so many *steps* back do not tell."""
+        """Whether *text* matches; None if so many *steps* back do not decide it."""
         known = self._known.get((text, steps), _UNASKED)
         if known is _UNASKED:
             known = self._asked(text, steps)
-            # The names of properties come with every message.
+            # The names of properties recur in every message.
             if len(text) <= _SHORT and len(self._known) < _MOST_KNOWN:
                 self._known[text, steps] = known
         matched: bool | None = known
@@ -118,7 +118,7 @@ class Backtracking:
 def stepping_back(
     pattern_size: int, automaton_size: int, steps: int = STEPS_BACK[-1]
 ) -> jsonschema_rs.FancyRegexOptions:
-    """How patterns are matched that may step back; those that need not are matched in linear time all the same."""
+    """Return the options to match backtracking patterns; other patterns still take linear time."""
     return jsonschema_rs.FancyRegexOptions(
         backtrack_limit=steps, size_limit=pattern_size, dfa_size_limit=automaton_size
     )
@@ -128,11 +128,11 @@ def undecided(
     patterns: Sequence[Backtracking], instance: Any, times: int, left: int
 ) -> tuple[Backtracking | None, int]:
     """
-    The first of *patterns* that a text of *instance* cannot be decided by within *left*, and what is left then.
+    Return the first of *patterns* that does not decide a text of *instance* within *left* steps, and what is left then.
 
-    Each text counts, keys included: which of them a schema holds against which pattern only judging would tell.
+    Each text counts, keys included: only judging would show which text is compared with which pattern.
     """
-    # In the order they come in, so that the same message is always judged the same way.
+    # In the order of the message, so that the same message is always judged the same way.
     for text, copies in Counter(_texts(instance)).items():
         for pattern in patterns:
             drawn = pattern.drawn(text, times, left, copies)
@@ -144,7 +144,7 @@ def undecided(
 
 def _texts(instance: Any) -> Iterator[str]:
     waiting = [instance]
-    for one in waiting:  # which grows meanwhile
+    for one in waiting:  # grows during the loop
         if isinstance(one, str):
             yield one
         elif isinstance(one, dict):
@@ -155,27 +155,27 @@ def _texts(instance: Any) -> Iterator[str]:
 
 
 class _Level:
-    """What is known of a group, or of the whole pattern, while it is read."""
+    """A group, or the whole pattern, while it is read."""
 
     __slots__ = ("forward", "looks", "most_alive", "plain", "run")
 
     def __init__(self, *, looks: bool = False) -> None:
         self.forward = [0]
-        """Steps forward, at each power of the length of a text and one."""
+        """Steps forward, as the coefficients of a polynomial in the length of a text plus one."""
         self.looks = looks
-        """Whether there is look-around in it, or a back-reference."""
+        """Whether it has look-around or a back-reference."""
         self.run: list[Piece] = []
-        """What was read since then: the engine gives that to an automaton."""
+        """The pieces since the last of these: the engine gives them to an automaton."""
         self.plain = True
         self.most_alive = 0
 
     def take(self, size: list[int], piece: Piece) -> None:
-        """Something that an automaton matches."""
+        """Add a piece that an automaton matches."""
         self.forward = _sum(self.forward, size)
         self.run.append(piece)
 
     def part(self, size: list[int], inside: int = 0) -> None:
-        """Something that no automaton matches, with so many states alive inside it."""
+        """Add a part that no automaton matches, with so many states alive inside it."""
         self.forward = _sum(self.forward, size)
         self.looks = True
         self.most_alive = max(self.most_alive, inside, alive(self.run, plain=self.plain))
@@ -185,10 +185,10 @@ class _Level:
 
 def _read(pattern: str) -> tuple[list[int], int]:
     """
-    The most steps forward of *pattern* between two steps back, and the most states of an automaton in it.
+    Return the most steps forward of *pattern* between two steps back, and the most states of an automaton in it.
 
-    A loop takes what is in it once for each character. Where the text is gone over again inside it, since it looks
-    around, loops inside each other multiply; else each character is passed once.
+    A loop runs its content once for each character. If the content looks around, it reads the text again, so loops
+    inside each other multiply; otherwise each character is read once.
     """
     levels = [_Level()]
     at = 0
@@ -215,7 +215,7 @@ def _read(pattern: str) -> tuple[list[int], int]:
 
 
 def _enter(level: _Level, closed: _Level | None, referring: bool, least: int, most: int) -> None:
-    """Puts an atom, or a group that was *closed*, into *level*, so many times."""
+    """Add an atom, or a group that was *closed*, to *level*, so many times."""
     if closed is not None and closed.looks:
         closed.part([0])
         level.part(_times(closed.forward, most), closed.most_alive)

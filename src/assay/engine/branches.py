@@ -1,7 +1,7 @@
 """
-Which branch of `anyOf` or `oneOf` an instance was meant for, and what to call the branches where none clearly was.
+Finds the branch of `anyOf` or `oneOf` that an instance was meant for, and describes the branches if that is unclear.
 
-Looks at schemas only, never asks the engine: type first, then the properties whose value tells the branches apart.
+Reads schemas only, never asks the engine: first the type, then the properties whose values distinguish the branches.
 """
 
 from collections.abc import Sequence
@@ -14,36 +14,36 @@ from assay.engine.schema_index import SchemaPlace
 from assay.engine.wording import found, kinds, listed, name, one_of, types_of, wanted
 
 _NESTED = 8
-"""References and `allOf` followed to learn what a branch is; deeper ones decide nothing in practice."""
+"""References and `allOf` that are followed to describe a branch; deeper ones decide nothing in practice."""
 
 _PROPERTIES = 512
-"""Properties looked at to learn what a branch is. The largest object we know of has under 200."""
+"""Properties that are read to describe a branch. The largest known object has fewer than 200."""
 
 _VALUES = 64
-"""Values a property may have and still tell one branch from another."""
+"""Values that a property may have and still distinguish one branch from another."""
 
 _BRANCHES = 64
-"""Branches looked at where a branch is itself a choice. The largest choice of the official schema has 17."""
+"""Branches that are read if a branch is itself a choice. The largest choice of the official schema has 17."""
 
 _CHOICE = frozenset({"anyOf", "oneOf", "title", "description", "$comment", "examples", "default", "discriminator"})
 
 
 @dataclass(slots=True)
 class Traits:
-    """What can be told of a schema at a glance."""
+    """The properties of a schema that distinguish it from others."""
 
     types: frozenset[str] | None = None
-    """None for any."""
+    """The accepted types; None for any."""
     fixed: dict[str, list[Any]] = field(default_factory=dict)
-    """Properties that may have only these scalars: what tells one kind of object from another."""
+    """Properties that may have only these scalars. They distinguish one kind of object from another."""
     required: list[str] = field(default_factory=list)
-    """Properties it needs."""
+    """Required properties."""
     looked: int = 0
-    """Properties looked at for all this."""
+    """How many properties were read."""
 
 
 class Branches:
-    """Looks at the branches of one document."""
+    """The branches of one document."""
 
     __slots__ = ("_judges",)
 
@@ -51,7 +51,7 @@ class Branches:
         self._judges = judges
 
     def likely(self, branches: Sequence[SchemaPlace], value: Any) -> list[SchemaPlace] | str:
-        """The branches *value* may have been meant for; or, where it fits none at a glance, what they want."""
+        """Return the branches that *value* may be meant for, or what all ask for if it has the type of none."""
         leaves = self._leaves(branches)
         fitting = [leaf for leaf in leaves if _type_fits(self.traits(leaf).types, value)]
         if not fitting:
@@ -72,7 +72,7 @@ class Branches:
         return any(_type_fits(self.traits(leaf).types, value) for leaf in self._leaves(branches))
 
     def forms(self, branches: Sequence[SchemaPlace]) -> str:
-        """What *branches* want, together."""
+        """Describe what *branches* accept together."""
         leaves = self._leaves(branches)
         traits = [self.traits(leaf) for leaf in leaves]
         values = [_only_values(leaf.schema) for leaf in leaves]
@@ -86,7 +86,7 @@ class Branches:
         return listed(words, None, "or")
 
     def described(self, place: SchemaPlace) -> str:
-        """What *place* wants, as far as a few words can say."""
+        """Describe in a few words what *place* accepts."""
         place = self._judges.settled(place)
         traits = self.traits(place)
         if traits.types is not None and traits.types <= {"object"} and "const" not in _keys(place.schema):
@@ -99,7 +99,7 @@ class Branches:
         return wanted(place.schema) or f"a value that fits {as_fragment(place.at)[:60]}"
 
     def traits(self, place: SchemaPlace) -> Traits:
-        """What can be told of *place* at a glance, its references and `allOf` included."""
+        """Return the traits of *place*, its references and `allOf` included."""
         place = self._judges.settled(place)
         traits = self._judges.kept.get(place.at)
         if not isinstance(traits, Traits):
@@ -110,7 +110,7 @@ class Branches:
     def _collect(self, place: SchemaPlace, traits: Traits, depth: int, seen: set[str]) -> None:
         place = self._judges.settled(place)
         schema, outline = place.schema, self._judges.outline
-        # A place that is called in twice says nothing new: without this a chain of doubled references doubles the work.
+        # A second visit adds nothing: without this check a chain of doubled references doubles the work.
         if not isinstance(schema, dict) or outline is None or not depth or place.at in seen:
             return
         seen.add(place.at)
@@ -132,7 +132,7 @@ class Branches:
                 self._collect(called, traits, depth - 1, seen)
 
     def _leaves(self, branches: Sequence[SchemaPlace]) -> list[SchemaPlace]:
-        """The branches, with those that are only a choice themselves replaced by theirs."""
+        """Return the branches, with each one that is only a choice replaced by its own branches."""
         outline = self._judges.outline
         leaves: list[SchemaPlace] = []
         waiting = list(reversed(branches))
@@ -153,7 +153,7 @@ class Branches:
             best = max(matches for matches, _ in right)
             telling = _telling(traits)
             if best == 0 and len(right) > 1 and telling is not None:
-                # Where the property is absent, a branch that can do without it was meant, if only some can.
+                # If the property is absent and only some branches require it, the others are meant.
                 free = [place for _, place in right if telling not in self.traits(place).required]
                 return free if 0 < len(free) < len(right) else _whose(telling, traits)
             return [place for matches, place in right if matches == best]
@@ -164,7 +164,7 @@ class Branches:
         return [place for place, (_, misses) in zip(fitting, scores, strict=True) if misses == fewest]
 
     def _by_required(self, likely: list[SchemaPlace], value: dict[str, Any]) -> list[SchemaPlace]:
-        """Those of the *likely* branches that *value* has all required properties of; all of them if there is none."""
+        """Return those of the *likely* branches whose required properties *value* has; all of them if it has none."""
         needs = [self.traits(place).required for place in likely]
         whole = [
             place
@@ -175,18 +175,18 @@ class Branches:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two scalars are equal as JSON has it: 1 is 1.0, but true is not 1."""
+    """Whether two scalars are equal in JSON: 1 is 1.0, but true is not 1."""
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
 def _score(fixed: dict[str, list[Any]], value: dict[str, Any]) -> tuple[int, int]:
-    """How many of the *fixed* properties have one of their values in *value*, and how many have another."""
+    """Return how many of the *fixed* properties have one of their values in *value*, and how many another value."""
     verdicts = [any(same(value[key], one) for one in values) for key, values in fixed.items() if key in value]
     return sum(verdicts), len(verdicts) - sum(verdicts)
 
 
 def _telling(traits: Sequence[Traits]) -> str | None:
-    """A property that every branch fixes, and not all to the same value."""
+    """Return a property that every branch fixes, but not all to the same value."""
     if len(traits) < 2:
         return None
     for key, first in traits[0].fixed.items():
@@ -216,7 +216,7 @@ def _types(value: Any) -> frozenset[str]:
 
 
 def _only_values(schema: Any) -> list[Any]:
-    """The values `const` or `enum` allows in *schema*, [] if neither is there."""
+    """Return the values that `const` or `enum` allows in *schema*, [] without either."""
     if not isinstance(schema, dict):
         return []
     if "const" in schema:

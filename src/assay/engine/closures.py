@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from assay.engine.fault import SchemaRefusal
 from assay.engine.patterns import pattern_steps
 from assay.engine.schema_index import SchemaIndex, SchemaPlace
-from assay.engine.schema_limits import SchemaRefusal
 
 Table = dict[str | int, dict[str, int]]
 """The places that judge what lies one step further down, and how many times each does. A step is the name of a

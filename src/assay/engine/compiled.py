@@ -1,4 +1,4 @@
-"""Schemas made ready to judge by: one call into the engine to judge, our own bounded explainer to say why not."""
+"""Compiled schemas: one call into the engine judges an instance, and our own bounded walk explains a refusal."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 import jsonschema_rs
 
 from assay.engine.budget import Budget, affordable, is_narrow
-from assay.engine.drafts import DRAFT_7, DRAFT_2020_12, Draft, Schema, draft_of
+from assay.engine.drafts import DRAFT_7, DRAFT_2020_12, FORMATS, Draft, Schema, draft_of
 from assay.engine.fault import Fault, Faults
-from assay.engine.formats import FORMATS
 from assay.engine.patterns import STEPPING_BACK
 from assay.engine.pointers import from_fragment
 from assay.engine.schema_index import UNNAMED, joined
@@ -16,22 +15,22 @@ from assay.engine.wording import shown
 
 if TYPE_CHECKING:
     from assay.engine.backtracking import Backtracking
+    from assay.engine.fault import SchemaRefusal
     from assay.engine.judges import Judges
-    from assay.engine.schema_limits import SchemaRefusal
 
 PATTERN_SIZE = 1 << 20
-"""Bytes one compiled regular expression may take: ``^.{0,1000}$`` needs just that."""
+"""Bytes that one compiled regular expression may take: ``^.{0,1000}$`` needs exactly that."""
 
 Options = dict[str, Any]
-"""What every validator of one schema is made with."""
+"""The options of every validator of one schema."""
 
 
 class Compiled:
     """
-    A schema to judge by.
+    A compiled schema.
 
-    `is_valid` is the engine's own method, so judging costs one call. `faults` agrees with it: it lists something
-    exactly when `is_valid` says no.
+    `is_valid` is the engine's own method, so judging costs one call. `faults` agrees with it: it lists a fault exactly
+    if `is_valid` returns False.
     """
 
     __slots__ = (
@@ -41,21 +40,21 @@ class Compiled:
 
     is_valid: Callable[[Any], bool]
     fits: Callable[[Any], bool]
-    """The engine's own method, whatever patterns there are. `judging` says whether its word counts."""
+    """The engine's own method, whatever patterns there are. `judging` decides whether its result can be used."""
     schema: Schema
     """The whole document."""
     at: str
-    """What in the document is judged by, as a URI fragment: ``#`` for all of it."""
+    """The part of the document that judges, as a URI fragment: ``#`` for the whole."""
     dialect: str
-    """The URI of the draft it is judged by."""
+    """The URI of its draft."""
     width: int
-    """The most steps of the engine that any one value of an instance can take; 1 for schemas we trust."""
+    """The most steps of the engine that any one value of an instance can take; 1 for trusted schemas."""
     always_affordable: bool
-    """Whether no message that is not large can cost too much: then `Budget.affords` need not be asked."""
+    """Whether no small message can cost too much; then `Budget.affords` need not be called."""
     left_out: "tuple[SchemaRefusal, ...]"
-    """What of the schema is not judged by, because nobody could."""
+    """The parts of the schema that are not used, because no engine supports them."""
     effort: int
-    """What admission took, in entries looked at (about 0.2 µs each): for whoever has to account for it."""
+    """The cost of admission, in table entries (about 0.2 µs each)."""
 
     def __init__(
         self,
@@ -69,9 +68,9 @@ class Compiled:
         valid: Callable[[Any], bool] | None = None,
     ) -> None:
         """
-        Raises what the engine raises; schemas from outside go through `admission.compile_untrusted`.
+        Raises what the engine raises; untrusted schemas go through `admission.compile_untrusted`.
 
-        *valid* says whether a value fits, where something else than *options* says it sooner.
+        *valid* judges a value in place of a validator made with *options*, if it is faster.
         """
         self.schema = schema
         self.at = at
@@ -86,24 +85,25 @@ class Compiled:
         self._doubts: _Doubts | None = None
 
     def steps_back(self, patterns: "Sequence[Backtracking]", less: "Callable[[], Compiled | SchemaRefusal]") -> None:
-        """Says which patterns may step back, and what makes the same schema without them."""
+        """Set the patterns that may step back, and the function that compiles the same schema without them."""
         self._doubts = _Doubts(self.fits, patterns, max(1, self.width // STEPPING_BACK), less)
         self.is_valid = self._doubts.is_valid
 
     @property
     def is_sure(self) -> bool:
-        """Whether every instance can be judged by all of it."""
+        """Whether every instance can be judged by the whole schema."""
         return self._doubts is None
 
     def surely_fits(self, instance: Any) -> bool:
-        """Whether *instance* can be judged by all of it, and fits."""
+        """Whether *instance* can be judged by the whole schema, and is valid."""
         return self.judging(instance, Budget(b"", 1))[0] is self and self.fits(instance)
 
     def judging(self, instance: Any, budget: Budget) -> "tuple[Compiled | None, str | None]":
         """
-        What *instance* can be judged by within *budget*, None for nothing; and the pattern for which it is not self.
+        Return the schema that can judge *instance* within *budget*, and the pattern for which it is not this one.
 
-        It is the schema itself, unless a text cannot be matched in bounded time with a pattern that may step back.
+        It is this schema, unless a text cannot be matched in bounded time with a backtracking pattern. None if no
+        schema can be compiled without that pattern.
         """
         if self._doubts is None:
             return self, None
@@ -112,9 +112,9 @@ class Compiled:
 
     def faults(self, instance: Any, *, at: str = "", most: int = 20) -> Faults:
         """
-        Where and how *instance* differs from the schema, in at most *most* places.
+        Return where and how *instance* differs from the schema, in at most *most* places.
 
-        *at* is put in front of every pointer. Time and memory are bounded whatever the schema and the instance.
+        *at* is put in front of every pointer. Time and memory are bounded for every schema and instance.
         """
         if not affordable(self, instance):
             return self.too_dear(at)
@@ -125,19 +125,19 @@ class Compiled:
         return by.explained(instance, budget, at=at)
 
     def too_dear(self, at: str) -> Faults:
-        """The fault of an instance that would take too long to judge, and was not looked at."""
+        """Return the fault of an instance that would take too long to judge, and was not judged."""
         wanted = "a value that can be judged in bounded time"
         return Faults((Fault(at, "cost", wanted, "one that is too large for its schema", self.at or "#"),))
 
     def undecided(self, pattern: str, at: str) -> Fault:
-        """The fault of an instance that was judged without *pattern*."""
+        """Return the fault of an instance that was judged without *pattern*."""
         wanted = f"texts that can be matched in bounded time with {shown(pattern)}"
         return Fault(at, "cost", wanted, "one that takes too long, so that it is judged without", self.at or "#")
 
     def explained(self, instance: Any, budget: Budget, *, at: str = "") -> Faults:
-        """The faults of *instance*, which is known not to fit: at least one, as good as what is left can tell."""
-        # Most schemas are never broken: what explaining needs is made when it is first needed, and kept.
-        from assay.engine.explain import STEPS, explained  # noqa: PLC0415 - only what is broken needs it
+        """Return the faults of *instance*, which is known to be invalid: at least one, as exact as *budget* allows."""
+        # Most schemas never refuse anything: what an explanation needs is made on first use, and kept.
+        from assay.engine.explain import STEPS, explained  # noqa: PLC0415 - only invalid instances need it
         from assay.engine.judges import Judges  # noqa: PLC0415 - as above
 
         if self._judges is None:
@@ -149,7 +149,7 @@ class Compiled:
 
 
 class _Doubts:
-    """A schema with patterns that may step back, by which a text is not always decided. Apart, to make no circle."""
+    """The backtracking patterns of a schema, which cannot decide every text. A class of its own avoids a cycle."""
 
     __slots__ = ("_fits", "_less", "_milder", "_patterns", "_times")
 
@@ -167,21 +167,21 @@ class _Doubts:
         self._milder: Compiled | None = None
 
     def undecided(self, instance: Any, budget: Budget) -> str | None:
-        """The pattern that a text of *instance* cannot be decided by within *budget*, which is drawn from."""
+        """Return the pattern that does not decide a text of *instance* within *budget*, and draw the cost."""
         from assay.engine.backtracking import undecided  # noqa: PLC0415 - few schemas have such patterns
 
         pattern, budget.steps = undecided(self._patterns, instance, self._times, budget.steps)
         return None if pattern is None else pattern.pattern
 
     def milder(self) -> Compiled | None:
-        """The schema without those patterns, compiled once; None if there is none that could be."""
+        """Return the schema without these patterns, compiled once; None if it cannot be compiled."""
         if self._less is not None:
             less, self._less = self._less(), None
             self._milder = less if isinstance(less, Compiled) else None
         return self._milder
 
     def is_valid(self, instance: Any) -> bool:
-        """Whether *instance* fits, as far as that can be told in bounded time."""
+        """Whether *instance* is valid, as far as bounded time allows to decide."""
         if self.undecided(instance, Budget(b"", 1)) is None:
             return self._fits(instance)
         milder = self.milder()
@@ -190,9 +190,9 @@ class _Doubts:
 
 def compile_schema(schema: Schema, *, at: str = "#", formats: bool = False) -> Compiled:
     """
-    *schema* made ready, or the part of it *at* points to, with the whole document to resolve references in.
+    Return *schema* compiled, or the part of it at *at*, with the whole document to resolve references in.
 
-    For schemas we trust: there is no limit on their cost, and a broken one raises `ValueError`.
+    For trusted schemas: their cost is not limited, and an invalid one raises `ValueError`.
     """
     draft = draft_of(schema)
     if draft is None:
@@ -203,17 +203,17 @@ def compile_schema(schema: Schema, *, at: str = "#", formats: bool = False) -> C
 
 def _asserting(schema: Schema, at: str) -> jsonschema_rs.Validator:
     """
-    A validator that asserts every format of *schema*, and never calls back into Python.
+    Return a validator that asserts every format of *schema*, and never calls back into Python.
 
-    A validator with a format of ours takes a third longer, also for values without one. Draft 7 has the same keywords
-    for all that our schemas say, and its engine knows Base64 as an encoding.
+    A validator with a format in Python takes a third longer, also for values without one. Draft 7 has all keywords of
+    our schemas, and there the engine knows Base64 as an encoding.
     """
     known = options(formats=True) | {"formats": {}}
     return _validator(_with_encodings(schema) | {"$schema": DRAFT_7.uri}, at, DRAFT_7, known)
 
 
 def _with_encodings(node: Any) -> Any:
-    """*node* with Base64 as an encoding in place of a format."""
+    """Return *node* with Base64 as an encoding in place of a format."""
     if isinstance(node, list):
         return [_with_encodings(each) for each in node]
     if not isinstance(node, dict):
@@ -228,9 +228,9 @@ def options(
     *, formats: bool, backtracking: bool = False, pattern_size: int = PATTERN_SIZE, automaton_size: int | None = None
 ) -> Options:
     """
-    How validators are made: never fetching, `format` asserted or not whatever the draft, patterns bounded.
+    Return the options of validators: no fetching, `format` asserted or not in every draft, bounded patterns.
 
-    *automaton_size* is for what is made of a pattern while it is matched, if that is not the same.
+    *automaton_size* limits the automaton that is built during a match, if it differs from *pattern_size*.
     """
     patterns: jsonschema_rs.RegexOptions | jsonschema_rs.FancyRegexOptions
     sizes = (pattern_size, automaton_size or pattern_size)
@@ -245,7 +245,7 @@ def options(
 
 
 def registered(schema: Schema) -> tuple[str, jsonschema_rs.Registry]:
-    """A registry with *schema* in it, and the URI it is found by there."""
+    """Return the URI of *schema* in a registry, and the registry."""
     draft = draft_of(schema) or DRAFT_2020_12
     name = schema.get(draft.identifier) if isinstance(schema, dict) else None
     uri = (joined(UNNAMED, name) if isinstance(name, str) else None) or UNNAMED

@@ -26,8 +26,8 @@ from assay.engine.closures import (
     pointer_of,
     tacit,
 )  # fmt: skip
+from assay.engine.fault import SchemaLimits, SchemaRefusal
 from assay.engine.schema_index import SchemaIndex
-from assay.engine.schema_limits import SchemaLimits, SchemaRefusal
 
 DEPTH: Final = 128
 """Levels of an instance: the nesting limit of frames, so nothing deeper is ever judged."""

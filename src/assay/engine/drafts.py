@@ -1,12 +1,13 @@
 """
-The drafts of JSON Schema we judge by, as data: where each keeps its subschemas, identifiers and references.
+The supported drafts of JSON Schema, as data: where each keeps its subschemas, identifiers and references.
 
-What a keyword asks of an instance is the engine's business; this is only about finding schemas inside a schema.
+Only for finding schemas inside a schema. What a keyword asks of an instance is left to the engine, except for the
+formats that it does not know.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 Schema = dict[str, Any] | bool
 
@@ -27,9 +28,9 @@ class Draft:
     """Keywords that hold an object of schemas."""
     references: frozenset[str]
     anchors: frozenset[str]
-    """Keywords that give a place a name; before 2019-09 an identifier like ``#name`` does that."""
+    """Keywords that give a place a name; before 2019-09 an identifier like ``#name`` does this."""
     lone_reference: bool
-    """Whether whatever stands beside ``$ref`` is ignored (draft 7 and before)."""
+    """Whether the keywords beside ``$ref`` are ignored (draft 7 and before)."""
 
 
 _ONE_4 = frozenset({"not", "items", "additionalItems", "additionalProperties"})
@@ -38,8 +39,8 @@ _ONE_7 = _ONE_6 | {"if", "then", "else"}
 _ONE_2019 = _ONE_7 | {"unevaluatedItems", "unevaluatedProperties", "contentSchema"}
 _MANY_4 = frozenset({"allOf", "anyOf", "oneOf", "items"})
 _NAMED_4 = frozenset({"properties", "patternProperties", "definitions", "dependencies"})
-# `dependencies` and `definitions` left the later drafts, but the engine still judges by the former (measured, 0.60.3)
-# and both still stand in their metaschemas.
+# `dependencies` and `definitions` are gone from the later drafts, but the engine still applies the former (measured,
+# 0.60.3), and both are still in their metaschemas.
 _NAMED_2019 = _NAMED_4 | {"$defs", "dependentSchemas"}
 _REF = frozenset({"$ref"})
 _NONE: frozenset[str] = frozenset()
@@ -76,7 +77,7 @@ DRAFT_2020_12 = Draft(
     lone_reference=False,
 )
 
-# The engine takes either scheme and an empty fragment; so do we, or we would judge by another draft than it does.
+# The engine accepts either scheme and an empty fragment. The same is accepted here, so that both use the same draft.
 _BY_NAME = {
     draft.uri.removesuffix("#").partition(":")[2]: draft
     for draft in (DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019_09, DRAFT_2020_12)
@@ -84,7 +85,7 @@ _BY_NAME = {
 
 
 def draft_named(uri: Any) -> Draft | None:
-    """The draft a ``$schema`` of *uri* asks for, or None if we do not know it."""
+    """Return the draft that a ``$schema`` of *uri* names, or None if it is unknown."""
     if not isinstance(uri, str):
         return None
     scheme, _, rest = uri.removesuffix("#").partition(":")
@@ -92,7 +93,7 @@ def draft_named(uri: Any) -> Draft | None:
 
 
 def draft_of(schema: Any, otherwise: Draft = DRAFT_2020_12) -> Draft | None:
-    """The draft *schema* is written in: the one it names, else *otherwise*; None if it names one we do not know."""
+    """Return the draft that *schema* names, else *otherwise*; None if it names an unknown one."""
     if isinstance(schema, dict) and "$schema" in schema:
         return draft_named(schema["$schema"])
     return otherwise
@@ -100,9 +101,9 @@ def draft_of(schema: Any, otherwise: Draft = DRAFT_2020_12) -> Draft | None:
 
 def subschemas(schema: dict[str, Any], draft: Draft) -> Iterator[tuple[str, str | int | None, Any]]:
     """
-    Every place in *schema* where *draft* expects a schema: keyword, name or number under it, and what is there.
+    Yield every place in *schema* where *draft* expects a schema: keyword, name or number under it, and the value.
 
-    What is there may be no schema at all. Nothing inside `const`, `enum`, `default` or `examples` is ever given.
+    The value may be something else than a schema. Nothing inside `const`, `enum`, `default` or `examples` is yielded.
     """
     for keyword, value in schema.items():
         if isinstance(value, list):
@@ -119,3 +120,32 @@ def subschemas(schema: dict[str, Any], draft: Draft) -> Iterator[tuple[str, str 
                 for name, one in value.items()
                 if not (keyword == "dependencies" and isinstance(one, list))
             )
+
+
+# ── formats ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+BASE64: Final = "Base64 data"
+"""A string of the format `byte`, in words."""
+
+_ALPHABET: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+_CHUNK: Final = 64 << 10
+"""Characters that are checked together: common mistakes, a line break or `data:` in front, are in the first."""
+
+
+def is_base64(text: str) -> bool:
+    """
+    Return whether *text* is Base64 with its padding (RFC 4648, section 4).
+
+    Deleting the alphabet takes half the time of decoding or of a regular expression: 33 ms for 16 MiB.
+    """
+    if len(text) % 4 or not text.isascii():
+        return False
+    # At most two: a third one is outside the alphabet, like any other character.
+    end = len(text) - len(text[-2:]) + len(text[-2:].rstrip("="))
+    chunks = (text[at : min(at + _CHUNK, end)] for at in range(0, end, _CHUNK))
+    return not any(each.encode().translate(None, _ALPHABET) for each in chunks)
+
+
+FORMATS: Final[Mapping[str, Callable[[str], bool]]] = {"byte": is_base64}
+"""The formats that the engine does not know, and the function that judges each."""

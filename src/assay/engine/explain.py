@@ -1,9 +1,9 @@
 """
-Why an instance does not fit its schema, found within a budget.
+Explains why an instance is invalid, within a budget.
 
-The engine's own explanations (`validate`, `iter_errors`, `evaluate`) build every branch's errors: a wrong leaf 8 levels
-down a recursive filter took 4.2 s and 649 MB. Here the engine is only ever asked "does this value fit that subschema",
-and only what does not fit is walked into.
+The engine's own explanations (`validate`, `iter_errors`, `evaluate`) build the errors of every branch: a wrong leaf 8
+levels down a recursive filter took 4.2 s and 649 MB. Here the engine is only asked whether a value is valid by a
+subschema, and the walk goes only into values that are not.
 """
 
 from dataclasses import dataclass
@@ -19,41 +19,41 @@ from assay.engine.schema_index import SchemaPlace
 from assay.engine.wording import expected, found, found_for
 
 STEPS = 4_000
-"""Questions asked of the engine for one explanation. The dearest we measured took 0.3 s for 10,000, so this
-is about 0.1 s if it grows with their number."""
+"""Questions to the engine for one explanation. The most expensive one measured took 0.3 s for 10,000, so this is about
+0.1 s."""
 
 NODES_PER_STEP = 2_048
-"""Values inside a value that one question may visit before it counts as another: the engine visited about
-80 in a µs, under a small schema."""
+"""Values inside a value that one question may visit before it counts as another: the engine visits about 80 in a µs
+under a small schema."""
 
 WIDE = 8
-"""Steps of the engine on one value from which on the values inside a value count more than once: then an explanation
-took some 2 s at the very most with 10,000 questions. Ordinary schemas have a width of 2 to 60."""
+"""The width from which on the values inside a value count more than once: with this an explanation of 10,000 questions
+took at most 2 s. Ordinary schemas have a width of 2 to 60."""
 
 COMPILED_PER_STEP = 8
-"""Subschemas compiled in the time of a step (4 µs each)."""
+"""Subschemas that are compiled in the time of one question (4 µs each)."""
 
 DEEPEST = 150
-"""Places walked into one inside the other: three Python frames each, where the interpreter allows a thousand."""
+"""Places that the walk enters one inside the other: three Python frames each, of a thousand that are allowed."""
 
 TRIAL_STEPS = 300
-"""What trying out a branch may cost. Trials try out no branches themselves, so they do not multiply with depth."""
+"""Questions to try out one branch. A trial tries out no branches itself, so trials do not multiply with depth."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A value that does not fit the schema it is held against."""
+    """A value that is invalid by the schema at its place."""
 
     place: SchemaPlace
     schema: dict[str, Any]
-    """What stands at `place`."""
+    """The schema at `place`."""
     value: Any
     at: str
     """JSON Pointer of the value."""
 
 
 class Explained(NamedTuple):
-    """What is wrong with an instance, and what is left of the questions that could be asked."""
+    """The faults of an instance, and how many questions are left."""
 
     faults: Faults
     left: int
@@ -62,25 +62,25 @@ class Explained(NamedTuple):
 def explained(
     judges: Judges, instance: Any, *, at: str = "", most: int = 20, steps: int = STEPS, width: int = 1
 ) -> Explained:
-    """The faults of *instance*, which is known not to fit: at least one, however small the budget."""
+    """Return the faults of *instance*, which is known to be invalid: at least one, however small the budget."""
     if judges.root is None:
         return Explained(Faults((Fault(at, "$schema", "a value that fits the schema", found(instance), "#"),)), steps)
     inside = weights(instance, 1 + width // WIDE) if steps else None
-    # Of an instance that is too large to be weighed only the whole can be told.
+    # An instance that is too large to be weighed gets one fault for the whole.
     walk = Walk(judges, most, steps if inside is not None else 0, inside or {})
     walk.into(judges.root, instance, at)
     return Explained(Faults(tuple(walk.listed), walk.more), max(walk.steps, 0))
 
 
 class Walk:
-    """One explanation under way: what was found so far, and what is left of the budget."""
+    """One explanation in progress: the faults so far, and the questions that are left."""
 
     __slots__ = ("branches", "depth", "judges", "listed", "more", "most", "outline", "steps", "trial", "weights")
 
     def __init__(
         self, judges: Judges, most: int, steps: int, weights: dict[int, int], *, trial: bool = False, depth: int = 0
     ) -> None:
-        assert judges.outline is not None  # noqa: S101 - the caller looked
+        assert judges.outline is not None  # noqa: S101 - the caller has checked it
         self.judges = judges
         self.outline = judges.outline
         self.branches = Branches(judges)
@@ -94,22 +94,22 @@ class Walk:
 
     @property
     def count(self) -> int:
-        """How many faults were found so far."""
+        """The number of faults so far."""
         return len(self.listed) + self.more
 
     def fits(self, place: SchemaPlace, value: Any) -> bool:
-        """Whether *value* fits *place*; costs a step, and more if a validator has to be made for it."""
+        """Whether *value* is valid by *place*; costs one question, and more if a validator has to be compiled."""
         judge, compiled = self.judges.of(place)
         self.steps -= 1 + compiled // COMPILED_PER_STEP
         return judge(value)
 
     def check(self, place: SchemaPlace | None, value: Any, at: str) -> None:
-        """Walks into *place* if *value* does not fit it."""
+        """Explain *value* by *place* if it is invalid."""
         if place is not None and self.steps > 0 and not self.fits(place, value):
             self.into(place, value, at)
 
     def into(self, place: SchemaPlace, value: Any, at: str) -> None:
-        """Takes down the faults of *value*, which does not fit *place*: at least one."""
+        """Record the faults of *value*, which is invalid by *place*: at least one."""
         if len(self.listed) >= self.most:
             self.more += 1
             self.steps -= 1
@@ -131,9 +131,9 @@ class Walk:
 
     def add(self, spot: Spot, keyword: str, wants: str, has: str, *, at: str = "", key: str = "") -> None:
         """
-        Takes down that *keyword* refuses *spot*, or counts it if enough are listed.
+        Record that *keyword* refuses *spot*, or only count it if enough faults are listed.
 
-        *at* says where, if not at the spot itself; *key* is the entry of the keyword that spoke.
+        *at* is the place of the fault, if not the spot itself; *key* is the entry of the keyword that refused it.
         """
         self.steps -= 1
         if len(self.listed) >= self.most:
@@ -144,7 +144,7 @@ class Walk:
         self.listed.append(Fault(at or spot.at, keyword, wants, has, as_fragment(below), wrong_type))
 
     def tried(self, branch: SchemaPlace, value: Any) -> int:
-        """How many faults *value* has by *branch*, as far as a small part of the budget can tell."""
+        """Return how many faults *value* has by *branch*, counted with a small part of the budget."""
         budget = max(min(TRIAL_STEPS, self.steps), 0)
         trial = Walk(self.judges, 8, budget, self.weights, trial=True, depth=self.depth)
         trial.into(branch, value, "")
@@ -162,12 +162,12 @@ class Walk:
         for keywords, check in APPLYING:
             if self.steps > 0 and any(keyword in spot.schema for keyword in keywords):
                 check(self, spot)
-        # Asked only when nothing else is wrong here: then it is this that refused.
+        # Only if nothing else is wrong here can this be the reason.
         if self.count == before:
             check_unevaluated(self, spot)
 
     def _refused(self, spot: Spot, keyword: str) -> bool:
-        """Whether *keyword*, which holds no subschema, refuses *spot*; if so, takes it down."""
+        """Whether *keyword*, which holds no subschema, refuses *spot*; if so, record the fault."""
         asked = spot.schema.get(keyword)
         if keyword not in spot.schema or (isinstance(asked, bool) and keyword.startswith("exclusive")):
             return False
@@ -178,6 +178,6 @@ class Walk:
         return True
 
     def _unexplained(self, spot: Spot) -> None:
-        """The honest word where we cannot, or may not any more, say which part of a schema refused."""
+        """Record one fault for the whole spot, if the part of the schema that refused it was not found."""
         keyword = next((one for one in SAID if one in spot.schema), "$schema")
         self.add(spot, keyword, self.branches.described(spot.place), found(spot.value))

@@ -1,6 +1,10 @@
-"""What the JSON Schema engine found wrong, before a rung says which of our rules that breaks. No I/O, no rules."""
+"""
+What is wrong with an instance or with a schema, and the limits for untrusted schemas.
 
-from dataclasses import dataclass
+Values only: the rungs decide which of our rules a fault breaks.
+"""
+
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,9 +16,9 @@ class Fault:
     keyword: str
     """The schema keyword that refused it: ``type``, ``required``, ``anyOf`` …"""
     expected: str
-    """What the schema asks for, in words: ``an integer, at least 1``."""
+    """What the schema asks for: ``an integer, at least 1``."""
     found: str
-    """What was there, in a few characters; never the whole value."""
+    """The value in a few characters; never the whole value."""
     schema_at: str
     """JSON Pointer into the schema document, as a URI fragment: ``#/properties/limit/minimum``."""
     wrong_type: bool = False
@@ -23,11 +27,44 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """The faults that were listed, and at least how many more there are."""
+    """The listed faults, and at least how many more there are."""
 
     listed: tuple[Fault, ...]
     more: int = 0
 
     def distinct(self) -> list[Fault]:
-        """The faults listed, one for each thing that is wrong: two branches may ask for the same in one place."""
+        """Return the listed faults without repetition: two branches may ask for the same in one place."""
         return list({(fault.at, fault.expected): fault for fault in reversed(self.listed)}.values())[::-1]
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaLimits:
+    """Limits for untrusted schemas. The engine has no step limit, so all of them are checked before compiling."""
+
+    size: int = 256 * 1024
+    """Bytes of compact JSON. The largest official protocol schema has 109 kB."""
+    levels: int = 64
+    """Nesting of the schema itself. Ours: the engine compiles by recursion, and so do other readers of the schema."""
+    subschemas: int = 5_000
+    """Subschemas in the document. The official protocol schema has 918."""
+    chain: int = 64
+    """Subschemas entered one after another at one place of an instance: each is a stack frame of the engine, and its
+    stack overflows with a segmentation fault. The official schema needs 4."""
+    cost: int = 50_000
+    """Subschemas that judge one value of an instance. The official schemas need up to 81; schemas that stall the engine
+    need more than 6×10⁷."""
+    patterns: int = 32 << 20
+    """Bytes that all compiled regular expressions together may take: 500 of ``^.{0,1000}`` took 645 MB and 4.5 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaRefusal:
+    """Why a schema, or a part of it, is not used."""
+
+    rule: str
+    at: str
+    """JSON Pointer into the schema."""
+    expected: str
+    found: str
+    effort: int = field(default=0, compare=False)
+    """Table entries that were read to compute the cost of the schema, if that is why it is refused."""

@@ -1,27 +1,31 @@
 """
-The validators that explaining needs: one for each subschema that is asked about, made when it is first asked.
+The questions of an explanation to the engine: is a value valid by a subschema, and which members are covered.
 
-Compiling every subschema at once (`validator_map_for`) takes 31 ms and 15 MB for the official schema, and 77 MB for one
-of 600 subschemas that refer to each other; a validator that refers into a shared registry takes 10 to 700 µs.
+Each subschema gets a validator when the first question about it comes. Compiling all of them at once
+(`validator_map_for`) takes 31 ms and 15 MB for the official schema, and 77 MB for 600 subschemas that refer to each
+other; a validator that refers into a shared registry takes 10 to 700 µs.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
 
 from assay.engine.compiled import Options, registered
 from assay.engine.drafts import Schema
+from assay.engine.fault import SchemaRefusal
 from assay.engine.pointers import as_fragment
 from assay.engine.schema_index import SchemaIndex, SchemaPlace, outlined
-from assay.engine.schema_limits import SchemaRefusal
+
+if TYPE_CHECKING:
+    from assay.engine.explain import Walk
 
 Judge = Callable[[Any], bool]
 
 _HELD = 20_000
-"""Subschemas that all kept validators together may cover: about 1.7 kB each, so some 30 MB at the very most."""
+"""Subschemas in all cached validators together: about 1.7 kB each, so at most about 30 MB."""
 
-# Beside a reference these say nothing about an instance.
+# Beside a reference these judge nothing.
 _SILENT = frozenset(
     {"$ref", "$comment", "$defs", "definitions", "title", "description", "default", "examples", "deprecated"}
     | {"readOnly", "writeOnly", "$schema"}
@@ -30,7 +34,7 @@ _APART = frozenset({"$defs", "definitions", "contentSchema"})
 
 
 class Judges:
-    """Says of any subschema of one document whether a value fits it. Grows as it is asked, up to a limit."""
+    """Validators for the subschemas of one document, compiled on first use and cached up to a limit."""
 
     __slots__ = (
         "_held",
@@ -46,9 +50,9 @@ class Judges:
     )
 
     outline: SchemaIndex | None
-    """None for a document we cannot find our way in."""
+    """None for a document that cannot be indexed."""
     root: SchemaPlace | None
-    """The place that is judged by."""
+    """The place that judges."""
 
     def __init__(self, document: Schema, entry: str, options: Options) -> None:
         outline, self._uri, self._registry = _known(document, entry)
@@ -60,10 +64,10 @@ class Judges:
         self._patterns: dict[str, Judge] = {}
         self._held = 0
         self.kept: dict[str, Any] = {}
-        """For whoever explains: what is worth finding out only once about a place."""
+        """Cached results of an explanation, by place."""
 
     def settled(self, place: SchemaPlace) -> SchemaPlace:
-        """Where *place* leads if it is nothing but a reference, else itself."""
+        """Return the target of *place* if it is only a reference, else *place* itself."""
         for _ in range(64):
             schema = place.schema
             if not isinstance(schema, dict) or not isinstance(schema.get("$ref"), str) or self.outline is None:
@@ -74,7 +78,7 @@ class Judges:
         return place
 
     def of(self, place: SchemaPlace) -> tuple[Judge, int]:
-        """The judge for *place*, and how many subschemas had to be compiled for it."""
+        """Return the judge for *place*, and how many subschemas had to be compiled for it."""
         place = self.settled(place)
         judge = self._places.get(place.at)
         if judge is not None:
@@ -88,14 +92,14 @@ class Judges:
         return judge, size
 
     def keyword(self, place: SchemaPlace, keyword: str) -> Judge:
-        """The judge for one keyword of *place* that holds no subschema."""
+        """Return the judge for one keyword of *place* that holds no subschema."""
         judge = self._keywords.get((place.at, keyword))
         if judge is None and isinstance(place.schema, dict):
             judge = self._keywords[place.at, keyword] = self._made(_alone(place.schema, keyword), 1)
         return judge or _always
 
     def pattern(self, pattern: str) -> Judge:
-        """Whether a string matches *pattern*, by the engine the schema was compiled with: never by Python's own."""
+        """Return the judge for *pattern*: the engine that compiled the schema, never Python's own."""
         judge = self._patterns.get(pattern)
         if judge is None:
             judge = self._patterns[pattern] = self._made({"pattern": pattern}, 1)
@@ -113,17 +117,17 @@ class Judges:
             whole = {"$schema": draft, **schema}
             return jsonschema_rs.validator_for(whole, registry=self._registry, **self._options).is_valid
         except ValueError:
-            # The document as a whole did compile. What does not by itself is left unexplained, never wrongly blamed.
+            # The whole document did compile. A part that does not compile alone is left out of the explanation.
             return _always
 
     def _reach(self, place: SchemaPlace) -> int:
-        """How many subschemas judging by *place* may involve."""
+        """Return how many subschemas can take part in judging by *place*."""
         outline = self.outline
         if outline is None:
             return 1
         seen = {place.at}
         waiting = [place]
-        for one in waiting:  # which grows meanwhile
+        for one in waiting:  # grows during the loop
             following = [below for keyword, _, below in outline.inside(one) if keyword not in _APART]
             following += [
                 found for _, written in outline.references(one) if (found := outline.referred(one, written)) is not None
@@ -138,7 +142,7 @@ class Judges:
 _Known = tuple[SchemaIndex | SchemaRefusal, str, jsonschema_rs.Registry]
 
 _LATELY: dict[int, tuple[Schema, _Known]] = {}
-"""The documents asked about last, by identity: the many parts of the protocol's schema share one outline."""
+"""The documents of the last questions, by identity: the many parts of the protocol's schema share one index."""
 
 
 def _known(document: Schema, entry: str) -> _Known:
@@ -153,7 +157,7 @@ def _known(document: Schema, entry: str) -> _Known:
 
 
 def _alone(schema: dict[str, Any], keyword: str) -> dict[str, Any]:
-    """*keyword* with what it is judged together with: draft 4 has a boolean beside a bound, draft 7 decodes first."""
+    """Return *keyword* with its companions: draft 4 has a boolean beside a bound, draft 7 decodes first."""
     alone = {keyword: schema[keyword]}
     strict = {"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"}.get(keyword, "")
     if isinstance(schema.get(strict), bool):
@@ -169,3 +173,90 @@ def _always(_: Any) -> bool:
 
 def _never(_: Any) -> bool:
     return False
+
+
+# ── members that are covered ──────────────────────────────────────────────────────────────────────────────────────────
+
+_ALWAYS = ("allOf", "anyOf", "oneOf", "if")
+_DEPENDENT = ("dependentSchemas", "dependencies")
+
+
+def covered_names(walk: "Walk", place: SchemaPlace, value: dict[str, Any]) -> set[str]:
+    """Return the properties of *value* that *place*, and what it applies to the same value, cover."""
+    names: set[str] = set()
+    for schema in _applied(walk, place, value):
+        walk.steps -= len(value) // 256
+        if "additionalProperties" in schema or (schema is not place.schema and "unevaluatedProperties" in schema):
+            return set(value)
+        properties = schema.get("properties")
+        names.update(key for key in value if isinstance(properties, dict) and key in properties)
+        for pattern in schema.get("patternProperties") or ():
+            walk.steps -= 1 + len(value) // 32
+            if walk.steps <= 0:
+                return set(value)  # not known: then nothing is at fault
+            names.update(filter(walk.judges.pattern(pattern), value))
+    return names
+
+
+def covered_items(walk: "Walk", place: SchemaPlace, value: list[Any]) -> set[int]:
+    """Return the numbers of the items of *value* that *place*, and what it applies to the same value, cover."""
+    numbers: set[int] = set()
+    tuples = walk.outline.draft.many & {"items", "prefixItems"}
+    for schema in _applied(walk, place, value):
+        items = schema.get("items")
+        if isinstance(items, dict | bool) or (schema is not place.schema and "unevaluatedItems" in schema):
+            return set(range(len(value)))
+        if isinstance(items, list) and "additionalItems" in schema:
+            return set(range(len(value)))
+        for keyword in tuples:
+            fixed = schema.get(keyword)
+            numbers.update(range(min(len(value), len(fixed))) if isinstance(fixed, list) else ())
+    # Since 2020-12 the items that `contains` finds count as covered.
+    if "prefixItems" in tuples:
+        numbers.update(_contained(walk, place, value))
+    return numbers
+
+
+def _contained(walk: "Walk", place: SchemaPlace, value: list[Any]) -> Iterator[int]:
+    for one in _places(walk, place, value):
+        sought = walk.outline.below(one, "contains")
+        if sought is not None:
+            fits, _ = walk.judges.of(sought)
+            walk.steps -= 1 + len(value) // 32
+            if walk.steps <= 0:
+                yield from range(len(value))  # not known: then nothing is at fault
+                return
+            yield from (number for number, item in enumerate(value) if fits(item))
+
+
+def _applied(walk: "Walk", place: SchemaPlace, value: Any) -> Iterator[dict[str, Any]]:
+    return (one.schema for one in _places(walk, place, value) if isinstance(one.schema, dict))
+
+
+def _places(walk: "Walk", place: SchemaPlace, value: Any) -> list[SchemaPlace]:
+    """Return *place* and every place that it applies to *value* and that accepts it: only these cover members."""
+    places = [place]
+    seen = {place.at}
+    for one in places:  # grows during the loop
+        for called in _called(walk, one, value):
+            if called.at not in seen and walk.steps > 0 and walk.fits(called, value):
+                seen.add(called.at)
+                places.append(called)
+    return places
+
+
+def _called(walk: "Walk", place: SchemaPlace, value: Any) -> Iterator[SchemaPlace]:
+    """Yield the places that *place* applies to the same value, except `not`, which covers nothing."""
+    for _, reference in walk.outline.references(place):
+        target = walk.outline.referred(place, reference)
+        if target is not None:
+            yield target
+    present = value if isinstance(value, dict) else ()
+    for keyword, key, below in walk.outline.inside(place):
+        if keyword in _ALWAYS or (keyword in _DEPENDENT and key in present):
+            yield below
+    condition = walk.outline.below(place, "if")
+    if condition is not None:
+        outcome = walk.outline.below(place, "then" if walk.fits(condition, value) else "else")
+        if outcome is not None:
+            yield outcome

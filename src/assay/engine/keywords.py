@@ -1,9 +1,9 @@
-"""How each keyword's refusal is explained. Every function here looks at one spot and changes nothing but the walk."""
+"""Explains the refusal of each keyword. Every function here reads one spot and changes only the walk."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from assay.engine.covered import covered_items, covered_names
+from assay.engine.judges import covered_items, covered_names
 from assay.engine.pointers import escaped
 from assay.engine.schema_index import SchemaPlace
 from assay.engine.wording import counted, found, listed, name
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 Check = Callable[["Walk", "Spot"], None]
 
 TRIALS = 6
-"""Branches tried out where neither type nor discriminator decides; of more we only say what they want."""
+"""Branches that are tried out if neither type nor discriminator decides; more are only described."""
 
-# Keywords without subschemas, in the order we speak of them. After one of the first three the others are noise.
+# Keywords without subschemas, in the order of the report. After one of the first three the others are noise.
 DECISIVE = ("type", "const", "enum")
 SIMPLE = (
     *("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength"),
@@ -26,7 +26,7 @@ SIMPLE = (
 
 
 def check_required(walk: "Walk", spot: "Spot") -> None:
-    """A missing property is a fault of the object that lacks it."""
+    """Report a missing property at the object that lacks it."""
     if not isinstance(spot.value, dict):
         return
     for key in _names(spot.schema.get("required")):
@@ -41,7 +41,7 @@ def check_required(walk: "Walk", spot: "Spot") -> None:
 
 
 def check_members(walk: "Walk", spot: "Spot") -> None:
-    """Properties in the order of the instance, each by all that speaks of it."""
+    """Check properties in the order of the instance, each by all subschemas that apply to it."""
     if not isinstance(spot.value, dict):
         return
     names = walk.outline.below(spot.place, "propertyNames")
@@ -61,7 +61,7 @@ def check_members(walk: "Walk", spot: "Spot") -> None:
 
 
 def _speaking(walk: "Walk", spot: "Spot", key: str) -> list[SchemaPlace]:
-    """The places under `properties` and `patternProperties` that speak of the property *key*."""
+    """Return the places under `properties` and `patternProperties` that apply to the property *key*."""
     places = [walk.outline.below(spot.place, "properties", key)] if key in _names_of(spot.schema, "properties") else []
     for pattern in _names_of(spot.schema, "patternProperties"):
         walk.steps -= 1
@@ -84,7 +84,7 @@ def _check_other(walk: "Walk", spot: "Spot", key: str, member: Any, at: str) -> 
 
 
 def check_items(walk: "Walk", spot: "Spot") -> None:
-    """Items by number first, then the rest by what speaks of the rest."""
+    """Check items by number first, then the rest by the subschema for the rest."""
     if not isinstance(spot.value, list):
         return
     by_number, of_rest = _item_keywords(walk, spot)
@@ -101,14 +101,14 @@ def check_items(walk: "Walk", spot: "Spot") -> None:
 
 
 def _item_keywords(walk: "Walk", spot: "Spot") -> tuple[str, str]:
-    """The keyword for items by number, and the one for the rest: they changed names with 2020-12."""
+    """Return the keyword for items by number, and the one for the rest: 2020-12 renamed them."""
     if "prefixItems" in walk.outline.draft.many:
         return "prefixItems", "items"
     return ("items", "additionalItems") if isinstance(spot.schema.get("items"), list) else ("", "items")
 
 
 def _check_rest(walk: "Walk", spot: "Spot", rest: SchemaPlace, fixed: int) -> None:
-    walk.fits(rest, spot.value[fixed])  # pays for the validator, if it has to be made
+    walk.fits(rest, spot.value[fixed])  # pays for the validator, if it has to be compiled
     fits, _ = walk.judges.of(rest)
     for number in range(fixed, len(spot.value)):
         walk.steps -= number % 128 == 127
@@ -119,7 +119,7 @@ def _check_rest(walk: "Walk", spot: "Spot", rest: SchemaPlace, fixed: int) -> No
 
 
 def check_contains(walk: "Walk", spot: "Spot") -> None:
-    """How many items are of the kind sought is a matter of the array, not of any one item."""
+    """Report a wrong number of matching items at the array, not at any one item."""
     sought = walk.outline.below(spot.place, "contains")
     if sought is None or not isinstance(spot.value, list):
         return
@@ -139,13 +139,13 @@ def check_contains(walk: "Walk", spot: "Spot") -> None:
 
 
 def check_all_of(walk: "Walk", spot: "Spot") -> None:
-    """Every branch that does not fit is at fault."""
+    """Explain every branch that refuses the value."""
     for branch in _branches(walk, spot, "allOf"):
         walk.check(branch, spot.value, spot.at)
 
 
 def check_choice(walk: "Walk", spot: "Spot") -> None:
-    """No branch fits, or too many do."""
+    """Report that no branch accepts the value, or that too many do."""
     for keyword in ("anyOf", "oneOf"):
         branches = _branches(walk, spot, keyword)
         matching = [branch for branch in branches if walk.steps > 0 and walk.fits(branch, spot.value)]
@@ -157,7 +157,7 @@ def check_choice(walk: "Walk", spot: "Spot") -> None:
 
 
 def _check_branches(walk: "Walk", spot: "Spot", keyword: str, branches: list[SchemaPlace]) -> None:
-    """Walks into the branch that was meant, if one clearly was; else says what the branches want."""
+    """Explain the branch that was meant, if that is clear; else describe the branches."""
     likely = walk.branches.likely(branches, spot.value)
     if isinstance(likely, str):
         walk.add(spot, keyword, likely, found(spot.value))
@@ -172,14 +172,14 @@ def _check_branches(walk: "Walk", spot: "Spot", keyword: str, branches: list[Sch
 
 
 def check_not(walk: "Walk", spot: "Spot") -> None:
-    """What must not fit does."""
+    """Report that the value is valid by a schema that must refuse it."""
     refused = walk.outline.below(spot.place, "not")
     if refused is not None and walk.fits(refused, spot.value):
         walk.add(spot, "not", f"anything but {walk.branches.described(refused)}", found(spot.value))
 
 
 def check_if(walk: "Walk", spot: "Spot") -> None:
-    """The condition itself is never at fault, only what follows from it."""
+    """Explain what follows from the condition; the condition itself is never at fault."""
     condition = walk.outline.below(spot.place, "if")
     if condition is not None:
         outcome = "then" if walk.fits(condition, spot.value) else "else"
@@ -187,7 +187,7 @@ def check_if(walk: "Walk", spot: "Spot") -> None:
 
 
 def check_dependent(walk: "Walk", spot: "Spot") -> None:
-    """Schemas that hold for the whole object once it has some property."""
+    """Check the schemas that apply to the whole object if it has a certain property."""
     if isinstance(spot.value, dict):
         for keyword in ("dependentSchemas", "dependencies"):
             for cause in _names_of(spot.schema, keyword):
@@ -196,13 +196,13 @@ def check_dependent(walk: "Walk", spot: "Spot") -> None:
 
 
 def check_referred(walk: "Walk", spot: "Spot") -> None:
-    """Dynamic references are taken where they stand; where the way here would have led elsewhere, nothing is blamed."""
+    """Follow references. A dynamic one is resolved as if it were static; if that is wrong, nothing is reported."""
     for _, reference in walk.outline.references(spot.place):
         walk.check(walk.outline.referred(spot.place, reference), spot.value, spot.at)
 
 
 def check_unevaluated(walk: "Walk", spot: "Spot") -> None:
-    """Members that no other keyword covered and that may not be there, or do not fit what is left for them."""
+    """Report members that no other keyword covers and that are forbidden or invalid."""
     if not isinstance(spot.value, dict | list) or walk.steps <= 0:
         return
     keyword = "unevaluatedProperties" if isinstance(spot.value, dict) else "unevaluatedItems"
@@ -263,4 +263,4 @@ SAID = (
     *("unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$recursiveRef", *DECISIVE, *SIMPLE),
     *(keyword for keywords, _ in APPLYING for keyword in keywords),
 )
-"""What to blame, in this order, where a refusal stays unexplained: first what we explain least exactly."""
+"""Keywords to name, in this order, if a refusal stays unexplained: first those with the least exact explanation."""

@@ -1,9 +1,9 @@
 """
-A schema without the parts that cannot be judged, which refuses nothing that the whole of it would accept.
+Leaves out the parts of a schema that no engine supports; the rest refuses nothing that the whole would accept.
 
-To leave a part out makes most keywords milder, but some stricter: what `not` refuses grows with what it holds, two
-branches of a `oneOf` may fit at once, and a name that a pattern spoke of becomes one that nothing speaks of. Those go
-with it. Nothing is compiled or judged here.
+Without a part most keywords accept more, but some accept less: `not` refuses more, two branches of a `oneOf` may match
+at once, and a property that a pattern covered becomes an additional one. These keywords are left out as well. Nothing
+is compiled or judged here.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -11,12 +11,12 @@ from copy import deepcopy
 from typing import Any, Final, NamedTuple
 
 from assay.engine.drafts import Schema
+from assay.engine.fault import SchemaRefusal
 from assay.engine.pointers import escaped, looked_up
 from assay.engine.schema_index import SchemaIndex, SchemaPlace
-from assay.engine.schema_limits import SchemaRefusal
 
 _APART: Final = frozenset({"$defs", "definitions", "contentSchema"})
-"""What only a reference makes a part of the schema that it stands in, or what is never judged by."""
+"""Keywords whose schemas judge only through a reference, or never."""
 
 _NOTHING: Final[Mapping[str, str]] = {}
 
@@ -33,13 +33,13 @@ class Regex(NamedTuple):
 
     @property
     def at(self) -> str:
-        """JSON Pointer to it."""
+        """The JSON Pointer of the pattern."""
         below = f"/{escaped(self.text)}" if self.keyword == "patternProperties" else ""
         return f"{self.place.at}/{self.keyword}{below}"
 
 
 def regexes(outline: SchemaIndex) -> Iterator[Regex]:
-    """Every regular expression that the engine compiles."""
+    """Yield every regular expression that the engine compiles."""
     for place in outline.order:
         if isinstance(place.schema, dict):
             if isinstance(place.schema.get("pattern"), str):
@@ -50,15 +50,14 @@ def regexes(outline: SchemaIndex) -> Iterator[Regex]:
 
 def without(outline: SchemaIndex, patterns: Collection[str], instead: Mapping[str, str] = _NOTHING) -> Schema | None:
     """
-    The schema without the regular expressions *patterns* and without the references that lead out of it.
+    Return the schema without the regular expressions *patterns* and without references to other documents.
 
-    *instead* says how some `pattern` is spelt. None if no such schema can be told, because a reference leads into what
-    would have to go.
+    *instead* has other spellings of some patterns. None if a reference leads into a part that has to be left out.
     """
     if not isinstance(outline.document, dict):
         return outline.document
     copy = deepcopy(outline.document)
-    # Found before anything changes: later the pointers may lead elsewhere.
+    # Looked up before anything changes: later the pointers may lead elsewhere.
     nodes = [(place, looked_up(copy, place.at)) for place in outline.order]
     doubtful = _doubtful(outline, patterns)
     removed: set[str] = set()
@@ -71,12 +70,12 @@ def without(outline: SchemaIndex, patterns: Collection[str], instead: Mapping[st
 
 
 def foreign(outline: SchemaIndex, place: SchemaPlace) -> list[str]:
-    """The keywords of *place* whose reference leads out of the document."""
+    """Return the keywords of *place* whose reference leads to another document."""
     return [keyword for keyword, reference in outline.references(place) if outline.is_remote(place, reference)]
 
 
 def _doubtful(outline: SchemaIndex, patterns: Collection[str]) -> set[str]:
-    """The places whose word depends on what is left out, by their pointers."""
+    """Return the pointers of the places whose result depends on what is left out."""
     above: dict[str, list[str]] = {}
     found = {regex.place.at for regex in regexes(outline) if regex.text in patterns}
     for place in outline.order:
@@ -85,13 +84,13 @@ def _doubtful(outline: SchemaIndex, patterns: Collection[str]) -> set[str]:
                 above.setdefault(below.at, []).append(place.at)
         for keyword, reference in outline.references(place):
             target = outline.referred(place, reference)
-            # Where a dynamic reference leads depends on the way taken.
+            # The target of a dynamic reference depends on the path taken.
             if target is None or keyword != "$ref":
                 found.add(place.at)
             else:
                 above.setdefault(target.at, []).append(place.at)
     waiting = list(found)
-    for at in waiting:  # which grows meanwhile
+    for at in waiting:  # grows during the loop
         new = [one for one in above.get(at, ()) if one not in found]
         found.update(new)
         waiting += new
@@ -99,7 +98,7 @@ def _doubtful(outline: SchemaIndex, patterns: Collection[str]) -> set[str]:
 
 
 def _leads_into(outline: SchemaIndex, removed: Collection[str]) -> bool:
-    """Whether a reference leads into what was *removed*; of a dynamic one nobody can tell."""
+    """Whether a reference leads into what was *removed*; a dynamic one counts as such."""
     for place in outline.order:
         for keyword, reference in outline.references(place):
             target = outline.target(place, reference)
@@ -109,14 +108,14 @@ def _leads_into(outline: SchemaIndex, removed: Collection[str]) -> bool:
 
 
 def _line(pointer: str) -> Iterator[str]:
-    """*pointer* and those to all that it passes."""
+    """Yield *pointer* and the pointers to everything above it."""
     while pointer:
         yield pointer
         pointer = pointer.rpartition("/")[0]
 
 
 class _Left:
-    """One place of the copy, from which things are left out."""
+    """One place of the copy, from which parts are left out."""
 
     __slots__ = ("_doubtful", "_node", "_outline", "_patterns", "_place")
 
@@ -135,12 +134,12 @@ class _Left:
         self._patterns = patterns
 
     def out(self) -> Iterator[str]:
-        """Changes the node; yields the pointers to what is no longer where it was."""
+        """Change the node, and yield the pointers to what is no longer there."""
         node = self._node
         remote = foreign(self._outline, self._place)
         if self._outline.draft.lone_reference and "$ref" in node:
             if remote:
-                # Without the reference its neighbours, which it hides, would count.
+                # Without the reference the keywords beside it, which it hides, would apply.
                 for keyword in set(node) - _APART - {"$schema"}:
                     del node[keyword]
                     yield f"{self._place.at}/{escaped(keyword)}"
@@ -157,7 +156,7 @@ class _Left:
                 yield f"{self._place.at}/{keyword}"
 
     def _names(self) -> Iterator[str]:
-        """A name that matches may be one that nothing else allows."""
+        """Leave out patterns for names; a name that matched one may be allowed by nothing else."""
         named = self._node.get("patternProperties")
         named = named if isinstance(named, dict) else {}
         gone = [key for key in named if key in self._patterns]
@@ -169,7 +168,7 @@ class _Left:
             yield f"{self._place.at}/additionalProperties"
 
     def _branches(self) -> Iterator[str]:
-        """What is stricter the milder its parts are."""
+        """Leave out keywords that accept less if their parts accept more."""
         node, at = self._node, self._place.at
         dropped = ["not"] if self._doubts("not") else []
         dropped += ["if", "then", "else"] if self._doubts("if") else []
@@ -179,7 +178,7 @@ class _Left:
                 yield f"{at}/{keyword}"
         if self._doubts("contains"):
             node.pop("maxContains", None)
-        # What is no array the engine will refuse.
+        # The engine refuses anything but an array.
         if self._doubts("oneOf") and isinstance(node.get("allOf", []), list):
             choice = {"anyOf": node.pop("oneOf")}
             node["allOf"] = [*node.get("allOf", ()), choice]
@@ -191,7 +190,7 @@ class _Left:
 
 
 def left_out(outline: SchemaIndex) -> list[SchemaRefusal]:
-    """The references that lead out of the document, each as what is not judged by."""
+    """Return a refusal for each reference to another document."""
     return [
         SchemaRefusal("contract/remote-ref", f"{place.at}/{keyword}", "a reference inside the schema", reference[:60])
         for place in outline.order

@@ -1,13 +1,13 @@
-"""JSON Pointers (RFC 6901), plain for instances and as URI fragments for schemas. Knows nothing of either."""
+"""JSON Pointers (RFC 6901): plain for instances, and as URI fragments for schemas."""
 
 from typing import Any
 
-# RFC 3986, fragment: pchar / "/" / "?". Everything else is percent-encoded, as the engine's own resolver expects.
+# RFC 3986, fragment: pchar / "/" / "?". Everything else is percent-encoded, as the engine's resolver expects.
 _IN_FRAGMENT = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~!$&'()*+,;=:@/?")
 
 
 class Nowhere:
-    """The type of `NOWHERE`: what a pointer that leads nowhere gives, since null is a value."""
+    """The type of `NOWHERE`, which stands for a missing value, since null is a value."""
 
     __slots__ = ()
 
@@ -16,28 +16,28 @@ NOWHERE = Nowhere()
 
 
 def escaped(token: str) -> str:
-    """*token* as one step of a JSON Pointer."""
+    """Return *token* as one step of a JSON Pointer."""
     if "~" in token or "/" in token:
         return token.replace("~", "~0").replace("/", "~1")
     return token
 
 
 def steps(pointer: str) -> list[str]:
-    """The tokens of *pointer*, unescaped; none for the whole document."""
+    """Return the tokens of *pointer*, unescaped; [] for the whole document."""
     if not pointer:
         return []
     return [token.replace("~1", "/").replace("~0", "~") for token in pointer[1:].split("/")]
 
 
 def as_fragment(pointer: str) -> str:
-    """*pointer* as a URI fragment, with its number sign."""
+    """Return *pointer* as a URI fragment, with its number sign."""
     if _IN_FRAGMENT.issuperset(pointer):
         return "#" + pointer
     return "#" + "".join(char if char in _IN_FRAGMENT else _percent(char) for char in pointer)
 
 
 def from_fragment(fragment: str) -> str | None:
-    """What a URI fragment (without its number sign) spells, or None where the percent-encoding is broken."""
+    """Return a URI fragment (without its number sign) decoded, or None if its percent-encoding is invalid."""
     if "%" not in fragment:
         return fragment
     head, *rest = fragment.split("%")
@@ -51,7 +51,7 @@ def from_fragment(fragment: str) -> str | None:
 
 
 def looked_up(document: Any, pointer: str) -> Any:
-    """The value *pointer* leads to in *document*, or `NOWHERE`."""
+    """Return the value at *pointer* in *document*, or `NOWHERE`."""
     if pointer and not pointer.startswith("/"):
         return NOWHERE
     value = document
@@ -63,10 +63,10 @@ def looked_up(document: Any, pointer: str) -> Any:
 
 
 def step_into(value: Any, token: str) -> Any:
-    """The member or item of *value* that *token* names, or `NOWHERE`."""
+    """Return the member or item of *value* with the name or number *token*, or `NOWHERE`."""
     if isinstance(value, dict):
         return value.get(token, NOWHERE)
-    # RFC 6901, section 4: no leading zeros; `isdecimal` alone would also take other scripts' digits.
+    # RFC 6901, section 4: no leading zeros; `isdecimal` alone also accepts the digits of other scripts.
     if isinstance(value, list) and token.isascii() and token.isdecimal() and len(token) < 10:
         index = int(token)
         return value[index] if index < len(value) and str(index) == token else NOWHERE

@@ -1,5 +1,5 @@
 """
-A schema document seen as places: where its subschemas stand, what they are called, where their references lead.
+An index of a schema document: its subschemas, their names, and the targets of their references.
 
 Nothing is fetched, compiled or judged. Every walk is a loop over a list, so no document can exhaust the stack.
 """
@@ -9,38 +9,38 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from assay.engine.drafts import Draft, Schema, draft_named, draft_of, subschemas
+from assay.engine.fault import SchemaRefusal
 from assay.engine.pointers import NOWHERE, escaped, from_fragment, looked_up, step_into, steps
-from assay.engine.schema_limits import SchemaRefusal
 
 # The engine resolves relative identifiers of a document without one of its own against `json-schema:///`.
 UNNAMED = "json-schema:///assay-root"
 
 _LONGEST_POINTER = 4096
 """
-Characters. Every place is known by its pointer, so one long name above thousands of others would fill the memory: of
-180,000 characters above 4,500 places it took 1.6 GB.
+Characters. Every place has its pointer, so one long name above thousands of places would fill the memory: 180,000
+characters above 4,500 places took 1.6 GB.
 """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SchemaPlace:
-    """A subschema and where it stands."""
+    """A subschema and its place in the document."""
 
     at: str
     """JSON Pointer into the document."""
     schema: Schema
     base: str
-    """The URI of the resource it belongs to."""
+    """The URI of the resource that it belongs to."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaIndex:
-    """Every place of one document, in document order, those that only a reference makes a schema last."""
+    """Every place of one document, in document order; places that are schemas only by a reference come last."""
 
     document: Schema
     draft: Draft
     base: str
-    """The URI the document goes by: its own identifier, or a made-up one."""
+    """The URI of the document: its own identifier, or a made-up one."""
     places: dict[str, SchemaPlace] = field(default_factory=dict)
     resources: dict[str, str] = field(default_factory=dict)
     """URI → pointer."""
@@ -49,14 +49,14 @@ class SchemaIndex:
     order: list[SchemaPlace] = field(default_factory=list)
     """The places again, as a list."""
     folded: set[str] = field(default_factory=set)
-    """The URIs of the resources without regard to case."""
+    """The URIs of the resources in one case."""
 
     def below(self, place: SchemaPlace, keyword: str, key: str | int | None = None) -> SchemaPlace | None:
-        """The place under *keyword* of *place*, if a schema stands there."""
+        """Return the place under *keyword* of *place*, if there is a schema."""
         return self.places.get(_below(place.at, keyword, key))
 
     def inside(self, place: SchemaPlace) -> Iterator[tuple[str, str | int | None, SchemaPlace]]:
-        """The subschemas right under *place*: keyword, name or number, place."""
+        """Yield the subschemas directly under *place*: keyword, name or number, place."""
         if isinstance(place.schema, dict):
             for keyword, key, _ in subschemas(place.schema, self.draft):
                 found = self.below(place, keyword, key)
@@ -64,14 +64,14 @@ class SchemaIndex:
                     yield keyword, key, found
 
     def references(self, place: SchemaPlace) -> Iterator[tuple[str, str]]:
-        """The references of *place*: keyword and what is written there."""
+        """Yield the references of *place*: keyword and value."""
         if isinstance(place.schema, dict):
             for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
                 if keyword in self.draft.references and isinstance(place.schema.get(keyword), str):
                     yield keyword, place.schema[keyword]
 
     def target(self, place: SchemaPlace, reference: str) -> str | None:
-        """The pointer that *reference*, written at *place*, leads to; None if out of the document, or nowhere."""
+        """Return the pointer that *reference*, at *place*, leads to; None if to another document or to no name."""
         uri, _, fragment = reference.partition("#")
         base = joined(place.base, uri) if uri else place.base
         root = self.resources.get(base) if base is not None else None
@@ -88,16 +88,17 @@ class SchemaIndex:
         return bool(uri) and joined(place.base, uri) not in self.resources
 
     def referred(self, place: SchemaPlace, reference: str) -> SchemaPlace | None:
-        """The place *reference* leads to."""
+        """Return the place that *reference* leads to."""
         pointer = self.target(place, reference)
         return None if pointer is None else self.places.get(pointer)
 
 
 def outlined(document: Any, most: int | None = None, entry: str = "") -> SchemaIndex | SchemaRefusal:
     """
-    The outline of *document*, or the first reason there is none: no schema, a dangling reference, a dialect we do not
-    know, more than *most* places, or a name given twice. *entry* is a pointer that counts as referred to. References
-    to other documents lead nowhere.
+    Return the index of *document*, or the first reason why it has none: not a schema, a dangling reference, an unknown
+    dialect, more than *most* places, or a name that is used twice.
+
+    *entry* is a pointer that counts as referred to. References to other documents have no target.
     """
     draft = draft_of(document)
     if draft is None:
@@ -111,9 +112,9 @@ def outlined(document: Any, most: int | None = None, entry: str = "") -> SchemaI
 
 def joined(base: str, reference: str) -> str | None:
     """
-    *reference* resolved against *base* (RFC 3986, section 5.2), without its fragment.
+    Return *reference* resolved against *base* (RFC 3986, section 5.2), without its fragment.
 
-    None where two readers might differ: dot segments, percent-encoding, queries, a base that has no path to speak of.
+    None if two implementations may differ: dot segments, percent-encoding, queries, a base without a path.
     """
     reference = reference.partition("#")[0]
     if not reference:
@@ -134,7 +135,7 @@ def joined(base: str, reference: str) -> str | None:
 
 
 def _add(outline: SchemaIndex, at: str, schema: Any, base: str, most: int | None) -> SchemaRefusal | None:
-    """Puts the schema at *at*, and all those inside it, into *outline*."""
+    """Add the schema at *at*, and all schemas inside it, to *outline*."""
     waiting: list[tuple[str, Any, str]] = [(at, schema, base)]
     while waiting:
         at, schema, base = waiting.pop()
@@ -162,9 +163,9 @@ def _add(outline: SchemaIndex, at: str, schema: Any, base: str, most: int | None
 
 
 def _named(outline: SchemaIndex, at: str, schema: dict[str, Any], base: str) -> str | SchemaRefusal:
-    """Enters the names *schema* gives itself, and gives the URI of its resource; or why a name is refused."""
+    """Add the names of *schema*, and return the URI of its resource or why a name is refused."""
     if "$schema" in schema and draft_named(schema["$schema"]) is not outline.draft:
-        # The engine judges such a place by one draft or the other, depending on how it comes to it (measured, 0.60.3).
+        # The engine judges such a place by one draft or the other, depending on the path to it (measured, 0.60.3).
         return _unknown_dialect(at, schema["$schema"])
     identifier = _identifier(outline.draft, schema)
     own = joined(base, identifier) if at else outline.base
@@ -172,7 +173,7 @@ def _named(outline: SchemaIndex, at: str, schema: dict[str, Any], base: str) -> 
         return SchemaRefusal("contract/schema", at, "a plain URI as the identifier", identifier[:60])
     taken = SchemaRefusal("contract/schema", at, "a name of its own", "one that another subschema has")
     if not at or identifier.partition("#")[0]:
-        # The engine folds the case of schemes and hosts: names that differ by case only might be one to it.
+        # The engine ignores the case of schemes and hosts: names that differ only by case may be the same to it.
         if own.casefold() in outline.folded:
             return taken
         outline.folded.add(own.casefold())
@@ -184,8 +185,8 @@ def _named(outline: SchemaIndex, at: str, schema: dict[str, Any], base: str) -> 
 
 
 def _follow(outline: SchemaIndex, most: int | None) -> SchemaRefusal | None:
-    """Checks where every reference leads, and adds the places that only a reference makes schemas."""
-    for place in outline.order:  # which grows meanwhile
+    """Check the target of every reference, and add the places that are schemas only by a reference."""
+    for place in outline.order:  # grows during the loop
         for keyword, reference in outline.references(place):
             pointer = outline.target(place, reference)
             if pointer is not None and pointer in outline.places:
@@ -202,22 +203,22 @@ def _follow(outline: SchemaIndex, most: int | None) -> SchemaRefusal | None:
 
 
 RESOLVED: Final = "a reference to something that is there"
-"""What is expected of a reference that leads nowhere."""
+"""What is expected in place of a dangling reference."""
 
 
 def _refuse_reference(outline: SchemaIndex, reference: str, pointer: str | None, at: str) -> SchemaRefusal | None:
-    """Why we do not follow *reference* to *pointer*, which is no place yet."""
+    """Return why *reference* is not followed to *pointer*, which is not a place yet."""
     shown = reference[:60]
     if pointer is None or looked_up(outline.document, pointer) is NOWHERE:
         return SchemaRefusal("contract/schema", at, RESOLVED, shown)
     if _passes_a_name(outline, pointer):
-        # The engine takes such names for a new base although no schema is expected there; we would resolve differently.
+        # The engine uses such a name as a new base although no schema is expected there; this index would not.
         return SchemaRefusal("contract/schema", at, "a reference to a place without a name of its own", shown)
     return None
 
 
 def _passes_a_name(outline: SchemaIndex, pointer: str) -> bool:
-    """Whether a value on the way to *pointer*, outside all places, names itself or its dialect."""
+    """Whether a value above *pointer*, outside all places, has an identifier or a dialect."""
     value: Any = outline.document
     at = ""
     for token in steps(pointer):
@@ -243,7 +244,7 @@ def _own_base(document: Any, draft: Draft) -> str:
 
 
 def _identifier(draft: Draft, schema: dict[str, Any]) -> str:
-    """What *schema* calls itself, "" if nothing: beside a lone reference an identifier is ignored too."""
+    """Return the identifier of *schema*, or "". Beside a lone reference it is ignored."""
     name = schema.get(draft.identifier)
     return name if isinstance(name, str) and not (draft.lone_reference and "$ref" in schema) else ""
 

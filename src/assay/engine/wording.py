@@ -1,16 +1,16 @@
 """
-What a schema asks for and what an instance has, in a few plain words.
+Describes what a schema asks for and what an instance has, in a few plain words.
 
-Both come from strangers: whatever is quoted is short, on one line and printable. Knows nothing of references.
+Both are untrusted: quoted text is short, on one line and printable. Knows nothing of references.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from assay.engine.formats import BASE64
+from assay.engine.drafts import BASE64
 
 SHORT = 40
-"""Characters of a value we quote: enough to recognise it, too few to leak or to flood a report."""
+"""Characters of a quoted value: enough to recognize it, too few to leak much or to flood a report."""
 
 _NOUNS = {
     "string": "a string",
@@ -24,7 +24,7 @@ _NOUNS = {
 
 
 def found(value: Any) -> str:
-    """What *value* is: scalars as JSON, cut short; containers by what they hold."""
+    """Describe *value*: a scalar as JSON, shortened; an array or object by its size or names."""
     if isinstance(value, dict):
         return (
             f"an object with {listed([name(key) for key in _first(value, 4)], len(value))}"
@@ -37,13 +37,13 @@ def found(value: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """*value* as JSON if it is a scalar, at most `SHORT` characters of it; else what it is."""
+    """Return *value* as JSON if it is a scalar, at most `SHORT` characters; else its type."""
     if isinstance(value, str):
         return f'"{_plain(value, SHORT)}"'
     if value is None or isinstance(value, bool):
         return "null" if value is None else str(value).lower()
     if isinstance(value, int):
-        # Beyond some thousand digits Python refuses to write an integer at all.
+        # Python refuses to write an integer of several thousand digits.
         return str(value)[:SHORT] if value.bit_length() < 128 else f"an integer of {value.bit_length()} bits"
     if isinstance(value, float):
         return repr(value)[:SHORT]
@@ -51,12 +51,12 @@ def shown(value: Any) -> str:
 
 
 def name(key: str) -> str:
-    """A property's name, quoted."""
+    """Return the name of a property, quoted."""
     return f"`{_plain(str(key), SHORT)}`"
 
 
 def listed(words: Sequence[str], total: int | None = None, joint: str = "and") -> str:
-    """*words* as a list in a sentence: ``a, b and 3 more``, where *total* counts what was left out too."""
+    """Return *words* as a list in a sentence: ``a, b and 3 more``; *total* includes the words that are left out."""
     total = len(words) if total is None else total
     if total > len(words) or len(words) > 4:
         kept = list(words[: min(3, len(words))])
@@ -65,27 +65,27 @@ def listed(words: Sequence[str], total: int | None = None, joint: str = "and") -
 
 
 def counted(number: Any, noun: str) -> str:
-    """*number* of what *noun* names: ``1 item``, ``2 properties``."""
+    """Return *number* with *noun* in the right form: ``1 item``, ``2 properties``."""
     if number == 1:
         return f"1 {noun}"
     return f"{shown(number)} {'properties' if noun == 'property' else noun + 's'}"
 
 
 def one_of(values: Sequence[Any]) -> str:
-    """A choice among *values*: ``one of "a", "b" or 3 more``, or the only one."""
+    """Describe a choice of *values*: ``one of "a", "b" or 3 more``, or the only one."""
     if len(values) == 1:
         return shown(values[0])
     return f"one of {listed([shown(value) for value in values[:5]], len(values), 'or')}"
 
 
 def kinds(types: Iterable[str]) -> str:
-    """*types* of JSON Schema as nouns: ``a string or an integer``."""
+    """Return *types* of JSON Schema as nouns: ``a string or an integer``."""
     nouns = [_NOUNS.get(one, _plain(str(one), SHORT)) for one in types]
     return listed(nouns, None, "or") if len(nouns) < 5 else f"{', '.join(nouns[:-1])} or {nouns[-1]}"
 
 
 def types_of(schema: Any) -> list[str]:
-    """What `type` allows in *schema*, [] if it says nothing."""
+    """Return the types that *schema* allows, [] without `type`."""
     types = schema.get("type") if isinstance(schema, dict) else None
     if isinstance(types, str):
         return [types]
@@ -93,7 +93,7 @@ def types_of(schema: Any) -> list[str]:
 
 
 def wanted(schema: Any) -> str:
-    """What *schema* asks for as a whole, in a few words: ``an integer, at least 1``; "" if a few cannot say."""
+    """Describe *schema* in a few words: ``an integer, at least 1``; "" if a few words do not suffice."""
     if not isinstance(schema, dict):
         return "anything" if schema else "nothing at all"
     for keyword in ("const", "enum"):
@@ -115,7 +115,7 @@ def wanted(schema: Any) -> str:
 
 
 def expected(keyword: str, schema: dict[str, Any]) -> str:
-    """What *keyword* of *schema* asks for."""
+    """Describe what *keyword* of *schema* asks for."""
     if keyword == "type":
         return wanted({key: value for key, value in schema.items() if key not in ("const", "enum")})
     if keyword in _NUMERIC:
@@ -126,7 +126,7 @@ def expected(keyword: str, schema: dict[str, Any]) -> str:
 
 
 def found_for(keyword: str, value: Any) -> str:
-    """What *value* is, in the terms *keyword* speaks: a string's length where length is the matter."""
+    """Describe *value* in the terms of *keyword*: for a limit on length, the length of a string."""
     if isinstance(value, str) and keyword in ("minLength", "maxLength"):
         return f"a string of {counted(len(value), 'character')}"
     if value and isinstance(value, dict) and keyword in ("minProperties", "maxProperties"):
@@ -180,7 +180,7 @@ _ABOUT = {"Length": "string", "Items": "array", "Properties": "object"}
 
 
 def _speaks_of(keyword: str, types: list[str]) -> bool:
-    """Whether *keyword* says anything about values of *types*."""
+    """Whether *keyword* applies to values of *types*."""
     if keyword.startswith("exclusive") or not types:
         return not keyword.startswith("exclusive")
     about = next((kind for ending, kind in _ABOUT.items() if keyword.endswith(ending)), None)
@@ -192,7 +192,7 @@ def _first(names: Iterable[str], most: int) -> list[str]:
 
 
 def _plain(text: str, most: int) -> str:
-    """*text* on one line, cut to *most* characters, with nothing in it that a terminal would act upon."""
+    """Return *text* on one line, at most *most* characters, without characters that control a terminal."""
     cut = text[:most]
     if not cut.isprintable():
         cut = "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in cut)[:most]

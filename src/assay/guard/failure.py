@@ -1,7 +1,7 @@
 """
-A fault of our own while a message is judged: a verdict like any other, and logged once with its traceback.
+Handle a bug of ours while a message is judged: it becomes a verdict, and is logged once with its traceback.
 
-What is told to peers is the kind of the fault, never more.
+Peers get only the type of the fault.
 """
 
 from typing import Final
@@ -11,7 +11,7 @@ from assay.core.conversation import Conversation
 
 _MOST_LOGGED: Final = 100
 _logged: set[tuple[str, int]] = set()
-"""Where in the code there were faults: what goes wrong there goes wrong for every message of the kind."""
+"""Places in the code with logged faults: the same fault may occur for every message."""
 
 
 def failed(

@@ -1,7 +1,7 @@
 """
-The last messages of one conversation, kept for the case that it breaks, and written into a file then.
+Keep the last messages of a conversation, and write them to a file when it breaks.
 
-All conversations of a guard share one bound on what they keep, so that many clients cannot use up the memory.
+All conversations of a guard share one limit, so that many clients cannot use up the memory.
 """
 
 import os
@@ -19,34 +19,34 @@ from assay.base.verdict import Kind, Party, Verdict
 
 KEPT: Final = 50
 KEPT_BYTES: Final = 64 << 10
-"""Messages that a flight recorder keeps, and bytes of each: some 3 MB at most."""
+"""Maximal messages to keep, and bytes of each: at most some 3 MB."""
 
 WRITTEN_BYTES: Final = 256 << 10
 """
-Bytes of all messages that go into one file. To look for secrets in 3 MB takes a third of a second, for which everybody
-else who uses the guard would have to wait.
+Maximal bytes of all messages in one file. Searching 3 MB for secrets takes a third of a second, during which all other
+clients would wait.
 """
 
 TOTAL_BYTES: Final = 64 << 20
-"""Bytes that all conversations of a guard keep together. Those that were silent longest are forgotten first."""
+"""Maximal bytes of all conversations of a guard. Those that were silent longest are dropped first."""
 
 ENTRY_BYTES: Final = 512
-"""What one message takes beside its bytes, roughly: the entry itself and the id of a request."""
+"""Approximate overhead of one message in bytes: the entry and the id of a request."""
 
 _UNWEIGHED: Final = TOTAL_BYTES // 8
-"""Bytes that may be added before everything is weighed again."""
+"""Bytes that may be added before the total is computed again."""
 
 FLIGHTS: Final = 50
-"""Files of broken sessions that are left where a new one is written. As many as there are runs in a journal."""
+"""Maximal flights in a directory: as many as there are runs in a journal."""
 
 _ANSWERS: Final = frozenset({"result", "error"})
 _OPENING: Final = frozenset({"initialize", "notifications/initialized"})
-"""Without these nobody could judge what follows; so they are kept, however long ago they were."""
+"""Methods that are always kept: later messages cannot be judged without them."""
 
 _Kept = tuple[Party, bytes, Kind, str | int | None, str | None, float, bytes]
 """
-Who spoke, what, of which kind; the id and the method of the request that it is part of, if it is; when; and the
-findings as JSON, empty for a good message.
+The sender, the frame, its kind; the id and the method of its request, if any; the time; and the findings as JSON, empty
+for a good message.
 
 Not the exchange itself, which has the contract of a tool with its schemas.
 """
@@ -57,7 +57,7 @@ class End(NamedTuple):
 
     why: str = ""
     last_words: Sequence[str] = ()
-    """The last lines that it wrote to stderr."""
+    """Its last lines on stderr."""
 
 
 UNKNOWN: Final = End()
@@ -65,10 +65,10 @@ UNKNOWN: Final = End()
 
 class Shelf:
     """
-    What all flights of one guard keep together.
+    The shared limit of all flights of one guard.
 
-    Flights are weighed only now and then, so that a message costs one subtraction: who adds to a flight takes what it
-    adds from `room`, and calls `weigh` when nothing is left of that.
+    The total is computed only now and then, so that a message costs one subtraction: the code that adds to a flight
+    subtracts from `room`, and calls `weigh` when nothing is left.
     """
 
     __slots__ = ("_flights", "_most", "_unweighed", "room")
@@ -81,11 +81,11 @@ class Shelf:
         """Bytes that may still be added before `weigh` is called."""
 
     def add(self, flight: "Flight") -> None:
-        """From now on *flight* is weighed with the others, as long as somebody has it."""
+        """Count *flight* from now on, as long as it exists."""
         self._flights.add(flight)
 
     def weigh(self) -> None:
-        """Forgets what the conversations that were silent longest have said, if all together is too much."""
+        """Drop the messages of the conversations that were silent longest, if the total exceeds the limit."""
         total = {flight: flight.size for flight in self._flights if flight.kept}
         excess = sum(total.values()) + self._unweighed - self._most
         if excess > 0:
@@ -98,42 +98,43 @@ class Shelf:
 
 
 class Flight:
-    """What one conversation last said."""
+    """The last messages of one conversation."""
 
-    __slots__ = ("__weakref__", "_opened", "_opening", "kept")
+    __slots__ = ("__weakref__", "_opening", "kept", "opened")
 
     def __init__(self) -> None:
         self.kept: deque[_Kept] = deque(maxlen=KEPT)
-        """Whoever adds to it cuts a frame one byte past what is kept, and calls `fill` when there is no more room."""
-        self._opened = False
+        """The messages. The caller cuts a frame one byte past the limit, and calls `fill` when this is full."""
+        self.opened = False
+        """Whether the opening messages are kept apart from the rest, or dropped."""
         self._opening: list[_Kept] = []
 
     @property
     def size(self) -> int:
-        """Bytes of what is kept, roughly."""
+        """The approximate bytes of the kept messages."""
         return sum(len(each[1]) + len(each[6]) + ENTRY_BYTES for each in (*self.kept, *self._opening))
 
     def forget(self) -> None:
-        """Keeps nothing of what was said so far."""
+        """Drop all messages."""
         self.kept.clear()
-        self._opened = True
+        self.opened = True
         self._opening = []
 
     def add_findings(self, verdict: Verdict) -> int:
-        """Keep what is wrong with the last message, which may be masked or cut later; return the bytes that takes."""
+        """Keep the findings of the last message, which may be masked or cut later; return their bytes."""
         from assay.records.recording.outcome import spelt_findings  # noqa: PLC0415 - for messages with findings only
 
         if not self.kept:
-            # All was forgotten to make room.
+            # All messages were dropped.
             return 0
         findings = orjson.dumps(spelt_findings(verdict, str))
         self.kept[-1] = (*self.kept[-1][:6], findings)
         return len(findings)
 
     def fill(self) -> None:
-        """From now on the oldest are dropped: how the conversation was opened stays."""
-        if not self._opened:
-            self._opened = True
+        """Drop the oldest messages from now on, except the opening ones."""
+        if not self.opened:
+            self.opened = True
             self._opening = [each for each in self.kept if _method(each) in _OPENING]
 
     def write(
@@ -142,7 +143,7 @@ class Flight:
         """
         Write the last messages, redacted, into a file that `assay check` reads; return its path, if there is one.
 
-        The last row says how the server ended.
+        The last row has the end of the server.
         """
         if not self.kept:
             log("assay: no flight recorder: nothing is kept of this session")
@@ -166,7 +167,7 @@ class Flight:
         redactor = Redactor(redact)
         kept = [*(each for each in self._opening if each not in self.kept), *self.kept]
         asked = {(party, ident) for party, _, kind, ident, *_ in kept if kind == "request"}
-        # Without its request, which is no longer here, an answer would seem to answer nothing.
+        # Without its request, which was dropped, a response would look unsolicited.
         kept = [
             each for each in kept if each[2] not in _ANSWERS or each[3] is None or (each[0].other, each[3]) in asked
         ]
@@ -175,7 +176,7 @@ class Flight:
         for party, frame, kind, ident, _, _, findings in kept:
             payload = _payload(frame[: longest + 1], redactor)
             row: dict[str, Any] = {"dir": "c2s" if party is Party.CLIENT else "s2c", **payload}
-            # Who reads it cannot judge half a message, but what belongs to that.
+            # A cut message cannot be judged, but its request or response can.
             row |= {"cut": True, "kind": kind, "id": ident} if len(frame) > longest else {}
             if "cut" in row or "redacted" in row or (kind in _ANSWERS and (party.other, ident) in cut):
                 row |= _shown(findings, redactor)
@@ -186,7 +187,7 @@ class Flight:
 
 
 def _longest(sizes: list[int]) -> int:
-    """Bytes after which messages of these *sizes* are cut, so that all fit into a file: short ones stay whole."""
+    """Return the length at which messages of these *sizes* are cut so that all fit into a file."""
     room = WRITTEN_BYTES
     for number, size in enumerate(sorted(sizes)):
         share = room // (len(sizes) - number)
@@ -197,7 +198,7 @@ def _longest(sizes: list[int]) -> int:
 
 
 def _created(name: str) -> tuple[str, int]:
-    """A new file that only the owner can read. Several sessions of one process can break within a second."""
+    """Create a file that only the owner can read. Several sessions of one process can break within a second."""
     for number in count(1):
         path = f"{name}.jsonl" if number == 1 else f"{name}-{number}.jsonl"
         with suppress(FileExistsError):
@@ -206,7 +207,7 @@ def _created(name: str) -> tuple[str, int]:
 
 
 def _payload(frame: bytes, redactor: Any) -> dict[str, Any]:
-    """A frame without its secrets, as a recording has it."""
+    """Return a frame without secrets, in the form of a recording."""
     try:
         text = frame.decode()
         shown = redactor.frame(text)
@@ -214,7 +215,7 @@ def _payload(frame: bytes, redactor: Any) -> dict[str, Any]:
     except UnicodeDecodeError:
         from base64 import b64encode  # noqa: PLC0415 - for bytes that are no text
 
-        # Every byte is a character in Latin-1, and that is all that the patterns need.
+        # Latin-1 decodes any bytes, and the patterns need only ASCII.
         text = frame.decode("latin-1")
         shown = redactor.unreadable(text)
         encoded = b64encode(shown.encode("latin-1")).decode()
@@ -222,7 +223,7 @@ def _payload(frame: bytes, redactor: Any) -> dict[str, Any]:
 
 
 def _shown(findings: bytes, redactor: Any) -> dict[str, Any]:
-    """The findings of a message as its row has them. The names in a place are the peer's."""
+    """Return the findings of a message for its row. Names in a place come from the peer, so they are redacted."""
     found: dict[str, Any] = orjson.loads(findings) if findings else {"findings": []}
     return {**found, "findings": [{**each, "at": redactor.text(each["at"])} for each in found["findings"]]}
 
@@ -242,14 +243,14 @@ def flights_in(directory: str) -> list[tuple[str, float]]:
         kept = [each for each in found if each.is_file(follow_symlinks=False)]
         return [(each.path, each.stat(follow_symlinks=False).st_mtime) for each in kept]
     except OSError:
-        # None has been written yet, or it is not ours to read.
+        # The directory does not exist yet, or cannot be read.
         return []
 
 
 def _prune(directory: str) -> None:
-    """Removes the oldest flights beyond those that are left."""
+    """Remove the oldest flights beyond the limit."""
     names = sorted(name for name in os.listdir(directory) if name.startswith("flight-") and name.endswith(".jsonl"))
     for name in names[:-FLIGHTS]:
-        # Another process may have removed it already.
+        # Another process may have removed it.
         with suppress(FileNotFoundError):
             os.unlink(os.path.join(directory, name))

@@ -1,7 +1,7 @@
 """
-What the ends of a message show of it where the whole cannot be read: too long, or no JSON after all. No I/O.
+Find the id and method at the start and end of a message that cannot be parsed: too long, or not JSON. No I/O.
 
-Only what stands among the members of the message itself counts: there may be ids in anything that it carries.
+Only members of the message itself count: its content may have ids, too.
 """
 
 import re
@@ -11,14 +11,14 @@ from assay.core.party_state import Id
 from assay.ladder import syntax
 
 LOOKED_AT: Final = 4096
-"""Bytes at either end that are looked at. Servers write the id first or last, next to the version."""
+"""Bytes to search at either end. Servers write the id first or last, next to the version."""
 
 _SPACE: Final = rb"[ \t\r\n]*+"
 _MEMBER: Final = (
     _SPACE + rb'"(jsonrpc|method|id)"' + _SPACE + rb":" + _SPACE + rb'("(?:[^"\\]|\\.)*+"|-?[0-9]++(?![.eE]))' + _SPACE
 )
 _BEGINNING: Final = re.compile(rb"(?:\xef\xbb\xbf)?" + _SPACE + rb"\{")
-"""A byte order mark does not belong there; but what is behind it shows itself all the same."""
+"""The start of a message, possibly after a byte order mark, which does not belong there."""
 _LEADING: Final = re.compile(_MEMBER + rb",")
 _OUTCOME: Final = re.compile(_SPACE + rb'"(?:result|error)"' + _SPACE + rb":")
 _TRAILING: Final = re.compile(rb"(?:," + _MEMBER + rb"){1,3}+\}" + _SPACE + rb"\Z")
@@ -26,11 +26,11 @@ _ONE: Final = re.compile(_MEMBER)
 
 
 class Outline(NamedTuple):
-    """What is known of a message."""
+    """The known members of a message."""
 
     id: Id | None = None
     token: bytes | None = None
-    """The id as it is spelt."""
+    """The id as written."""
     asks: bool = False
     """Whether it has a method."""
     answers: bool = False
@@ -40,12 +40,12 @@ class Outline(NamedTuple):
 
     @property
     def settles(self) -> bool:
-        """Whether it is known what to do about it."""
+        """Whether the message is recognized as a request or a response."""
         return self.id is not None and (self.asks or self.answers)
 
 
 def outline(head: bytes, tail: bytes) -> Outline:
-    """What *head*, the beginning of a message, and *tail*, its end, show; either may be all of it, or nothing."""
+    """Return the members in *head* and *tail*, the start and end of a message; either may be all of it, or empty."""
     head = head[:LOOKED_AT]
     begun = _BEGINNING.match(head)
     if begun is None:

@@ -1,10 +1,11 @@
 """How strictly a server is guarded, whichever way it and its clients are reached. No code."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from assay.base.limits import Limits
 from assay.core.policy import Policy
-from assay.guard.guard import Mode
+
+Mode = Literal["audit", "enforce"]
 
 
 class Terms(NamedTuple):

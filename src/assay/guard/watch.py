@@ -1,6 +1,6 @@
 """
-What people are told of guarded conversations: findings as they come, and a summary at the end. No I/O; whatever there
-is to say it hands on, and the last messages are kept by `flight`.
+Report guarded conversations on stderr: findings as they come, and a summary at the end. No I/O: lines go to a function,
+and `flight` keeps the last messages.
 """
 
 from collections import Counter
@@ -13,6 +13,7 @@ from assay.base.labels import OURS, label, labelled
 from assay.base.verdict import Exchange, Party, Verdict, Violation
 from assay.core.spoken_revision import spoken
 from assay.guard.flight import ENTRY_BYTES, FLIGHTS, KEPT, KEPT_BYTES, UNKNOWN, End, Flight, Shelf
+from assay.guard.sinks import EventKind, Sink
 
 if TYPE_CHECKING:
     from assay.cli.terminal.quarantined_names import Quarantined
@@ -21,20 +22,20 @@ if TYPE_CHECKING:
 __all__ = ("FLIGHTS", "KEPT", "KEPT_BYTES", "MOST_SHOWN", "Watch")
 
 MOST_SHOWN: Final = 100
-"""Messages whose findings are shown as they come; the rest are only counted."""
+"""Maximal messages whose findings are shown as they come; the rest are only counted."""
 
 SLOW: Final = 1.0
 SLOWEST: Final = 3
-"""Seconds from which on a summary mentions an answer, and how many of them."""
+"""Minimal seconds of a slow response in the summary, and the maximal number of them."""
 
 MOST_RULES: Final = 10
-"""Rules that a summary names."""
+"""Maximal rules in the summary."""
 
 _MOST_COUNTED: Final = 1000
-"""Findings that are told apart: names are the peer's, and may be many."""
+"""Maximal different findings to count: peers choose names, so there may be many."""
 
 _MOST_ASIDE: Final = 1000
-"""Bytes that are shown of what a server sends in place of a message."""
+"""Maximal bytes to show of server output that is not a message."""
 
 _ASIDE: Final = "quarantined "
 
@@ -45,7 +46,7 @@ Log = Callable[[str], None]
 
 
 class _Lines:
-    """Lines for people. One that comes again and again is shown once and then counted."""
+    """Lines for stderr. A repeated line is shown once and then counted."""
 
     __slots__ = ("_last", "_say", "_times")
 
@@ -55,10 +56,10 @@ class _Lines:
         self._times = 0
 
     def say(self, line: str) -> None:
-        """Shows *line*, unless it is the one that was shown last."""
+        """Show *line*, unless it equals the last one."""
         if line == self._last:
             self._times += 1
-            if self._times in _TOLD_AT:
+            if self._times in _SHOWN_AT:
                 self.end()
             return
         self.end()
@@ -66,18 +67,18 @@ class _Lines:
         self._say(line)
 
     def end(self) -> None:
-        """Shows how often the last line came since it was shown."""
+        """Show how often the last line was repeated."""
         if self._times:
             self._say(f"assay: {self._times:,} × again: {self._last.removeprefix('assay: ')}")
             self._times = 0
 
 
-_TOLD_AT: Final = frozenset({1000})
-"""So often a line comes before it is shown again, although nothing else has come since."""
+_SHOWN_AT: Final = frozenset({1000})
+"""Repetitions after which an unchanged line is shown again."""
 
 
 class _Secrets:
-    """What hides secrets from people. Compiling the patterns takes milliseconds, and most conversations need none."""
+    """Hides secrets. The patterns are compiled on first use, which takes milliseconds; most conversations need none."""
 
     __slots__ = ("_made", "_patterns")
 
@@ -94,16 +95,16 @@ class _Secrets:
         return self._made
 
     def hidden(self, text: str) -> str:
-        """*text* without its secrets."""
+        """Return *text* without secrets."""
         return self.redactor.text(text)
 
 
 class _Tally:
-    """What all conversations of one guard come to."""
+    """The counts of all conversations of one guard."""
 
     __slots__ = (
-        "asides", "client", "excused", "log", "printed", "quarantined", "refused", "repaired", "repeated", "rules",
-        "secrets", "server", "shelf", "shown", "slowest", "stopped", "told",
+        "asides", "client", "excused", "known", "log", "printed", "quarantined", "refused", "repaired", "repeated",
+        "rules", "secrets", "server", "shelf", "shown", "slowest", "stopped",
     )  # fmt: skip
 
     def __init__(self, log: Log, aside: Log, secrets: _Secrets, shelf: Shelf) -> None:
@@ -116,18 +117,18 @@ class _Tally:
         self.excused: Counter[tuple[str, str]] = Counter()
         self.stopped = self.repaired = 0
         self.refused = 0
-        """Messages that were refused or lost an entry, or would be where nothing is enforced."""
+        """Messages that were refused or had a quarantined entry, or would be under enforce."""
         self.shown = 0
-        self.told: set[object] = set()
-        """What was shown, by conversation: at most as much as is shown at all."""
+        self.known: set[object] = set()
+        """The findings shown so far, by conversation; bounded by `MOST_SHOWN`."""
         self.repeated: Counter[tuple[str, str]] = Counter()
-        """Messages that were not shown, because one like it was."""
+        """Messages that were not shown, because an equal one was."""
         self.printed = 0
         self.quarantined: Quarantined | None = None
         self.slowest: list[tuple[float, str]] = []
 
     def add_quarantined(self, verdict: Verdict) -> None:
-        """Keep the names of what was quarantined, for the summary."""
+        """Keep the names of quarantined entries for the summary."""
         from assay.cli.terminal.quarantined_names import Quarantined  # noqa: PLC0415 - most conversations never need it
 
         if self.quarantined is None:
@@ -135,8 +136,8 @@ class _Tally:
         self.quarantined.add(verdict)
 
 
-class Watch:
-    """One guarded conversation, as people see it; what is counted is counted for all of them together."""
+class Watch(Sink):
+    """The report of one guarded conversation; the counts are shared by all conversations of a guard."""
 
     def __init__(
         self,
@@ -152,18 +153,17 @@ class Watch:
         introducing: bool = False,
     ) -> None:
         """
-        Lines go to *log*, and to *aside* what a server has printed where only messages belong, as a line each.
+        Lines go to *log*, and server output that is not a message to *aside*, one line each.
 
-        Unless it is *keeping* them, the last messages are not kept, and there is no `flight`. What looks like a secret
-        or is matched by *redact* is not shown. Conversations *of* the same are one to people: what is shown of one is
-        not shown again of another. *name* is that of the server; if the watch is *introducing* it, the revision that
-        client and server agree on is a line as well.
+        Without *keeping*, the last messages are not kept, and there is no `flight`. Secrets and matches of *redact* are
+        hidden. Conversations *of* the same client share what was shown: a finding of one is not shown again for
+        another. *name* is that of the server; with *introducing*, the agreed revision is logged, too.
         """
         self._name = name
         self._label = ""
         self._servers: list[Watch] = []
-        self._told_from = -inf if introducing else SLOW
-        """Seconds an answer took from which on it is worth a look; until the revision is told, every answer is."""
+        self._examined_from = -inf if introducing else SLOW
+        """Minimal duration of a response to examine; until the revision is logged, every response is examined."""
         self._of = object() if of is None else of
         self._log = log
         self._aside = aside
@@ -177,14 +177,14 @@ class Watch:
             self._shelf.add(self._flight)
 
     def another(self, of: object | None = None) -> "Watch":
-        """A watch on another conversation of the same guard: it keeps messages of its own, and counts with this one."""
+        """Return a watch for another conversation of the guard: it shares the counts, but not the kept messages."""
         return Watch(self._log, self._aside, enforcing=self._enforcing, keeping=self._keeping, tally=self._tally, of=of)
 
     def of_server(self, name: str) -> "Watch":
         """
-        Return a watch on one of several servers: each of its lines has the server's *name*, and it counts by itself.
+        Return a watch for one of several servers: its lines have the server's *name*, and it has separate counts.
 
-        All servers share the bound on the messages that are kept. The summary of this watch has theirs.
+        All servers share the limit of kept messages. The summary of this watch includes theirs.
         """
         log, aside, tally = labelled(self._log, name), labelled(self._aside, name), self._tally
         own = _Tally(log, aside, tally.secrets, tally.shelf)
@@ -195,32 +195,32 @@ class Watch:
 
     @property
     def findings(self) -> int:
-        """How many violations there were."""
+        """The number of violations."""
         return self._tally.rules.total() + sum(each.findings for each in self._servers)
 
     @property
     def messages(self) -> int:
-        """How many messages were judged; what is no message counts if something was found in it."""
+        """The number of judged messages; a frame that is not a message counts if it has findings."""
         heard = self._tally.client + self._tally.server + sum(each.messages for each in self._servers)
         return heard or self.findings
 
     def count(self, level: str) -> int:
-        """Return how many findings there were, or for the *level* refuse how many messages are refused or cut."""
+        """Return the number of findings, or for the *level* refuse, of messages refused or with quarantined entries."""
         if level != "refuse":
             return self.findings
         return self._tally.refused + sum(each.count(level) for each in self._servers)
 
-    def passed(self, verdict: Verdict, now: float) -> None:
-        """Record a message without findings, which came *now*, in seconds by some clock."""
+    def passed(self, verdict: Verdict, now: float, _session: str = "", /) -> None:
+        """Record a message without findings, which came *now*, in seconds."""
         party, frame, kind, exchange = verdict.party, verdict.frame, verdict.kind, verdict.exchange
         if party is _CLIENT:
             self._tally.client += 1
         else:
             self._tally.server += 1
         if self._keeping:
-            # Not by a method of the flight: this is done for every message.
+            # Inlined, not a method of the flight: this runs for every message.
             kept, shelf, size = self._kept, self._shelf, len(frame)
-            if len(kept) == KEPT:
+            if len(kept) == KEPT and not self._flight.opened:
                 self._flight.fill()
             if size > KEPT_BYTES:
                 frame = frame[: KEPT_BYTES + 1]
@@ -236,10 +236,19 @@ class Watch:
         if kind == "request":
             exchange.asked_at = now
         elif kind in _ANSWERS:
-            if now - exchange.asked_at >= self._told_from:
+            if now - exchange.asked_at >= self._examined_from:
                 self._answered(verdict, exchange, now - exchange.asked_at)
-            # Only the first answer tells how long it took; another one may come long after.
+            # Only the first response counts for the duration; another one may come long after.
             exchange.asked_at = inf
+
+    def found(self, verdict: Verdict, now: float, _session: str = "", _sent: int = 0, /) -> None:
+        """Record a message that has findings, or was not forwarded."""
+        self.heard(verdict, now)
+
+    def event(self, kind: EventKind, data: bytes, _session: str = "", /) -> None:
+        """Show server output that is not a message."""
+        if kind == "stray":
+            self.aside(data)
 
     def heard(self, verdict: Verdict, now: float) -> None:
         """Record a message that has findings, which came *now*."""
@@ -247,14 +256,14 @@ class Watch:
             self.passed(verdict, now)
         tally = self._tally
         if verdict.kind == "unreadable":
-            # Whatever it is, it is no message.
+            # Not a message.
             tally.client -= verdict.party is Party.CLIENT
             tally.server -= verdict.party is Party.SERVER
         if not verdict.violations:
             return
         if self._keeping and verdict.kind != "missing":
             self._shelf.room -= self._flight.add_findings(verdict)
-        # Cut, since it is kept; at twice what is shown, so that a secret is still known by its looks.
+        # Cut, because it is kept; at twice the shown length, so that a secret is still recognized.
         where = (verdict.tool or verdict.method or "")[:200]
         for each in verdict.violations:
             known = len(tally.rules) < _MOST_COUNTED or (each.rule, where) in tally.rules
@@ -268,12 +277,12 @@ class Watch:
         tally.stopped += _is_stopped(verdict, enforcing=self._enforcing)
         first = (verdict.violations[0].rule, where)
         like = _likeness(verdict)
-        if like is not None and (self._of, like) in tally.told:
+        if like is not None and (self._of, like) in tally.known:
             tally.repeated[first if first in tally.rules else (first[0], "")] += 1
             return
         tally.shown += 1
         if tally.shown <= MOST_SHOWN:
-            tally.told.add((self._of, like))
+            tally.known.add((self._of, like))
             redactor = tally.secrets.redactor
             tally.log.say(_line(verdict, redactor, enforcing=self._enforcing))
             for line in _further(verdict, redactor, enforcing=self._enforcing):
@@ -282,14 +291,14 @@ class Watch:
             tally.log.say("assay: further findings are counted, not shown")
 
     def aside(self, data: bytes) -> None:
-        """What a server printed where only messages belong goes where such things belong, as one line."""
+        """Send server output that is not a message to stderr, as one line."""
         self._tally.printed += 1
         self._tally.asides.say(_shown(data, self._tally.secrets.redactor))
 
     # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def summary(self) -> Iterator[str]:
-        """What happened, for people. Of several servers, those that said or were told anything."""
+        """Return the lines of the summary. Of several servers, those with any message."""
         if not self._servers:
             yield from self._summary()
             return
@@ -339,8 +348,8 @@ class Watch:
         return self._flight.write(directory, redact, self._log, end) if self._keeping else None
 
     def _answered(self, verdict: Verdict, exchange: Exchange, seconds: float) -> None:
-        """Note an answer that took long, or is the first to show which revision is spoken."""
-        if self._told_from < SLOW:
+        """Record a slow response, or the first one that shows the revision."""
+        if self._examined_from < SLOW:
             self._introduce(verdict)
         if seconds >= SLOW:
             self._took_long(exchange, seconds)
@@ -349,7 +358,7 @@ class Watch:
         """Log the revision as soon as a result shows it."""
         revision = spoken(verdict) if verdict.kind == "result" else None
         if revision is not None:
-            self._told_from = SLOW
+            self._examined_from = SLOW
             self._tally.log.say(f"{OURS}{self._name} speaks MCP {revision}")
 
     def _took_long(self, exchange: Exchange, seconds: float) -> None:
@@ -358,34 +367,34 @@ class Watch:
 
 
 def _is_stopped(verdict: Verdict, *, enforcing: bool) -> bool:
-    """Whether a message went no further: some do not under audit either, where the guard is the HTTP server."""
+    """Whether a message was stopped; under audit, too, if the guard is the HTTP server."""
     return not verdict.accepted and (enforcing or verdict.onward is None)
 
 
 def _likeness(verdict: Verdict) -> object:
-    """What messages have in common that are wrong in the same way; None for one of which each is to be told."""
+    """Return the key of messages with the same findings; None for one that is always shown."""
     if verdict.kind == "missing":
-        # Somebody waited for each of them.
+        # Each missing response is reported.
         return None
     wrong = tuple((each.rule, each.at, each.action) for each in verdict.violations)
-    # A number for each: what peers have said may be long, and this is kept.
+    # A hash: text of peers may be long, and this is kept.
     return hash((verdict.party, verdict.kind, verdict.method, verdict.tool, wrong))
 
 
 def _fate(verdict: Verdict, *, enforcing: bool) -> str:
-    """What became of a message, in a word or two; nothing for one that never came."""
+    """Return the outcome of a message as one or two words; empty for one that never came."""
     if verdict.kind == "missing":
         return ""
     if _is_stopped(verdict, enforcing=enforcing):
         return "stopped: "
     if enforcing and any(each.action == "repair" for each in verdict.violations):
         return "repaired: "
-    # A call may name a tool whose schema is found unusable only then: it goes on, and nothing is left out of it.
+    # The schema of a tool may be found unusable only by a call: the call is forwarded, and nothing is quarantined.
     return _ASIDE if enforcing and verdict.kind == "result" and verdict.quarantined else "passed: "
 
 
 def _line(verdict: Verdict, redactor: "Redactor", *, enforcing: bool) -> str:
-    """The first thing that is wrong with a message. What peers have said is printed safely, and without secrets."""
+    """Return the line about the first violation of a message, printable and without secrets."""
     from assay.base.printable import plain  # noqa: PLC0415 - as above
     from assay.cli.terminal.quarantined_names import summed  # noqa: PLC0415 - most conversations never need it
     from assay.cli.terminal.verdicts import title  # noqa: PLC0415 - as above
@@ -400,32 +409,32 @@ def _line(verdict: Verdict, redactor: "Redactor", *, enforcing: bool) -> str:
 
 
 def _further(verdict: Verdict, redactor: "Redactor", *, enforcing: bool) -> Iterator[str]:
-    """What differs from a lock, and what is wrong with each entry: an operator reviews each."""
+    """Yield a line for each difference from a lock and for each invalid entry, which an operator has to review."""
     from assay.base.printable import plain  # noqa: PLC0415 - as above
 
-    # Where entries are quarantined the first line has their names, and nothing of what is wrong.
+    # With quarantined entries the first line has only their names.
     first = 0 if _fate(verdict, enforcing=enforcing) == _ASIDE else 1
-    told = {None, *(each.entry for each in verdict.violations[:first])}
+    listed = {None, *(each.entry for each in verdict.violations[:first])}
     further = []
     for each in verdict.violations[first:]:
-        if each.rule.startswith("lock/") or each.entry not in told:
+        if each.rule.startswith("lock/") or each.entry not in listed:
             further.append(each)
-        told.add(each.entry)
+        listed.add(each.entry)
     yield from (plain(f"assay:     {_discreet(each, redactor)}") for each in further)
 
 
 def _discreet(violation: Violation, redactor: "Redactor") -> Violation:
-    """A violation without the secrets that may be in what was found, or in a name."""
+    """Return a violation without secrets in the found value or in a name."""
     entry = violation.entry
     shown = None if entry is None else entry._replace(name=redactor.text(entry.name))
     return replace(violation, found=redactor.found(violation), entry=shown)
 
 
 def _shown(data: bytes, redactor: "Redactor") -> str:
-    """What a server has sent in place of a message, cut short, with nothing that a terminal would act upon."""
+    """Return the line about server output that is not a message, cut and without control characters."""
     from assay.base.printable import plain  # noqa: PLC0415 - as above
 
-    # First without secrets, then cut: half a secret looks like nothing.
+    # Redact first, then cut: part of a secret is not recognized.
     text = redactor.text(data[: 2 * _MOST_ASIDE].decode(errors="replace").rstrip("\r"))
     cut = len(data) > 2 * _MOST_ASIDE or len(text) > _MOST_ASIDE
     return plain(f"assay: the server sent: {text[:_MOST_ASIDE]}{'…' if cut else ''}")

@@ -18,14 +18,14 @@ _UNJUDGED = {"cost": "contract/unjudged"}
 
 
 def keeps_output(contract: Contract, result: dict[str, Any]) -> bool:
-    """Whether a result keeps to the contract. A result that reports a failure (`isError`) owes nothing."""
+    """Return whether a result matches the contract. A result that reports a failure (`isError`) needs no content."""
     if contract.output is None or result.get("isError") is True:
         return True
     return "structuredContent" in result and contract.valid_output(result["structuredContent"])
 
 
 def check_usable(contract: Contract, revision: str, *, over_http: bool) -> list[Violation]:
-    """Compiles a contract that has not been compiled yet; what of it cannot be used."""
+    """Compile a contract that is not compiled yet. Return the violations of schemas that cannot be used."""
     found = [
         refused(refusal, "/params/name", revision, detail=f"{member} of {contract.name}")
         for member, refusal in contract.prepare()
@@ -37,7 +37,7 @@ def check_usable(contract: Contract, revision: str, *, over_http: bool) -> list[
 def check_input(
     contract: Contract, params: dict[str, Any], revision: str, budget: Budget
 ) -> tuple[list[Violation], int]:
-    """What is wrong with the arguments of a call, and at least how much more. Absent ones are an empty object."""
+    """Return the violations of the arguments of a call, and at least how many more. Absent ones are an empty object."""
     contract.prepare()
     arguments = params.get("arguments", _NO_ARGUMENTS)
     at = "/params/arguments"
@@ -47,7 +47,7 @@ def check_input(
 
 
 def check_bare_input(contract: Contract, params: dict[str, Any], budget: Budget) -> tuple[list[Violation], int]:
-    """The same where the params of a request are the arguments of a tool (specs/001)."""
+    """Return the same for a request whose params are the arguments of a tool (specs/001)."""
     contract.prepare()
     found = _look_alikes(contract, params, "/params", budget, None)
     wrong, more = _checked("contract/input", contract.input, params, "/params", contract.name, None, budget)
@@ -61,7 +61,7 @@ def _look_alikes(contract: Contract, arguments: Any, at: str, budget: Budget, re
 def check_output(
     contract: Contract, result: dict[str, Any], revision: str, budget: Budget
 ) -> tuple[list[Violation], int]:
-    """What is wrong with the structured content of a result, and at least how much more."""
+    """Return the violations of the structured content of a result, and at least how many more."""
     contract.prepare()
     if contract.output is None or result.get("isError") is True:
         return [], 0
@@ -95,7 +95,7 @@ def _checked(
 
 
 def _faults(schema: Compiled, instance: Any, at: str, budget: Budget) -> tuple[Faults, tuple[Fault, ...]]:
-    """What is wrong with *instance*, and what of it was not judged."""
+    """Return the violations of *instance*, and reports about parts that were not judged."""
     if not budget.affords(schema, instance):
         return schema.too_dear(at), ()
     judging, pattern = schema.judging(instance, budget)
@@ -112,12 +112,12 @@ def _violations(
     for fault in faults.distinct():
         value = looked_up(instance, fault.at.removeprefix(at)) if fault.keyword == "type" else None
         slip = _slip(rule, value, fault.expected) if fault.keyword == "type" else None
-        # What is too large for its schema was not looked at, so nothing is known of it but that.
+        # A value that is too large for its schema was not judged, so nothing else is known of it.
         yield broken(_UNJUDGED.get(fault.keyword, rule), fault, revision=revision, detail=detail, hint=slip)
 
 
 def _slip(rule: str, value: Any, expected: str) -> str | None:
-    """The likely slip, where one stands out: these make up most of what models get wrong."""
+    """Return a hint for the likely mistake, if there is one: most mistakes of models are of these kinds."""
     if value is None:
         what = "argument" if rule == "contract/input" else "property"
         return f"Leave an optional {what} out instead of sending null."
@@ -139,4 +139,4 @@ def _slip(rule: str, value: Any, expected: str) -> str | None:
 _FLAGS = frozenset({"true", "false"})
 
 _LONGEST_SLIP = 4096
-"""Characters of a text that is looked at for the value it was meant to be."""
+"""The length of a text that is searched for the value it was meant to be, in characters."""

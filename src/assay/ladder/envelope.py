@@ -1,7 +1,7 @@
 """
-The third rung: a JSON value into a JSON-RPC message, by the profile in force. No methods of MCP, no I/O.
+The third rung: from a JSON value to a JSON-RPC message, by the profile in force. No methods of MCP, no I/O.
 
-`classify` is the quick way for the good; `check` lists every fault of the others.
+`classify` is the fast way for valid messages; `check` lists every fault of the others.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,18 +16,18 @@ from assay.rules import violation
 
 
 class Profile(NamedTuple):
-    """What an envelope may look like. One pipeline, one setting."""
+    """The rules for an envelope. There is one pipeline with one setting."""
 
     name: Literal["jsonrpc", "mcp", "strict"]
     id_types: tuple[type, ...]
-    """Types of an id; bool is no number here, although it is one in Python."""
+    """The types of an id; bool is excluded, although it is a number in Python."""
     array_params: bool
     params_required: bool
     batches: bool
-    """Whether batches may be sent; under ``mcp``, where the revision has them."""
+    """Whether batches may be sent; under ``mcp`` only if the revision has them."""
     id_words: str
     uuid_ids: bool = False
-    """Whether a string counts as an id only if it is a UUID."""
+    """Whether a string is an id only if it is a UUID."""
 
     @property
     def any_result(self) -> bool:
@@ -36,16 +36,16 @@ class Profile(NamedTuple):
 
 
 JSONRPC = Profile("jsonrpc", (str, int, float, type(None)), True, False, True, "a string, a number or null")
-"""Plain JSON-RPC 2.0, as specs/002 has it."""
+"""Plain JSON-RPC 2.0, as in specs/002."""
 
 MCP = Profile("mcp", (str, int), False, False, True, "a string or an integer")
-"""What the official schema and specs/003 ask for."""
+"""The rules of the official schema and of specs/003."""
 
 STRICT = Profile("strict", (str,), False, True, False, "a string")
 """The envelope of specs/000."""
 
 STRICT_UUID = STRICT._replace(uuid_ids=True, id_words="a UUID")
-"""The same, with deterministic ids on."""
+"""The same, with deterministic ids."""
 
 PROFILES = {profile.name: profile for profile in (JSONRPC, MCP, STRICT)}
 
@@ -56,7 +56,7 @@ _ERROR_KEYS = Keys(("code", "message", "data"))
 
 
 def classify(value: Any, profile: Profile = MCP, id_limit: int = DEFAULT.id_bytes) -> Kind | None:
-    """The kind of a well-formed message of the common shape; None for any other, which `read` has to look at."""
+    """Return the kind of a well-formed message of the common shape; None for any other, which `read` judges."""
     if type(value) is not dict or value.get("jsonrpc") != "2.0":
         return None
     ident = value.get("id", _ABSENT)
@@ -67,7 +67,7 @@ def classify(value: Any, profile: Profile = MCP, id_limit: int = DEFAULT.id_byte
     method = value.get("method")
     if method is None:
         plain = type(value.get("result")) is dict and ident is not _ABSENT
-        # Nothing else is in it: what is might look like one of these.
+        # There are no other members, which could look like one of these.
         return "result" if plain and len(value) == 3 else None
     if type(method) is not str or not method:
         return None
@@ -82,7 +82,7 @@ def classify(value: Any, profile: Profile = MCP, id_limit: int = DEFAULT.id_byte
 def read(
     value: Any, profile: Profile = MCP, *, id_limit: int = DEFAULT.id_bytes, error_id: bool = True
 ) -> tuple[Kind, tuple[Violation, ...]]:
-    """What *value* is, or is meant to be, and every fault of it as such."""
+    """Return the kind of *value*, or its likely kind, and every fault of it."""
     kind = classify(value, profile, id_limit)
     if kind is not None:
         return kind, ()
@@ -90,7 +90,7 @@ def read(
 
 
 def kind_of(value: Any) -> Kind:
-    """What *value* is meant to be, by the members it has."""
+    """Return the likely kind of *value*, by its members."""
     if not isinstance(value, dict):
         return "batch" if isinstance(value, list) else "unreadable"
     if "method" in value:
@@ -104,10 +104,9 @@ def check(
     value: Any, profile: Profile = MCP, *, id_limit: int = DEFAULT.id_bytes, error_id: bool = True
 ) -> Iterator[Violation]:
     """
-    Every fault of *value* as one message (not a batch).
+    Yield every fault of *value* as one message (not a batch).
 
-    *error_id* says whether an error must carry an id: from 2025-11-25 on it may be left out where the request could not
-    be read.
+    *error_id* means that an error must have an id: from 2025-11-25 on an error about an unreadable request has none.
     """
     if isinstance(value, dict) and "method" in value:
         yield from check_call(value, profile, id_limit=id_limit)
@@ -118,7 +117,7 @@ def check(
 def check_call(
     value: Any, profile: Profile, *, id_limit: int = DEFAULT.id_bytes, needs_id: bool = False
 ) -> Iterator[Violation]:
-    """Every fault of *value* as a request or, unless *needs_id*, a notification."""
+    """Yield every fault of *value* as a request or, unless *needs_id*, as a notification."""
     if not isinstance(value, dict):
         yield violation("envelope/message", expected="an object", found=found_words(value))
         return
@@ -147,7 +146,7 @@ def check_call(
 def check_answer(
     value: Any, profile: Profile, *, id_limit: int = DEFAULT.id_bytes, error_id: bool = True
 ) -> Iterator[Violation]:
-    """Every fault of *value* as a result or an error."""
+    """Yield every fault of *value* as a result or an error."""
     if not isinstance(value, dict):
         yield violation("envelope/message", expected="an object", found=found_words(value))
         return
@@ -219,7 +218,7 @@ _ECHOED = "Echo the id of the request unchanged."
 
 
 def _about_id(faults: Iterable[Violation], hint: str) -> Iterator[Violation]:
-    """*faults* of an id, with what to do about them in a message of this kind."""
+    """Return the *faults* of an id, with the hint for a message of this kind."""
     return (replace(each, hint=hint) for each in faults)
 
 

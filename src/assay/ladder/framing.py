@@ -1,7 +1,7 @@
 """
-The first rung: bytes into frames and back, one message a line. No JSON, no I/O.
+The first rung: from bytes to frames and back, one message per line. No JSON, no I/O.
 
-Over HTTP the body of a request is the frame; there only the limit applies.
+Over HTTP the body of a request is the frame; only the limit applies there.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,24 +15,24 @@ _SPACES = bytes.maketrans(b"\r\n", b"  ")
 
 
 _MANY = 1_000
-"""Lines of a chunk from which on blank ones are left out at once."""
+"""The number of lines in a chunk from which blank ones are removed at once."""
 
 
 Text = str | bytes | bytearray | memoryview
-"""What callers of the library may hand over as one frame."""
+"""The types of a frame that callers of the library may pass."""
 
 
 class Rest(bytes):
-    """What follows the beginning of a line that is too long, as it came, its newline included."""
+    """A piece of an over-long line after its start, unchanged, with the newline."""
 
 
 class Splitter:
     """
     Cuts a stream of bytes into frames, the same ones however the bytes arrive.
 
-    A line over the limit comes out once, cut one byte past the limit, which is enough for `check` to refuse it. The
-    rest of it is dropped as it arrives, so that memory stays bounded, and the next line is served. Where everything is
-    to pass, *passing* gives the rest out instead.
+    A line over the limit is returned once, cut one byte past the limit, which is enough for `check` to refuse it. The
+    rest of it is dropped as it arrives, so that memory stays bounded, and the next line is served. With *passing* the
+    rest is returned instead of dropped.
     """
 
     __slots__ = ("_dropping", "_held", "_limit", "_passing", "_pieces", "between")
@@ -40,18 +40,18 @@ class Splitter:
     def __init__(self, limit: int = DEFAULT.frame_bytes, *, passing: bool = False) -> None:
         self._limit = limit
         self._passing = passing
-        # Pieces rather than one growing buffer: a line that arrives byte by byte must not be copied at every byte.
+        # Pieces, not one growing buffer: a line that arrives byte by byte must not be copied at every byte.
         self._pieces: list[bytes] = []
         self._held = 0
         self._dropping = False
         self.between = True
-        """Whether the last line has had its end."""
+        """Whether the last line is complete."""
 
     def feed(self, chunk: bytes) -> Iterable[bytes]:
-        """The frames that *chunk* completes, without their newlines. To be gone through before there is more."""
+        """Yield the frames that *chunk* completes, without their newlines. Use all of them before the next call."""
         if not self.between or len(chunk) > self._limit:
             return self._feed(chunk)
-        # Whole lines, and perhaps the beginning of one, none of which can be too long: as nearly always.
+        # The common case: whole lines, and perhaps the start of one, none of which can be too long.
         lines = chunk.split(b"\n")
         tail = lines.pop()
         if len(lines) > _MANY and not self._passing:
@@ -82,7 +82,7 @@ class Splitter:
         self.between = not self._held and not self._dropping
 
     def _passed(self, data: bytes) -> Iterator[bytes]:
-        """More of a line that is too long: once its beginning, which can be refused by that, then the rest."""
+        """Yield more of an over-long line: once its start, which `check` refuses, then the rest."""
         if not self._dropping:
             self._pieces.append(data)
             whole = b"".join(self._pieces)
@@ -95,11 +95,11 @@ class Splitter:
             yield Rest(data)
 
     def end(self) -> bytes | None:
-        """The last line, if the stream ended without a newline."""
+        """Return the last line, if the stream ended without a newline."""
         return self._join() if self._pieces else None
 
     def _take(self, line: bytes) -> bytes | None:
-        """The frame that ends with *line*; None if its beginning was given out as too long already."""
+        """Return the frame that ends with *line*; None if its start was returned as over-long already."""
         if self._dropping:
             return None
         if not self._pieces:
@@ -108,7 +108,7 @@ class Splitter:
         return self._join()
 
     def _hold(self, tail: bytes) -> bytes | None:
-        """Keeps an unfinished line; once it is past the limit gives out what is there, and drops the rest."""
+        """Keep an unfinished line; past the limit yield its start, and drop the rest."""
         if self._dropping:
             return None
         self._pieces.append(tail)
@@ -126,7 +126,7 @@ class Splitter:
 
 
 def write(frame: bytes) -> bytes:
-    """The bytes that carry *frame* over a stream."""
+    """Return the bytes of *frame* for a stream."""
     return frame + b"\n"
 
 
@@ -152,21 +152,22 @@ def _instead(given: object) -> str:
 
 def one_line(frame: bytes) -> bytes:
     """
-    *frame*, which is JSON, without line breaks: there they are white space, since a string cannot hold any.
+    Return *frame*, which is JSON, without line breaks: outside of strings they are white space, and inside they are
+    escaped.
 
-    Many who read lines, the official Python SDK among them, take a carriage return for the end of one; so do readers of
-    events. What stands between two of them would be a message that nobody has judged.
+    Many line readers, the official Python SDK among them, treat a carriage return as the end of a line; so do readers
+    of server-sent events. The text between two of them would be a message that was never judged.
     """
     return frame.translate(_SPACES) if b"\n" in frame or b"\r" in frame else frame
 
 
 def is_blank(frame: bytes) -> bool:
-    """Whether there is nothing in the line; such a line is skipped, not judged."""
+    """Return whether the line is empty; such a line is skipped, not judged."""
     return not frame.strip(_WHITE_SPACE)
 
 
 def check_returns(frame: bytes) -> Violation | None:
-    """Why *frame*, which came over a stream of lines, may be two lines to others; None if it is one to everybody."""
+    """Return the violation of *frame*, a line of a stream, if other readers may see two lines; otherwise None."""
     if b"\r" not in frame.strip(_WHITE_SPACE):
         return None
     return violation(
@@ -175,7 +176,7 @@ def check_returns(frame: bytes) -> Violation | None:
 
 
 def check(frame: bytes, limit: int) -> Violation | None:
-    """Why *frame* may not be parsed, or None."""
+    """Return the violation of a frame that is too long to be parsed; otherwise None."""
     if len(frame) <= limit:
         return None
     return violation("framing/size", expected=f"at most {limit:,} bytes", found=f"more than {limit:,} bytes")

@@ -1,7 +1,7 @@
 """
-The fourth rung, as far as the schema goes: params, results and errors against the official definitions of a revision.
+The fourth rung, as far as the schema goes: params, results and errors by the official definitions of a revision.
 
-What depends on what was said before (ids, lifecycle, capabilities) is the conversation's to judge. No I/O, no state.
+Rules about earlier messages (ids, lifecycle, capabilities) are in the conversation. No I/O, no state.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,8 +12,8 @@ from assay.base.verdict import Party, Violation
 from assay.contracts.look_alikes import Keys
 from assay.engine.budget import Budget
 from assay.engine.compiled import Compiled, compile_schema
+from assay.engine.drafts import BASE64
 from assay.engine.fault import Faults
-from assay.engine.formats import BASE64
 from assay.rules import broken, violation
 from assay.spec.methods import Method, method_meant, methods, revisions_of
 from assay.spec.notation import Schema
@@ -21,15 +21,15 @@ from assay.spec.revisions import FEATURES, REVISIONS
 from assay.spec.schema import ProtocolSchema, protocol_schema
 
 MAY_ASK_BACK = frozenset({"tools/call", "prompts/get", "resources/read"})
-"""Requests that may be answered by asking back, in the revisions where results say what they are."""
+"""Requests that may be answered by asking back, in the revisions with result types."""
 
 
 class Definition:
     """
     One part of the schema, compiled when it is first needed.
 
-    `is_valid` is the engine's own method from then on: judging a good message costs nothing of ours. Formats are
-    asserted, so that one look settles the common case; `check` tells a bad format, which is only reported, from a bad
+    From then on `is_valid` is the engine's own method: judging a valid message adds no cost. Formats are asserted, so
+    that one call decides the common case; `check` distinguishes a bad format, which is only reported, from a bad
     structure.
     """
 
@@ -38,14 +38,14 @@ class Definition:
     def __init__(
         self, name: str, part: str, compiler: Callable[[bool], Compiled], named: "Callable[[], Named]", *, errata: bool
     ) -> None:
-        """*named* gives the members that the definition names, and those of its `_meta`."""
+        """*named* returns the members that the definition names, and those of its `_meta`."""
         self.name = name
         self._part = part
         self._errata = errata
         self._compile = compiler
         self._named = named
         self.keys: frozenset[str] = frozenset()
-        """The members that can be there without a second look. None before `is_valid` was first asked."""
+        """The members that need no second look. None before the first call of `is_valid`."""
         self._meta: tuple[Keys, Keys] | None = None
         self._strict: Compiled | None = None
         self._loose: Compiled | None = None
@@ -67,11 +67,11 @@ class Definition:
         return name in self._both()[0].defined
 
     def has_plain_meta(self, meta: dict[str, Any]) -> bool:
-        """Whether no member of *meta*, the `_meta` of such an object, is another spelling of a defined one."""
+        """Return whether no member of *meta*, the `_meta` of such an object, resembles a defined one."""
         return self._both()[1].is_plain(meta)
 
     def look_alikes(self, instance: dict[str, Any], at: str, revision: str, most: int) -> list[Violation]:
-        """Return a violation for each member that is another spelling of a defined one, here or in `_meta`."""
+        """Return a violation for each member that resembles a defined one, here or in `_meta`."""
         keys, of_meta = self._meta or self._both()
         meta = instance.get("_meta")
         if keys.is_plain(instance) and (type(meta) is not dict or of_meta.is_plain(meta)):
@@ -82,7 +82,7 @@ class Definition:
         return found
 
     def check(self, rule: str, instance: Any, at: str, revision: str, budget: Budget) -> tuple[list[Violation], int]:
-        """What is wrong with *instance*, and at least how much more."""
+        """Return the violations of *instance*, and at least how many more."""
         if self.is_valid(instance) or self._strict is None:
             return [], 0
         if self._loose is None:
@@ -95,11 +95,11 @@ class Definition:
         return list(self._violations(rule, faults, revision, hint)), faults.more
 
     def hint(self, instance: Any, revision: str, budget: Budget) -> str:
-        """Where to look it up; and if a newer revision would have it so, that one."""
+        """Return where to look the definition up, or that a newer revision allows the value."""
         return self._newer(instance, revision, budget) or _look_up(revision, self.name)
 
     def _newer(self, instance: Any, revision: str, budget: Budget) -> str | None:
-        """That a newer revision would have it so, if one does: servers often run ahead."""
+        """Return that a newer revision allows the value, if one does: servers often run ahead."""
         for newer in REVISIONS[REVISIONS.index(revision) + 1 :]:
             schema = protocol_schema(newer, errata=self._errata)
             if self.name not in schema.definitions:
@@ -111,11 +111,11 @@ class Definition:
 
     def _violations(self, rule: str, faults: Faults, revision: str, hint: str | None) -> Iterator[Violation]:
         for fault in faults.distinct():
-            told = hint
-            if told is None and rule != "protocol/format":
-                told = _look_up(revision, definition_of(fault.schema_at) or self.name)
+            shown = hint
+            if shown is None and rule != "protocol/format":
+                shown = _look_up(revision, definition_of(fault.schema_at) or self.name)
             kind = "protocol/base64" if rule == "protocol/format" and fault.expected == BASE64 else rule
-            yield broken(kind, fault, revision=revision, detail=self.name, hint=told)
+            yield broken(kind, fault, revision=revision, detail=self.name, hint=shown)
 
 
 def _look_up(revision: str, name: str) -> str:
@@ -123,7 +123,7 @@ def _look_up(revision: str, name: str) -> str:
 
 
 def definition_of(schema_at: str) -> str | None:
-    """The definition that a place in a schema is in, ``#/$defs/Tool/required``; None for the schema as a whole."""
+    """Return the definition at a place in a schema, ``#/$defs/Tool/required``; None for the schema as a whole."""
     head, _, rest = schema_at.partition("/$defs/")
     return rest.partition("/")[0] or None if head == "#" else None
 
@@ -156,7 +156,7 @@ class Entry:
 
 
 class Judge:
-    """The methods of one revision, by sender and kind, each with what judges it."""
+    """The methods of one revision, by sender and kind, each with its judges."""
 
     __slots__ = ("_cache", "_defined_errors", "_schema", "calls", "features", "revision")
 
@@ -177,26 +177,26 @@ class Judge:
         }
 
     def stranger(self, party: Party, name: str) -> Entry:
-        """A method that this revision does not have, or not for *party*: nothing of it can be judged."""
-        # Of the name only as much is kept as is needed to recognise it: it is the peer's, and may be a megabyte.
+        """Return the entry of a method that this revision does not have for *party*: it cannot be judged."""
+        # The start of the name is enough to recognise it: the peer chose it, and it may have a megabyte.
         return Entry(party, name[:100], self, None, self._schema)
 
     def knows(self, method: str) -> bool:
-        """Whether this revision has *method*, for whichever party and kind."""
+        """Return whether this revision has *method*, for either party and kind."""
         return method in methods(self.revision)
 
     def definition(self, name: str) -> Definition:
-        """What judges a value by the definition *name*."""
+        """Return the judge of the definition *name*."""
         if name not in self._cache:
             self._cache[name] = _whole(self._schema, name)
         return self._cache[name]
 
     def result_definition(self, method: str, result: dict[str, Any], *, as_task: bool) -> str | None:
         """
-        The definition that a *result* of *method* has to meet; None for a method that this revision does not have.
+        Return the definition of a *result* of *method*; None for a method that this revision does not have.
 
-        A request made as a task is answered by the task. From 2026-07-28 on a result says itself what it is: it may ask
-        for more input first; of any other kind, which only an extension can define, the common part is judged.
+        A request made as a task is answered by the task. From 2026-07-28 on a result has a type: it may ask for more
+        input first; of an unknown type, which only an extension can define, the common part is judged.
         """
         known = methods(self.revision).get(method)
         kind = result.get("resultType")
@@ -207,7 +207,7 @@ class Judge:
         return "InputRequiredResult" if kind == "input_required" and method in MAY_ASK_BACK else "Result"
 
     def check_params(self, entry: Entry, message: dict[str, Any], budget: Budget) -> tuple[list[Violation], int]:
-        """What is wrong with the params of a request or notification."""
+        """Return the violations of the params of a request or notification, and at least how many more."""
         if entry.params is None:
             return [], 0
         if "params" in message:
@@ -229,14 +229,14 @@ class Judge:
         return [missing], 0
 
     def check_error(self, message: dict[str, Any], budget: Budget) -> tuple[list[Violation], int]:
-        """What is wrong with an error whose code the specification defines."""
+        """Return the violations of an error whose code the specification defines, and at least how many more."""
         name = self._defined_errors.get(message["error"]["code"])
         if name is None:
             return [], 0
         return self.definition(name).check("protocol/error", message, "", self.revision, budget)
 
     def check_result_type(self, method: str, result: dict[str, Any]) -> Iterator[Violation]:
-        """A result type that the specification does not have, or does not have for this method."""
+        """Yield the violation of a result type that the specification does not have, or not for this method."""
         kind = result.get("resultType")
         if not self.features.result_types or kind == "complete" or not isinstance(kind, str):
             return
@@ -250,7 +250,7 @@ class Judge:
             )
 
     def check_method(self, party: Party, kind: str, name: str) -> Violation:
-        """Why *party* may not send *name* as *kind*: it is unknown, of another revision, or the other side's."""
+        """Return why *party* may not send *name* as *kind*: unknown, of another revision, or of the other party."""
         known = methods(self.revision).get(name)
         shown = f'"{name[:60]}"'
         if known is None:
@@ -283,7 +283,7 @@ class Judge:
         )
 
     def hint_on(self, name: str) -> str | None:
-        """What to do about *name*, a method that this revision does not have; None if nothing is known of it."""
+        """Return the hint for *name*, a method that this revision does not have; None without one."""
         elsewhere = revisions_of(name)
         if elsewhere:
             return f"{name} exists in {', '.join(elsewhere)}; this conversation is {self.revision}."
@@ -293,7 +293,7 @@ class Judge:
 
 @cache
 def judge(revision: str, *, errata: bool = True) -> Judge:
-    """The judge of *revision*; the same one for every conversation."""
+    """Return the judge of *revision*; the same one for every conversation."""
     return Judge(protocol_schema(revision, errata=errata))
 
 
@@ -308,7 +308,7 @@ def _whole(schema: ProtocolSchema, name: str) -> Definition:
 
 
 Named = tuple[frozenset[str], frozenset[str]]
-"""The members that a definition names, and those of its `_meta`."""
+"""Return the members that a definition names, and those of its `_meta`."""
 
 
 def _named(schema: ProtocolSchema, *nodes: Schema) -> Named:
@@ -318,7 +318,7 @@ def _named(schema: ProtocolSchema, *nodes: Schema) -> Named:
 
 @cache
 def _keys(named: Named) -> tuple[Keys, Keys]:
-    """Shared by all definitions that name the same members: most name a few."""
+    """Return the keys to compare; definitions with the same members share them."""
     return Keys(named[0]), Keys(named[1])
 
 
@@ -331,10 +331,10 @@ def _definitions_of_params(schema: ProtocolSchema, method: Method) -> list[Schem
 
 def _params(schema: ProtocolSchema, method: Method, formats: bool) -> Compiled:
     """
-    The params of a method.
+    Return the compiled params of a method.
 
-    Up to 2025-06-18 a request's own definition says nothing of `_meta`: that of JSONRPCRequest, which every request has
-    to meet as well, does. So both are asked, in one call of the engine.
+    Up to 2025-06-18 the definition of a request leaves out `_meta`, which that of JSONRPCRequest has. So the params are
+    judged by both, in one call of the engine.
     """
     base = "JSONRPCRequest" if method.kind == "request" else "JSONRPCNotification"
     document = schema.closure(method.definition)

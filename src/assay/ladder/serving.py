@@ -1,9 +1,9 @@
 """
-What a server over Streamable HTTP must refuse in a revision without handshake, whatever serves behind it. No state.
+Messages that a server over Streamable HTTP must refuse in a revision without a handshake. No state.
 
-Where the guard itself is that server, these messages stop in both modes. The process behind it never sees a header, so
-nobody else could judge one. And all clients share that process: servers settle their era by the first message, so one
-message without a revision would lock every other client out.
+If the guard itself is that server, they are stopped in both modes. The process behind it never sees a header, so it
+cannot judge one. All clients share that process, and servers choose their era by the first message: one message without
+a revision would lock out every other client.
 """
 
 from collections.abc import Collection, Sequence
@@ -21,9 +21,9 @@ _OPENS: Final = "initialize"
 
 def stands_alone(message: Any) -> bool:
     """
-    Whether a message names its revision itself, and opens no handshake, so that it says nothing of any other message.
+    Return whether a message names its revision and opens no handshake, so that it does not affect other messages.
 
-    A cancellation need not name one: it only ever reaches the server that works on the request which it cancels.
+    A cancellation need not name one: it only reaches the server that runs the request.
     """
     if not isinstance(message, dict) or message.get("method") == _OPENS:
         return False
@@ -32,12 +32,12 @@ def stands_alone(message: Any) -> bool:
 
 
 def check_alone(message: dict[str, Any], found: Sequence[Violation], revision: str) -> list[Violation]:
-    """Return why a message that does not stand alone stops, unless one of *found* says that already."""
+    """Return the violation of a message that does not stand alone, unless *found* has one already."""
     if stands_alone(message) or any(each.stops for each in found):
         return []
     if message["method"] == _OPENS:
         return [violation("protocol/method", "/method", expected="no handshake", found=_OPENS, revision=revision)]
-    # Of the notifications, this revision has none but the one above.
+    # The cancellation above is the only notification that this revision has.
     rule = "protocol/params" if "id" in message else "protocol/method"
     expected = "the revision, since all clients share the server"
     return [violation(rule, "/params/_meta", expected=expected, found="none", revision=revision)]
@@ -45,10 +45,10 @@ def check_alone(message: dict[str, Any], found: Sequence[Violation], revision: s
 
 def must_stop(message: Any, found: Sequence[Violation], spoken: Collection[str] | None) -> bool:
     """
-    Return whether a message with these violations stops in both modes.
+    Return whether a message with these violations is stopped in both modes.
 
-    *spoken* are the revisions that the server behind the guard declared; None if that was not heard. A server that has
-    settled its era need not look at the revision of each message again, so one that it does not speak stops here.
+    *spoken* are the revisions that the server behind the guard declared; None if they are unknown. A server that has
+    chosen its era may not check the revision of each message, so an unsupported one is stopped here.
     """
     if not stands_alone(message) or any(each.stops and each.rule in HEADER_RULES for each in found):
         return True

@@ -1,8 +1,8 @@
 """
-The second rung: a frame into a JSON value and back. No JSON-RPC, no I/O.
+The second rung: from a frame to a JSON value and back. No JSON-RPC, no I/O.
 
-Every accepted frame has exactly one reading: what other parsers would take differently (a repeated key, half a
-surrogate pair, a number that overflows) is refused here, because the frame travels on verbatim.
+Every accepted frame has exactly one reading: text that other parsers read differently (a repeated key, half of a
+surrogate pair, a number that overflows) is refused here, because the frame is forwarded unchanged.
 """
 
 import re
@@ -23,17 +23,17 @@ from assay.rules import violation
 _loads = orjson.loads
 _dumps = orjson.dumps
 
-# From here on jiter reads long text faster than orjson (measured: 0.57 of the time at 50 KB, with repeated keys looked
-# for in the same pass); below it, or in frames full of keys, it is slower.
+# From this length on jiter reads long text faster than orjson (measured: 0.57 of the time at 50 KB, with the search for
+# repeated keys in the same pass); below it, or in frames with many keys, it is slower.
 _LONG = 4096
 
-# A long frame of so few values is one that is mostly text.
+# A long frame with so few values is mostly text.
 _FEW = 64
 
-# A large frame with more marks of JSON than that may turn out to be no text, and would have to be read twice.
+# A large frame with more marks of JSON than that may have many values, and would be read twice.
 _FEW_MARKS = 200_000
 
-# Bytes of a frame in which a repeated key is looked for with Python: some 60 ms for the worst, at 2.7 µs an object.
+# The most bytes of a frame that Python searches for a repeated key: some 60 ms for the worst, at 2.7 µs an object.
 _SEARCHED = 64 << 10
 
 _BOM = b"\xef\xbb\xbf"
@@ -41,10 +41,10 @@ _BOM = b"\xef\xbb\xbf"
 
 def read(frame: bytes, depth: int = DEFAULT.depth, values: int = DEFAULT.values) -> Any | Violation:
     """
-    The JSON value in *frame*, or why there is none.
+    Return the JSON value in *frame*, or the violation.
 
-    A repeated key is refused although RFC 8259 only discourages it: an accepted frame travels on verbatim, and the next
-    parser might keep the other value. *values* is how many values and keys there may be; 0 if they have been counted.
+    A repeated key is refused although RFC 8259 only discourages it: an accepted frame is forwarded unchanged, and the
+    next parser might keep the other value. *values* is the most values and keys; 0 if they were counted already.
     """
     size = len(frame)
     if (size > LARGE or size > values) and values:
@@ -55,9 +55,9 @@ def read(frame: bytes, depth: int = DEFAULT.depth, values: int = DEFAULT.values)
             return value
     try:
         value = _loads(frame)
-        # orjson keeps the last of repeated keys without a word. If the value, written again, is the frame to the byte,
-        # none was lost: that is so for nearly all traffic, and costs a third of reading it. A frame nested past the
-        # limit is longer than twice the limit, and has more opening brackets than it: few frames need a closer look.
+        # orjson silently keeps the last of repeated keys. If the value, written again, is the frame to the byte, no key
+        # was lost: this is so for nearly all traffic, and costs a third of reading it. A frame nested past the limit is
+        # longer than twice the limit, and has more opening brackets than it: few frames need a closer look.
         flat = size <= 2 * depth or _opening_brackets(frame) <= depth
         again = _dumps(value) if flat else _dumps_within(value, depth)
     except orjson.JSONDecodeError as error:
@@ -70,7 +70,7 @@ def read(frame: bytes, depth: int = DEFAULT.depth, values: int = DEFAULT.values)
 
 
 def _read_large(frame: bytes, depth: int, values: int) -> Any | Violation:
-    """The same for a large frame, whose values are counted before they are read."""
+    """Return the same for a large frame, whose values are counted before they are read."""
     if more_than(frame, values):
         return violation("syntax/values", expected=f"at most {values:,} values and keys", found="more")
     with paused():
@@ -82,11 +82,12 @@ _LONG_INTEGER = re.compile(rb"[0-9]{19}")
 
 def read_exactly(frame: bytes, value: Any) -> Any:
     """
-    The value in *frame*, which was read as *value*, with every integer to the last digit.
+    Return the value in *frame*, which was read as *value*, with every integer to the last digit.
 
-    `read` has doubles for integers beyond 64 bits, as most peers do. Whoever stores or compares values needs this.
+    `read` returns doubles for integers beyond 64 bits, as most peers do. Code that stores or compares values needs
+    this.
     """
-    # Written again as it came, it has lost nothing; and without such an integer it has lost none.
+    # A value that is written as it came lost nothing; without such an integer it lost no digit.
     if _dumps(value) == frame or _LONG_INTEGER.search(frame) is None:
         return value
     import json  # noqa: PLC0415 - as below
@@ -99,7 +100,7 @@ def read_exactly(frame: bytes, value: Any) -> Any:
 
 
 def write(value: Any) -> bytes:
-    """The compact frame for *value*, on one line; integers to the last digit, however long."""
+    """Return the compact frame for *value*, on one line; integers to the last digit, however long."""
     try:
         return _dumps(value)
     except orjson.JSONEncodeError:
@@ -112,7 +113,7 @@ _UNPROVED: Any = object()
 
 
 def _looks_like_text(frame: bytes) -> bool:
-    """Whether three samples of *frame* have no key in them. A guess that decides the cost only, never the verdict."""
+    """Return whether three samples of *frame* have no key. A guess that decides the cost only, never the verdict."""
     middle = len(frame) // 2
     return (
         frame.find(b'":', middle, middle + 128) < 0
@@ -124,10 +125,10 @@ def _looks_like_text(frame: bytes) -> bool:
 
 def _read_text(frame: bytes, depth: int) -> Any:
     """
-    The value of a frame that is mostly text, or `_UNPROVED` if the thorough way must decide.
+    Return the value of a frame that is mostly text, or `_UNPROVED` if the thorough way must decide.
 
-    jiter refuses repeated keys itself. It agrees with orjson on everything but numbers out of range, so that only
-    values without such numbers count (a test holds the two against each other).
+    jiter refuses repeated keys itself. It agrees with orjson on everything but numbers out of range, so only values
+    without such numbers count (a test compares the two).
     """
     try:
         value = jiter.from_json(frame, catch_duplicate_keys=True, allow_inf_nan=False)
@@ -162,20 +163,20 @@ class _TooDeepError(Exception):
 
 def _opening_brackets(frame: bytes) -> int:
     """
-    How many there are in *frame*, those in strings included.
+    Return the number of such bytes in *frame*, those in strings included.
 
-    They are counted by taking them out, which runs at the speed of memchr: `bytes.count` looks at every byte, and takes
+    They are counted by removing them, which runs at the speed of memchr: `bytes.count` looks at every byte, and takes
     four times as long.
     """
     return 2 * len(frame) - len(frame.replace(b"{", b"")) - len(frame.replace(b"[", b""))
 
 
-# orjson writes at most this many levels, and says so for one more.
+# orjson writes at most this many levels, and fails for one more.
 _DEEPEST_DUMP = 254
 
 
 def _dumps_within(value: Any, depth: int) -> bytes:
-    """*value* written again, if it is nested at most *depth* deep: wrapped so far that orjson's own limit is ours."""
+    """Return *value* written again, if it is nested at most *depth* deep: wrapped so that orjson's limit applies."""
     if depth > _DEEPEST_DUMP:
         raise ValueError(f"a nesting limit is at most {_DEEPEST_DUMP}")
     wrapping = _DEEPEST_DUMP - depth
@@ -189,22 +190,22 @@ def _dumps_within(value: Any, depth: int) -> bytes:
 
 
 def _has_every_key(frame: bytes, again: bytes) -> bool:
-    r"""
-    Whether the value, written *again*, has as many keys as *frame*, so that none was repeated.
+    """
+    Return whether the value, written *again*, has as many keys as *frame*, so that none was repeated.
 
-    A dropped member takes its colon along, and no colon can come in its place: there are as many in both, written or
-    as the escape `\u003a`, exactly if nothing was dropped. For frames with white space or other spellings.
+    A dropped member takes its colon along, and no other colon can replace it: both have the same number, written or as
+    the escape `\u003a`, exactly if nothing was dropped. For frames with white space or other spellings.
     """
     colons = frame.count(b":")
     if b"\\u003" in frame:
-        # A backslash that is escaped itself makes no escape of what follows.
+        # A backslash that is escaped itself does not start an escape.
         plain = frame.replace(b"\\\\", b"")
         colons += plain.count(b"\\u003a") + plain.count(b"\\u003A")
     return colons == again.count(b":")
 
 
 class _Repeated(dict[str, Any]):
-    """An object in which a key came twice."""
+    """An object with a repeated key."""
 
     __slots__ = ("key",)
 
@@ -212,12 +213,12 @@ class _Repeated(dict[str, Any]):
 
 
 def _repeated_key(frame: bytes) -> Violation:
-    """That *frame* has a key more than once, and which, if it is small enough to look for it."""
+    """Return the violation of a repeated key, with the key if the frame is small enough to search for it."""
     at, shown = "", "a key"
     if len(frame) <= _SEARCHED:
         import json  # noqa: PLC0415 - ten milliseconds at start-up that ordinary traffic never needs
 
-        # Nobody asks for the numbers, and Python makes no integer of more than 4,300 digits.
+        # The numbers are not needed, and Python makes no integer of more than 4,300 digits.
         found = _find_repeated(json.loads(frame, object_pairs_hook=_object_of_pairs, parse_int=len, parse_float=len))
         if found is not None:
             at, shown = found[0], f"the key {_excerpt(found[1])}"
@@ -239,11 +240,11 @@ def _object_of_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _find_repeated(value: Any) -> tuple[str, str] | None:
-    """The pointer of the first repeated key, in document order, and the key."""
+    """Return the pointer of the first repeated key, in document order, and the key."""
     path: list[str] = []
     if isinstance(value, _Repeated):
         return _pointer([value.key]), value.key
-    # Iterators rather than a list of what waits: only the path to where we are is kept, however wide the value is.
+    # Iterators, not a list of pending values: only the current path is kept, however wide the value is.
     below = [_members(value)]
     while below:
         step, child = next(below[-1], (None, None))
@@ -272,7 +273,7 @@ def _pointer(steps: list[str]) -> str:
 
 
 def _why_not(frame: bytes, error: orjson.JSONDecodeError, depth: int) -> Violation:
-    """The rule that an unreadable *frame* breaks."""
+    """Return the violation of an unreadable *frame*."""
     if frame.startswith(_BOM):
         return violation("syntax/bom", expected="JSON", found="a byte order mark")
     try:
@@ -294,7 +295,7 @@ def _why_not(frame: bytes, error: orjson.JSONDecodeError, depth: int) -> Violati
 
 
 def _what_is_there(text: str, error: orjson.JSONDecodeError) -> str:
-    """What stands where JSON should go on; for text that never was JSON, such as a log line, its beginning."""
+    """Return the text where JSON should continue; for text that is not JSON, such as a log line, its start."""
     if _is_text(text, error.pos):
         return f"the text {_excerpt(text)}"
     reason = error.msg.partition(":")[0]
@@ -302,7 +303,7 @@ def _what_is_there(text: str, error: orjson.JSONDecodeError) -> str:
 
 
 def _is_text(text: str, wrong: int) -> bool:
-    """Whether *text*, which is *wrong* at a position, never was JSON: log lines may begin with a bracket too."""
+    """Return whether *text*, which is *wrong* at a position, is no JSON: log lines may start with a bracket."""
     return text.lstrip()[:1] not in ("{", "[") or '"' not in text[:wrong]
 
 
@@ -315,7 +316,7 @@ def _too_deep(depth: int) -> Violation:
 
 
 def _excerpt(text: str, most: int = 80) -> str:
-    """*text* as JSON, cut short, with nothing in it that a terminal would act upon: enough of a log line to find it."""
+    """Return *text* as JSON, shortened, without control characters: enough of a log line to find it."""
     shown = text if len(text) <= most else text[: most - 1] + "…"
     plain = shown if shown.isprintable() else "".join(each if each.isprintable() else "·" for each in shown)
     return _dumps(plain).decode()

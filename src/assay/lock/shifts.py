@@ -1,25 +1,25 @@
 """
-What one keyword of a schema takes after a change that it did not take before, and the other way round. No I/O.
+A table of certain cases: for each keyword of a schema, when a change narrows or widens what is accepted. No I/O.
 
-Knows no references and no schemas inside a schema: those are put together in `schemas`.
+Knows no references and no schemas inside a schema; `schemas` compares those.
 """
 
 from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
-from assay.engine.pointers import NOWHERE
+from assay.engine.pointers import NOWHERE, escaped
 from assay.engine.wording import kinds, listed, name, shown
 from assay.lock.canonical import text
 
 ABSENT: Final = NOWHERE
-"""What is compared where there is nothing: null is a value."""
+"""Stands for a missing value, since null is a value."""
 
 Schema = dict[str, Any]
 
 
 class Shift(NamedTuple):
-    """One difference between two schemas. With neither of the flags it changes nothing about what is taken."""
+    """One difference between two schemas. Without a flag it has no effect on what is accepted."""
 
     at: str
     """JSON Pointer from the root of the schema; into the old one if what was there is gone."""
@@ -27,31 +27,31 @@ class Shift(NamedTuple):
     old: Any
     new: Any
     narrows: bool = False
-    """Something may be refused that was taken before."""
+    """A value may be refused that was accepted before."""
     widens: bool = False
-    """Something may be taken that was refused before."""
+    """A value may be accepted that was refused before."""
     decided: bool = True
-    """Whether that could be told; if not, both are possible."""
+    """False if the effect is not certain: both are possible."""
     neutral: bool = False
-    """Whether a caller or reader that keeps to what it knows never notices, although it is about what is taken."""
+    """Whether a caller or reader that uses only what is declared never notices the change."""
 
     @property
     def wording(self) -> bool:
-        """Whether it is only about what is said."""
+        """Whether only the wording changes."""
         return self.decided and not (self.narrows or self.widens or self.neutral)
 
 
 def undecided(at: str, words: str, old: Any, new: Any) -> Shift:
-    """A difference of which nobody here can tell what it does."""
+    """Return a difference whose effect is not certain."""
     return Shift(at, words, old, new, decided=False)
 
 
 Rule = Callable[[str, Schema, Schema], Iterator[Shift]]
-"""Compares some keywords of two schemas that stand at one place."""
+"""A row of the table: compares some keywords of two schemas that stand at one place."""
 
 
 def was_is(old: Any, new: Any) -> str:
-    """Both values, in a few words."""
+    """Describe both values in a few words."""
     if old is ABSENT:
         return f"new: {shown(new)}"
     return f"gone; was {shown(old)}" if new is ABSENT else f"was {shown(old)}, is {shown(new)}"
@@ -63,7 +63,7 @@ _TYPES: Final = frozenset({"string", "integer", "number", "boolean", "array", "o
 
 
 def _types(schema: Schema) -> frozenset[str] | None:
-    """The types that are taken; None if there is something else in place of them."""
+    """Return the accepted types; None if `type` is invalid."""
     if "type" not in schema:
         return _TYPES
     given = schema["type"]
@@ -74,7 +74,7 @@ def _types(schema: Schema) -> frozenset[str] | None:
 
 
 def types(at: str, old: Schema, new: Schema) -> Iterator[Shift]:
-    """`type`."""
+    """Compare `type`."""
     was, now = old.get("type", ABSENT), new.get("type", ABSENT)
     if was == now:
         return
@@ -92,8 +92,8 @@ def _kinds(given: Any) -> str:
 
 
 def values(at: str, old: Schema, new: Schema) -> Iterator[Shift]:
-    """`enum` and `const`, which is one of one."""
-    before, after = taken_values(old), taken_values(new)
+    """Compare `enum` and `const`, an enum of one value."""
+    before, after = accepted_values(old), accepted_values(new)
     keyword = next((each for each in ("enum", "const") if each in new), "enum" if "enum" in old else "const")
     place, was, now = f"{at}/{keyword}", old.get(keyword, ABSENT), new.get(keyword, ABSENT)
     if before is None or after is None:
@@ -111,8 +111,8 @@ def values(at: str, old: Schema, new: Schema) -> Iterator[Shift]:
         yield Shift(place, "the same values in another way", was, now)
 
 
-def taken_values(schema: Schema) -> dict[bytes, Any] | None:
-    """The values that are taken, by their one spelling; None if any are."""
+def accepted_values(schema: Schema) -> dict[bytes, Any] | None:
+    """Return the accepted values by their canonical text; None if there is no list of them."""
     given = schema.get("enum")
     chosen = {text(one): one for one in given} if isinstance(given, list) else None
     if "const" in schema:
@@ -155,7 +155,7 @@ def _is_number(value: Any) -> bool:
 
 
 def multiples(at: str, old: Schema, new: Schema) -> Iterator[Shift]:
-    """`multipleOf`."""
+    """Compare `multipleOf`."""
     was, now = old.get("multipleOf", ABSENT), new.get("multipleOf", ABSENT)
     if was == now:
         return
@@ -169,11 +169,11 @@ def multiples(at: str, old: Schema, new: Schema) -> Iterator[Shift]:
 
 
 def required(at: str, old: Schema, new: Schema) -> Iterator[Shift]:
-    """`required`."""
+    """Compare `required`."""
     was, now = old.get("required", []), new.get("required", [])
     place = f"{at}/required"
     if not isinstance(was, list) or not isinstance(now, list):
-        # Draft 3 has booleans here, and nobody judges by that.
+        # Draft 3 has booleans here, and is not supported.
         if was != now:
             yield undecided(place, was_is(was, now), was, now)
         return
@@ -185,7 +185,7 @@ def required(at: str, old: Schema, new: Schema) -> Iterator[Shift]:
 
 
 def flag(keyword: str) -> Rule:
-    """A keyword that asks for something if it is true."""
+    """Return the row of a keyword that asks for something if it is true."""
 
     def compare(at: str, old: Schema, new: Schema) -> Iterator[Shift]:
         was, now = old.get(keyword, False), new.get(keyword, False)
@@ -196,7 +196,7 @@ def flag(keyword: str) -> Rule:
 
 
 def opaque(*keywords: str) -> Rule:
-    """Keywords that only say together what they ask for; that there are some asks for more than that there are none."""
+    """Return the row of keywords that are compared as a whole: new ones narrow, lost ones widen."""
 
     def compare(at: str, old: Schema, new: Schema) -> Iterator[Shift]:
         was = {each: old[each] for each in keywords if each in old}
@@ -213,18 +213,60 @@ def opaque(*keywords: str) -> Rule:
     return compare
 
 
+def said(at: str, old: Schema, new: Schema) -> Iterator[Shift]:
+    """Compare what judges nothing: titles, descriptions, defaults, unknown keywords; and what changes how others are
+    read.
+    """
+    for keyword in sorted((old.keys() | new.keys()) - OWN - _HOLDING):
+        was, now = old.get(keyword, ABSENT), new.get(keyword, ABSENT)
+        if was is ABSENT or now is ABSENT or text(was) != text(now):
+            place = f"{at}/{escaped(keyword)}"
+            yield Shift(place, was_is(was, now), was, now, decided=keyword not in _FATEFUL)
+
+
 _LOWER: Final = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties")
 _UPPER: Final = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties")
 _TOGETHER: Final = (
     ("pattern",),
     ("format",),
+    ("dependentRequired",),
+    ("oneOf",),
     ("not",),
     ("if", "then", "else"),
     ("contains", "minContains", "maxContains"),
-    ("dependentRequired",),
     ("dependentSchemas",),
     ("dependencies",),
 )
+
+OWN: Final = frozenset(
+    {"type", "enum", "const", *_LOWER, *_UPPER, "multipleOf", "required", "uniqueItems", *chain(*_TOGETHER)}
+)
+"""The keywords that have a row in the table."""
+
+_HOLDING: Final = frozenset(
+    {
+        "$ref", "$defs", "definitions", "properties", "patternProperties", "additionalProperties", "items",
+        "prefixItems", "additionalItems", "propertyNames", "allOf", "anyOf",
+    }
+)  # fmt: skip
+"""Keywords that hold schemas, or lead to one, and are compared in `schemas`."""
+
+_FATEFUL: Final = frozenset(
+    {
+        "$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary", "$dynamicRef",
+        "$recursiveRef", "unevaluatedProperties", "unevaluatedItems", "x-mcp-header",
+    }
+)  # fmt: skip
+"""Keywords that decide how others are read, or more than what is accepted: a change in them cannot be classified."""
+
+OPAQUE: Final = frozenset({"oneOf", "not", "if", "then", "else", "contains", "dependentSchemas", "dependencies"})
+"""Keywords that hold schemas and are compared as a whole: in them wider may mean narrower."""
+
+READING: Final = _FATEFUL - {"$schema", "$id", "x-mcp-header"}
+"""Keywords with which a change in one place may have an effect in another."""
+
+JUDGING: Final = OWN | _HOLDING | _FATEFUL
+"""All keywords that can decide whether a value is accepted."""
 
 RULES: Final[tuple[Rule, ...]] = (
     types,
@@ -235,18 +277,6 @@ RULES: Final[tuple[Rule, ...]] = (
     required,
     flag("uniqueItems"),
     *(opaque(*keywords) for keywords in _TOGETHER),
+    said,
 )
-"""What compares the keywords that stand for themselves."""
-
-OWN: Final = frozenset(
-    {"type", "enum", "const", *_LOWER, *_UPPER, "multipleOf", "required", "uniqueItems", *chain(*_TOGETHER)}
-)
-"""The keywords that they compare."""
-
-FATEFUL: Final = frozenset(
-    {
-        "$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary", "$dynamicRef",
-        "$recursiveRef", "unevaluatedProperties", "unevaluatedItems", "x-mcp-header",
-    }
-)  # fmt: skip
-"""Keywords that decide how others are read, or more than what is taken: of a change in them nothing can be told."""
+"""The table of certain cases: each row compares the keywords that stand for themselves."""

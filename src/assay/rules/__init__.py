@@ -1,8 +1,8 @@
 """
-Every rule that is enforced, in one table: what it asks, where it comes from, what to do about it.
+Every rule that is enforced, in one table: what it asks, its source, and what to do about it.
 
-Each stands once, in the module of its family. `assay rules`, `assay explain` and the page of all rules are renderings
-of the table. No code here judges anything.
+Each rule is once in the table, in the module of its family. `assay rules`, `assay explain` and the page of all rules
+are renderings of the table. No code here judges anything.
 """
 
 from assay.rules.rule import Rule

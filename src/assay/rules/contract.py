@@ -1,4 +1,4 @@
-"""``contract/``: what tools promise, and how they may put it. Data only."""
+"""``contract/``: the promises of tools, and how tools may state them. Data only."""
 
 from typing import Final
 

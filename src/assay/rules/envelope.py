@@ -1,4 +1,4 @@
-"""``envelope/``: what is a message of JSON-RPC. Data only."""
+"""``envelope/``: JSON-RPC messages. Data only."""
 
 from typing import Final
 

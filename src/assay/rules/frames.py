@@ -1,4 +1,4 @@
-"""``framing/`` and ``syntax/``: what is a frame, and one that every parser reads alike. Data only."""
+"""``framing/`` and ``syntax/``: frames, and JSON that every parser reads alike. Data only."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""``lock/`` and ``guard/``: what was there when a server was reviewed, and what the guard owes itself. Data only."""
+"""``lock/`` and ``guard/``: differences from the reviewed server, and failures of the guard. Data only."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""``protocol/``: what the revision in use says of a message, and of what was said before it. Data only."""
+"""``protocol/``: what the revision in use requires of a message, alone and after earlier ones. Data only."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What a rule says, and the words that many of them share: where they come from, what is done about them. Data only."""
+"""The fields of a rule, and the texts that many rules share: their sources and actions. Data only."""
 
 from typing import Final, NamedTuple
 
@@ -22,11 +22,11 @@ class Rule(NamedTuple):
     example: str
     """A frame, or the part of a conversation, that breaks it."""
     strict: Action | None = None
-    """What is done about it under a strict policy, where that is more than `action`."""
+    """The action under a strict policy, if it is stricter than `action`."""
 
     @property
     def severest(self) -> Action:
-        """What is done about it under a strict policy."""
+        """The action under a strict policy."""
         return self.strict or self.action
 
     @property

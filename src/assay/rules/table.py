@@ -1,4 +1,4 @@
-"""Every rule in one table, in the order in which a message meets them, and violations as the table has them."""
+"""Every rule in one table, in the order in which they apply to a message, and violations made from it."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
@@ -21,7 +21,7 @@ _MOVED: Final = (
     ("basic/utilities/cancellation", "basic/patterns/cancellation"),
     ("basic/utilities/progress", "basic/patterns/progress"),
 )
-"""Pages of the specification that have another place where there is no handshake."""
+"""Pages of the specification that are at another place in revisions without a handshake."""
 
 
 def violation(
@@ -37,9 +37,9 @@ def violation(
     wrong_type: bool = False,
 ) -> Violation:
     """
-    A violation of *rule*, its source, hint and action taken from the table.
+    Return a violation of *rule*, with source, hint and action from the table.
 
-    *detail* is added to the source: the definition of the schema, for one.
+    *detail* is added to the source, for example the definition in the schema.
     """
     row = RULES[rule]
     source = row.source.replace("{revision}", revision or "(every revision)")
@@ -70,7 +70,7 @@ def _moved(source: str) -> str:
 def broken(
     rule: str, fault: "Fault", *, revision: str | None = None, detail: str = "", hint: str | None = None
 ) -> Violation:
-    """A violation of *rule* by what the JSON Schema engine found."""
+    """Return a violation of *rule* for a fault that the JSON Schema engine found."""
     return violation(
         rule,
         fault.at,
@@ -84,7 +84,8 @@ def broken(
     )
 
 
-# Characters of a pointer. Keys are the peer's: one of a megabyte, in twenty violations, would make an answer of twenty.
+# The longest pointer, in characters. The peer chose the keys: one of a megabyte, in twenty violations, would make an
+# answer of twenty.
 _LONGEST: Final = 1000
 
 

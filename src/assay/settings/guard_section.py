@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from assay.guard.restarts import POLICIES
+from assay.guard.backoff import POLICIES
 
 MODES: Final = ("audit", "enforce")
 

@@ -22,7 +22,7 @@ class Erratum(NamedTuple):  # not a dataclass: those take a millisecond each to 
 
 _FRACTIONS: Final = (
     "schema.ts has `number`, which takes fractions; the generator of schema.json makes every number an integer unless "
-    "told otherwise. Answers such as 3.14 are common in the wild."
+    "it is configured otherwise. Answers such as 3.14 are common in the wild."
 )
 
 ERRATA: Final = (

@@ -106,11 +106,11 @@ def revisions_of(method: str) -> tuple[str, ...]:
 
 
 _LIKE: Final = 0.8
-"""How close a name must be to a method's to be taken for a slip: ``tool/call`` is, ``tools/run`` is not."""
+"""How close a name must be to a method to count as a misspelling: ``tool/call`` is, ``tools/run`` is not."""
 
 
 def method_meant(name: str, revision: str) -> str | None:
-    """The method of *revision* that *name* is likely a slip for; None if there is none."""
+    """Return the method of *revision* that *name* likely misspells; None without one."""
     # Only what begins alike is compared: a peer may send nothing but slips, and each comparison takes 20 µs.
     near = [each for each in methods(revision) if each[:3] == name[:3].lower() and abs(len(each) - len(name)) <= 3]
     if not near:

@@ -28,7 +28,7 @@ class RevisionChange:
     """
     Whether a receiver that still judges by the old revision refuses something that the new one allows here.
 
-    None where this cannot be told from the one place alone.
+    None if the place alone does not show it.
     """
 
 
@@ -60,7 +60,7 @@ class _RevisionComparison:
     def compare(self, field: str, old: Schema, new: Schema) -> Iterator[RevisionChange]:
         """The changes within one schema."""
         if "$ref" in old and old == new:
-            return  # the same definition on both sides: what changed in it is told there
+            return  # the same definition on both sides: its changes are listed there
         was, now = _resolved(self.old, old), _resolved(self.new, new)
         if "properties" in was and "properties" in now:
             yield from self.fields(field, was, now)

@@ -23,7 +23,7 @@ class ProtocolSchema:
     """
     The definitions of one revision as JSON Schema 2020-12.
 
-    Schemas handed out are shared: whoever wants to change one copies it first.
+    The returned schemas are shared: copy one before you change it.
     """
 
     def __init__(self, revision: str, *, errata: bool = True) -> None:
@@ -43,7 +43,7 @@ class ProtocolSchema:
         return self._names
 
     def definition(self, name: str) -> Schema:
-        """The schema of one definition, references as ``#/$defs/Name``; KeyError with close names if there is none."""
+        """Return the schema of one definition, references as ``#/$defs/Name``; an unknown one is a KeyError."""
         if name not in self._definitions:
             if not self._facts.defines(name, self._position):
                 raise KeyError(self._missing(name))

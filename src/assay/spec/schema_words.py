@@ -1,4 +1,4 @@
-"""How a schema of the protocol is said in a few words. Knows the keywords our facts compile to, and no others."""
+"""Describes a schema of the protocol in a few words. Knows only the keywords that our facts compile to."""
 
 from json import dumps
 from typing import Final

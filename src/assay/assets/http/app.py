@@ -1,8 +1,8 @@
 """
 The ASGI application: one request in, one answer or stream out.
 
-It knows HTTP, sessions and streams. What a message means, and what becomes of it, the asset server says; who may come
-in, `Safety` and the gate.
+It handles HTTP, sessions and streams. The asset server judges and answers messages; the access check and the gate
+decide which clients may connect.
 """
 
 import logging
@@ -72,13 +72,13 @@ _ENDING: Final = Full(503, "the server is ending")
 
 
 class Caller(NamedTuple):
-    """Where a message comes from, as far as HTTP tells."""
+    """The source of a message, as far as HTTP shows it."""
 
     principal: Principal
     headers: Headers
     session: HttpSession[AssetServer] | None
     version: str | None
-    """The revision that the header names, known or not."""
+    """The revision in the header, known or not."""
 
     @property
     def patient(self) -> bool:
@@ -87,11 +87,11 @@ class Caller(NamedTuple):
 
 
 class HeardFrame(NamedTuple):
-    """A message that was heard, and who has to answer it."""
+    """A judged message, and the server that answers it."""
 
     caller: Caller
     revision: str | None
-    """What the server counts as opened in, if it is none of a session."""
+    """The revision of a server that does not belong to a session."""
     server: AssetServer
     turn: AssetTurn
     moment: Moment
@@ -141,26 +141,26 @@ class App:
             return
         try:
             await route(scope, receive, send)
-        except Exception as error:  # a mistake of ours: nobody sees it but the operator
+        except Exception as error:  # a bug of ours: only the operator sees it
             _log.exception("%s %a failed", scope["method"], scope["path"], exc_info=error)
-            # Where the answer has begun already this raises, and the connection ends.
+            # If the response has already started, this raises, and the connection ends.
             await refuse(send, "INTERNAL_ERROR", "the server failed; its log says why", [CLOSE])
 
     @property
     def in_hand(self) -> int:
-        """How many requests are being answered."""
+        """The number of requests in progress."""
         return self._requests.held
 
     async def close(self) -> None:
-        """Has nothing running that would have to be ended."""
+        """No background work to stop."""
 
     def sweep(self) -> None:
-        """Drops the sessions that nobody uses, and has written down what waits for that."""
+        """Drop unused sessions, and write pending journal lines."""
         self.sessions.sweep()
         self._recorder.flush()
 
     def stop(self) -> None:
-        """From now on nothing new is begun; streams end, after what is still to be said on them."""
+        """Refuse new requests and end the streams, after their last messages."""
         self.stopping = True
         self.streams.end()
 
@@ -190,7 +190,7 @@ class App:
             await not_allowed(send, "POST, GET, DELETE", shared(head.headers))
 
     async def _counted(self, principal: Principal, head: RequestHead, receive: Receive, send: Send) -> None:
-        """A POST, unless there are too many at once."""
+        """Handle a POST, unless there are too many."""
         full = _ENDING if self.stopping else self._requests.full(principal.name)
         if full is not None:
             await full.refuse(send, [CLOSE, *shared(head.headers)])
@@ -221,7 +221,7 @@ class App:
         await self._message(caller, frame, head.as_json, receive, send)
 
     async def _caller(self, principal: Principal, head: RequestHead, send: Send) -> Caller | None:
-        """Where the message comes from; None if its session is none, which has been told."""
+        """Return the source of the message; None if its session is unknown, which is then already answered."""
         caller = self._known_caller(principal, head.headers, head.session, head.revision)
         if caller is not None:
             return caller
@@ -237,7 +237,7 @@ class App:
     def _known_caller(
         self, principal: Principal, headers: Headers, ident: bytes | None, version: str | None
     ) -> Caller | None:
-        """Where the message comes from; None if its session, or the revision in it, is none."""
+        """Return the source of the message; None if its session or revision is unknown."""
         if ident is None:
             return Caller(principal, headers, None, version)
         session = self.sessions.find(ident, principal.name)
@@ -269,7 +269,7 @@ class App:
             return self._failed(caller, frame, error)
 
     def flush(self) -> None:
-        """Puts what was answered at once on record."""
+        """Write the journal lines of immediate responses."""
         self._recorder.flush()
 
     async def _message(self, caller: Caller, frame: bytes, as_json: bool, receive: Receive, send: Send) -> None:
@@ -280,7 +280,7 @@ class App:
             outcome = self._failed(caller, frame, error)
         self._recorder.flush()
         if outcome is None:
-            # It waits for nothing that we do, so it takes no place of those who do.
+            # It does no work, so it does not count as a request in progress.
             self._requests.give_back(caller.principal.name)
             try:
                 await self._subscription(caller, heard.server, heard.turn.said, receive, send)
@@ -295,7 +295,7 @@ class App:
             await reply(send, *outcome)
 
     async def _answered(self, heard: HeardFrame) -> HttpReply | None:
-        """The answer to a message, on record; None for one that opens a stream."""
+        """Return the response to a message, and record it; None for one that opens a stream."""
         server, turn, moment = heard.server, heard.turn, heard.moment
         if turn.said and listens(turn.verdict):
             self._recorder.exchange(turn, (), moment, heard.caller.headers)
@@ -311,16 +311,16 @@ class App:
         return self._outcome(heard, answers)
 
     def _failed(self, caller: Caller, frame: bytes, error: Exception) -> HttpReply:
-        """The answer to a message after *error*, an internal error: with the id of the request, if there is one."""
+        """Return the response to a message after an internal *error*: with the id of the request, if it has one."""
         session = caller.session
         server = session.server if session is not None else AssetServer(self._methods, limits=self._limits)
         said = server.failed(frame, error)
-        told = said[0] if said else error_body("INTERNAL_ERROR", "the server failed; its log says why")
+        body = said[0] if said else error_body("INTERNAL_ERROR", "the server failed; its log says why")
         status = status_of("INTERNAL_ERROR", patient=bool(said) and caller.patient)
-        return HttpReply(status, told, shared(caller.headers))
+        return HttpReply(status, body, shared(caller.headers))
 
     def _heard(self, caller: Caller, frame: bytes, facts: Facts) -> HeardFrame:
-        """Hear *frame*; *facts* are for a message without a session."""
+        """Judge *frame*, and return what to do; *facts* are for a message without a session."""
         began = self._recorder.clock()
         session = caller.session
         if session is not None:
@@ -333,13 +333,13 @@ class App:
         return HeardFrame(caller, revision, server, turn, self._recorder.moment(turn.verdict, began, caller.headers))
 
     def _outcome(self, heard: HeardFrame, answers: Sequence[Settled]) -> HttpReply:
-        """The answer to a message, on record."""
+        """Return the response to a message, and record it."""
         caller, _, _, turn, moment = heard
         self._recorder.exchange(turn, answers, moment, caller.headers)
         verdict = turn.verdict
         headers = shared(caller.headers)
         if len(answers) == 1 and verdict.findings is None and answers[0][1] is None:
-            # As nearly all are: nothing is to be said of the request, and there is its answer.
+            # The usual case: a request without findings, and its response.
             if caller.session is None:
                 headers += self._settled(heard, None)
             return HttpReply(200, answers[0][0].onward or b"", headers)
@@ -351,14 +351,14 @@ class App:
             status, content = refusal(verdict, None, code, patient=caller.patient)
         else:
             status = status_of(code, verdict, patient=caller.patient, answered=bool(frames))
-            # One message, one answer: only a batch has several, and those are in one array.
+            # One message, one response: only a batch has several, and those are in one array.
             content = frames[0] if frames else b""
         if status == 413:
             headers.append(CLOSE)
         return HttpReply(status, content, headers)
 
     def _revision(self, version: str | None, frame: bytes) -> str | None:
-        """The revision that a message without a session counts as opened in; None for one that opens, or is bare."""
+        """Return the revision of a message without a session; None if it opens a session, or is a bare method."""
         if version is not None and version in REVISIONS and not handshake(version):
             return version
         message = peeked(frame)
@@ -375,7 +375,7 @@ class App:
         return LATEST if names_revision(message) else UNNAMED
 
     def _taken(self, revision: str | None, tier: str) -> AssetServer:
-        """A server for one message; one that has served others before, if there is one to spare."""
+        """Return a server for one message, reused if possible."""
         spare = self._idle.get((revision, tier))
         if spare:
             return spare.pop()
@@ -384,7 +384,7 @@ class App:
         )
 
     def _settled(self, heard: HeardFrame, code: str | None) -> list[tuple[bytes, bytes]]:
-        """What becomes of a server that has served one message: a session's own, one to spare, or none."""
+        """Keep a server after one message: for its session, for reuse, or not at all."""
         caller, revision, server, turn, moment = heard
         if moment.method == "initialize" and code is None:
             session = self.sessions.begin(caller.principal.name, server)
@@ -399,7 +399,7 @@ class App:
     # ── streams ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _as_stream(self, caller: Caller, frame: bytes, headers: Pairs, send: Send) -> None:
-        """One answer for a client that takes nothing but events; if the stream breaks off it can ask for it again."""
+        """Send one response to a client that accepts only events; after a broken stream it can resume."""
         await send({"type": "http.response.start", "status": 200, "headers": [*STREAM, *headers]})
         session = caller.session
         events = event(frame)
@@ -412,7 +412,7 @@ class App:
     async def _subscription(
         self, caller: Caller, server: AssetServer, said: Sequence[bytes], receive: Receive, send: Send
     ) -> None:
-        """What `subscriptions/listen` opens: nothing changes while we run, so only the end of it is ever told."""
+        """Send the stream of `subscriptions/listen`: nothing changes while the server runs, so only its end is sent."""
         who, headers = caller.principal.name, shared(caller.headers)
         full = _ENDING if self.stopping else self.streams.full(who)
         if full is not None:
@@ -422,7 +422,7 @@ class App:
         await self.streams.run(who, first, headers, receive, send, lambda: map(event, server.end()))
 
     async def _listen(self, principal: Principal, head: RequestHead, receive: Receive, send: Send) -> None:
-        """GET: a stream for what the server has to say by itself, or the rest of one that broke off."""
+        """Handle GET: a stream for the server's own messages, or the rest of a broken one."""
         headers = head.headers
         if not head.as_stream:
             await refuse(send, "INVALID_ENVELOPE", "a stream is text/event-stream", shared(headers), status=406)
@@ -441,7 +441,7 @@ class App:
         last = head.last_event
         missed = session.after(last) if last is not None else []
         if missed is None:
-            await refuse(send, "INVALID_ENVELOPE", "Last-Event-ID is none of this session", shared(headers))
+            await refuse(send, "INVALID_ENVELOPE", "Last-Event-ID does not belong to this session", shared(headers))
             return
         first = [event(data, ident) for ident, data in missed if data]
         if last is None and _primed(session):

@@ -2,8 +2,8 @@
 The head of a request that can be answered at once, read in one look. What is not plain `read_head` reads.
 
 A client sends the same head with every call of a tool but for its length, so a connection keeps the last one: reading
-it anew took 190 of the 2,340 bytecodes of a call. Who asks, and which session is meant, is looked up for each request: a
-key can be withdrawn and a session can end.
+it anew took 190 of the 2,340 bytecodes of a call. The client and its session are looked up for each request: a key can
+be withdrawn, and a session can end.
 """
 
 from typing import Final, NamedTuple

@@ -1,4 +1,4 @@
-"""`assay serve --http`: everything put together, and what an operator can get wrong about it."""
+"""`assay serve --http`: compose the application, and report configuration errors."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
@@ -28,10 +28,10 @@ def run(
     settle: Callable[[], None],
     log: Log,
 ) -> int:
-    """Serve at *address* until a signal comes; the exit status."""
+    """Serve at *address* until a signal comes; return the exit status."""
     gate = Gate.read(settings.auth, cwd=".", tier=settings.tiers.tier, log=log)
     place = ListenAddress.open("--http", address, settings.http, gated=gate is not None)
-    # Before anybody is listened to: a request is no time to open a file.
+    # Before clients can connect: a request must not wait for a file.
     for revision in REVISIONS:
         protocol_schema(revision)
     metrics = Metrics()

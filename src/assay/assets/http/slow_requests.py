@@ -14,13 +14,13 @@ T = TypeVar("T")
 
 
 def listens(verdict: Verdict) -> bool:
-    """Whether *verdict* is on a subscription that may begin."""
+    """Whether *verdict* is on an accepted subscription."""
     exchange = verdict.exchange
     return exchange is not None and exchange.method == "subscriptions/listen" and verdict.onward is not None
 
 
 def waits(request: Verdict) -> bool:
-    """Whether answering *request* means waiting for somebody else."""
+    """Whether *request* waits for another service."""
     params = request.value.get("params")
     name = request.value["method"] if request.exchange is None else (params or {}).get("name")
     return bool(name == WAITING)
@@ -28,9 +28,9 @@ def waits(request: Verdict) -> bool:
 
 async def beside(work: Callable[..., T], *arguments: Any) -> T:
     """
-    What *work* gives, or raises, in a thread that nobody waits for at the end.
+    Return the result of *work*, or raise its exception, in a daemon thread.
 
-    A pool would have few threads, and hold up the exit until a backend has answered.
+    A pool would have few threads, and delay the exit until a backend has answered.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
@@ -42,7 +42,7 @@ async def beside(work: Callable[..., T], *arguments: Any) -> T:
             settle = partial(done.set_exception, error)
         else:
             settle = partial(done.set_result, given)
-        with suppress(RuntimeError):  # the loop is closed: nobody wants to know any more
+        with suppress(RuntimeError):  # the loop is closed: the result is no longer needed
             loop.call_soon_threadsafe(lambda: None if done.done() else settle())
 
     threading.Thread(target=run, daemon=True).start()

@@ -1,4 +1,4 @@
-"""The response envelope of specs/004: the shape that every tool answers in, and what puts an answer into it."""
+"""The response envelope of specs/004: the common shape of all tool results, and the code that makes it."""
 
 from assay.assets.response.codes import ERROR_CODES
 from assay.assets.response.enveloper import Enveloper, envelop_tool_function, enveloped

@@ -1,4 +1,4 @@
-"""The words of the contract that programs compare, beside the tiers. Models, tests and pages read these tables."""
+"""The error codes and capabilities of the envelope. Models, tests and pages read these tables."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -8,7 +8,7 @@ TIMED: Final = frozenset({"pro", "enterprise"})
 """The tiers in which `duration_ms` is required (specs/004, Envelope Schema)."""
 
 ENVELOPE: Final = "envelope-v1"
-"""The capability of every answer in this shape, as specs/004's examples have it."""
+"""The capability of every result in this shape, as in the examples of specs/004."""
 
 ERROR_CODES: Final[Mapping[str, str]] = MappingProxyType({
     "invalid_argument": "An argument is not valid.",
@@ -23,4 +23,4 @@ ERROR_CODES: Final[Mapping[str, str]] = MappingProxyType({
     "dependency_unavailable": "Something that the tool depends on did not answer.",
     "internal_error": "The tool failed, and not for anything in the request.",
 })  # fmt: skip
-"""Every error code there is, with its meaning: the sentence for where nothing better can be said safely."""
+"""Every error code with its meaning, which is the message if nothing more specific is safe to show."""

@@ -1,8 +1,9 @@
 """
-What may be said of a failure: nothing that the caller sent in (specs/004: no code contents in error responses).
+Decide whether the text of a failure is safe to show: it must contain nothing of the input (specs/004: no code contents
+in error responses).
 
-A text is either fit to be said as it is, or not said at all: nothing is cut out of it, since what is left would still
-tell. Every doubt is decided against the text. No I/O, no exceptions for what arguments hold.
+A text is shown unchanged or not at all: nothing is removed from it, because the rest could still reveal the input. In
+doubt the text is not shown. No I/O, no exceptions for any content of arguments.
 """
 
 import re
@@ -16,45 +17,45 @@ from typing import Any, Final
 import orjson
 
 Heard = bytes | tuple[str, ...] | None
-"""What the caller sent in: as JSON text, as the strings in it, or None where that is not known."""
+"""The input of the caller: as JSON text, as the strings in it, or None if it is unknown."""
 
 _RUN: Final = 4
 """
-Characters in a row that a text may not share with an argument. A PIN, or a short name, has four; three are in any two
-sentences.
+Consecutive characters that a text must not share with an argument. A PIN or a short name has four; any two sentences
+share three.
 """
 
 _LONGEST: Final = 200
-"""Characters of a text. What is longer is no sentence, and has been put together from something."""
+"""Maximal characters of a text. A longer one was composed from other data."""
 
 _LONGEST_WORD: Final = 40
-"""Characters without a space. Encoded data (base64, hexadecimal) is longer, names and most paths are not."""
+"""Maximal characters without a space. Encoded data (base64, hexadecimal) is longer, names and most paths are not."""
 
 _MOST_CHARACTERS: Final = 16 * 1024
-"""Of all arguments together. Beyond that nearly every sentence shares a run with them; looking takes 2 ms at worst."""
+"""Maximal characters of all arguments. Beyond it nearly every sentence shares a run; the search takes at most 2 ms."""
 
 _MOST_VALUES: Final = 1000
-"""In all arguments together: what is looked through by hand, at about 1 µs each, when a call has failed."""
+"""Maximal values in all arguments, at about 1 µs each, when a call has failed."""
 
 _ESCAPED: Final = re.compile(r"\\|%[0-9A-Fa-f]{2}|&#?\w+;")
-"""Signs of text that was encoded, and so cannot be compared: repr and JSON, URLs, HTML."""
+"""Signs of encoded text, which cannot be compared: repr and JSON, URLs, HTML."""
 
 _SCALARS: Final = (str, int, float, bytes, bytearray)
-# No other sequence: an array of numbers can be text.
+# No other sequence: an array of numbers can encode text.
 _CONTAINERS: Final = (Mapping, list, tuple, set, frozenset, deque)
 
 _WORDS: Final = re.compile(r"\w+")
 
-# Dates are left to the doubt: there are too many ways to write one.
+# Dates count as doubt: there are too many ways to write one.
 _PLAIN: Final = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 
 
 def heard(arguments: Any, parameters: Collection[str] = ()) -> Heard:
     """
-    *arguments* as they are now: a tool may take secrets out of them before it fails.
+    Return *arguments* as they are now: a tool may remove secrets from them before it fails.
 
-    Bytes are taken for the JSON text of the arguments, and not read before something fails. The names of *parameters*
-    are the tool's own words; every other key is the caller's.
+    Bytes are the JSON text of the arguments, and are parsed only after a failure. The names of *parameters* are the
+    tool's own; every other key comes from the caller.
     """
     if arguments is None or isinstance(arguments, bytes):
         return arguments
@@ -65,7 +66,7 @@ def heard(arguments: Any, parameters: Collection[str] = ()) -> Heard:
 
 
 def fit(text: str, said: Heard, parameters: Collection[str] = ()) -> bool:
-    """Whether *text* can be shown to whoever sent *said*."""
+    """Whether *text* can be shown to the sender of *said*."""
     if not 0 < len(text) <= _LONGEST or not text.isprintable() or _ESCAPED.search(text):
         return False
     if any(len(word) > _LONGEST_WORD for word in text.split()):
@@ -91,9 +92,9 @@ def _spoken(arguments: Any, parameters: Collection[str]) -> tuple[str, ...] | No
 
 
 def _shares(text: str, strings: Iterable[str]) -> bool:
-    """Whether anything of *strings* is in *text*, which is folded."""
+    """Whether part of *strings* is in *text*, which is case-folded."""
     folded = {string.casefold() for string in strings}
-    # Code is often quoted on one line. A newline between them, which no printable text holds, keeps them apart.
+    # Code is often quoted on one line. The newline between strings, which no printable text has, separates them.
     flat = {" ".join(string.split()) for string in folded}
     everything = "\n".join(folded | flat)
     runs = {text[at : at + _RUN] for at in range(len(text) - _RUN + 1)}
@@ -108,7 +109,7 @@ def _shares(text: str, strings: Iterable[str]) -> bool:
 
 
 def _strings(values: Sequence[Any]) -> tuple[str, ...] | None:
-    """Every string in *values*, and every number as it is written; None if one cannot be looked into, or it is much."""
+    """Return every string in *values*, and every number as text; None if one is opaque, or there are too many."""
     found: list[str] = []
     waiting = list(values)
     seen = characters = 0
@@ -120,18 +121,18 @@ def _strings(values: Sequence[Any]) -> tuple[str, ...] | None:
             seen += 1
             characters += sum(map(len, forms))
             waiting += _inside(value, _MOST_VALUES - seen - len(waiting))
-            # An object can hold itself, so values are counted here too.
+            # An object can contain itself, so values are counted here, too.
             if characters > _MOST_CHARACTERS or seen > _MOST_VALUES:
                 return None
-    except Exception:  # whatever an argument's own methods raise, it is a doubt
+    except Exception:  # any exception of an argument's methods counts as doubt
         return None
     return tuple(found)
 
 
 def _forms(value: Any) -> tuple[str, ...]:
-    """How *value* is written, if it is something that is written."""
+    """Return the text forms of *value*, if it is a scalar."""
     if isinstance(value, str):
-        return (str.__str__(value),)  # a subclass may call itself something else
+        return (str.__str__(value),)  # a subclass may have another representation
     if isinstance(value, int):
         return () if isinstance(value, bool) else (str(value), f"{value:,}")
     if isinstance(value, float):
@@ -142,7 +143,7 @@ def _forms(value: Any) -> tuple[str, ...]:
 
 
 def _inside(value: Any, room: int) -> Iterable[Any]:
-    """What *value* holds; raises `ValueError` for more than *room*, and `TypeError` if there is no way to know."""
+    """Return the content of *value*. Raises `ValueError` for more than *room*, and `TypeError` if it is unknown."""
     if value is None or isinstance(value, _SCALARS):
         return ()
     if isinstance(value, PathLike):
@@ -166,7 +167,7 @@ def _attributes(value: Any) -> Iterable[Any]:
 
 
 def _made_in_python(kind: type) -> bool:
-    """Whether attributes show all that an instance holds. Types made in C have no module, or a constructor in C."""
+    """Whether the attributes of an instance are its whole content. Types in C have no module, or a constructor in C."""
     return "__module__" in kind.__dict__ and not isinstance(kind.__dict__.get("__new__"), BuiltinFunctionType)
 
 

@@ -23,16 +23,16 @@ SEMANTIC_VERSION: Final = (
 
 _TEXT: Final[Mapping[str, Any]] = {"type": "string", "minLength": 1}
 
-# Keywords whose value is no schema, and those whose value is an object of schemas by name.
+# Keywords whose value is not a schema, and those whose value is an object of schemas by name.
 _VALUES: Final = frozenset({"const", "default", "enum", "examples"})
 _NAMED: Final = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
 
 _AT: Final = "#/$defs/data"
-"""Where the schema of `data` stands."""
+"""The place of the schema of `data`."""
 
 
 def envelope(data: Mapping[str, Any] | bool) -> dict[str, Any]:
-    """The schema of the envelope, with that of its `data`."""
+    """Return the schema of the envelope, including that of its `data`."""
     made: dict[str, Any] = {
         "$schema": DIALECT,
         "type": "object",
@@ -45,7 +45,7 @@ def envelope(data: Mapping[str, Any] | bool) -> dict[str, Any]:
             "duration_ms": {"type": "number", "minimum": 0},
             "error": {"anyOf": [_error(), {"type": "null"}]},
             "upgrade_hints": {"type": "array", "items": _hint()},
-            # Anything; not `true`, because MCP wants each property of an outputSchema to be an object.
+            # Anything; not `true`, because MCP requires each property of an outputSchema to be an object.
             "data": {},
         },
         "required": list(REQUIRED),
@@ -96,7 +96,7 @@ def _word(words: Iterable[str]) -> dict[str, Any]:
 
 
 def _embedded(data: Mapping[str, Any] | bool) -> Any:
-    """*data* where it stands now: what it refers to in itself is further down than it was."""
+    """Return *data* with its references adapted to its new place."""
     if isinstance(data, bool):
         return data
     if not isinstance(data, Mapping):
@@ -109,7 +109,7 @@ def _embedded(data: Mapping[str, Any] | bool) -> Any:
 def _moved(schema: Any) -> Any:
     if isinstance(schema, list):
         return [_moved(each) for each in schema]
-    # A schema with a base of its own is a document of its own, wherever it stands.
+    # A schema with its own base is a separate document, wherever it is.
     if not isinstance(schema, Mapping) or "$id" in schema:
         return schema
     return {keyword: _moved_keyword(keyword, value) for keyword, value in schema.items()}
@@ -119,7 +119,7 @@ def _moved_keyword(keyword: str, value: Any) -> Any:
     if keyword in _VALUES:
         return value
     if keyword in {"$ref", "$dynamicRef"} and isinstance(value, str):
-        # An anchor (`#name`) keeps its name; only places are counted from the root.
+        # An anchor (`#name`) keeps its name; only pointers start at the root.
         return _AT + value[1:] if value == "#" or value.startswith("#/") else value
     if keyword in _NAMED and isinstance(value, Mapping):
         return {name: _moved(each) for name, each in value.items()}

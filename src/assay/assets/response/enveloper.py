@@ -1,7 +1,7 @@
 """
-Puts what a tool gives, or how it fails, into an envelope.
+Put the result or the failure of a tool into an envelope.
 
-Runs a plain function where it stands: no threads. Clock and ids are given to it, so that a run can be repeated exactly.
+Runs a plain function in place: no threads. Clock and ids are parameters, so that a run can be repeated exactly.
 """
 
 import os
@@ -26,14 +26,14 @@ from assay.base.tiers import TIERS
 
 P = ParamSpec("P")
 
-_NO_JSON: Final = ToolError("The tool gave a result that is not JSON.", "internal_error")
+_NO_JSON: Final = ToolError("The tool returned a result that is not JSON.", "internal_error")
 _NO_TIER: Final = ToolError(ERROR_CODES["internal_error"], "internal_error")
 _JSON: Final = (dict, list, str, int, float)
 _SENT: Final = (*_JSON, Mapping, tuple, set, frozenset, bytes, bytearray)
 
 
 def _both(text: bytes) -> tuple[bytes, bytes]:
-    """JSON *text*, and how it is written inside a string."""
+    """Return JSON *text*, and its escaped form inside a string."""
     return text, orjson.dumps(text.decode())[1:-1]
 
 
@@ -43,15 +43,15 @@ REQUEST_IDS: Final = ("request_id", "requestId", "correlation_id", "correlationI
 
 def fresh_id() -> str:
     """
-    A request id that nobody else has, written like a UUID: 32 hexadecimal digits.
+    Return a unique request id in the form of a UUID: 32 hexadecimal digits.
 
-    The first half is drawn once in a process, the rest counts: that takes a tenth of the time of a UUID. No secret.
+    The first half is random once for a process, the rest is a counter: a tenth of the time of a UUID. Not a secret.
     """
     return f"{_ids.mine}{next(_ids.count):015x}"
 
 
 class _Ids:
-    """What makes the ids of this process its own."""
+    """The random part of the ids of this process."""
 
     __slots__ = ("count", "mine")
 
@@ -60,7 +60,7 @@ class _Ids:
 
     def draw(self) -> None:
         drawn = urandom(8).hex()
-        # Version 4, random, in the places where a UUID says so.
+        # The version digits of a random UUID (version 4).
         self.mine = f"{drawn[:12]}4{drawn[12:15]}8"
         self.count = count()
 
@@ -72,9 +72,9 @@ if hasattr(os, "register_at_fork"):
 
 class Enveloper:
     """
-    Envelops the calls of one tool. What is the same in all of them is checked once, here.
+    Makes the envelopes of one tool. The common parts are checked once, here.
 
-    *parameters* are the names of the tool's parameters, which an error may mention. *clock* gives seconds.
+    *parameters* are the names of the tool's parameters, which an error may contain. *clock* returns seconds.
     """
 
     __slots__ = ("_capabilities", "_clock", "_heads", "_middle", "_new_id", "_parameters", "tool_id", "tool_version")
@@ -98,7 +98,7 @@ class Enveloper:
         self._parameters = frozenset(parameters)
         self._clock = clock
         self._new_id = new_id
-        # An envelope as JSON text begins with what is the same in all calls of a tier.
+        # The start of an envelope as JSON text is the same in all calls of a tier.
         named = orjson.dumps({"tool_version": tool_version, "tool_id": tool_id})[1:-1]
         self._heads = {tier: _both(b'{"tier":"%b",%b,"request_id":"' % (tier.encode(), named)) for tier in TIERS}
         self._middle = _both(b'","capabilities":%b,"duration_ms":' % orjson.dumps(list(self._capabilities)))
@@ -107,12 +107,12 @@ class Enveloper:
         self, call: Callable[[], Any], *, tier: str, request_id: str | None = None, arguments: Any = None
     ) -> ResponseEnvelope:
         """
-        What *call* gives, or how it fails. Raises nothing but what is no `Exception`: `KeyboardInterrupt` and the like.
+        Return the envelope of *call*, also if it fails. Raises only non-`Exception`s, such as `KeyboardInterrupt`.
 
-        An envelope that *call* made itself is handed on as it is, but for an error that says too much.
+        An envelope that *call* made itself is returned unchanged, except for an error that reveals too much.
 
-        *arguments* is what the caller sent in, as a value or as JSON text, so that none of it gets into an error. None
-        stands for "not known": errors then say no more than what their code means.
+        *arguments* is the input, as a value or as JSON text, so that none of it gets into an error. None means unknown:
+        errors then have only the meaning of their code.
         """
         begun = self._begun(tier, request_id, arguments)
         try:
@@ -124,7 +124,7 @@ class Enveloper:
     async def run_async(
         self, call: Callable[[], Any], *, tier: str, request_id: str | None = None, arguments: Any = None
     ) -> ResponseEnvelope:
-        """The same for a *call* whose result may have to be awaited. `asyncio.CancelledError` is raised, too."""
+        """Run a *call* whose result may have to be awaited. `asyncio.CancelledError` is raised, too."""
         begun = self._begun(tier, request_id, arguments)
         try:
             given = call()
@@ -138,10 +138,10 @@ class Enveloper:
         self, call: Callable[[], "Text"], *, tier: str, request_id: str | None = None, arguments: Any = None
     ) -> tuple[bytes, bytes, bool]:
         """
-        The envelope of *call* as JSON text, as that text inside a string of JSON, and whether the call went well.
+        Return the envelope of *call* as JSON text, the same text escaped for a string, and whether the call succeeded.
 
-        What `run` and `to_json` would give, for a server that needs no more: no model is made of a call that goes well,
-        which takes a third of the time. *call* leaves *arguments* as they are.
+        The same as `run` and `to_json`, without a model for a successful call: a third of the time. *call* must not
+        change *arguments*.
         """
         if tier not in self._heads:
             check_word("tier", tier, TIERS)
@@ -157,7 +157,7 @@ class Enveloper:
             envelope = self._answered(data, _Call(tier, request_id, heard(arguments, self._parameters), started))
             return (*_both(envelope.to_json()), False)
         ident = quoted_ident = request_id.encode()
-        # Nothing to be escaped in a UUID, with dashes or without.
+        # A UUID needs no escapes, with dashes or without.
         if not ident.replace(b"-", b"").isalnum():
             ident = orjson.dumps(request_id)[1:-1]
             quoted_ident = orjson.dumps(ident.decode())[1:-1]
@@ -170,15 +170,15 @@ class Enveloper:
         )
 
     def failed(self, error: ToolError, *, tier: str, request_id: str | None = None) -> bytes:
-        """The envelope of a call that was not made because of *error*, as JSON text."""
+        """Return the envelope of a call that was not made because of *error*, as JSON text."""
         return self._sealed(self._begun(tier, request_id, None), error).to_json()
 
     def without_tier(self, request_id: str | None = None) -> ResponseEnvelope:
-        """The answer where the caller's tier could not be found out: nothing was run."""
+        """Return the envelope for an unknown tier: the tool was not run."""
         return self._sealed(self._begun(TIERS[0], request_id, None), _NO_TIER)
 
     def _begun(self, tier: str, request_id: str | None, arguments: Any) -> "_Call":
-        """Refuses what no envelope could carry before anything is run for it."""
+        """Check the parts of the envelope before the tool runs."""
         check_word("tier", tier, TIERS)
         if request_id is None:
             request_id = self._new_id()
@@ -219,27 +219,27 @@ class Enveloper:
         )
 
     def _lasted(self, started: float) -> float:
-        """Milliseconds, at most to the microsecond. A clock that was set back must not break the contract."""
+        """Return the duration in milliseconds, rounded to microseconds. If the clock was set back it is 0."""
         return max(0.0, round((self._clock() - started) * 1000, 3))
 
 
 class Text(NamedTuple):
-    """What a tool gives, already written."""
+    """The result of a tool as text."""
 
     value: dict[str, Any]
     text: bytes
-    """As JSON."""
+    """The result as JSON."""
     quoted: bytes
-    """That text inside a string of JSON, without the quotes around it."""
+    """The same text escaped for a JSON string, without the quotes."""
 
     @classmethod
     def of(cls, value: dict[str, Any]) -> "Text":
-        """*value*, written; raises `TypeError` or `ValueError` if it is no JSON."""
+        """Return *value* as text. Raises `TypeError` or `ValueError` if it is not JSON."""
         return cls(value, *_both(written("data", value)))
 
 
 class _Call(NamedTuple):
-    """What is known of a call before it is made."""
+    """The common parts of the envelope of a call."""
 
     tier: str
     request_id: str
@@ -256,7 +256,7 @@ def enveloped(
     request_id: str | None = None,
     arguments: Any = None,
 ) -> ResponseEnvelope:
-    """One call in an envelope. Who makes many keeps an `Enveloper` for each tool."""
+    """Return one call in an envelope. For many calls, keep an `Enveloper` for each tool."""
     return Enveloper(tool_id, tool_version).run(call, tier=tier, request_id=request_id, arguments=arguments)
 
 
@@ -271,7 +271,7 @@ def envelop_tool_function(
     new_id: Callable[[], str] = fresh_id,
 ) -> Callable[P, Coroutine[Any, Any, ResponseEnvelope]]:
     """
-    *fn*, plain or async, with an envelope around what it gives. The signature stays the same.
+    Return *fn*, plain or async, with its result in an envelope. The signature stays the same.
 
     The request id is that of an argument called `ctx`, if it has one. If *tier_getter* fails, *fn* is not called.
     """
@@ -290,7 +290,7 @@ def envelop_tool_function(
             arguments["*"] = [arguments.get("*"), args]
         ctx = arguments.get("ctx")
         if not isinstance(ctx, _SENT):
-            # An object is the server's own: nobody can send one in.
+            # An object comes from the server: a client cannot send one.
             arguments.pop("ctx", None)
         request_id = _id_in(ctx)
         tier = _tier(tier_getter, tool_id)
@@ -314,11 +314,11 @@ def _tier(getter: Callable[[], str], tool_id: str) -> str | None:
 
 
 def _id_in(ctx: Any) -> str | None:
-    """The request id that *ctx* has, by any of its names, as a key or as an attribute."""
+    """Return the request id in *ctx*, under any of its names, as a key or an attribute."""
     for name in REQUEST_IDS if ctx is not None else ():
         try:
             found = _id(ctx.get(name) if isinstance(ctx, Mapping) else getattr(ctx, name, None))
-        except Exception:  # a context outside of a request raises what it likes
+        except Exception:  # a context outside of a request may raise anything
             found = None
         if found:
             return found
@@ -326,7 +326,7 @@ def _id_in(ctx: Any) -> str | None:
 
 
 def _id(value: Any) -> str | None:
-    """*value* as a request id; None if it is none. MCP has strings and numbers, other contexts UUIDs."""
+    """Return *value* as a request id; None if it is invalid. MCP has strings and numbers, other contexts UUIDs."""
     if isinstance(value, str):
         check_text("request_id", value)
         return value
@@ -338,7 +338,7 @@ def _id(value: Any) -> str | None:
 
 
 def _plain(given: Any) -> Any:
-    """What a tool gave as a value for `data`: a model (pydantic's, a dataclass, one of ours) becomes its object."""
+    """Return the result of a tool as a value for `data`: a model (pydantic, dataclass, ours) becomes its object."""
     if given is None or isinstance(given, _JSON):
         return given
     if hasattr(given, "model_dump"):
@@ -349,7 +349,7 @@ def _plain(given: Any) -> Any:
 
 
 def _log(tool_id: str, error: Exception) -> None:
-    """The kind of *error* and its place: its text may quote the caller, who is not to be found in our logs."""
+    """Log the type of *error* and its place, without its text: it may contain input of the caller."""
     import logging  # noqa: PLC0415 - not needed where nothing fails
 
     at = error.__traceback__

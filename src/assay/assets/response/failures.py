@@ -1,7 +1,7 @@
 """
-What went wrong, as the error of an envelope: from an exception, or from a payload that reports its own failure.
+Make the error of an envelope from an exception, or from a payload that reports its own failure.
 
-Of an exception only its kind and its own text are looked at: never its notes, its cause, its traceback.
+Of an exception only its type and its own text are used: never its notes, its cause, its traceback.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -23,7 +23,7 @@ _BY_EXCEPTION: Final[Mapping[type, str]] = {
     MemoryError: "resource_exhausted",
     UpgradeRequiredError: "upgrade_required",
 }
-"""Ours (design, Public names). A subclass is what its nearest base is; everything else is an `internal_error`."""
+"""Our choice. A subclass counts as its nearest base; everything else is an `internal_error`."""
 
 _BY_REASON: Final[Mapping[str, str]] = {
     "backend_error": "dependency_unavailable",
@@ -31,7 +31,7 @@ _BY_REASON: Final[Mapping[str, str]] = {
     "validation_failed": "invalid_argument",
     **{code: code for code in ERROR_CODES},
 }
-"""What a payload calls its failure, in one word: the reasons of specs/001, section 6, and the codes themselves."""
+"""Codes by the reason in a payload: those of specs/001, section 6, and the codes themselves."""
 
 _BY_PHRASE: Final[tuple[tuple[str, str], ...]] = (
     ("not found", "not_found"),
@@ -44,13 +44,13 @@ _BY_PHRASE: Final[tuple[tuple[str, str], ...]] = (
     ("too large", "too_large"),
     ("not implemented", "not_implemented"),
 )
-"""What a payload says in a sentence, where it has no word for it: specs/004's second example has only the sentence."""
+"""Codes by a phrase in a payload without a reason, as in the second example of specs/004."""
 
 _TEXTS: Final = ("error", "message", "detail", "reason", "msg")
 
 
 def code_of(error: Exception) -> str:
-    """The error code for *error*."""
+    """Return the error code for *error*."""
     for kind in type(error).__mro__:
         if kind in _BY_EXCEPTION:
             return _BY_EXCEPTION[kind]
@@ -58,18 +58,18 @@ def code_of(error: Exception) -> str:
 
 
 def raised(error: Exception, said: Heard, parameters: Collection[str]) -> ToolError:
-    """*error* for a caller who sent *said*: its own text if that can be shown, else what its code means."""
+    """Return *error* for the sender of *said*: with its own text if that is safe, else with the meaning of its code."""
     code = code_of(error)
     if isinstance(error, UpgradeRequiredError):
         return ToolError(f"This needs the {error.required_tier} tier.", code)
-    # The text of an exception that nobody foresaw is for the operator: it can hold a password or a query of ours.
+    # The text of an unexpected exception is for the operator: it may contain a password or a query of ours.
     text = "" if code == "internal_error" else _text_of(error)
     return ToolError(text if fit(text, said, parameters) else ERROR_CODES[code], code)
 
 
 def _text_of(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None:
-        # Without the path, which may be one of the server's that the caller has never seen.
+        # Without the path, which the caller may not know.
         return str(error.strerror or "")
     try:
         return str(error)
@@ -78,7 +78,7 @@ def _text_of(error: Exception) -> str:
 
 
 def discreet(envelope: ResponseEnvelope, said: Heard, parameters: Collection[str]) -> ResponseEnvelope:
-    """*envelope*, which a tool made itself, with an error that can be shown to whoever sent *said*."""
+    """Return *envelope*, which a tool made itself, with an error that is safe for the sender of *said*."""
     error = envelope.error
     if error is None or (error.error_details is None and fit(error.error, said, parameters)):
         return envelope
@@ -90,29 +90,29 @@ def discreet(envelope: ResponseEnvelope, said: Heard, parameters: Collection[str
 
 
 def reported(data: Any, said: Heard, parameters: Collection[str]) -> ToolError | None:
-    """The failure that *data* itself reports, None if it reports none; the details stay in *data*."""
+    """Return the failure that *data* itself reports, otherwise None; the details stay in *data*."""
     if not isinstance(data, dict) or (data.get("success") is not False and data.get("ok") is not False):
         return None
     texts = list(_texts(data))
     code = _reported_code(data, texts)
-    # One word is for programs (`validation_failed`): the code says the same.
+    # A single word is for programs (`validation_failed`): the code means the same.
     shown = (text for text in texts if " " in text and fit(text, said, parameters))
     return ToolError(next(shown, ERROR_CODES[code]), code)
 
 
 def hints_in(data: Any, said: Heard, parameters: Collection[str]) -> tuple[UpgradeHint, ...]:
-    """The upgrade hints that *data* gives along with its failure; none if they are not what specs/004 calls so."""
+    """Return the upgrade hints in *data*; empty if they are not as in specs/004."""
     given = data.get("upgrade_hints")
     try:
         hints = [UpgradeHint.from_dict(hint) for hint in given] if isinstance(given, list) else []
     except (TypeError, ValueError):
         return ()
-    # The feature is the tool's own word for it; a reason can have been put together from anything.
+    # The feature is the tool's own word; a reason may contain other data.
     return tuple(hint if fit(hint.reason, said, parameters) else needs(hint.feature, hint.tier) for hint in hints)
 
 
 def _texts(data: Mapping[str, Any]) -> Iterator[str]:
-    """What *data* says of its failure, in `error` itself or in the object there."""
+    """Yield the texts about the failure in *data*: in `error` itself or in the object there."""
     for name in _TEXTS:
         value = data.get(name)
         if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Which feature needs which tier. A table and a comparison; who is in which tier is somebody else's business."""
+"""The tier of each feature: a table and a comparison. The tier of a client is decided elsewhere."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -10,20 +10,20 @@ _RANK: Final = {tier: rank for rank, tier in enumerate(TIERS)}
 
 
 def needs(feature: str, tier: str) -> UpgradeHint:
-    """The hint that says just that."""
+    """Return the hint about the needed tier."""
     return UpgradeHint(feature, tier, f"{feature} needs the {tier} tier.")
 
 
 class UpgradeRequiredError(Exception):
-    """A feature is not there in the caller's tier. In an envelope it becomes `upgrade_required` and a hint."""
+    """The client's tier does not have a feature. In an envelope it becomes `upgrade_required` and a hint."""
 
     def __init__(self, tool_id: str, feature: str, required_tier: str) -> None:
         self.tool_id = tool_id
         self.feature = feature
         self.required_tier = required_tier
         self.hint = needs(feature, required_tier)
-        """What specs/004 wants to be said of it."""
-        # All of it, so that the exception survives a pickle on its way from another process.
+        """The hint of specs/004."""
+        # All arguments, so that the exception can be pickled between processes.
         super().__init__(tool_id, feature, required_tier)
 
     def __str__(self) -> str:
@@ -32,9 +32,9 @@ class UpgradeRequiredError(Exception):
 
 class Tiers:
     """
-    What each feature needs; one that is not in the table is in every tier.
+    The tier of each feature; a feature that is not in the table is in every tier.
 
-    Raises `ValueError` for a tier that is none: a misspelt table would give a feature away, or to nobody.
+    Raises `ValueError` for an unknown tier: a mistyped table would open or close a feature for everyone.
     """
 
     __slots__ = ("_needs",)
@@ -43,7 +43,7 @@ class Tiers:
         self._needs = {feature: _known(tier) for feature, tier in (needs or {}).items()}
 
     def needed(self, feature: str) -> str:
-        """The least tier that has *feature*."""
+        """Return the lowest tier with *feature*."""
         return self._needs.get(feature, TIERS[0])
 
     def allows(self, feature: str, tier: str) -> bool:
@@ -51,7 +51,7 @@ class Tiers:
         return _RANK[_known(tier)] >= _RANK[self.needed(feature)]
 
     def check(self, tool_id: str, feature: str, tier: str) -> None:
-        """Raises `UpgradeRequiredError` if *tier* does not have *feature*."""
+        """Raise `UpgradeRequiredError` if *tier* does not have *feature*."""
         if not self.allows(feature, tier):
             raise UpgradeRequiredError(tool_id, feature, self.needed(feature))
 

@@ -1,7 +1,7 @@
 """
-The models of specs/004. What exists keeps the contract: anything else is refused when it is made.
+The models of specs/004. They are valid by construction: invalid values are refused.
 
-They know nothing of tools, exceptions or clocks.
+No tools, no exceptions, no clocks.
 """
 
 import re
@@ -22,10 +22,10 @@ _VERSION: Final = re.compile(envelope_schema.SEMANTIC_VERSION)
 
 @dataclass(frozen=True, slots=True)
 class ToolError:
-    """Why a tool did not do what it was asked to (specs/004, Error Model)."""
+    """The failure of a tool (specs/004, Error Model)."""
 
     error: str
-    """For people. Holds nothing of what the caller sent in; who makes one by hand has to see to that."""
+    """The message. It must contain nothing of the input; code that makes a `ToolError` itself has to ensure that."""
     error_code: str
     """One of `ERROR_CODES`."""
     error_details: Mapping[str, Any] | None = None
@@ -40,22 +40,22 @@ class ToolError:
             written("error_details", self.error_details)
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON object of specs/004, all of its fields."""
+        """Return the JSON object of specs/004, with all fields."""
         return {"error": self.error, "error_code": self.error_code, "error_details": self.error_details}
 
     @classmethod
     def from_dict(cls, value: Any) -> "ToolError":
-        """The error in a JSON object; `error_details` may be missing, since null says the same."""
+        """Return the error in a JSON object; `error_details` may be missing, which means null."""
         return cls(**_fields("error", value, required=("error", "error_code"), optional=("error_details",)))
 
 
 @dataclass(frozen=True, slots=True)
 class UpgradeHint:
-    """What would be there in a higher tier (specs/004, Upgrade Hints)."""
+    """A feature of a higher tier (specs/004, Upgrade Hints)."""
 
     feature: str
     tier: str
-    """The least tier that has it."""
+    """The lowest tier that has it."""
     reason: str
 
     def __post_init__(self) -> None:
@@ -69,33 +69,33 @@ class UpgradeHint:
 
     @classmethod
     def from_dict(cls, value: Any) -> "UpgradeHint":
-        """The hint in a JSON object."""
+        """Return the hint in a JSON object."""
         return cls(**_fields("upgrade_hints", value, required=("feature", "tier", "reason")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseEnvelope:
-    """What every tool answers (specs/004, Envelope Schema). The fields are in the order they are written in."""
+    """The result of every tool (specs/004, Envelope Schema). The fields are in the order of the output."""
 
     tier: str
     """One of `TIERS`."""
     tool_version: str
-    """A semantic version, as semver.org has it: `3.2.8`, `1.0.0-rc.1`."""
+    """A semantic version (semver.org): `3.2.8`, `1.0.0-rc.1`."""
     tool_id: str
     request_id: str
-    """Given by the caller or made by the server."""
+    """The id from the caller, or a new one."""
     capabilities: Sequence[str]
-    """What this invocation supports; kept as a tuple."""
+    """The capabilities of this call, as a tuple."""
     duration_ms: float | None = None
-    """None, which leaves the field out, in the community tier only."""
+    """The duration in milliseconds. None leaves the field out, and is allowed only in the community tier."""
     error: ToolError | None = None
     upgrade_hints: Sequence[UpgradeHint] = ()
-    """Kept as a tuple."""
+    """The hints, as a tuple."""
     data: Any = None
-    """Any JSON value, the tool's own. What it holds when the envelope is made is what `to_json` writes."""
+    """The tool's own JSON value. `to_json` writes its content at the time when the envelope was made."""
 
     _data_text: bytes = field(init=False, repr=False, compare=False)
-    """`data` as JSON: it has to be written once to know that it can be."""
+    """`data` as JSON: serializing it once proves that it is JSON."""
 
     def __post_init__(self) -> None:
         check_word("tier", self.tier, TIERS)
@@ -107,14 +107,14 @@ class ResponseEnvelope:
         _check_duration(self.duration_ms, self.tier)
         if self.error is not None and not isinstance(self.error, ToolError):
             _refuse_type("error", "a ToolError or None", self.error)
-        # The way a frozen dataclass fills in its own fields.
+        # As a frozen dataclass sets its own fields.
         fill = object.__setattr__
         fill(self, "capabilities", _checked_capabilities(self.capabilities))
         fill(self, "upgrade_hints", _checked_hints(self.upgrade_hints))
         fill(self, "_data_text", written("data", self.data))
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON object of specs/004. All of its fields; `duration_ms` only if there is one."""
+        """Return the JSON object of specs/004 with all fields; `duration_ms` only if it is set."""
         made: dict[str, Any] = {
             "tier": self.tier,
             "tool_version": self.tool_version,
@@ -131,7 +131,7 @@ class ResponseEnvelope:
         return made
 
     def to_json(self) -> bytes:
-        """The same as UTF-8, in the same order, without white space. `data` is not written a second time."""
+        """Return the same as UTF-8, without white space. `data` is not serialized again."""
         made = self.to_dict()
         made["data"] = orjson.Fragment(self._data_text)
         try:
@@ -143,13 +143,13 @@ class ResponseEnvelope:
     @classmethod
     def from_dict(cls, value: Any) -> "ResponseEnvelope":
         """
-        The envelope in a JSON object. Accepts exactly what `json_schema` does.
+        Return the envelope in a JSON object. Accepts exactly what `json_schema` accepts.
 
-        A field that specs/004 does not have is refused (ours): it is a misspelt one more often than a new one.
+        An unknown field is refused (our choice): it is more often mistyped than new.
         """
         parts = _fields("the envelope", value, required=envelope_schema.REQUIRED, optional=("duration_ms",))
         if "duration_ms" in parts and parts["duration_ms"] is None:
-            raise TypeError("duration_ms must be a number; where there is none, the field is left out")
+            raise TypeError("duration_ms must be a number; leave the field out if there is no duration")
         for name in ("capabilities", "upgrade_hints"):
             if not isinstance(parts[name], list | tuple):
                 _refuse_type(name, "an array", parts[name])
@@ -161,10 +161,10 @@ class ResponseEnvelope:
     @staticmethod
     def json_schema(data: Mapping[str, Any] | bool = True) -> dict[str, Any]:
         """
-        A JSON Schema 2020-12 of the envelope, fit to be a tool's `outputSchema`; *data* is the schema of its `data`.
+        Return a JSON Schema 2020-12 of the envelope, for a tool's `outputSchema`; *data* is the schema of its `data`.
 
-        References inside *data* go on pointing where they did. An error comes with whatever `data` the tool gave, null
-        as a rule, so *data* applies only where `error` is null.
+        References inside *data* keep their targets. An error may come with any `data`, usually null, so *data* applies
+        only if `error` is null.
         """
         return envelope_schema.envelope(data)
 
@@ -181,7 +181,7 @@ def sealed(
     data: Any,
 ) -> ResponseEnvelope:
     """
-    An envelope of parts that are known to be good; only *data* is checked.
+    Return an envelope of valid parts; only *data* is checked.
 
     One is made for every call of a tool, and this takes less than half the time of the constructor: 2 µs against 5.
     """
@@ -203,7 +203,7 @@ def sealed(
 
 # ── checks ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-# None of them quotes what it refuses: these messages can end up in an answer.
+# These messages do not contain the refused value: they can end up in a response.
 
 
 def _refuse_type(name: str, wanted: str, found: object) -> NoReturn:
@@ -211,7 +211,7 @@ def _refuse_type(name: str, wanted: str, found: object) -> NoReturn:
 
 
 def check_text(name: str, value: object) -> None:
-    """Raises unless *value*, of the field *name*, is a string that says something."""
+    """Raise unless *value*, of the field *name*, is a string that is not empty."""
     if not isinstance(value, str):
         _refuse_type(name, "a string", value)
     if not value:
@@ -220,7 +220,7 @@ def check_text(name: str, value: object) -> None:
 
 
 def check_word(name: str, value: object, words: Iterable[str]) -> None:
-    """Raises unless *value*, of the field *name*, is one of *words*."""
+    """Raise unless *value*, of the field *name*, is one of *words*."""
     if not isinstance(value, str):
         _refuse_type(name, "a string", value)
     if value not in words:
@@ -256,7 +256,7 @@ def _checked_hints(value: object) -> tuple[UpgradeHint, ...]:
 
 
 def _fields(name: str, value: Any, *, required: Iterable[str], optional: Iterable[str] = ()) -> dict[str, Any]:
-    """The fields of a JSON object, none missing and none too many."""
+    """Return the fields of a JSON object. Raises for a missing or unknown field."""
     if not isinstance(value, Mapping):
         _refuse_type(name, "an object", value)
     required = tuple(required)

@@ -1,4 +1,4 @@
-"""Values as JSON text: what may be in an envelope, and the bytes of it. No I/O, no fields of its own."""
+"""Serialize the values of an envelope, and check that they are JSON. No I/O."""
 
 import json
 from math import isfinite
@@ -6,32 +6,32 @@ from typing import Any, Final
 
 import orjson
 
-# What orjson would write although it is no JSON value, and `to_dict` would hand on as it is.
+# Types that orjson serializes although they are not JSON values, and that `to_dict` would return unchanged.
 _STRICT: Final = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 
 _DEEPEST: Final = 254
-"""Levels that orjson writes. A value that contains itself has more, too."""
+"""Maximal levels of orjson. A value that contains itself has more, too."""
 
 _LONGEST_INTEGER: Final = 10_000
-"""Bits. Python refuses to write integers of more than 4300 digits, which is a little over 14,000 bits."""
+"""Maximal bits of an integer. Python refuses to convert more than 4300 digits, a little over 14,000 bits."""
 
 
 def written(field: str, value: Any) -> bytes:
-    """*value* as JSON text; `TypeError` or `ValueError`, with the name of the *field*, if it is no JSON value."""
+    """Return *value* as JSON text. Raises `TypeError` or `ValueError`, which name the *field*, if it is not JSON."""
     try:
         text = orjson.dumps(value, option=_STRICT)
     except TypeError:
         _check(field, value, _DEEPEST, strict=True)
-        # Good JSON that orjson does not write: integers beyond 64 bits.
+        # Valid JSON that orjson does not serialize: integers beyond 64 bits.
         return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
     if b"null" in text:
-        # orjson writes NaN and Infinity as null. Text without any null proves that there was none.
+        # orjson writes NaN and Infinity as null. Text without null proves that there was no NaN.
         _check(field, value, _DEEPEST, strict=False)
     return text
 
 
 def check_utf8(field: str, value: str) -> None:
-    """Raises `ValueError` for half a surrogate pair, which no JSON text can hold as UTF-8."""
+    """Raise `ValueError` for half a surrogate pair, which UTF-8 cannot encode."""
     if not value.isascii():
         try:
             value.encode()

@@ -1,1 +1,1 @@
-"""What a message means by what was said before it: its request, its round, its task, its subscription."""
+"""What a message means by the messages before it: its request, its round, its task, its subscription."""

@@ -1,9 +1,9 @@
 """
-Members that a result of 2026-07-28 must have, and that a client reads a default for where they are absent. No I/O.
+Members that a result of 2026-07-28 must have, and for which a client has a default. No I/O.
 
-The specification tells the client what to do: an absent `resultType` is `"complete"`, an absent `ttlMs` is 0, and
-so is a negative one. A cache that is told no scope must not share what it keeps. So such a result can be used, and only
-the defect is reported; the rest of the result is judged with the defaults in place.
+By the specification an absent `resultType` is `"complete"`, and an absent or negative `ttlMs` is 0. A cache without a
+scope must not share its content. So such a result can be used, and only the defect is reported; the rest of the result
+is judged with the defaults in place.
 """
 
 from collections.abc import Iterable, Mapping
@@ -41,7 +41,7 @@ def check(exchange: Exchange, definition: Definition, result: dict[str, Any]) ->
 
 
 def _wrong(definition: Definition, result: dict[str, Any]) -> list[str]:
-    """The members for which a default is read. Only the results that are cacheable have cache hints."""
+    """Yield the members for which a default is used. Only cacheable results have cache hints."""
     wrong = [] if _RESULT_TYPE in result else [_RESULT_TYPE]
     if definition.defines("ttlMs"):
         wrong += [name for name in _HINTS if name not in result or (name == "ttlMs" and _is_negative(result[name]))]
@@ -49,7 +49,7 @@ def _wrong(definition: Definition, result: dict[str, Any]) -> list[str]:
 
 
 def _is_negative(ttl: Any) -> bool:
-    """Whether *ttl* is a negative integer, of which -1.0 is one. Anything else that is wrong has no default."""
+    """Return whether *ttl* is a negative integer, also as -1.0. Other invalid values have no default."""
     return type(ttl) in (int, float) and ttl < 0 and ttl == int(ttl)
 
 

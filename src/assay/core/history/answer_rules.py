@@ -1,7 +1,7 @@
 """
-What an answer must keep to beyond its schema: the code of an error, how many values there are, where roots lie.
+Rules for answers beyond their schema: the code of an error, the number of values, the place of roots.
 
-No state, no I/O. Each function returns violations; whether the schema is kept was looked at before.
+No state, no I/O. Each function returns violations; the schema was checked before.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,13 +17,13 @@ NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
 
 _MOST_VALUES: Final = 100
-"""Completion values of one answer, by the specification of every revision."""
+"""The most completion values of one answer, by the specification of every revision."""
 
 _MODES: Final = {
     "sampling/createMessage": ("sampling.tools",),
     "elicitation/create": ("elicitation.form", "elicitation.url"),
 }
-"""Modes that are declared one by one from 2025-11-25 on: -32601 may be meant for one that was not."""
+"""Modes that are declared one by one from 2025-11-25 on: -32601 may be about an undeclared one."""
 
 # ── errors ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -32,10 +32,10 @@ def check_code(
     exchange: Exchange, code: int, sides: Mapping[Party, Side], *, listed: bool, extended: bool
 ) -> list[Violation]:
     """
-    Return the violation of an error whose code says something else than what is wrong.
+    Return the violation of an error whose code contradicts the request.
 
-    *listed* says that the server has listed tools, *extended* that either party declared extensions: then a method
-    that we do not know may be known to the other party.
+    *listed* means that the server has listed tools, *extended* that a party declared extensions: then the other party
+    may know a method that is unknown here.
     """
     receiver = sides[exchange.asker.other]
     if code == NOT_FOUND:
@@ -58,7 +58,7 @@ def _check_not_found(exchange: Exchange, declared: Mapping[str, Any] | None, *, 
         return _check_tool_not_found(exchange, declared or {}, listed=listed)
     if exchange.method == "ping" and exchange.entry.result is not None:
         hint = "Answer every ping with an empty result."
-        return [_wrong_code(exchange, "an empty result, because nobody has to declare ping", "-32601", hint)]
+        return [_wrong_code(exchange, "an empty result, because ping needs no capability", "-32601", hint)]
     path = _declared_path(exchange, declared or {})
     if path is None or not _has_modes(exchange, declared or {}):
         return []
@@ -71,20 +71,20 @@ def _check_tool_not_found(exchange: Exchange, declared: Mapping[str, Any], *, li
         return []
     tasks = exchange.features.tasks and has_capability(declared, TASK_CAPABILITIES["tools/call"])
     if tasks and exchange.contract is not None and not exchange.contract.runs(as_task=exchange.as_task):
-        # It says that the call had to be a task, or must not be one.
+        # The error means that the call had to be a task, or must not be one.
         return []
     hint = "Answer with -32602 (invalid params) and name the tool."
     return [_wrong_code(exchange, "-32602 for a tool that is not known", "-32601", hint)]
 
 
 def _has_modes(exchange: Exchange, declared: Mapping[str, Any]) -> bool:
-    """Whether the receiver has declared all modes of the method, as far as it has any in this revision."""
+    """Return whether the receiver declared all modes that the method has in this revision."""
     modes = _MODES.get(exchange.method, ()) if exchange.features.capability_modes else ()
     return all(has_capability(declared, mode) for mode in modes)
 
 
 def _declared_path(exchange: Exchange, declared: Mapping[str, Any]) -> str | None:
-    """The capability for which the receiver must know the method; None if there is none, or it is not declared."""
+    """Return the declared capability that obliges the receiver to know the method; None without one."""
     known = methods(exchange.revision).get(exchange.method)
     needed = known.needs(exchange.asker.value) if known is not None else None
     if needed is None or needed[0] != exchange.asker.other.value or not has_capability(declared, needed[1]):
@@ -144,4 +144,4 @@ _CHECKED: Final[Mapping[str, Callable[[Mapping[str, Any], str, str, int], list[V
     "completion/complete": _check_completion,
     "roots/list": check_roots,
 }
-"""What is looked at in a result, by the method that it answers."""
+"""The checks of a result, by the method that it answers."""

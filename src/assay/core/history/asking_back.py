@@ -1,8 +1,8 @@
 """
-What a server may ask of a client, by what the client has declared; and results that ask back (2026-07-28). No I/O.
+What a server may ask of a client, by the client's capabilities; and results that ask back (2026-07-28). No I/O.
 
-Sampling with tools and the modes of elicitation are declared one by one. An `elicitation` without any mode is one with
-forms, as it was before there were modes.
+Sampling with tools and the modes of elicitation are declared one by one. An `elicitation` without a mode has forms, as
+before there were modes.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -20,7 +20,7 @@ _CAPABILITIES: Final = {
     "sampling/createMessage": "sampling",
     "roots/list": "roots",
 }
-"""What the client must have declared for the server to ask for it."""
+"""The capability of the client for each request of the server."""
 
 _NOTHING: Final[frozenset[str]] = frozenset()
 _TOOLS: Final = frozenset({"sampling.tools"})
@@ -29,15 +29,15 @@ _MODES: Final = {
     for form in (False, True)
     for url in (False, True)
 }
-"""The paths of features that are declared, and asked for, one by one; modes by which of them were declared."""
+"""The features that are declared one by one; a mode also by the other modes."""
 
 ASKED_FOR: Final = frozenset(_CAPABILITIES.values()) | {"extensions", "experimental"}
-"""All that is ever asked of what a request declares, beside features; and so all that is kept of it."""
+"""All capabilities that are needed besides features, and so all that are kept."""
 
 
 def declared_in(capabilities: Mapping[str, Any]) -> frozenset[str]:
-    """Return the paths of what a client declares, as far as a server may need it: `sampling`, `sampling.tools`."""
-    # Asked for every call: no loop, and no set is made unless there is something to put into it.
+    """Return the paths of a client's capabilities that a server may need: `sampling`, `sampling.tools`."""
+    # This runs for every call: no loop, and no set unless there is something to put into it.
     if not capabilities:
         return _NOTHING
     declared = ASKED_FOR.intersection(capabilities)
@@ -50,7 +50,7 @@ def declared_in(capabilities: Mapping[str, Any]) -> frozenset[str]:
 
 
 def lacking(method: str, params: Mapping[str, Any], declared: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield what a request needs and *declared*, made by `declared_in`, does not have: where it asks, and the path."""
+    """Yield the place and the path of each capability that a request needs and that *declared* lacks."""
     path = _CAPABILITIES.get(method)
     if path is None:
         return
@@ -68,7 +68,7 @@ def lacking(method: str, params: Mapping[str, Any], declared: Collection[str]) -
 
 
 def check(exchange: Exchange, result: Mapping[str, Any]) -> list[Violation]:
-    """Return what is wrong with a result that asks back: it asks for nothing, or for what the client cannot give."""
+    """Return the violations of a result that asks back: for nothing, or for what the client does not support."""
     if exchange.method in MAY_ASK_BACK and "inputRequests" not in result and "requestState" not in result:
         return [_asks_nothing(exchange)]
     asked = result.get("inputRequests")

@@ -10,29 +10,29 @@ from assay.base.verdict import Exchange, Violation
 from assay.core.list_filter import LISTS
 from assay.rules import violation
 
-# Cursors that no client has come back with. Clients go through a list page by page, so there is one for each list.
+# Cursors that no client has used yet. Clients read a list page by page, so there is one for each list.
 _MOST: Final = 64
 
-# Characters of a cursor that is kept. Longer ones, with the whole state of the server in them, are not judged.
+# The length of a cursor that is kept, in characters. Longer ones contain the state of the server, and are not judged.
 _LONGEST: Final = 1024
 
 
 class CacheScopes:
-    """The scopes that pages to come are held to, in one conversation."""
+    """The scopes that the next pages must have, in one conversation."""
 
     __slots__ = ("_given",)
 
     def __init__(self) -> None:
         self._given: dict[tuple[str, str], str | None] = {}
-        """By method and cursor; None if two lists gave out the same cursor with different scopes."""
+        """The scopes by method and cursor; None if two lists gave the same cursor with different scopes."""
 
     def asked(self, exchange: Exchange, cursor: Any) -> None:
-        """Remember which scope the page is to have that *exchange* asks for, if the page before it is known."""
+        """Remember the scope that the page which *exchange* asks for must have, if the page before it is known."""
         if isinstance(cursor, str):
             exchange.scope = self._given.pop((exchange.method, cursor), None)
 
     def check(self, exchange: Exchange, result: dict[str, Any]) -> list[Violation]:
-        """Return a violation if this page has another scope than the first one."""
+        """Return the violation of a page with another scope than the first one."""
         scope = result.get("cacheScope")
         if exchange.scope is None or not isinstance(scope, str) or scope == exchange.scope:
             return []
@@ -46,7 +46,7 @@ class CacheScopes:
         return [wrong]
 
     def answered(self, exchange: Exchange, result: dict[str, Any]) -> None:
-        """A page has passed: the next one has the scope of the first."""
+        """Note that a page was forwarded: the next one must have the scope of the first."""
         cursor, scope = result.get("nextCursor"), exchange.scope or result.get("cacheScope")
         if exchange.method not in LISTS or not isinstance(cursor, str) or not isinstance(scope, str):
             return

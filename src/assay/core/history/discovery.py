@@ -21,7 +21,7 @@ _HINT: Final = "Answer an unknown method with error -32601; server/discover exis
 
 
 def is_answer(result: dict[str, Any]) -> bool:
-    """Whether *result* comes from a server that knows `server/discover`, however malformed it is."""
+    """Return whether *result* comes from a server that knows `server/discover`, however malformed it is."""
     return any(name in result for name in _TELLING)
 
 

@@ -1,7 +1,7 @@
 """
 Parts of a request that are declared one by one: modes of elicitation, tools in sampling, running as a task.
 
-No state, no I/O. What a party declared where we did not listen is unknown, and then nothing is wrong.
+No state, no I/O. If the declarations of a party are unknown, nothing is a violation.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ _URL_REQUIRED: Final = -32042
 
 
 def check_features(exchange: Exchange, params: Mapping[str, Any], sides: Mapping[Party, Side]) -> list[Violation]:
-    """Return what a request uses although its receiver has not declared it, or the tool does not allow it."""
+    """Return the violations of a request that its receiver did not declare, or the tool does not allow."""
     receiver = sides[exchange.asker.other]
     declared = receiver.capabilities
     if declared is None or not _declares_modes(exchange):
@@ -37,7 +37,7 @@ def check_features(exchange: Exchange, params: Mapping[str, Any], sides: Mapping
 
 
 def check_error(exchange: Exchange, code: int, sides: Mapping[Party, Side]) -> list[Violation]:
-    """Return what an error asks of the party that it goes to, although that party has not declared it."""
+    """Return the violation of an error that asks its receiver for something it did not declare."""
     declared = sides[exchange.asker].capabilities
     if code != _URL_REQUIRED or declared is None or not _declares_modes(exchange) or has_capability(declared, _URL):
         return []
@@ -50,7 +50,7 @@ def _declares_modes(exchange: Exchange) -> bool:
 
 
 def _wanted(method: str, params: Mapping[str, Any], declared: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The capabilities that a request of the server needs beside that of its method, and where it says so."""
+    """Yield the place and the path of each capability that a request needs besides that of its method."""
     for at, path in asking_back.lacking(method, params, asking_back.declared_in(declared)):
         # Whether the method itself may be used is judged for every method.
         if "." in path:
@@ -58,7 +58,7 @@ def _wanted(method: str, params: Mapping[str, Any], declared: Mapping[str, Any])
 
 
 def _check_task_support(exchange: Exchange, params: Mapping[str, Any], declared: Mapping[str, Any]) -> list[Violation]:
-    """A call that is a task although the tool forbids it, or none although the tool requires it."""
+    """Return the violation of a task that the tool forbids, or of a call without the task that it requires."""
     as_task = "task" in params
     contract = exchange.contract
     if (

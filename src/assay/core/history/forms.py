@@ -1,8 +1,8 @@
 """
-Forms that a server asks the user to fill in, and whether what comes back fits them. No I/O, no clock.
+Forms that a server asks the user to fill in, and whether the content fits them. No I/O, no clock.
 
-A form is kept as text until it is answered, within a bound. One that was forgotten, or cannot be compiled, is not
-judged by: the server has to look at the content itself in any case.
+A form is kept as text until it is answered, up to a limit. Content is not judged if its form was forgotten or cannot be
+compiled: the server has to check it in any case.
 """
 
 from typing import Any, Final
@@ -16,14 +16,14 @@ from assay.engine.budget import Budget
 from assay.rules import broken, violation
 
 LARGEST: Final = 64 << 10
-"""Bytes of one form that is kept. A form is flat, and a person fills it in: real ones have under 4 KB."""
+"""The most bytes of one form that is kept. A form is flat, and a person fills it in: real ones have under 4 KB."""
 
 _PATTERN: Final = 350_000
-"""Steps of the engine that compiling a pattern of a form counts for: up to 4 ms. No form of the schema has any."""
+"""The steps that compiling a pattern of a form counts for: up to 4 ms. No form of the schema has patterns."""
 
 _MOST_BYTES: Final = 1 << 20
 _MOST: Final = 1000
-"""Bytes of all forms that wait for an answer in one conversation, and how many there may be."""
+"""The most bytes, and the most forms, that wait for an answer in one conversation."""
 
 
 class Forms:
@@ -49,7 +49,7 @@ class Forms:
         """
         Judge a *result* by the form of the request that it answers, if that is known.
 
-        Returns at least how many violations there are beyond those found.
+        Return at least how many violations there are beyond those in *found*.
         """
         text = None if exchange is None else self._open.get(exchange)
         if exchange is None or text is None:
@@ -62,7 +62,7 @@ class Forms:
 
 
 def form_of(params: Any) -> bytes | None:
-    """Return the text of the form in the params of an `elicitation/create`; None if there is none to keep."""
+    """Return the text of the form in the params of an `elicitation/create`; None if it is not kept."""
     schema = params.get("requestedSchema") if isinstance(params, dict) else None
     if not isinstance(schema, dict):
         return None
@@ -76,9 +76,9 @@ def form_of(params: Any) -> bytes | None:
 
 def check_content(form: bytes, result: Any, at: str, revision: str, found: list[Violation], budget: Budget) -> int:
     """
-    Judge the content that the user accepted by the *form*; content of any other action says nothing.
+    Judge the content that the user accepted by the *form*; content of another action is not judged.
 
-    Returns at least how many violations there are beyond those found.
+    Return at least how many violations there are beyond those in *found*.
     """
     content = result.get("content", {}) if isinstance(result, dict) and result.get("action") == "accept" else None
     if not isinstance(content, dict):
@@ -86,11 +86,11 @@ def check_content(form: bytes, result: Any, at: str, revision: str, found: list[
     budget.steps -= _PATTERN * patterns(form)
     if budget.steps < 0:
         return 0
-    # Formats are not asserted, as with the schemas of tools: the official servers take an email without an @.
+    # Formats are not asserted, as with the schemas of tools: the official servers accept an email without an @.
     compiled = compile_untrusted(orjson.loads(form))
     if isinstance(compiled, SchemaRefusal) or not budget.affords(compiled, content):
         return 0
-    # Without the patterns that a text would take too long to match with.
+    # Without the patterns that would take too long for this text.
     judging, _ = compiled.judging(content, budget)
     if judging is None or judging.fits(content):
         return 0

@@ -1,8 +1,8 @@
 """
-Refused requests that were forwarded all the same (audit mode), and what their answers are judged by. No I/O, no clock.
+Refused requests that were forwarded all the same (audit mode), and how their answers are judged. No I/O, no clock.
 
-A refused request still reaches the other party, which may answer it in good faith: whatever is wrong with the request
-is not the fault of the answer.
+A refused request still reaches the other party, which may answer it correctly: a fault of the request is not a fault of
+the answer.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from assay.core.state import Memory
 
 _OPENING_BYTES: Final = 64 << 10
-"""Bytes of a malformed initialize that is kept until its answer. The largest that we have recorded has 1 KB."""
+"""The most bytes of a malformed `initialize` that is kept until its answer. The largest one recorded has 1 KB."""
 
 _AMBIGUOUS: Final = frozenset({"envelope/look-alike-key", "syntax/duplicate-key"})
-"""Rules whose breach leaves it open which method the other party reads."""
+"""Rules that leave it open which method the other party reads."""
 
 _CANDIDATES: Final = 4
-"""Requests of one id that an answer is held against."""
+"""The most requests of one id that an answer is compared with."""
 
 Fits = Callable[[Exchange], bool]
-"""Whether an answer is good as the answer to a request."""
+"""Returns whether an answer is valid for a request."""
 
 
 class IrregularOpening:
-    """A malformed initialize: what it agrees counts only once the server has answered it with a result."""
+    """A malformed `initialize`: it takes effect only when the server has answered it with a result."""
 
     __slots__ = ("exchange", "message")
 
@@ -46,23 +46,23 @@ class IrregularOpening:
 def take_request(
     memory: "Memory", side: Side, exchange: Exchange, message: dict[str, Any], found: list[Violation]
 ) -> None:
-    """Keep what the answer to a refused request will need of it; the envelope of *message* is good."""
+    """Keep what the answer to a refused request will need of it; the envelope of *message* is valid."""
     rules = {each.rule for each in found}
     entry = exchange.entry
     if "params" in message:
         memory.take_params(side, exchange, message["params"], [], Budget(b"", 1))
     if "protocol/look-alike-key" in rules:
-        # The other party may have read another name out of it.
+        # The other party may have read another name.
         exchange.contract = None
     if "protocol/unsupported-revision" in rules:
-        # By which revision the other party answers, if it does, is unknown.
+        # The revision of the answer, if one comes, is unknown.
         exchange.entry = entry.judge.stranger(side.party, entry.name)
     if entry.params is None:
         _note(memory, side, message)
 
 
 def take_malformed(memory: "Memory", party: Party, frame: bytes, value: Any, faults: Sequence[Violation] = ()) -> None:
-    """Keep what the answer to a message that is no good JSON-RPC, or came in a refused batch, will need of it."""
+    """Keep what the answer to a malformed message, or to one of a refused batch, will need of it."""
     side = memory.sides[party]
     side.irregular.unreadable += 1
     if not isinstance(value, dict) or ("method" not in value and ("result" in value or "error" in value)):
@@ -74,13 +74,13 @@ def take_malformed(memory: "Memory", party: Party, frame: bytes, value: Any, fau
 
 
 def take_unreadable(memory: "Memory", party: Party, frame: bytes, rule: str) -> None:
-    """Keep what the ends of a frame show that cannot be read: if it is a request, it may be answered."""
+    """Keep what the ends of an unreadable frame show: if it is a request, it may be answered."""
     from assay.guard.outline import outline  # noqa: PLC0415 - most conversations never need it
 
     side = memory.sides[party]
     side.irregular.unreadable += 1
     shown = outline(frame, frame)
-    # Of two ids the other party may read either.
+    # The other party may read either of two ids.
     sure = rule not in _AMBIGUOUS or frame.count(b'"id"') == 1
     message: Any = {"method": shown.method, "id": shown.id} if shown.asks and shown.id is not None else None
     if message is None and len(frame) <= memory.limits.frame_bytes:
@@ -94,7 +94,7 @@ def take_unreadable(memory: "Memory", party: Party, frame: bytes, rule: str) -> 
 
 
 def take_batch(memory: "Memory", party: Party, frames: Sequence[bytes], values: Sequence[Any], most: int) -> None:
-    """Keep what the answers to a refused batch will need of it: its entries may be answered, alone or together."""
+    """Keep what the answers to a refused batch will need: its entries may be answered alone or together."""
     side = memory.sides[party]
     side.irregular.batches += 1
     side.irregular.unreadable += 1
@@ -130,22 +130,22 @@ def _note(memory: "Memory", side: Side, value: dict[str, Any]) -> None:
 
 
 def key(frame: bytes, value: dict[str, Any], most: int) -> Id:
-    """What the id of a message is known by: itself, or a digest of one that is no id, or longer than *most*."""
+    """Return the key for the id of a message: the id itself, or a digest of an invalid or over-long one."""
     ident = usable_id(frame, value)
     if isinstance(ident, int) or (isinstance(ident, str) and len(ident) <= most):
         return ident
-    from hashlib import blake2b  # noqa: PLC0415 - only for ids that are none
+    from hashlib import blake2b  # noqa: PLC0415 - only for invalid ids
 
-    # Bytes, so that it never equals an id that a peer sent.
+    # Bytes, so that the key never equals an id that a peer sent.
     return cast("Id", blake2b(repr(value.get("id")).encode(errors="replace"), digest_size=16).digest())
 
 
 def promote(memory: "Memory", asker: Side, ident: Id, fits: Fits) -> None:
     """
-    Make the request that an answer with *ident* belongs to the open one of that id, if it is an irregular one.
+    Make the irregular request that an answer with *ident* belongs to the open one of that id.
 
-    Several may have one id: then the oldest is taken that the answer is good for, so that neither is blamed for a
-    mistake of the requester.
+    Several may have one id: then it is the oldest for which the answer is valid, so that a mistake of the requester is
+    not blamed on the answer.
     """
     waiting = asker.irregular.requests.get(ident)
     if waiting is None:
@@ -157,7 +157,7 @@ def promote(memory: "Memory", asker: Side, ident: Id, fits: Fits) -> None:
         return
     earlier = asker.settled.get(ident)
     if first is None and earlier is not None and not fits(chosen) and fits(earlier):
-        # It may be the answer to the earlier one, which got that of this one.
+        # The answer may be that of the earlier request, which got the answer of this one.
         chosen.entry = chosen.entry.judge.stranger(asker.party, chosen.method)
         chosen.contract = None
     asker.irregular.remove(chosen)
@@ -171,7 +171,7 @@ def promote(memory: "Memory", asker: Side, ident: Id, fits: Fits) -> None:
 
 
 def spell(answer: Verdict) -> None:
-    """Give the request of *answer* its own id back, where it was known by a digest of it."""
+    """Give the request of *answer* its own id back, if it was known by a digest."""
     exchange = answer.exchange
     known: object = exchange.id if exchange is not None else None
     if exchange is not None and isinstance(known, bytes):

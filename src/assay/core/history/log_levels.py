@@ -1,9 +1,9 @@
 """
-Log messages are sent for a request that asked for them, at the level it asked for or above (2026-07-28). No I/O.
+Log messages are sent for a request that asked for them, at its level or above (2026-07-28). No I/O.
 
-A log message does not name its request. It is wrong only if none of the requests that it can be about asked for it:
-those that are open, and those that were cancelled or given up and may still be at work. Once a request is answered
-nothing more may be logged for it.
+A log message does not name its request. It is a violation only if no request that it can be about asked for it: the
+open ones, and those that were cancelled or given up and may still be running. After the answer nothing more may be
+logged for a request.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,14 +18,14 @@ LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "ale
 RANKS: Final[Mapping[Any, int]] = {level: rank for rank, level in enumerate(LEVELS)}
 
 ANY_LEVEL: Final = 0
-"""The rank of a request of which it is not known what it asked for."""
+"""The rank of a request whose level is unknown."""
 
-# Requests that are looked at for each log message. With more of them open, log messages are not judged.
+# The most requests that are compared with a log message. With more of them open, log messages are not judged.
 _MOST: Final = 256
 
 
 def asked(exchange: Exchange, meta: Mapping[str, Any]) -> None:
-    """Remember the level of log messages that a request asks for. What is not a level may be read as any."""
+    """Remember the log level that a request asks for. An invalid level may be read as any."""
     if LEVEL_KEY in meta:
         level = meta[LEVEL_KEY]
         exchange.level = RANKS.get(level, ANY_LEVEL) if isinstance(level, str) else ANY_LEVEL
@@ -33,10 +33,10 @@ def asked(exchange: Exchange, meta: Mapping[str, Any]) -> None:
 
 def check(client: Side, params: Mapping[str, Any], revision: str, *, whole: bool) -> Iterator[Violation]:
     """
-    Yield what is wrong with a log message by what the requests of *client* asked for.
+    Yield the violation of a log message that no request of *client* asked for.
 
-    *whole* says that the conversation was heard from its beginning; otherwise a message that no request here can be
-    about may belong to one elsewhere.
+    *whole* means that the conversation is known from its beginning; otherwise the message may belong to a request
+    elsewhere.
     """
     meta = params.get("_meta")
     if isinstance(meta, dict) and SUBSCRIPTION_KEY in meta:
@@ -46,7 +46,7 @@ def check(client: Side, params: Mapping[str, Any], revision: str, *, whole: bool
     if rank is None or len(client.open) > _MOST or not (whole or client.open):
         return
     if client.irregular.count or client.irregular.unknown:
-        # A request that was refused and forwarded all the same may have asked for it.
+        # A refused request that was forwarded all the same may have asked for it.
         return
     levels = [each.level for each in _at_work(client) if each.level is not None]
     if not any(level <= rank for level in levels):
@@ -54,7 +54,7 @@ def check(client: Side, params: Mapping[str, Any], revision: str, *, whole: bool
 
 
 def _at_work(client: Side) -> Iterator[Exchange]:
-    """The requests that a log message can be about. A subscription is never one of them."""
+    """Return the requests that a log message can be about; never a subscription."""
     yield from (each for each in client.open.values() if each.method != "subscriptions/listen")
     yield from (each for each in client.settled.values() if each.state in {"cancelled", "timed-out"})
 

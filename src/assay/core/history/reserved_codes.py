@@ -1,8 +1,8 @@
 """
 Error codes that a server of 2026-07-28 must not use. No I/O, no state.
 
--32020 to -32099 belong to the specification, which has given a meaning to three of them; two codes of older revisions
-were withdrawn. -32000 to -32019 are legacy: anybody may use them, and they mean nothing certain.
+-32020 to -32099 belong to the specification, which has defined three of them; two codes of older revisions were
+withdrawn. -32000 to -32019 are legacy: any server may use them, with any meaning.
 """
 
 from collections.abc import Mapping
@@ -18,17 +18,17 @@ _WITHDRAWN: Final[Mapping[int, str]] = {
     -32002: "Answer with -32602 (invalid params): a resource that is not there has no code of its own any more.",
     -32042: 'Ask for the URL in a result with the resultType "input_required".',
 }
-"""Codes of older revisions, and what takes their place."""
+"""Codes of older revisions, and their replacements."""
 
 _OTHER: Final = "Use a code outside -32768 to -32000 for an error of your own."
 
 
 def check(exchange: Exchange, error: dict[str, Any]) -> list[Violation]:
     """
-    Return what is wrong with the code of *error*, the answer to *exchange*.
+    Return the violation of the code of *error*, the answer to *exchange*.
 
-    `server/discover` is how a client finds out whether a server is of an older revision: such a server answers it with
-    a code of its own, and keeps to that revision.
+    A client sends `server/discover` to find out whether a server is of an older revision: such a server answers with a
+    code of its own revision.
     """
     code = error["code"]
     if handshake(exchange.revision) or exchange.method == "server/discover":

@@ -13,14 +13,15 @@ from assay.rules import violation
 from assay.spec.revisions import handshake
 
 _MOST_SHARED: Final = 1000
-"""Shared progress tokens that are remembered per party. Each is a mistake of its own, so real clients have none."""
+"""The most shared progress tokens that are remembered per party. Each one is a mistake, so real clients have none."""
 
 
 def check_id(side: Side, ident: Id, method: str, revision: str) -> list[Violation]:
     """
     Return the violation of a request whose id *side* has used before in this session.
 
-    2026-07-28 has no sessions, and forbids only ids that are still open. `initialize` is the first request of one.
+    2026-07-28 has no sessions, and forbids only ids that are still open. `initialize` is the first request of a
+    session.
     """
     before = side.settled.get(ident)
     if before is None or before.reusable or method == "initialize" or not handshake(revision):
@@ -30,7 +31,7 @@ def check_id(side: Side, ident: Id, method: str, revision: str) -> list[Violatio
 
 
 def begin_session(side: Side) -> None:
-    """`initialize` has passed: the ids that *side* used before it do not count."""
+    """Note that `initialize` was forwarded: the ids that *side* used before do not count."""
     for each in side.settled.values():
         each.reusable = True
 
@@ -40,7 +41,7 @@ def check_token(side: Side, token: Id, revision: str) -> list[Violation]:
     other = next((each for each in side.open.values() if each.token == token), None)
     if other is None:
         return []
-    # From now on nobody can say which of the two requests a progress notification is about.
+    # From now on a progress notification could be about either request.
     side.shared[token] = None
     if len(side.shared) > _MOST_SHARED:
         del side.shared[next(iter(side.shared))]

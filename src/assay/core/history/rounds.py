@@ -1,9 +1,8 @@
 """
-Requests that were answered with "input required" and are made again with the input (2026-07-28). No I/O, no clock.
+Requests that were answered with "input required", and are sent again with the input (2026-07-28). No I/O, no clock.
 
-Nothing in a request says which round it belongs to but its method, its tool and the state that the server gave with
-the round. So only what is certain is judged, and only where one client speaks: over HTTP the ids, and even the states,
-of different clients coincide.
+Only the method, the tool and the state that the server gave show which round a request belongs to. So only what is
+certain is judged, and only with one client: over HTTP the ids, and even the states, of different clients coincide.
 """
 
 from typing import Any, Final, NamedTuple
@@ -18,14 +17,14 @@ from assay.engine.pointers import escaped
 from assay.rules import violation
 
 _MOST: Final = 64
-"""Rounds that are remembered, the last ones. A client makes the request again as soon as its user has answered."""
+"""The most rounds that are remembered. A client sends the request again as soon as its user has answered."""
 
 _MOST_FORMS: Final = 16
-"""Forms that are remembered of one round: with those of all rounds at most 4 MiB, and in practice a few kilobytes."""
+"""The most forms of one round that are remembered: all rounds have at most 4 MiB, and in practice a few kilobytes."""
 
 
 class Round(NamedTuple):
-    """What a request was answered with, as far as the next one is held to it."""
+    """What the next request of a round is compared with."""
 
     key: int
     """A digest of the method, the tool and the state."""
@@ -42,11 +41,11 @@ class Rounds:
         self._rounds: dict[Id, Round] = {}
 
     def clear(self) -> None:
-        """Forget all of them."""
+        """Forget all rounds."""
         self._rounds.clear()
 
     def asked_back(self, exchange: Exchange, result: dict[str, Any]) -> None:
-        """A request was answered with "input required"."""
+        """Note that a request was answered with "input required"."""
         self._rounds.pop(exchange.id, None)
         self._rounds[exchange.id] = Round(_key(exchange, result), _forms(result.get("inputRequests")))
         if len(self._rounds) > _MOST:
@@ -54,9 +53,9 @@ class Rounds:
 
     def check(self, exchange: Exchange, params: dict[str, Any], found: list[Violation], budget: Budget) -> int:
         """
-        Judge a request that may be made again with the input that was asked for.
+        Judge a request that may be sent again with the requested input.
 
-        Returns at least how many violations there are beyond those found.
+        Return at least how many violations there are beyond those in *found*.
         """
         if "inputResponses" not in params and "requestState" not in params:
             return 0
@@ -82,7 +81,7 @@ class Rounds:
         return more
 
     def _forms_of(self, key: int) -> dict[str, bytes]:
-        """The forms of the round; none if there are two that cannot be told apart and ask for different things."""
+        """Return the forms of the round; none if two rounds look the same and have different forms."""
         known = [each.forms for each in self._rounds.values() if each.key == key]
         return known[0] if known and all(each == known[0] for each in known) else {}
 

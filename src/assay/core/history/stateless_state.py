@@ -1,7 +1,7 @@
 """
-What is remembered of a conversation without a handshake (2026-07-28), and what contradicts it. No I/O, no clock.
+The state of a conversation without a handshake (2026-07-28), and its violations. No I/O, no clock.
 
-Each request stands for itself there: the level of log messages, the subscription, the page of a list that it asks for.
+Each request stands for itself there: its log level, its subscription, its page of a list.
 """
 
 from collections.abc import Mapping
@@ -17,19 +17,19 @@ from assay.spec.revisions import handshake
 
 
 class StatelessState:
-    """The memory of one conversation, as far as it has no handshake."""
+    """The state of one conversation without a handshake."""
 
     __slots__ = ("_client", "_scopes", "_subscriptions", "_whole")
 
     def __init__(self, client: Side, *, whole: bool) -> None:
-        """*whole* says that the conversation is heard from its beginning."""
+        """*whole* means that the conversation is known from its beginning."""
         self._client = client
         self._whole = whole
         self._scopes = CacheScopes()
         self._subscriptions = Subscriptions(whole=whole)
 
     def asked(self, exchange: Exchange, message: Mapping[str, Any]) -> None:
-        """A request has passed."""
+        """Note that a request was forwarded."""
         if handshake(exchange.revision) or exchange.asker is not Party.CLIENT:
             return
         params = object_of(message.get("params"))
@@ -39,11 +39,11 @@ class StatelessState:
             self._subscriptions.opened(exchange, params)
 
     def renew(self) -> None:
-        """Another server is there, with cursors of its own."""
+        """Forget the cursors of the server before."""
         self._scopes = CacheScopes()
 
     def check_note(self, party: Party, method: str, params: Mapping[str, Any], revision: str) -> list[Violation]:
-        """Return what is wrong with a notification of *party*."""
+        """Return the violations of a notification of *party*."""
         if party is Party.CLIENT or handshake(revision):
             return []
         if method == "notifications/message":
@@ -51,16 +51,16 @@ class StatelessState:
         return list(self._subscriptions.check(self._client, method, params, revision)) if method in JUDGED else []
 
     def noted(self, method: str, params: Mapping[str, Any]) -> None:
-        """A notification has passed."""
+        """Note that a notification was forwarded."""
         self._subscriptions.noted(method, params)
 
     def check_result(self, exchange: Exchange, result: dict[str, Any]) -> list[Violation]:
-        """Return what is wrong with a result."""
+        """Return the violations of a result."""
         if handshake(exchange.revision):
             return []
         return check_end(exchange, result) if exchange.method == LISTEN else self._scopes.check(exchange, result)
 
     def answered(self, exchange: Exchange, result: dict[str, Any]) -> None:
-        """A result has passed."""
+        """Note that a result was forwarded."""
         if not handshake(exchange.revision):
             self._scopes.answered(exchange, result)

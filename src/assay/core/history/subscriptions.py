@@ -1,7 +1,7 @@
 """
-Subscriptions of 2026-07-28: which notifications each asked for, and what a server sends on it. No I/O, no clock.
+Subscriptions of 2026-07-28: the notifications that each one asked for, and those that a server sends. No I/O, no clock.
 
-What was forgotten is not judged, and neither is a subscription that was opened where nobody listened.
+A subscription that was forgotten, or opened in an unknown part of the conversation, is not judged.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,33 +25,32 @@ _KINDS: Final = {
     "notifications/resources/list_changed": "resourcesListChanged",
     "notifications/resources/updated": _URIS,
 }
-"""The notifications that are sent on a subscription, and where the filter asks for each. Extensions have others."""
+"""The notifications of a subscription, and the member of the filter for each. Extensions have others."""
 
 JUDGED: Final = frozenset({*_KINDS, ACKNOWLEDGED})
 
 _UNKNOWN: Final = {**dict.fromkeys(_KINDS.values(), True), _URIS: None}
-"""The filter of a request that is broken and passes all the same: a server may read anything into it."""
+"""The filter of an invalid request that is forwarded: a server may read it as anything."""
 
 _AT: Final = f"/params/_meta/{SUBSCRIPTION_KEY.replace('/', '~1')}"
 
 _ENDED: Final = "Repeat the id of the subscriptions/listen request that the answer ends."
 
-# Subscriptions that are remembered, some 1 kB each; the official Python server lets all clients together have 1,024.
+# The most subscriptions that are remembered, some 1 kB each; the official Python server allows 1,024 for all clients.
 _MOST: Final = 1000
 
-# Characters of all URIs that are remembered of one conversation.
+# The most characters of all URIs that are remembered of one conversation.
 _MOST_CHARACTERS: Final = 256 * 1024
 
-# Comparisons of URIs that one acknowledgement may take, and characters of them: some 0.2 µs each. What comes after
-# them is not judged.
+# The most comparisons of URIs for one acknowledgement, and their characters: some 0.2 µs each. The rest is not judged.
 _MOST_COMPARED: Final = 200_000
 
-# Characters of a URI that is compared. A longer one is not judged.
+# The longest URI that is compared, in characters. A longer one is not judged.
 _LONGEST: Final = 4096
 
 
 class _Subscription:
-    """What one request to listen asked for."""
+    """The filter of one subscription."""
 
     __slots__ = ("acknowledged", "exchange", "flags", "uris")
 
@@ -62,15 +61,18 @@ class _Subscription:
         listed = wanted.get(_URIS, [])
         plain = isinstance(listed, list) and _are_few(listed) and all(map(_is_plain, listed))
         self.uris: frozenset[str] | None = frozenset(map(_normal, listed)) if plain else None
-        """None if it is not known which resources they stand for."""
+        """None if the resources are unknown."""
 
     @property
     def characters(self) -> int:
-        """What its URIs take."""
+        """The number of characters of its URIs."""
         return sum(map(len, self.uris or ()))
 
     def wants(self, kind: str, uri: Any = None) -> bool:
-        """Return whether it asked for notifications of *kind*, or may have; about *uri*, if that is what they tell."""
+        """
+        Return whether it asked for notifications of *kind*, or may have; about *uri*, for notifications about a
+        resource.
+        """
         if kind != _URIS:
             return kind in self.flags
         if self.uris is None or not isinstance(uri, str) or len(uri) > _LONGEST:
@@ -79,7 +81,7 @@ class _Subscription:
         return updated in self.uris or any(_is_below(updated, each) for each in self.uris)
 
     def wants_all(self, kind: str, uris: list[Any]) -> bool:
-        """Return the same for each of *uris*, as far as that takes not too long."""
+        """Return the same for each of *uris*, up to the limit of comparisons."""
         left, asked = _MOST_COMPARED, self.uris or frozenset()
         for uri in uris:
             if not self.wants(kind, uri):
@@ -97,14 +99,14 @@ class Subscriptions:
     __slots__ = ("_characters", "_complete", "_known")
 
     def __init__(self, *, whole: bool) -> None:
-        """*whole* says that the conversation was heard from its beginning."""
+        """*whole* means that the conversation is known from its beginning."""
         self._known: dict[str | int, _Subscription] = {}
         self._characters = 0
         self._complete = whole
-        """Whether every subscription there is is known."""
+        """Whether every subscription is known."""
 
     def opened(self, exchange: Exchange, params: Mapping[str, Any]) -> None:
-        """Remember what a request to listen asks for."""
+        """Remember the filter of a request to listen."""
         self._forget(exchange.id)
         wanted = params.get("notifications")
         made = _Subscription(exchange, wanted if isinstance(wanted, dict) else _UNKNOWN)
@@ -116,7 +118,7 @@ class Subscriptions:
             self._forget_one()
 
     def _forget_one(self) -> None:
-        """Forget a subscription that was ended, or else the oldest: then one that is not known may be that."""
+        """Forget a subscription that ended, or the oldest one: then an unknown subscription may be that one."""
         ended = (ident for ident, each in self._known.items() if each.exchange.state == "answered")
         oldest = next(ended, None)
         if oldest is None:
@@ -129,7 +131,7 @@ class Subscriptions:
         self._characters -= gone.characters if gone is not None else 0
 
     def check(self, client: Side, method: str, params: Mapping[str, Any], revision: str) -> Iterator[Violation]:
-        """Yield what is wrong with one of the notifications that are `JUDGED`, which is sent to *client*."""
+        """Yield the violations of a notification of the kinds in `JUDGED`, which is sent to *client*."""
         ident = _ident(params)
         if ident is None:
             yield _wrong(_AT, "the id of the subscription", "nothing", revision)
@@ -142,21 +144,21 @@ class Subscriptions:
         elif known.exchange.state == "answered":
             yield _wrong(_AT, "the id of an open subscription", "that of one that was ended", revision)
         elif known.exchange.state == "open":
-            # What was cancelled or given up may cross with its notifications.
+            # Notifications may cross with the cancellation of their subscription.
             yield from _check_open(known, method, params, revision)
 
     def _open(self) -> Iterator[_Subscription]:
         return (each for each in self._known.values() if each.exchange.state == "open")
 
     def noted(self, method: str, params: Mapping[str, Any]) -> None:
-        """A notification has passed."""
+        """Note that a notification was forwarded."""
         ident = _ident(params) if method == ACKNOWLEDGED else None
         if ident is not None and ident in self._known:
             self._known[ident].acknowledged = True
 
 
 def check_end(exchange: Exchange, result: Mapping[str, Any]) -> list[Violation]:
-    """Return what is wrong with the answer that ends a subscription: it has the id of the request twice."""
+    """Return the violation of the answer that ends a subscription: it has the id of the request twice."""
     ident = _ident(result)
     if ident is None or ident == exchange.id:
         return []
@@ -178,9 +180,9 @@ def _check_open(known: _Subscription, method: str, params: Mapping[str, Any], re
 
 
 def _check_acknowledged(known: _Subscription, params: Mapping[str, Any], revision: str) -> Iterator[Violation]:
-    """What is acknowledged is a part of what was asked for. Kinds of extensions are not ours to judge."""
-    told = params.get("notifications")
-    agreed: Mapping[str, Any] = told if isinstance(told, dict) else {}
+    """Yield the violations of an acknowledgement beyond the filter. Kinds of extensions are not judged."""
+    given = params.get("notifications")
+    agreed: Mapping[str, Any] = given if isinstance(given, dict) else {}
     for kind in _KINDS.values():
         value = agreed.get(kind)
         more = isinstance(value, list) and not known.wants_all(kind, value)
@@ -198,23 +200,23 @@ def _wrong(at: str, expected: str, found: str, revision: str, hint: str | None =
 
 
 def _ident(params: Mapping[str, Any]) -> str | int | None:
-    """The id of the subscription that a notification is sent on: 1.0 is 1, "1" is another."""
+    """Return the id of the subscription of a notification: 1.0 is 1, "1" is another."""
     meta = params.get("_meta")
     return ident_of(meta.get(SUBSCRIPTION_KEY)) if isinstance(meta, dict) else None
 
 
 def _is_plain(uri: str) -> bool:
-    """Return whether *uri* stands for one resource, as far as anybody can say: a pattern may mean many."""
+    """Return whether *uri* is certainly one resource: a pattern may stand for many."""
     return "*" not in uri and "{" not in uri and "%7b" not in uri.lower()
 
 
 def _are_few(uris: list[Any]) -> bool:
-    """Return whether these are URIs that can be remembered: to read very many of them takes seconds."""
+    """Return whether these are URIs that can be remembered: very many of them would take seconds."""
     return all(isinstance(each, str) for each in uris) and sum(map(len, uris)) <= _MOST_CHARACTERS
 
 
 def _normal(uri: str) -> str:
-    """*uri* without what may be spelt in several ways: letters of scheme and host, escapes, a slash at the end."""
+    """Return *uri* in one spelling: letters of scheme and host, escapes, a slash at the end."""
     return unquote(uri).casefold().rstrip("/")
 
 
@@ -222,7 +224,7 @@ def _is_below(uri: str, other: str) -> bool:
     """
     Return whether *uri* may be a sub-resource of *other*.
 
-    The schema lets a server tell of one, and does not say what it is: `file:///a/b` and `file:///a#b` are below
-    `file:///a`, and `file:///ab` is not.
+    The schema lets a server report one, without a definition: `file:///a/b` and `file:///a#b` are below `file:///a`,
+    and `file:///ab` is not.
     """
     return uri.startswith(other) and not uri[len(other)].isalnum()

@@ -1,7 +1,7 @@
 """
-Requests that are run as tasks (2025-11-25): which of them, and what their payload is held to. No I/O, no clock.
+Requests that run as tasks (2025-11-25), and what their payload must be. No I/O, no clock.
 
-A task outlives the answer to the request that started it: what that request was promised is remembered here.
+A task outlives the answer to the request that started it, so what that request needs is remembered here.
 """
 
 from collections.abc import Mapping
@@ -20,15 +20,15 @@ TASK_CAPABILITIES: Final = {
     "sampling/createMessage": "tasks.requests.sampling.createMessage",
     "elicitation/create": "tasks.requests.elicitation.create",
 }
-"""What the receiver must have declared for a request to be run as a task."""
+"""The capability of the receiver for each request that may run as a task."""
 
-# Tasks that are remembered so that their payload can be judged by the request that started them.
+# The most tasks that are remembered so that their payload can be judged by their request.
 _MOST_TASKS: Final = 1000
 
-# Tasks before those, of which only what their payload is held to is remembered: some 300 bytes each.
+# The most tasks before those, of which only the needs of their payload are remembered: some 300 bytes each.
 _MOST_PAST: Final = 10_000
 
-# What a task can be the result of, by who asked: the payload of a task that is not known is one of these.
+# The requests that a task can belong to, by the party that sent them: an unknown task has one of these.
 _PAYLOADS: Final = {
     Party.CLIENT: ("CallToolResult",),
     Party.SERVER: ("CreateMessageResult", "ElicitResult"),
@@ -39,7 +39,7 @@ _RELATED: Final = "io.modelcontextprotocol/related-task"
 
 
 class Tasks:
-    """The tasks of one conversation, of either side."""
+    """The tasks of one conversation, of both parties."""
 
     __slots__ = ("_limits", "_past", "_sides", "_started")
 
@@ -50,39 +50,39 @@ class Tasks:
         self._past: dict[tuple[Party, bytes], Exchange] = {}
 
     def runs(self, exchange: Exchange) -> bool:
-        """Whether the receiver has said that it runs such a request as a task; otherwise it is to take no notice."""
+        """Return whether the receiver runs such a request as a task; otherwise it ignores the member `task`."""
         path = TASK_CAPABILITIES.get(exchange.method)
         declared = self._sides[exchange.asker.other].capabilities
         return exchange.features.tasks and path is not None and declared is not None and has_capability(declared, path)
 
     def has(self, exchange: Exchange | None) -> bool:
-        """Whether a request is to be run as a task, or is: it has not been answered yet, or was answered with one."""
+        """Return whether a request is a task: not answered yet, or answered with one."""
         if exchange is None or not exchange.as_task:
             return False
         return exchange.state == "open" or any(each is exchange for each in self._started.values())
 
     def check_started(self, result: dict[str, Any]) -> list[Violation]:
-        """What is wrong with the task that a request was answered with: its id is kept as long as the task."""
+        """Return the violation of a task that a request was answered with: its id is kept as long as the task."""
         ident = _task_id(result.get("task"))
         if ident is None or len(ident) <= self._limits.id_bytes:
             return []
         return [state_rules.too_long("/result/task/taskId", ident, self._limits.id_bytes)]
 
     def check_asked(self, params: Mapping[str, Any]) -> list[Violation]:
-        """What is wrong with the id of a task that is asked about."""
+        """Return the violation of the id of a requested task."""
         ident = _task_id(params)
         if ident is None or len(ident) <= self._limits.id_bytes:
             return []
         return [state_rules.too_long("/params/taskId", ident, self._limits.id_bytes)]
 
     def started(self, exchange: Exchange, result: dict[str, Any]) -> None:
-        """A request was answered with a task."""
+        """Note that a request was answered with a task."""
         ident = _task_id(result.get("task"))
         if ident is not None and len(ident) <= self._limits.id_bytes:
             self._ended(exchange.asker, ident)
             self._past.pop((exchange.asker, _digest(ident)), None)
             self._started[exchange.asker, ident] = exchange
-            # A task outlives the answer to the request that started it, and goes on telling its progress.
+            # A task outlives the answer to the request that started it, and continues to report progress.
             if exchange.token is not None:
                 self._sides[exchange.asker].tokens[exchange.token] = None
             if len(self._started) > _MOST_TASKS:
@@ -90,9 +90,9 @@ class Tasks:
 
     def check_payload(self, exchange: Exchange, result: dict[str, Any], found: list[Violation], budget: Budget) -> int:
         """
-        A task's payload is what the request that started it would have been answered with.
+        Judge the payload of a task as the answer to the request that started it.
 
-        Returns at least how many violations there are beyond those found.
+        Return at least how many violations there are beyond those in *found*.
         """
         before = len(found)
         more = self._check_promised(exchange, result, found, budget)
@@ -115,14 +115,14 @@ class Tasks:
         return more
 
     def request_of(self, exchange: Exchange) -> Exchange | None:
-        """The request that started the task which *exchange* asks about; None if it is not known."""
+        """Return the request that started the task which *exchange* asks about; None if it is not known."""
         ident = exchange.detail
         if not isinstance(ident, str):
             return None
         return self._started.get((exchange.asker, ident)) or self._past.get((exchange.asker, _digest(ident)))
 
     def _check_unknown(self, exchange: Exchange, result: dict[str, Any], found: list[Violation], budget: Budget) -> int:
-        """The payload of a task that is not known is at least a result that some task can have."""
+        """Judge the payload of an unknown task as a result that some task can have."""
         known: list[Definition] = [exchange.entry.judge.definition(name) for name in _PAYLOADS[exchange.asker]]
         if any(each.is_valid(result) for each in known):
             return 0
@@ -131,19 +131,19 @@ class Tasks:
         return more
 
     def fetched(self, exchange: Exchange) -> None:
-        """The payload of a task has passed. It may be fetched again, and is held to the same promise."""
+        """Note that the payload of a task was forwarded. It may be fetched again, and is judged the same way."""
         started = self._started.get((exchange.asker, exchange.detail))
         if started is not None:
             self._sides[exchange.asker].forget_token(started)
 
     def renew(self) -> None:
-        """Another server is there, which knows none of them."""
+        """Forget the tasks of the server before."""
         for asker, ident in list(self._started):
             self._ended(asker, ident)
         self._past.clear()
 
     def _set_by(self, asker: Party, ident: str) -> None:
-        """Remembers of a task only what its payload is held to."""
+        """Keep of a task only what its payload needs."""
         exchange = self._started[asker, ident]
         self._ended(asker, ident)
         self._past[asker, _digest(ident)] = exchange
@@ -158,7 +158,7 @@ class Tasks:
 
 def is_task(exchange: Exchange, result: Mapping[str, Any]) -> bool:
     """
-    Return whether the *result* of a request that asks to be run as a task is held to be one.
+    Return whether the *result* of a request that asks to run as a task must be a task.
 
     A server should refuse to run a tool as a task if the tool forbids that, but it may run the tool at once.
     """
@@ -167,7 +167,7 @@ def is_task(exchange: Exchange, result: Mapping[str, Any]) -> bool:
 
 
 def _check_related(exchange: Exchange, result: Mapping[str, Any]) -> list[Violation]:
-    """Which task a payload belongs to stands in its `_meta`: nothing else in it says so."""
+    """Return the violation of a payload whose `_meta` does not name its task: nothing else in it does."""
     meta = result.get("_meta")
     ident = _task_id(meta.get(_RELATED)) if isinstance(meta, Mapping) else None
     if ident is not None and (ident == exchange.detail or not isinstance(exchange.detail, str)):
@@ -181,7 +181,7 @@ def _task_id(value: Any) -> str | None:
 
 
 def _digest(ident: str) -> bytes:
-    """An id in few bytes: it may have a thousand."""
+    """Return a digest of an id, which may have a thousand characters."""
     from hashlib import blake2b  # noqa: PLC0415 - only where there are tasks
 
     return blake2b(ident.encode(errors="replace"), digest_size=16).digest()

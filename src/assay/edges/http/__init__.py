@@ -1,1 +1,1 @@
-"""Streamable HTTP: the same server, the same verdicts, over POST, GET and DELETE."""
+"""The toolkit for Streamable HTTP: server, heads, sessions, streams, limits."""

@@ -1,6 +1,6 @@
 """
-Who may come in over HTTP: where a request says it goes and comes from, and whose token it has. Answers those who may
-not, and what browsers and clients ask before they come.
+Decide which requests may enter over HTTP: by `Host`, `Origin` and token. Answers rejected requests, preflight requests
+of browsers, and requests for metadata.
 """
 
 import re
@@ -16,33 +16,33 @@ from assay.edges.http.replies import Send, reads, refuse, reply, shared
 from assay.edges.http.request_headers import ENDPOINT, Headers, address_of, headers_of
 
 METADATA: Final = "/.well-known/oauth-protected-resource"
-"""Where clients look for who gives out tokens (RFC 9728); also with the path of the endpoint behind it."""
+"""The path of the metadata with the issuer of tokens (RFC 9728); also with the path of the endpoint appended."""
 
 _NAMES: Final = re.compile(rb"[a-z0-9!#$%&'*+.^_`|~, \t-]{0,4096}", re.IGNORECASE)
-"""A list of header names, as a browser writes it (RFC 9110, 5.1)."""
+"""A list of header names, as a browser sends it (RFC 9110, 5.1)."""
 
 
 MOST_NAMES: Final = 20
-"""Names that are not served of which an operator is told: they are the clients' own, and may be many."""
+"""Maximal refused names to log: clients choose them, so there may be many."""
 
 
 class Door:
-    """Lets in, or sends away."""
+    """The access check of an HTTP endpoint."""
 
     __slots__ = ("_anybody", "_log", "_told", "gate", "safety")
 
     def __init__(
-        self, safety: Safety, gate: Gate | None, anybody: Principal, log: Callable[[str], None] = lambda _: None
+        self, safety: Safety, gate: Gate | None, anonymous: Principal, log: Callable[[str], None] = lambda _: None
     ) -> None:
-        """Where there is no *gate*, everyone is *anybody*. *log* is told of each name that is not served, once."""
+        """Without a *gate*, every client is *anonymous*. Each refused name is logged once."""
         self._log = log
         self._told: set[str] = set()
         self.safety = safety
         self.gate = gate
-        self._anybody = anybody
+        self._anybody = anonymous
 
     def known(self, headers: Headers) -> Principal | None:
-        """Who asks, if that can be told at once, and may come in."""
+        """Return the principal of a request without waiting; None if that is not possible, or it may not enter."""
         if not self._lets_in(headers):
             return None
         found = self._anybody if self.gate is None else self.gate.known(headers.get(b"authorization"))
@@ -51,7 +51,7 @@ class Door:
     async def admitted(
         self, scope: dict[str, Any], headers: Headers, send: Send, endpoint: str = ENDPOINT
     ) -> Principal | None:
-        """Who asks; None if nobody who may, who has been told so."""
+        """Return the principal of a request; None if it was rejected and answered."""
         if not await self.passes(headers, send):
             return None
         if self.gate is None:
@@ -64,12 +64,12 @@ class Door:
             return found
         challenge = self.gate.challenge(found, address_of(scope, headers) + METADATA + endpoint)
         code = "FORBIDDEN" if found.status == 403 else "UNAUTHENTICATED"
-        told = [(b"www-authenticate", challenge), *shared(headers)]
-        await refuse(send, code, found.reason, told, status=found.status)
+        extra = [(b"www-authenticate", challenge), *shared(headers)]
+        await refuse(send, code, found.reason, extra, status=found.status)
         return None
 
     async def head(self, scope: dict[str, Any], send: Send) -> RequestHead | None:
-        """Return the head of a request; None if it can be read in two ways, which has been answered."""
+        """Return the head of a request; None if it is ambiguous, and was answered."""
         head = read_head(scope["method"], scope["headers"])
         if isinstance(head, RequestHead):
             return head
@@ -79,7 +79,7 @@ class Door:
         return None
 
     async def passes(self, headers: Headers, send: Send) -> bool:
-        """Whether a request goes to us and comes from a friend, whoever it is; else that has been told."""
+        """Whether `Host` and `Origin` are allowed; otherwise the request was answered."""
         if self._lets_in(headers):
             return True
         barred = self.safety.objection(headers.get(b"host"), headers.get(b"origin"))
@@ -88,7 +88,7 @@ class Door:
         return False
 
     def _note(self, barred: Barred) -> None:
-        """Tell the operator, once for each name, which setting would let it in."""
+        """Log, once for each name, the setting that would allow it."""
         if len(self._told) < MOST_NAMES and barred.name not in self._told:
             self._told.add(barred.name)
             self._log(f"assay: a request got 403: {barred.what}{'; ' if barred.advice else ''}{barred.advice}")
@@ -97,7 +97,7 @@ class Door:
         return self.safety.allows(headers.get(b"host"), headers.get(b"origin"))
 
     async def preflight(self, headers: Headers, send: Send) -> None:
-        """What a browser asks before a page of a friendly origin may send a message."""
+        """Answer the preflight request of a browser."""
         if not await self.passes(headers, send):
             return
         asked = headers.get(b"access-control-request-headers", b"")
@@ -112,7 +112,7 @@ class Door:
         await reply(send, 204, headers=[*shared(headers), *allowed])
 
     async def metadata(self, scope: dict[str, Any], send: Send, endpoint: str = ENDPOINT) -> None:
-        """Who gives out tokens for *endpoint*, if our own gate knows."""
+        """Send the metadata with the issuer of tokens for *endpoint*, if the gate has one."""
         headers = headers_of(scope)
         if scope["method"] == "OPTIONS":
             await self.preflight(headers, send)

@@ -1,4 +1,4 @@
-"""Server-Sent Events: how a message is written as one, and how a stream of them is read. No I/O."""
+"""Write and parse Server-Sent Events. No I/O."""
 
 import re
 from collections.abc import Iterator
@@ -7,82 +7,81 @@ from typing import Final, NamedTuple
 from assay.ladder.framing import one_line
 
 PING: Final = b":\r\n\r\n"
-"""A comment: says that the stream is alive, and means nothing else."""
+"""A comment that keeps the stream alive."""
 
 OVERHEAD: Final = 64 << 10
-"""Bytes of an event beside its data: its id, comments, and the name of the field on each line."""
+"""Bytes of an event beyond its data: its id, comments, and the field name on each line."""
 
 _BOM: Final = b"\xef\xbb\xbf"
 
 
 def event(data: bytes, ident: bytes | None = None) -> bytes:
-    """One event that carries *data*, a frame; on one line, since a line break would end it."""
+    """Return one event with the frame *data*, on one line."""
     data = one_line(data.rstrip(b"\r\n"))
     head = b"event: message\r\n" if ident is None else b"event: message\r\nid: %b\r\n" % ident
     return b"%bdata: %b\r\n\r\n" % (head, data)
 
 
 def primer(ident: bytes) -> bytes:
-    """An event without data: gives a client the id to come back with, should the stream break off (2025-11-25)."""
+    """Return an event without data, whose id lets a client resume after a broken stream (2025-11-25)."""
     return b"id: %b\r\nretry: 1000\r\ndata: \r\n\r\n" % ident
 
 
 class Event(NamedTuple):
     """
-    One event as it came, or a comment, or a blank line: whatever a blank line ends.
+    One event as received, or a comment, or a blank line: everything up to a blank line.
 
-    One that is too long comes in pieces, of which only the first tells what it is.
+    An event that is too long comes in pieces, of which only the first has the fields.
     """
 
     raw: bytes
-    """Its very bytes, up to and with the blank line."""
+    """The exact bytes, including the blank line."""
     data: bytes | None = None
-    """What it carries; None if it has no line of data, or is a later piece."""
+    """The data; None without a data line, or for a later piece."""
     ident: bytes | None = None
-    """The id that it gives a client to come back with; None if it gives none."""
+    """The id for `Last-Event-ID`; None without one."""
     name: bytes = b""
-    """What kind of event it is; the kind that has no name is a message."""
+    """The name of the event; an event without a name is a message."""
     retry: bytes | None = None
-    """Milliseconds that a client is to wait before it comes back."""
+    """Milliseconds that a client has to wait before it reconnects."""
     whole: bool = True
 
     @property
     def is_message(self) -> bool:
-        """Whether it carries something that is meant to be a message."""
-        # Some clients take no notice of blanks around the name.
+        """Whether it is a message event with data."""
+        # Some clients ignore spaces around the name.
         return bool(self.data) and self.name.strip() in {b"", b"message"}
 
 
 class Reader:
     """
-    A stream of events, as its bytes come (the standard is WHATWG HTML, 9.2.6).
+    An incremental parser of events (WHATWG HTML, 9.2.6).
 
-    All bytes come out again, in their order, as soon as the event is there that they belong to: passed on as they are,
-    they give the very stream. Blank lines that follow an event come out together. At most *limit* bytes, the overhead
-    and a chunk are held.
+    All bytes are returned in order, as soon as their event is complete: forwarded unchanged, they give the same stream.
+    Blank lines after an event are returned together. At most *limit* bytes, the overhead and a chunk are held.
     """
 
     __slots__ = ("_ends", "_first", "_held", "_limit", "_long", "_start")
 
     def __init__(self, limit: int) -> None:
-        """*limit* is how many bytes of data an event may carry."""
+        """*limit* is the maximal number of data bytes of an event."""
         self._limit = limit
         self._held = bytearray()
         self._start = 0
-        """Where the event begins that is being read, in what is held."""
+        """The start of the current event in the buffer."""
         self._ends = [_NOWHERE] * len(_ENDS)
-        """Where each of `_ENDS` comes next in what is held."""
+        """The next position of each of `_ENDS` in the buffer."""
         self._first = True
-        """Whether nothing has been given out yet: a byte order mark may stand before the first line."""
+        """Whether nothing was returned yet: a byte order mark may precede the first line."""
         self._long = False
-        """Whether the first piece of the event that is being read has been given out."""
+        """Whether the first piece of the current event was returned."""
 
     def feed(self, chunk: bytes) -> Iterator[Event]:
-        """The events that end in *chunk*."""
+        """Yield the events that end in *chunk*."""
         if not chunk:
             return
-        # The first half of an end may be the last byte. Every byte is looked at once: else a stream without one of the
-        # ends would be gone through for each event.
+        # An end may be split between chunks. Every byte is searched once: otherwise a stream without one of the ends
+        # would be searched for each event.
         before = max(len(self._held) - 1, 0)
         self._held += chunk
         self._look(before)
@@ -94,18 +93,18 @@ class Reader:
 
     @property
     def held(self) -> int:
-        """Bytes that wait for the end of their event."""
+        """The number of buffered bytes."""
         return len(self._held) - self._start
 
     def rest(self) -> bytes:
-        """What came behind the last blank line, and is no event: clients drop it."""
+        """Return the bytes after the last blank line, which are not an event: clients drop them."""
         rest = bytes(self._held[self._start :])
         self._start = len(self._held)
         self._forget()
         return rest
 
     def _end(self) -> int | None:
-        """Where the event that is being read ends; None if that is not there yet."""
+        """Return the end of the current event; None if it is incomplete."""
         held, start = self._held, self._start
         blank = _BLANK.match(held, start) if not self._long else None
         if blank is not None:
@@ -118,11 +117,11 @@ class Reader:
             end = min(self._ends) + 2
         if end > _NOWHERE:
             return None
-        # A line feed behind a carriage return belongs to it; should it come later, it is a blank line of its own.
+        # A line feed after a carriage return belongs to it; if it comes later, it is a separate blank line.
         return end + 1 if held[end - 1] == 0x0D and held[end : end + 1] == b"\n" else end
 
     def _look(self, begin: int) -> None:
-        """Looks for those of `_ENDS` that were not there before *begin*."""
+        """Search for those of `_ENDS` that were not found before *begin*."""
         for number, place in enumerate(self._ends):
             if place == _NOWHERE:
                 found = self._held.find(_ENDS[number], begin)
@@ -138,7 +137,7 @@ class Reader:
         return self._made(raw.removeprefix(_BOM) if first else raw, raw)
 
     def _made(self, text: bytes, raw: bytes, *, whole: bool = True) -> Event:
-        """The event that *text* spells, all of *raw* but a byte order mark."""
+        """Parse the event in *text*, which is *raw* without a byte order mark."""
         lines = _fields(text)
         data: list[bytes] = []
         ident, name, retry = None, b"", None
@@ -160,7 +159,7 @@ class Reader:
         return Event(raw, joined, ident, name, retry, whole)
 
     def _forget(self) -> None:
-        """Lets go of what was given out, once for all events of a chunk."""
+        """Drop returned bytes from the buffer, once for all events of a chunk."""
         start = self._start
         if start:
             del self._held[:start]
@@ -168,7 +167,7 @@ class Reader:
             self._start = 0
 
     def _piece(self) -> Event:
-        """What is held of an event that is too long, but for the end of a line: the next one may be blank."""
+        """Return the buffered part of an event that is too long, without its last line end."""
         whole_line = self._held.endswith((b"\r", b"\n"))
         self._start = len(self._held.rstrip(b"\r\n"))
         raw = bytes(self._held[: self._start])
@@ -180,27 +179,27 @@ class Reader:
         self._long = True
         text = raw.removeprefix(_BOM) if first else raw
         if not whole_line:
-            # Of a line that goes on only data can be told.
+            # Of an incomplete line only the data field is known.
             last = max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
             text = text if text.startswith(b"data:", last) else text[:last]
         return self._made(text, raw, whole=False)
 
 
 _ENDS: Final = (b"\n\n", b"\n\r", b"\r\r")
-"""A line end and another one, whichever they are: there a blank line ends, and with it an event."""
+"""Two line ends in all their forms: they end a blank line, and so an event."""
 
 _NOWHERE: Final = 1 << 62
 
 _BLANK: Final = re.compile(rb"[\r\n]++")
 
 _MANY: Final = 64
-"""Lines from which on it pays to look for the fields that mean something first."""
+"""Number of lines from which on searching for known fields first is faster."""
 
 _FIELD: Final = re.compile(rb"^(?:data|event|id|retry)(?::[^\n]*+)?$", re.MULTILINE)
 
 
 def _fields(text: bytes) -> list[bytes]:
-    """The lines of an event; of very many only those that mean something."""
+    """Return the lines of an event; of very many, only those with known fields."""
     if b"\r" in text:
         text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     lines = text.split(b"\n", _MANY)

@@ -1,10 +1,10 @@
 """
-The head of a request, read once into one typed value before anything looks at a header. No I/O.
+Parse the head of a request once into one typed value, before any header is used. No I/O.
 
-A server behind the guard, a proxy in between and the guard itself must never read two different values from one
-header. Everything that could be read in two ways is refused here, in both modes: a repeated header, white space or
-control characters inside a value, a charset other than UTF-8, a compressed body, a protocol header that `Connection`
-declares to be for one hop only, and a name that some servers take for a protocol header.
+The server, a proxy in between and the guard must never read different values from one header. Every ambiguous head is
+refused here, in both modes: a repeated header, white space or control characters inside a value, a charset other than
+UTF-8, a compressed body, a protocol header that `Connection` makes hop-by-hop, and a name that some servers treat as a
+protocol header.
 """
 
 import re
@@ -20,7 +20,7 @@ VERSION: Final = b"mcp-protocol-version"
 LAST_EVENT: Final = b"last-event-id"
 
 LONGEST_TOKEN: Final = 4096
-"""Bytes of a session id or an event id: web servers take heads of 8 KB or more."""
+"""Maximal bytes of a session id or an event id: web servers accept heads of 8 KB or more."""
 
 _VISIBLE: Final = re.compile(rb"[\x21-\x7e]+")
 PRINTABLE: Final = re.compile(rb"[\t\x20-\x7e]*")
@@ -34,7 +34,7 @@ _LISTS: Final = frozenset(
         *(b"access-control-request-headers", b"cache-control", b"pragma", b"te", b"tracestate", b"baggage"),
     }
 )
-"""Headers that may come more than once: their values make one list (RFC 9110, 5.3)."""
+"""Headers that may be repeated: their values form one list (RFC 9110, 5.3)."""
 
 _PROTECTED: Final = frozenset(
     {
@@ -42,33 +42,33 @@ _PROTECTED: Final = frozenset(
         *(b"host", b"origin", b"x-api-key"),
     }
 )
-"""Headers that the guard decides by, beside all that begin with `Mcp-`."""
+"""Headers that the guard uses for decisions, in addition to all that start with `Mcp-`."""
 
 _CHARSET: Final = re.compile(rb';\s*charset\s*=\s*"?([^";\s]*)"?', re.IGNORECASE)
 
 
 class HeadRefusal(NamedTuple):
-    """Why a request is refused by its head alone."""
+    """The reason for refusing a request by its head alone."""
 
     status: int
     detail: str
     code: str = "INVALID_ENVELOPE"
     data: Mapping[str, Any] | None = None
-    """What the error carries beside the detail."""
+    """Further members of the error's data."""
 
 
 class RequestHead(NamedTuple):
-    """What a request says of itself. Every value has been checked, and stripped of the white space around it."""
+    """The head of a request. Every value is checked, and stripped of white space."""
 
     method: str
     headers: Headers
     """Every header by its name in lower case; the values of a list are joined by commas."""
     pairs: Pairs
-    """The same headers in the order they came."""
+    """The same headers in their order."""
     session: bytes | None = None
-    """The session id; always None in a revision that has no sessions."""
+    """The session id; always None in a revision without sessions."""
     revision: str | None = None
-    """The revision that the header names, known or not."""
+    """The revision in the header, known or not."""
     last_event: bytes | None = None
     """The event after which a client resumes its stream."""
     as_json: bool = True
@@ -77,7 +77,7 @@ class RequestHead(NamedTuple):
 
     @property
     def is_stateless(self) -> bool:
-        """Whether the header names a revision that has neither handshake nor sessions."""
+        """Whether the header has a revision without handshake and sessions."""
         return _is_stateless(self.revision)
 
 
@@ -85,7 +85,7 @@ _accepts: Final = Accepts()
 
 
 def read_head(method: str, given: Pairs) -> RequestHead | HeadRefusal:
-    """The head of a request with these headers, names in lower case; or why there is none that can be relied on."""
+    """Parse these headers, with names in lower case; return the head, or why it is refused."""
     pairs = [(name, value.strip(b" \t")) for name, value in given]
     headers: Headers = dict(pairs)
     if len(headers) != len(pairs):
@@ -102,7 +102,7 @@ def read_head(method: str, given: Pairs) -> RequestHead | HeadRefusal:
     version = None if given_version is None else given_version.decode("ascii")
     session, last = headers.get(SESSION), headers.get(LAST_EVENT)
     if _is_stateless(version):
-        # A revision without sessions gives a session id no meaning, so nothing may act on one or forward it.
+        # In a revision without sessions a session id has no meaning, so it is neither used nor forwarded.
         session = last = None
     return RequestHead(method, headers, pairs, session, version, last, *_accepts.read(headers.get(b"accept")))
 
@@ -113,13 +113,13 @@ def _is_stateless(revision: str | None) -> bool:
 
 def may_be_odd(headers: Headers, revision: str | None) -> bool:
     """
-    A quick look at headers none of which came twice: False only if `read_head` refuses none of their names and values.
+    Quickly check headers without repeats: False only if `read_head` would refuse none of them.
 
-    A session id is not looked at: one that is odd is no session's.
+    A session id is not checked: an invalid one belongs to no session.
     """
     if b"_" in b"".join(headers) or LAST_EVENT in headers:
         return True
-    # Where there is no handshake, each message is held to this header anyway.
+    # Without a handshake, each message is compared with this header anyway.
     if b"mcp-method" in headers and (revision is None or handshake(revision)):
         return True
     token = headers.get(b"authorization")
@@ -127,35 +127,35 @@ def may_be_odd(headers: Headers, revision: str | None) -> bool:
 
 
 def check_accept(head: RequestHead) -> HeadRefusal | None:
-    """Why no answer of ours would be acceptable to the client; None if one is."""
+    """Return the refusal if the client accepts neither JSON nor events; None if it accepts one."""
     if head.method == "DELETE" or head.as_stream or (head.as_json and head.method == "POST"):
         return None
     return HeadRefusal(406, "the answer is application/json or text/event-stream")
 
 
 def visible(value: bytes) -> bool:
-    """Whether *value* is one word of visible ASCII, and not too long to be a token."""
+    """Whether *value* is one word of visible ASCII within the limit of a token."""
     return len(value) <= LONGEST_TOKEN and _VISIBLE.fullmatch(value) is not None
 
 
 def is_protected(name: bytes) -> bool:
-    """Whether the guard decides by the header *name*, so that nothing may take it away or imitate it."""
+    """Whether the guard uses the header *name* for decisions, so that it must not be removed or imitated."""
     return name in _PROTECTED or name.startswith(b"mcp-")
 
 
 def charset_of(content_type: bytes) -> bytes:
-    """The charset that a Content-Type names, in lower case; empty if it names none."""
+    """Return the charset of a Content-Type, in lower case; empty without one."""
     found = _CHARSET.findall(content_type)
     return b" ".join(found).lower() if found else b""
 
 
 def is_utf8(content_type: bytes) -> bool:
-    """Whether a Content-Type leaves no doubt that the text is UTF-8."""
+    """Whether the text of a Content-Type is certainly UTF-8."""
     return charset_of(content_type) in {b"", b"utf-8", b"utf8"}
 
 
 def _joined(pairs: Pairs) -> Headers | HeadRefusal:
-    """Headers by name. One that comes twice and is no list has no one value."""
+    """Return the headers by name, or the refusal of a repeated one that is not a list."""
     headers: Headers = {}
     for name, value in pairs:
         if name not in headers:
@@ -167,13 +167,13 @@ def _joined(pairs: Pairs) -> Headers | HeadRefusal:
         elif is_protected(name) or name == b"traceparent":
             return _odd(name, f"the header {shown_name(name)} came twice; send it once")
         else:
-            # Nothing is decided by it. A line break is in no header, so what is joined by one equals nothing.
+            # The header is not used for decisions. No header has a line break, so the joined value equals no other.
             headers[name] += b"\n" + value
     return headers
 
 
 def _odd(name: bytes, detail: str) -> HeadRefusal:
-    """A header that has no one value. For those that repeat the body, the specification has an error of its own."""
+    """Return the refusal of an ambiguous header. For those that repeat the body, there is a special error."""
     mismatch = name in {VERSION, b"mcp-method", b"mcp-name"} or name.startswith(b"mcp-param-")
     return HeadRefusal(400, detail, "HEADER_MISMATCH" if mismatch else "INVALID_ENVELOPE")
 
@@ -182,7 +182,7 @@ def _wrong_names(headers: Headers) -> HeadRefusal | None:
     for name in headers if b"_" in b"".join(headers) else ():
         if b"_" in name and is_protected(name.replace(b"_", b"-")):
             # Servers behind CGI, WSGI and some proxies read Mcp_Session_Id as Mcp-Session-Id.
-            return HeadRefusal(400, f"the header {shown_name(name)} is spelt with an underscore; use a hyphen")
+            return HeadRefusal(400, f"the header {shown_name(name)} has an underscore; use a hyphen")
     listed = headers.get(b"connection")
     if listed is None or listed.lower() in {b"keep-alive", b"close"}:
         return None
@@ -220,15 +220,15 @@ def _wrong_body(headers: Headers) -> HeadRefusal | None:
 
 
 def shown_name(name: bytes) -> str:
-    """The name of a header for people: parts capitalised, nothing that a terminal would act upon, cut short."""
+    """Return the name of a header for messages: parts capitalised, without control characters, cut."""
     text = name[:60].decode("ascii", "replace")
     shown = "-".join(each.capitalize() for each in text.split("-"))
     return {"Mcp-Protocol-Version": "MCP-Protocol-Version", "Last-Event-Id": "Last-Event-ID"}.get(shown, shown)
 
 
 async def refuse_head(refusal: HeadRefusal, headers: Headers, send: Send) -> None:
-    """Answer a request that is refused by its head."""
+    """Answer a request that was refused by its head."""
     status, detail, code, data = refusal
-    # Whoever frames a request oddly is not trusted with where its body ends; what it accepts has no part in that.
+    # The end of the body of an ambiguous request is not trusted, so the connection is closed.
     closing = [] if status == 406 else [CLOSE]
     await refuse(send, code, detail, [*closing, *shared(headers)], status=status, data=data)

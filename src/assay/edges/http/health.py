@@ -1,4 +1,4 @@
-"""What operators ask beside the protocol: whether we live, whether we take requests, and how many there were."""
+"""The routes for operators: health, readiness and metrics."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,9 +10,9 @@ from assay.edges.http.request_headers import headers_of
 
 def probes(door: Door, *, stopping: Callable[[], bool], metrics: Callable[[], bytes]) -> dict[str, Route]:
     """
-    The routes for that, by path. Whoever asks for health need not come in by *door*; whoever reads the metrics does.
+    Return the routes by path. Health needs no access check; metrics are behind *door*.
 
-    There is nothing to get ready: everything is read and compiled before anybody is listened to.
+    The server is ready at once: everything is read and compiled before it listens.
     """
 
     async def health(scope: dict[str, Any], _: Receive, send: Send) -> None:

@@ -1,8 +1,8 @@
 """
-The HTTP server itself: uvicorn, with an eye on connections that do not move.
+The HTTP server: uvicorn, with time limits for slow connections.
 
-uvicorn waits for ever for the head of a request, for a client that takes no bytes, and for streams at the end. None of
-that costs a timer here: all connections are looked at once a second.
+uvicorn waits for ever for the head of a request, for a client that does not read, and for streams at the end. There are
+no timers: all connections are checked once a second.
 """
 
 import asyncio
@@ -25,16 +25,16 @@ from assay.settings.http_section import Http
 _log: Final = logging.getLogger("assay")
 
 HEAD_BYTES: Final = 64 << 10
-"""Of the head of a request, or of what is behind a body. Names, a token and a trace are below 10 KB."""
+"""Maximal bytes of the head of a request, or of trailers. Names, a token and a trace have less than 10 KB."""
 
 PIPELINED: Final = 100
-"""Requests that may wait on one connection for an answer before them. Each takes 2 kB, of which the client sends 20."""
+"""Maximal pipelined requests on one connection. Each takes 2 kB, for 20 bytes from the client."""
 
 BODY_BYTES: Final = 64 << 20
-"""Of all bodies together that are not whole yet. Most are whole with the packet that they begin in."""
+"""Maximal bytes of all incomplete bodies. Most bodies are complete with their first packet."""
 
 ANSWER_BYTES: Final = 128 << 20
-"""Of all answers together that are not taken yet. A batch of 50 kB can be answered with 4 MB."""
+"""Maximal bytes of all unread responses. A batch of 50 kB can have a response of 4 MB."""
 
 _TOO_LARGE: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 _TOO_SLOW: Final = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
@@ -44,37 +44,37 @@ _OFFERS: Final = frozenset({b"connection", b"upgrade", b"http2-settings"})
 
 
 class _HeadTooLargeError(Exception):
-    """Makes the parser stop."""
+    """Stops the parser: the head is too long."""
 
 
 class Served(Protocol):
-    """An ASGI application, and what it has to do with the server that runs it."""
+    """An ASGI application, with the calls of the server that runs it."""
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        """One HTTP request."""
+        """Handle one HTTP request."""
 
     def at_once(self, pairs: Pairs, frame: bytes, connection: Remembering) -> HttpReply | None:
         """
-        The answer to a POST to the endpoint that is there whole, if it can be had without waiting.
+        Return the response to a complete POST to the endpoint, if that needs no waiting.
 
-        What is None has left no trace, and is asked again.
+        After None nothing has changed, and the request is handled again.
         """
 
     def flush(self) -> None:
-        """Puts what was answered at once on record."""
+        """Write the records of immediate responses."""
 
     def sweep(self) -> None:
-        """Drops what nobody uses; called once a second."""
+        """Drop unused objects; called once a second."""
 
     def stop(self) -> None:
-        """From now on nothing new is begun; streams end, after what is still to be said on them."""
+        """Refuse new requests and end the streams, after their last messages."""
 
     async def close(self) -> None:
-        """Ends everything that it has running; the last that is called."""
+        """End everything that is running; the last call."""
 
 
 class HeldConnection:
-    """What slow clients make us hold. When it is too much the connection that has made us do so longest is cut off."""
+    """The bytes held for slow clients. Beyond the limit the connection that is slow for longest is closed."""
 
     __slots__ = ("_by_connection", "_limit", "_total")
 
@@ -84,7 +84,7 @@ class HeldConnection:
         self._by_connection: dict[Connection, int] = {}
 
     def hold(self, connection: "Connection", count: int) -> None:
-        """So many bytes are held for *connection* now."""
+        """Set the number of bytes held for *connection*."""
         self._total += count - self._by_connection.get(connection, 0)
         self._by_connection[connection] = count
         while self._total > self._limit and len(self._by_connection) > 1:
@@ -93,12 +93,12 @@ class HeldConnection:
             first.transport.abort()
 
     def release(self, connection: "Connection") -> None:
-        """Nothing is held for *connection* any more."""
+        """Forget *connection*."""
         self._total -= self._by_connection.pop(connection, 0)
 
 
 class Outbox:
-    """The answers that are made in one turn of the loop: on record, in one write, before the first of them is sent."""
+    """The responses of one turn of the event loop: recorded in one write, before the first is sent."""
 
     __slots__ = ("_waiting", "flush")
 
@@ -107,14 +107,14 @@ class Outbox:
         self.flush: Callable[[], None] = lambda: None
 
     def put(self, connection: "Connection", data: bytes, *, close: bool) -> None:
-        """Sends *data*, soon."""
+        """Queue *data* to be sent in this turn."""
         if not self._waiting:
             connection.loop.call_soon(self.send)
         self._waiting.append((connection, data, close))
         connection.due_bytes += len(data)
 
     def send(self) -> None:
-        """Sends what waits."""
+        """Send the queued responses."""
         waiting, self._waiting = self._waiting, []
         if waiting:
             self.flush()
@@ -128,47 +128,47 @@ class Outbox:
 
 
 class Connection(HttpToolsProtocol):
-    """One connection, which knows since when it has been waiting for the client, and for what."""
+    """One connection, with the times since which it waits for the client."""
 
     bodies: ClassVar = HeldConnection(BODY_BYTES)
     answers: ClassVar = HeldConnection(ANSWER_BYTES)
     outbox: ClassVar = Outbox()
     good_head: ClassVar[tuple[list[tuple[bytes, bytes]], bytes]] = ([], b"")
-    """What the head of most answers was made of last, and that head."""
+    """The cached head of most responses, and its input."""
 
     remembered: Any = None
     """What the application keeps of the last request, to answer the next one sooner."""
     head_since: float | None = None
-    """When the head of a request began to arrive, while it is arriving."""
+    """The start time of an incomplete head."""
     loose_bytes = 0
-    """Bytes since the last that were part of a body or ended a head."""
+    """Bytes since the last body chunk or complete head."""
     largest_piece = 0
-    """Bytes of the largest piece of what came."""
+    """Bytes of the largest chunk received."""
     body_since = 0.0
-    """When the head of the last request was whole."""
+    """The time when the last head was complete."""
     body_bytes = 0
-    """What came since then, in pieces."""
+    """Bytes received since then."""
     sent_bytes = 0
-    """Of the last message that was sent. It is held whole until the last byte of it is taken."""
+    """Bytes of the last message sent. It is held until its last byte is read."""
     begun: list[bytes] | None = None
-    """The body, while a request is arriving that could be answered at once."""
+    """The body of an incomplete request that could be answered at once."""
     due_bytes = 0
-    """Of its answers that wait in the outbox."""
+    """Bytes of its responses in the outbox."""
     idle_since: float | None = None
-    """When a request was answered at once, and nothing has come since."""
+    """The time of the last immediate response, if nothing came since."""
     in_hand: RequestResponseCycle | None = None
-    """The request that is being answered. uvicorn knows only of the last that came."""
+    """The request in progress. uvicorn keeps only the last one received."""
     stuck_since: float | None = None
-    """When bytes that the client does not take were first seen."""
+    """The time since which the client does not read."""
     stuck_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """A client is there; from now on it has to say something."""
+        """Start the time limit of a new connection."""
         super().connection_made(transport)
         self.head_since = self.loop.time()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client has gone."""
+        """Clean up after the client disconnected."""
         super().connection_lost(exc)
         self.bodies.release(self)
         self.answers.release(self)
@@ -177,7 +177,7 @@ class Connection(HttpToolsProtocol):
             self.in_hand.message_event.set()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes have come."""
+        """Handle received bytes."""
         if self.head_since is None and self._answered():
             self.head_since = self.loop.time()
         self.loose_bytes += len(data)
@@ -196,7 +196,7 @@ class Connection(HttpToolsProtocol):
             self.bodies.release(self)
 
     def _refuse_head(self) -> None:
-        """The head of a request is too long: nothing more is read."""
+        """Refuse a head that is too long, and stop reading."""
         if self._answered():
             self.transport.write(_TOO_LARGE)
             self.transport.close()
@@ -209,13 +209,13 @@ class Connection(HttpToolsProtocol):
         except httptools.HttpParserUpgrade as offer:
             self._decline(data[offer.args[0] :])
         except httptools.HttpParserError:
-            # A head that is too long is refused already.
+            # A head that is too long was already refused.
             if not self.transport.is_closing():
                 self.send_400_response("Invalid HTTP request received.")
 
     def _decline(self, rest: bytes) -> None:
         """
-        Takes a request that offers to speak something else as if it did not (RFC 9110, 7.8): the parser stops there.
+        Ignore an `Upgrade` offer (RFC 9110, 7.8), at which the parser stops.
 
         Java's client offers HTTP/2 with the first request to every server without TLS.
         """
@@ -234,7 +234,7 @@ class Connection(HttpToolsProtocol):
         self._parse(b"\r\n".join(lines) + b"\r\n\r\n" + rest)
 
     def on_message_complete(self) -> None:
-        """The whole of a request is there."""
+        """Handle a complete request."""
         if self.parser.should_upgrade():
             return
         if self.begun is not None:
@@ -251,13 +251,13 @@ class Connection(HttpToolsProtocol):
             answer: HttpReply | None = self._app.at_once(self.scope["headers"], body, self)
         except (
             Exception
-        ) as error:  # a mistake of ours: the parser, which calls us, would take it for one of the client's
+        ) as error:  # a bug of ours: the parser, which calls this, would report it as an error of the client
             _log.exception("%s failed", ENDPOINT, exc_info=error)
             return HttpReply(500, error_body("INTERNAL_ERROR", "the server failed; its log says why"), [])
         return answer
 
     def _answer(self, answer: HttpReply) -> None:
-        """Sends *answer* with all the others that are made in this turn of the loop."""
+        """Send *answer* with the other responses of this turn of the loop."""
         status, content, headers = answer
         keep = self.parser.should_keep_alive() and self.parser.get_http_version() != "1.0"
         self.server_state.total_requests += 1
@@ -276,7 +276,7 @@ class Connection(HttpToolsProtocol):
         self.outbox.put(self, b"".join(lines), close=not keep)
 
     def _good_head(self) -> bytes:
-        """The head of most answers, up to the length. uvicorn makes a new list of headers when the date changes."""
+        """Return the head of most responses, up to the length. uvicorn replaces its list of headers every second."""
         given = self.server_state.default_headers
         made_of, head = Connection.good_head
         if made_of is not given:
@@ -286,10 +286,10 @@ class Connection(HttpToolsProtocol):
         return head
 
     def on_headers_complete(self) -> None:
-        """The head of a request is there."""
+        """Handle a complete head."""
         if self.parser.should_upgrade():
             return
-        # What began behind a body, in one piece with it, is not in `loose_bytes`.
+        # Bytes after a body in the same chunk are not in `loose_bytes`.
         if self.loose_bytes + self.largest_piece > HEAD_BYTES and self._head_bytes() > HEAD_BYTES:
             self._refuse_head()
             raise _HeadTooLargeError
@@ -297,13 +297,13 @@ class Connection(HttpToolsProtocol):
             self.head_since = None
             self.loose_bytes = 0
             self.begun = []
-            # As below: what comes behind a body is no header.
+            # As below: trailers are not headers.
             self.headers = []
             return
         self._begin()
 
     def _head_bytes(self) -> int:
-        """Of the head that is there."""
+        """Return the bytes of the complete head."""
         return len(self.url) + 4 * len(self.headers) + sum(map(len, chain.from_iterable(self.headers)))
 
     def _could_be_answered_at_once(self) -> bool:
@@ -318,7 +318,7 @@ class Connection(HttpToolsProtocol):
         )
 
     def _begin(self) -> None:
-        """Has uvicorn begin the request whose head is there."""
+        """Let uvicorn start the request."""
         if len(self.pipeline) >= PIPELINED:
             self.transport.abort()
             return
@@ -327,13 +327,13 @@ class Connection(HttpToolsProtocol):
         self.body_since = self.loop.time()
         self.body_bytes = 0
         super().on_headers_complete()
-        # What comes behind a body is no header of the request, whose list this was (RFC 9110, 6.5.1).
+        # Trailers are not headers of the request (RFC 9110, 6.5.1).
         self.headers = []
         if not self.pipeline:
             self.in_hand = self.cycle
 
     def on_body(self, body: bytes) -> None:
-        """A piece of a body is there."""
+        """Handle a chunk of a body."""
         self.loose_bytes = 0
         if self.begun is not None:
             self.begun.append(body)
@@ -341,21 +341,21 @@ class Connection(HttpToolsProtocol):
             super().on_body(body)
 
     def _begin_after_all(self) -> None:
-        """The rest of a body is still to come, or the answer takes longer: uvicorn waits for it."""
+        """Hand the request over to uvicorn: its body is incomplete, or its response takes longer."""
         pieces, self.begun = self.begun or [], None
         self._begin()
         for piece in pieces:
             super().on_body(piece)
 
     def on_response_complete(self) -> None:
-        """A request is answered; the next may be there already."""
+        """Continue after a response; the next request may already be there."""
         if self.pipeline:
             self.in_hand = self.pipeline[-1][0]
         super().on_response_complete()
 
     @property
     def app(self) -> Any:
-        """What uvicorn runs for a request. Made anew each time: one that is kept would be a cycle of references."""
+        """The application that uvicorn runs. Created for each request: a kept one would be a reference cycle."""
         return self._run
 
     @app.setter
@@ -363,7 +363,7 @@ class Connection(HttpToolsProtocol):
         self._app = app
 
     async def _run(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        """Begins a request once the client has taken the answer before it."""
+        """Start a request after the client has read the previous response."""
         await self.flow.drain()
         await self._app(scope, receive, partial(self._send, send))
 
@@ -372,7 +372,7 @@ class Connection(HttpToolsProtocol):
         await send(message)
 
     def pause_writing(self) -> None:
-        """The client is slow to take what it is sent."""
+        """Pause: the client reads slowly."""
         super().pause_writing()
         self._hold_answer()
 
@@ -384,12 +384,12 @@ class Connection(HttpToolsProtocol):
             self.answers.release(self)
 
     def resume_writing(self) -> None:
-        """It has taken nearly all."""
+        """Resume: the client has read nearly everything."""
         super().resume_writing()
         self.answers.release(self)
 
     def watch(self, now: float, http: Http) -> None:
-        """Ends a connection that has waited too long."""
+        """Close a connection that exceeds a time limit."""
         if self.head_since is not None and now - self.head_since > http.header_seconds:
             self.transport.abort()
             return
@@ -397,7 +397,7 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
             return
         cycle = self.in_hand
-        # A body behind a request that is being answered is not read on: it waits for us.
+        # A body behind a request in progress is not read meanwhile, so its time limit does not apply.
         arriving = cycle is self.cycle and cycle is not None and cycle.more_body and not cycle.response_started
         if arriving and now - self.body_since > http.body_seconds and not self.transport.is_closing():
             self.transport.write(_TOO_SLOW)
@@ -411,12 +411,12 @@ class Connection(HttpToolsProtocol):
             self.transport.abort()
 
     def _answered(self) -> bool:
-        """Whether the client waits for nothing from us."""
+        """Whether every request of the client is answered."""
         return self.cycle is None or self.cycle.response_complete
 
 
 class HttpServer(uvicorn.Server):
-    """uvicorn, that ends streams before it waits for them, and what does not move before it waits for ever."""
+    """uvicorn, which ends streams and slow connections instead of waiting for them."""
 
     def __init__(self, config: uvicorn.Config, app: Served, http: Http, ready: Callable[[], None]) -> None:
         super().__init__(config)
@@ -425,13 +425,13 @@ class HttpServer(uvicorn.Server):
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listens, and says so."""
+        """Listen, and announce it."""
         await super().startup(sockets)
         if self.started:
             self._ready()
 
     async def on_tick(self, counter: int) -> bool:
-        """Once every tenth of a second."""
+        """Check time limits; called every tenth of a second."""
         if counter % 10 == 0:
             now = asyncio.get_running_loop().time()
             for connection in list(self.server_state.connections):
@@ -441,7 +441,7 @@ class HttpServer(uvicorn.Server):
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Finishes what is in hand, refuses what is new, within the time that is set."""
+        """Finish requests in progress and refuse new ones, within the grace time."""
         self._app.stop()
         Connection.outbox.send()
         await super().shutdown(sockets)
@@ -451,7 +451,7 @@ class HttpServer(uvicorn.Server):
                 connection.transport.abort()
 
     def handle_exit(self, sig: int, frame: Any) -> None:
-        """A signal: the first ends gracefully, the second at once. It is not raised again at the end, so exit is 0."""
+        """Handle a signal: the first ends gracefully, the second at once. It is not raised again: the status is 0."""
         again = self.should_exit
         super().handle_exit(sig, frame)
         self._captured_signals.clear()
@@ -459,7 +459,7 @@ class HttpServer(uvicorn.Server):
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens; raises `OSError`."""
+    """Return a listening socket. Raises `OSError`."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     found = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -474,7 +474,7 @@ def listening(host: str, port: int) -> socket.socket:
 
 def serve(app: Served, sock: socket.socket, http: Http, ready: Callable[[], None]) -> None:
     """Serve until a signal comes."""
-    # What goes wrong in the application it says itself; what uvicorn adds is about clients that are gone.
+    # The application logs its own errors; uvicorn's log lines are only about disconnected clients.
     for name in ("uvicorn.error", "uvicorn.access", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     config = uvicorn.Config(

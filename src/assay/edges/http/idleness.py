@@ -1,9 +1,8 @@
 """
-Which session makes room for a new one, where there are as many as there may be. No I/O, no clock.
+Choose the session to end when the limit of sessions is reached. No I/O, no clock.
 
-Many clients never end their sessions: the official TypeScript client does not on `close()`. So the session that was
-idle longest is ended, and gets 404 from then on, which tells a client that is still there to begin anew. A request that
-is open is never lost for that.
+Many clients never end their sessions: the official TypeScript client does not on `close()`. So the longest idle session
+is ended, and gets 404 from then on, which makes a client open a new one. A session with an open request is never ended.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,24 +11,24 @@ from typing import Protocol, TypeVar
 
 
 class Idleness(IntEnum):
-    """How little would be lost with a session; the least first."""
+    """How busy a session is; the idlest first."""
 
     IDLE = 0
-    """Nothing is open."""
+    """No open request or stream."""
     LISTENS = 1
-    """A client listens on a stream for what the server may say."""
+    """The client listens on a stream."""
     ASKED = 2
-    """The server waits for an answer of the client, which may have gone."""
+    """The server waits for a response of the client, which may be gone."""
     BUSY = 3
-    """A client waits for an answer: such a session is never ended."""
+    """A request is open: such a session is never ended."""
 
 
 class HeldSession(Protocol):
-    """What takes a place: a session, or a child with its sessions."""
+    """An object that counts against the limit: a session, or a child with its sessions."""
 
     @property
     def principal(self) -> str:
-        """Whose it is."""
+        """The owner."""
 
 
 H = TypeVar("H", bound=HeldSession)
@@ -39,10 +38,10 @@ def to_end(
     every: Iterable[H], idleness: Callable[[H], Idleness], principal: str, *, own_only: bool = False
 ) -> H | None:
     """
-    Return which of *every*, those used longest ago first, makes room for one more of *principal*; None if none may.
+    Return the one of *every*, sorted by last use, to end for a new one of *principal*; None if all are busy.
 
-    It is one of the principal that holds most, and of *principal* itself where others hold as many or it is *own_only*.
-    Whoever holds fewer loses none: so nobody pushes out the sessions of others by opening many, and keeping them busy.
+    It belongs to the principal with the most sessions, or to *principal* itself if others have as many, or with
+    *own_only*. So a principal cannot end the sessions of others by opening many, and keeping them busy.
     """
     held: dict[str, list[H]] = {}
     for each in every:
@@ -55,7 +54,7 @@ def to_end(
 
 
 def _idlest(every: Iterable[H], idleness: Callable[[H], Idleness]) -> H | None:
-    """The first of those that are idlest; None if all are busy."""
+    """Return the first of the idlest; None if all are busy."""
     best, least = None, Idleness.BUSY
     for each in every:
         standing = idleness(each)

@@ -1,4 +1,4 @@
-"""Where a server listens: read, opened, and only as open to others as an operator has said."""
+"""Parse and open the address of an endpoint; refuse an unprotected one that others can reach."""
 
 import errno
 import socket
@@ -10,24 +10,24 @@ from assay.edges.http.origin_check import Safety, in_url, is_loopback
 from assay.settings import SettingsError
 from assay.settings.http_section import Http
 
-_EVERY: Final = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104 - to be told from others, not to listen at
-"""Addresses that stand for all of this machine, which no client can connect to, and one that a client can."""
+_EVERY: Final = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104 - recognized, not listened at
+"""Wildcard addresses, each with an address that a client can use."""
 
 
 class ListenAddress(NamedTuple):
-    """A socket that listens, and what it is called."""
+    """A listening socket and its URLs."""
 
     sock: socket.socket
     safety: Safety
     url: str
-    """Scheme, host and port that a client on this machine can use."""
+    """Scheme, host and port for clients on this machine."""
     others: tuple[str, ...] = ()
-    """The same for clients elsewhere, as far as an operator has named them."""
+    """The same for clients on other machines, by the allowed host names."""
     unnamed: bool = False
-    """Whether it listens for clients elsewhere, and no name is allowed that they could use."""
+    """Whether other machines can connect, but no host name for them is allowed."""
 
     def notes(self, endpoint: str) -> Iterator[str]:
-        """Lines for an operator about clients elsewhere."""
+        """Notes for the operator about clients on other machines."""
         for each in self.others:
             yield f"also at {each}{endpoint}"
         if self.unnamed:
@@ -62,26 +62,26 @@ def called(name: str, port: int, hosts: Sequence[str]) -> tuple[str, tuple[str, 
 
 
 def _advice(option: str, host: str, error: OSError) -> str:
-    """Return what to do about an address that cannot be listened at."""
+    """Return the hint for an address that cannot be used."""
     in_use = error.errno == errno.EADDRINUSE
     return f"; use another port, or {option} {in_url(host)}:0 for any free one" if in_use else ""
 
 
 def parsed(option: str, address: str) -> tuple[str, int]:
-    """Host and port; without a host it is loopback. Raises `SettingsError`."""
+    """Parse host and port; the default host is loopback. Raises `SettingsError`."""
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdecimal():
-        raise SettingsError(f"{option} {address}: an address is HOST:PORT, such as 127.0.0.1:8765")
-    # Not by its value alone: of thousands of digits Python makes no number.
+        raise SettingsError(f"{option} {address}: expected HOST:PORT, such as 127.0.0.1:8765")
+    # Its length is checked first: Python refuses to convert thousands of digits.
     if len(port) > 5 or int(port) > 65535:
-        raise SettingsError(f"{option} {address}: the PORT of HOST:PORT is at most 65535")
+        raise SettingsError(f"{option} {address}: PORT must be at most 65535")
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
 def _allow_many_connections() -> None:
-    """As many open files as we may have: every connection is one, and the usual soft limit is 1,024."""
+    """Raise the limit of open files: every connection is one, and the usual soft limit is 1,024."""
     try:
-        import resource  # noqa: PLC0415 - there is none on Windows
+        import resource  # noqa: PLC0415 - not available on Windows
     except ImportError:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -1,4 +1,4 @@
-"""Streams that are open, and how each learns that it is over. A future says so, once, whoever is first."""
+"""The open streams. A future ends each of them, once, for whichever side is first."""
 
 import asyncio
 from asyncio import Future
@@ -13,25 +13,25 @@ from assay.settings.http_section import Http
 
 
 async def until_gone(receive: Receive, closing: "Future[None]") -> None:
-    """Waits until the client goes, and says so."""
+    """Wait until the client disconnects, then set the future."""
     while (await receive())["type"] != "http.disconnect":
         pass
     close(closing)
 
 
 def close(closing: "Future[None]") -> None:
-    """It is over."""
+    """Set the future."""
     if not closing.done():
         closing.set_result(None)
 
 
 class Streams:
-    """All streams of one server. What is said on them is somebody else's business."""
+    """All streams of one server, without their content."""
 
     __slots__ = ("_http", "_open", "_quota")
 
     def __init__(self, http: Http, *, gated: bool = False) -> None:
-        """Where it is *gated*, principals are told apart, and each has its share."""
+        """With *gated*, each principal has a share."""
         self._http = http
         self._open: set[Future[None]] = set()
         self._quota = Quota("streams", http.streams, each=http.streams_each if gated else None)
@@ -44,7 +44,7 @@ class Streams:
         return self._quota.full(principal)
 
     def end(self) -> None:
-        """Ends them all, after what is still to be said on them."""
+        """End all streams, after their last messages."""
         for closing in list(self._open):
             close(closing)
 
@@ -60,7 +60,7 @@ class Streams:
         *,
         once: bool = False,
     ) -> None:
-        """Sends *first* to *principal*, then nothing but signs of life until either side ends it, then *last*."""
+        """Send *first* to *principal*, then keep-alives until either side ends the stream, then *last*."""
         closing: Future[None] = asyncio.get_running_loop().create_future()
 
         def end() -> None:
@@ -73,7 +73,7 @@ class Streams:
         watch = asyncio.ensure_future(until_gone(receive, closing))
         try:
             await send({"type": "http.response.start", "status": 200, "headers": [*STREAM, *headers]})
-            # Without a first byte some clients wait for the head of the answer.
+            # Without a first byte some clients wait for the head of the response.
             await send({"type": "http.response.body", "body": b"".join(first) or PING, "more_body": True})
             while not once and not closing.done():
                 await asyncio.wait((closing,), timeout=self._http.ping_seconds)

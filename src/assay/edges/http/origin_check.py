@@ -1,8 +1,8 @@
 """
-Who may speak to a server by where the request says it goes and comes from. No I/O.
+Check the `Host` and `Origin` of a request. No I/O.
 
-A web page can make a browser send requests to this machine, and with DNS under its control (rebinding) even read the
-answers. What it cannot do is choose the `Host` and `Origin` that the browser sends along.
+A web page can make a browser send requests to this machine, and with DNS rebinding even read the responses. It cannot
+choose the `Host` and `Origin` that the browser sends.
 """
 
 import re
@@ -14,35 +14,35 @@ LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 _AUTHORITY: Final = re.compile(rb"([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::([0-9]{0,5}))?")
 """
-A host and perhaps a port, and nothing else (RFC 9110, 7.2). Parsers of URLs forgive too much for this: they drop tabs
-and line breaks, so that a header that comes in two halves would be put together.
+A host and optionally a port, and nothing else (RFC 9110, 7.2). URL parsers are too lenient for this: they drop tabs and
+line breaks, so that a split header would be joined.
 """
 
 _SHOWN: Final = 100
-"""Characters of a name that are shown."""
+"""Maximal characters of a name to show."""
 
 _KEPT: Final = 256
-"""Values whose verdict is remembered. Real clients send one or two; beyond that each is looked at anew."""
+"""Maximal cached values. Real clients send one or two."""
 
 
 class Barred(NamedTuple):
-    """Why a request is not let in by where it says it goes or comes from."""
+    """A request with a refused `Host` or `Origin`."""
 
     what: str
     setting: str
-    """The setting that could let it in."""
+    """The setting that could allow it."""
     name: str
-    """What that setting would have to have; nothing if there is no such thing."""
+    """The value for that setting; empty if none would allow it."""
 
     @property
     def advice(self) -> str:
-        """What an operator can do. A page that tries to get in by a name of its own is named here, too."""
+        """The advice for the operator. The name may be that of an attacking page."""
         friend = "clients use this name for this machine" if self.setting == "http.hosts" else "this is a page of yours"
         return f"if {friend}: --set {self.setting}={self.name}" if self.name else ""
 
 
 class Safety:
-    """The names and origins that are let in."""
+    """The allowed names and origins."""
 
     __slots__ = ("_good", "_hosts", "_origins")
 
@@ -52,7 +52,7 @@ class Safety:
         self._good: set[tuple[bytes | None, bytes | None]] = set()
 
     def allows(self, host: bytes | None, origin: bytes | None) -> bool:
-        """Whether a request with these two headers is let in; without an origin it does not come from a page."""
+        """Whether a request with these two headers is allowed; without an origin it does not come from a page."""
         if (host, origin) in self._good:
             return True
         if host is None or not self._is_ours(host) or (origin is not None and not self._is_friend(origin)):
@@ -62,7 +62,7 @@ class Safety:
         return True
 
     def objection(self, host: bytes | None, origin: bytes | None) -> Barred:
-        """Return why a request with these two headers is not let in. Of what it says nothing unprintable is shown."""
+        """Return why a request with these two headers is refused, with printable text only."""
         if host is None or not self._is_ours(host):
             name = _name((host or b"").rstrip(b" \t")) or ""
             return Barred(f"the Host {name[:_SHOWN]!r} is not served here", "http.hosts", name[:_SHOWN])
@@ -70,7 +70,7 @@ class Safety:
         return Barred(f"the Origin {page!r} is not served here", "http.origins", page)
 
     def _is_ours(self, host: bytes) -> bool:
-        # The parser leaves the white space behind a value, which is no part of it (RFC 9110, 5.5).
+        # The parser leaves white space after a value, which is not part of it (RFC 9110, 5.5).
         return _name(host.rstrip(b" \t")) in self._hosts
 
     def _is_friend(self, origin: bytes) -> bool:
@@ -80,7 +80,7 @@ class Safety:
 
 
 def _name(authority: bytes) -> str | None:
-    """The name of the host in *authority*, in small letters, without port; None if that is none."""
+    """Return the host in *authority*, in lower case, without port; None if it is invalid."""
     found = _AUTHORITY.fullmatch(authority.lower())
     if found is None or int(found[2] or 0) > 65535:
         return None
@@ -88,21 +88,21 @@ def _name(authority: bytes) -> str | None:
 
 
 def in_url(host: str) -> str:
-    """Return *host*, which may have a port, as it stands in a URL before another port."""
+    """Return *host*, which may have a port, for use in a URL before another port."""
     name = _name(host.encode()) or host.strip("[]")
     return f"[{name}]" if ":" in name else name
 
 
 def is_loopback(host: str) -> bool:
-    """Whether whoever listens at *host* can be reached from this machine and from nowhere else."""
+    """Whether *host* can be reached only from this machine."""
     name = host.casefold().strip("[]")
     try:
         return ip_address(name).is_loopback
     except ValueError:
-        # Of names, only this one is sure to lead nowhere else, whoever resolves it.
+        # Of all names, only this one always resolves to this machine.
         return name == "localhost"
 
 
 def leads_here(host: str) -> bool:
-    """Whether a URL with *host* in it leads to this machine: every name under localhost is meant to (RFC 6761, 6.3)."""
+    """Whether a URL with *host* leads to this machine, as every name under localhost should (RFC 6761, 6.3)."""
     return is_loopback(host) or host.casefold().endswith(".localhost")

@@ -1,49 +1,48 @@
-"""How much is in hand at once: in total, for each principal, and for each server of a host. No I/O, no clock."""
+"""Limits of concurrent requests and streams: in total, for each principal, and for each server. No I/O, no clock."""
 
 from typing import Final, NamedTuple
 
 from assay.edges.http.replies import Pairs, Send, refuse
 
 _TRY_AGAIN: Final = 1
-"""Seconds after which a client may try again, where nothing else is said."""
+"""The default of `Retry-After`, in seconds."""
 
 
 class Full(NamedTuple):
-    """Why there is no place for one more."""
+    """A limit that is reached."""
 
     status: int
     """
-    503 if the whole server is busy, whoever asks. 429 if this principal has its share: then others are still served,
-    and a balancer has no reason to take us for overloaded.
+    503 if the whole server is busy. 429 if this principal has used its share: others are still served, and a load
+    balancer does not treat the server as overloaded.
     """
     why: str
 
     async def refuse(self, send: Send, headers: Pairs = (), *, seconds: int = _TRY_AGAIN) -> None:
-        """Tell the client so, and when to try again."""
+        """Send the error, with the time to retry."""
         await refuse(send, "OVERLOADED", self.why, [(b"retry-after", b"%d" % seconds), *headers], status=self.status)
 
 
 class Quota:
-    """The places for one kind of thing, such as requests."""
+    """The limit for one kind of object, such as requests."""
 
     __slots__ = ("_by_principal", "_by_server", "_each", "_per_server", "_total", "_what", "held")
 
     def __init__(self, what: str, total: int, *, each: int | None = None, per_server: int | None = None) -> None:
         """
-        There are *total* places; one principal may have *each* of them, one server *per_server*.
+        *total* is the limit; one principal may have *each*, one server *per_server*.
 
-        None for as many as there are: nobody shares with others where all clients count as one principal, or where
-        there is one server.
+        None means the total: for a single principal or a single server.
         """
         self._what = what
         self._total, self._each, self._per_server = total, each, per_server
         self._by_principal: dict[str, int] = {}
         self._by_server: dict[str, int] = {}
         self.held = 0
-        """Places that are taken."""
+        """The number in use."""
 
     def full(self, principal: str, server: str = "") -> Full | None:
-        """Return why *principal* gets no place for one more at *server*; None if it does."""
+        """Return the reached limit for one more of *principal* at *server*; None if there is room."""
         if self.held >= self._total:
             return Full(503, f"too many {self._what} at once")
         if self.has_share(principal):
@@ -53,11 +52,11 @@ class Quota:
         return None
 
     def has_share(self, principal: str) -> bool:
-        """Whether *principal* has as many places as one may have."""
+        """Whether *principal* has used its share."""
         return self._each is not None and self._by_principal.get(principal, 0) >= self._each
 
     def take(self, principal: str, server: str = "") -> None:
-        """Take a place, which `full` has said there is."""
+        """Count one more, after `full` returned None."""
         self.held += 1
         if self._each is not None:
             self._by_principal[principal] = self._by_principal.get(principal, 0) + 1
@@ -65,7 +64,7 @@ class Quota:
             self._by_server[server] = self._by_server.get(server, 0) + 1
 
     def give_back(self, principal: str, server: str = "") -> None:
-        """Give back a place that was taken with the same names."""
+        """Count one less, for the same names."""
         self.held -= 1
         if self._each is not None:
             _less(self._by_principal, principal)
@@ -74,7 +73,7 @@ class Quota:
 
 
 def _less(counts: dict[str, int], name: str) -> None:
-    """Count one less, and forget whoever has none: there may be any number of principals over time."""
+    """Count one less, and drop zero counts: there may be any number of principals over time."""
     if counts[name] == 1:
         del counts[name]
     else:

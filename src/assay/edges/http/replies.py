@@ -1,4 +1,4 @@
-"""Answers as ASGI messages: status, headers, body. Knows HTTP, not MCP."""
+"""HTTP responses as ASGI messages: status, headers, body. Knows HTTP, not MCP."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -10,19 +10,19 @@ from assay.core import render
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Route = Callable[[dict[str, Any], Receive, Send], Awaitable[None]]
-"""What answers at a path; the scope comes first."""
+"""The handler of a path."""
 Pairs = Sequence[tuple[bytes, bytes]]
 
 JSON: Final = (b"content-type", b"application/json")
 CLOSE: Final = (b"connection", b"close")
 
 SMALL: Final = 64 << 10
-"""Bytes that a connection takes without waiting for the client to read."""
+"""Bytes that a connection buffers without waiting for the client."""
 
 STREAM: Final[Pairs] = (
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache, no-transform"),
-    # Proxies of the nginx kind would collect events until a buffer is full.
+    # Proxies such as nginx would collect events until a buffer is full.
     (b"x-accel-buffering", b"no"),
 )
 
@@ -34,7 +34,7 @@ class Remembering(Protocol):
 
 
 class HttpReply(NamedTuple):
-    """A whole answer."""
+    """A complete response."""
 
     status: int
     content: bytes
@@ -42,7 +42,7 @@ class HttpReply(NamedTuple):
 
 
 async def reply(send: Send, status: int, body: bytes = b"", headers: Pairs = ()) -> None:
-    """A whole answer; JSON if it has a body."""
+    """Send a complete response; JSON if it has a body."""
     length = (b"content-length", b"%d" % len(body))
     every = [JSON, length, *headers] if body else [length, *headers]
     await send({"type": "http.response.start", "status": status, "headers": every})
@@ -50,17 +50,17 @@ async def reply(send: Send, status: int, body: bytes = b"", headers: Pairs = ())
 
 
 async def slowly(sending: Awaitable[None], seconds: float) -> None:
-    """Sends what the client may be slow to take."""
+    """Send a body that the client may read slowly."""
     try:
         async with asyncio.timeout(seconds):
             await sending
     except TimeoutError:
-        # The connection is cut off by whoever watches over those that do not move.
+        # The server closes slow connections.
         return
 
 
 async def text(send: Send, status: int, body: bytes, kind: bytes = b"text/plain; charset=utf-8") -> None:
-    """A whole answer that is no JSON."""
+    """Send a complete response that is not JSON."""
     headers = [(b"content-type", kind), (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
@@ -75,17 +75,17 @@ async def refuse(
     status: int | None = None,
     data: Mapping[str, Any] | None = None,
 ) -> None:
-    """The answer to a request that no message was read from: the canonical error, without an id."""
+    """Send a canonical error without an id, for a request without a readable message."""
     await reply(send, status or CanonicalError.to_http_status(code), error_body(code, detail, data), headers)
 
 
 def error_body(code: str, detail: str, data: Mapping[str, Any] | None = None, *, why: str = "") -> bytes:
-    """A canonical error as JSON-RPC has it, with a sentence of ours and *data* beside it; *why* is in its message."""
+    """Return a canonical error as JSON-RPC, with a detail and *data*; *why* is in its message."""
     return render.plain_error(None, code, detail, data, why=why)
 
 
 def shared(headers: Mapping[bytes, bytes]) -> list[tuple[bytes, bytes]]:
-    """What a browser needs to hand an answer to a page. The origin is one that was let in."""
+    """Return the headers that let a browser pass a response to a page of an allowed origin."""
     origin = headers.get(b"origin")
     if origin is None:
         return []
@@ -97,13 +97,13 @@ def shared(headers: Mapping[bytes, bytes]) -> list[tuple[bytes, bytes]]:
 
 
 async def not_allowed(send: Send, allowed: str, headers: Pairs = (), remedy: str = "") -> None:
-    """Another HTTP method than those that are *allowed*; *remedy* says what to do instead."""
-    told = [(b"allow", allowed.encode()), *headers]
-    await refuse(send, "INVALID_ENVELOPE", f"only {allowed} here{remedy}", told, status=405)
+    """Refuse an HTTP method other than those *allowed*; *remedy* is a hint."""
+    extra = [(b"allow", allowed.encode()), *headers]
+    await refuse(send, "INVALID_ENVELOPE", f"only {allowed} here{remedy}", extra, status=405)
 
 
 async def reads(scope: Mapping[str, Any], send: Send, headers: Pairs = (), remedy: str = "") -> bool:
-    """Whether a request only reads; one that does not has been told so, with the *remedy*."""
+    """Whether a request only reads; another one is refused, with the *remedy*."""
     if scope["method"] in {"GET", "HEAD"}:
         return True
     await not_allowed(send, "GET, HEAD", headers, remedy)

@@ -1,4 +1,4 @@
-"""What a request says of itself in its head: where it goes, what it carries, what it takes. No I/O."""
+"""Read single headers of a request: path, content type, accepted types. No I/O."""
 
 import re
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ ENDPOINT: Final = "/mcp"
 _SLASHED: Final = ENDPOINT + "/"
 
 UNNAMED: Final = WITHOUT_HEADER
-"""The revision of a request that names none: the last one that had no header for it."""
+"""The revision of a request without one: the last revision without this header."""
 
 _REPEATABLE: Final = frozenset(
     {b"accept", b"cookie", b"via", b"forwarded", b"x-forwarded-for", b"access-control-request-headers"}
@@ -26,52 +26,52 @@ _REPEATABLE: Final = frozenset(
 _UNSAID: Final = frozenset({b"", b"application/x-www-form-urlencoded"})
 
 _NOT_AT_ALL: Final = re.compile(rb";\s*q\s*=\s*0(?:\.0*)?\s*(?:;|$)", re.IGNORECASE)
-"""In what a client takes: that it takes this not."""
+"""Parameters in `Accept` that exclude a type."""
 
 Headers = dict[bytes, bytes]
 
 
 def headers_of(scope: dict[str, Any]) -> Headers:
-    """The headers of a request, by name."""
+    """Return the headers of a request by name."""
     pairs = scope["headers"]
     headers: Headers = dict(pairs)
     return headers if len(headers) == len(pairs) else _joined(pairs)
 
 
 def _joined(pairs: Pairs) -> Headers:
-    """Headers by name. One that comes twice has no one value: what lists are made of is joined, all else is refused."""
+    """Return headers by name. The values of repeated lists are joined; any other repeated header is invalid."""
     headers: Headers = {}
     for name, value in pairs:
-        # A line break is in no header, so what is joined by one equals nothing.
+        # No header has a line break, so a value joined by one equals no other.
         between = b", " if name in _REPEATABLE else b"\n"
         headers[name] = headers[name] + between + value if name in headers else value
     return headers
 
 
 def path_of(scope: dict[str, Any]) -> str:
-    """The path of a request. `/mcp/` is `/mcp`: people write either, and a redirect would lose some clients' bodies."""
+    """Return the path of a request. `/mcp/` is `/mcp`: a redirect would drop the bodies of some clients."""
     path: str = scope["path"]
     return path[:-1] if path.endswith(_SLASHED) else path
 
 
 def address_of(scope: dict[str, Any], headers: Headers) -> str:
-    """Where the client thinks that it is: scheme, host and port."""
+    """Return the address that the client uses: scheme, host and port."""
     return f"{scope['scheme']}://{headers.get(b'host', b'localhost').decode('latin-1')}"
 
 
 def is_json(headers: Headers) -> bool:
-    """Whether the body is said to be JSON; or nothing, or what curl says of any body, and no page is behind it."""
+    """Whether the content type is JSON; or missing, or curl's default, and the request is not from a page."""
     plain = media_type(headers.get(b"content-type", b""))
     return plain == b"application/json" or (plain in _UNSAID and b"origin" not in headers)
 
 
 def media_type(kind: bytes) -> bytes:
-    """The type in a Content-Type, without its parameters."""
+    """Return the type in a Content-Type, without its parameters."""
     return kind.partition(b";")[0].strip().lower()
 
 
 class Accepts:
-    """What clients take. Real ones say it in one or two ways, which are remembered."""
+    """A cache of parsed `Accept` headers. Real clients send one or two values."""
 
     __slots__ = ("_known",)
 
@@ -79,7 +79,7 @@ class Accepts:
         self._known: dict[bytes, tuple[bool, bool]] = {}
 
     def read(self, accept: bytes | None) -> tuple[bool, bool]:
-        """Whether the client takes JSON, and whether it takes a stream. One that says nothing takes anything."""
+        """Return whether the client accepts JSON, and whether it accepts a stream. Without a header it accepts both."""
         if accept is None:
             return True, True
         known = self._known.get(accept)
@@ -95,15 +95,15 @@ class Accepts:
 
 
 def _takes(wanted: Mapping[bytes, bool], *kinds: bytes) -> bool:
-    """Whether a client wants the first of *kinds*; the most exact of what it says of it counts (RFC 9110, 12.5.1)."""
+    """Whether a client accepts the first of *kinds*; the most specific entry counts (RFC 9110, 12.5.1)."""
     return next((wanted[each] for each in (*kinds, b"*/*") if each in wanted), False)
 
 
 def peeked(frame: bytes) -> Any:
     """
-    Return the message in *frame* for a look at it before it is judged; None if it is not JSON.
+    Parse the message in *frame* before it is judged; None if it is not JSON.
 
-    One with more values than a message may have is not read either: the judge refuses it.
+    A frame with too many values is not parsed: the judge refuses it.
     """
     if not frame or value_count.more_than(frame, DEFAULT.values):
         return None
@@ -114,6 +114,6 @@ def peeked(frame: bytes) -> Any:
 
 
 def names_revision(message: dict[str, Any]) -> bool:
-    """Whether a message names its revision itself, as those of an era without handshake do."""
+    """Whether a message has its revision in `_meta`, as without a handshake."""
     meta = message["params"].get("_meta") if isinstance(message.get("params"), dict) else None
     return isinstance(meta, dict) and REVISION_KEY in meta

@@ -1,7 +1,4 @@
-"""
-The sessions of the handshake revisions: who has one, until when, and what may still be sent again. No I/O; the clock is
-given.
-"""
+"""HTTP sessions: owners, expiry, and events to resend. No I/O; the clock is a parameter."""
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
@@ -13,13 +10,13 @@ from assay.edges.http.idleness import Idleness, to_end
 from assay.settings.http_section import Http
 
 REPLAYED: Final = 64
-"""Events of a session that can be sent again to a client whose stream broke off."""
+"""Maximal events of a session that are kept for a client that resumes."""
 
 REPLAYED_BYTES: Final = 1 << 20
-"""Bytes of them together; one that is longer is not kept."""
+"""Maximal bytes of these events; a longer event is not kept."""
 
 REPLAYED_BY_ALL: Final = 64 << 20
-"""Bytes of events of all sessions together: a thousand that each keep all they may would take a gigabyte."""
+"""Maximal bytes of kept events of all sessions: a thousand full sessions would take a gigabyte."""
 
 
 S = TypeVar("S")
@@ -33,26 +30,26 @@ class HttpSession(Generic[S]):
     )  # fmt: skip
 
     def __init__(self, ident: str, principal: str, server: S, now: float, count: Callable[[int], None]) -> None:
-        """*count* is told how many bytes more, or fewer, are kept for those who ask again."""
+        """*count* gets the change of the number of kept bytes."""
         self.ident = ident
         self.principal = principal
         self.server = server
         self.used = now
         self.ended = False
         self.open_streams: set[Callable[[], None]] = set()
-        """What ends each stream that is open."""
+        """The futures that end the open streams."""
         self._events: deque[tuple[int, int, bytes]] = deque()
         self._bytes = 0
         self._count = count
         self._streams = 0
 
     def new_stream(self) -> int:
-        """The number of a stream: event ids begin with it, so that each tells which stream it belongs to."""
+        """Return the number of a new stream, which is the first part of its event ids."""
         self._streams += 1
         return self._streams
 
     def keep(self, stream: int, number: int, data: bytes) -> bytes:
-        """Keeps an event for those who ask again; its id."""
+        """Keep an event for clients that resume; return its id."""
         if len(data) <= REPLAYED_BYTES and not self.ended:
             before = self._bytes
             self._events.append((stream, number, data))
@@ -63,7 +60,7 @@ class HttpSession(Generic[S]):
         return b"%d-%d" % (stream, number)
 
     def after(self, last: bytes) -> list[tuple[bytes, bytes]] | None:
-        """The events, with their ids, that came after *last* on its stream; None if that is no id of ours."""
+        """Return the events after *last* on its stream, with their ids; None if *last* is unknown."""
         stream, _, number = last.partition(b"-")
         if not (stream.isdigit() and number.isdigit() and len(last) <= 30) or not 0 < int(stream) <= self._streams:
             return None
@@ -75,22 +72,22 @@ class HttpSession(Generic[S]):
 
     @property
     def idleness(self) -> Idleness:
-        """How little would be lost with it, by its streams alone."""
+        """The idleness of the session, by its streams alone."""
         return Idleness.LISTENS if self.open_streams else Idleness.IDLE
 
     @property
     def keeps(self) -> bool:
-        """Whether bytes of events are kept for it."""
+        """Whether events of the session are kept."""
         return self._bytes > 0
 
     def forget(self) -> None:
-        """Keeps none of its events any longer."""
+        """Drop the kept events."""
         self._events.clear()
         freed, self._bytes = self._bytes, 0
         self._count(-freed)
 
     def end(self) -> None:
-        """Ends every stream of it."""
+        """End all its streams."""
         self.ended = True
         self.forget()
         for close in list(self.open_streams):
@@ -98,7 +95,7 @@ class HttpSession(Generic[S]):
 
 
 class Sessions(Generic[S]):
-    """All sessions, the one used longest ago first."""
+    """All sessions, the least recently used first."""
 
     __slots__ = ("_by_id", "_clock", "_dropped", "_each", "_http", "_idleness", "_kept", "_kept_by_all")
 
@@ -110,7 +107,7 @@ class Sessions(Generic[S]):
         *,
         idleness: Callable[["HttpSession[S]"], Idleness] | None = None,
     ) -> None:
-        """*dropped* is told of each session that ends, before its streams do; *idleness* says which may end."""
+        """*dropped* gets each session before its streams end; *idleness* decides which session may end."""
         self._http = http
         self._clock = clock
         self._dropped = dropped
@@ -118,7 +115,7 @@ class Sessions(Generic[S]):
         self._by_id: OrderedDict[str, HttpSession[S]] = OrderedDict()
         self._each: dict[str, int] = {}
         self._kept: dict[str, int] = {}
-        """Bytes of events that are kept for each principal."""
+        """Bytes of kept events by principal."""
         self._kept_by_all = 0
 
     def __len__(self) -> int:
@@ -128,7 +125,7 @@ class Sessions(Generic[S]):
         return iter(self._by_id.values())
 
     def begin(self, principal: str, server: S) -> HttpSession[S] | None:
-        """A new session; an idle one ends for it at the limit. None if none is idle that may end for *principal*."""
+        """Return a new session, ending an idle one at the limit; None if no session may end for *principal*."""
         self.sweep()
         if self.is_full(principal):
             own = self.has_share(principal)
@@ -136,22 +133,22 @@ class Sessions(Generic[S]):
             if last is None:
                 return None
             self.drop(last)
-        # 256 bits: nobody guesses one.
+        # 256 random bits cannot be guessed.
         session = HttpSession(token_urlsafe(32), principal, server, self._clock(), partial(self._count, principal))
         self._by_id[session.ident] = session
         self._each[principal] = self._each.get(principal, 0) + 1
         return session
 
     def is_full(self, principal: str) -> bool:
-        """Whether another session has to end before *principal* can begin one."""
+        """Whether another session has to end before *principal* can open one."""
         return len(self._by_id) >= self._http.sessions or self.has_share(principal)
 
     def has_share(self, principal: str) -> bool:
-        """Whether *principal* has as many sessions as one may have."""
+        """Whether *principal* has used its share of sessions."""
         return self._each.get(principal, 0) >= self._http.sessions_each
 
     def find(self, ident: bytes, principal: str) -> HttpSession[S] | None:
-        """The session *ident* of *principal*. Somebody else's is none, so that nothing is learned by trying."""
+        """Return the session *ident* of *principal*; None for that of another one, so that guessing reveals nothing."""
         try:
             session = self._by_id.get(ident.decode("ascii"))
         except UnicodeDecodeError:
@@ -167,13 +164,13 @@ class Sessions(Generic[S]):
         return session
 
     def touch(self, session: HttpSession[S]) -> None:
-        """*session* was used until now: the time that a request takes is not time in which its session is idle."""
+        """Mark *session* as used now: the duration of a request is not idle time."""
         if session.ident in self._by_id:
             session.used = self._clock()
             self._by_id.move_to_end(session.ident)
 
     def drop(self, session: HttpSession[S]) -> None:
-        """Ends *session*."""
+        """End *session*."""
         if self._by_id.pop(session.ident, None) is None:
             return
         left = self._each[session.principal] - 1
@@ -186,10 +183,10 @@ class Sessions(Generic[S]):
         session.end()
 
     def sweep(self) -> None:
-        """Drops what has been idle too long. A session that has a stream is not idle."""
+        """End sessions that were idle too long. A session with a stream is not idle."""
         now = self._clock()
         for session in list(self._by_id.values()):
-            # Looked at by half of the time, so that a client whose stream breaks off has the other half to come back.
+            # Checked after half of the time, so that a client with a broken stream has the other half to reconnect.
             if now - session.used < self._http.session_seconds / 2:
                 break
             if session.open_streams:
@@ -199,14 +196,14 @@ class Sessions(Generic[S]):
                 self.drop(session)
 
     def _count(self, principal: str, more: int) -> None:
-        """Bound what is kept by all: whoever keeps most loses some, so that nobody pushes out what others keep."""
+        """Limit the kept bytes of all sessions: the principal with the most loses some, not the others."""
         self._kept_by_all += more
         kept = self._kept.pop(principal, 0) + more
         if kept:
             self._kept[principal] = kept
         while more > 0 and self._kept_by_all > REPLAYED_BY_ALL:
             most = max(self._kept, key=self._kept.__getitem__)
-            # The one used longest ago first.
+            # The least recently used first.
             found = next((each for each in self._by_id.values() if each.principal == most and each.keeps), None)
             if found is None:
                 return

@@ -1,4 +1,4 @@
-"""The HTTP status of an answer. One table gives it by error; who asked decides whether it counts. No I/O."""
+"""The HTTP status of a response: by error, and by the era of the client. No I/O."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ from assay.edges.http.replies import error_body
 from assay.spec.revisions import REVISIONS, features_of, handshake
 
 _BY_STATUS: Final = frozenset({"HEADER_MISMATCH", "UNSUPPORTED_REVISION"})
-"""Errors of requests that only a client of a later era sends: there the specification sets the status."""
+"""Errors for which the specification sets the status, in revisions without a handshake."""
 
 _IGNORED: Final = frozenset(
     {
@@ -20,7 +20,7 @@ _IGNORED: Final = frozenset(
         *("protocol/unsolicited", "protocol/answered-twice"),
     }
 )
-"""Rules about what a receiver does not know, or knows no more. JSON-RPC has it ignore such messages."""
+"""Rules about unknown notifications and late responses, which a receiver ignores (JSON-RPC)."""
 
 _BY_NUMBER: Final = {
     CanonicalError.to_jsonrpc_error(each)["code"]: each
@@ -30,15 +30,15 @@ _BY_NUMBER: Final = {
         *("UPSTREAM_INVALID", "UPSTREAM_FAILURE", "TIMEOUT"),
     )
 }
-"""The error numbers that have a status, in a response of the guard or of the server. Any other one has 200."""
+"""The status by error code, in a response of the guard or the server. Any other code has 200."""
 
 
 def is_ignored(verdict: Verdict) -> bool:
     """
-    Whether a message that stops is a notification or an answer which its receiver would only ignore.
+    Whether a stopped message is a notification or a response that its receiver would only ignore.
 
-    The sender gets 202 for it: nobody answers it, and the official TypeScript client takes any other status for a
-    failure of the transport. What breaks the format of a message gets 400.
+    The sender gets 202: there is no response, and the official TypeScript client treats any other status as a failure
+    of the transport. A malformed message gets 400.
     """
     if verdict.parts:
         return all(each.onward is not None or is_ignored(each) for each in verdict.parts)
@@ -49,17 +49,17 @@ def is_ignored(verdict: Verdict) -> bool:
 
 def is_patient(version: str | None, *, in_session: bool) -> bool:
     """
-    Whether this is a client of the handshake era; *version* is what its header names.
+    Whether this is a client of the handshake era; *version* is the revision in its header.
 
-    Its libraries take any status but 200 for a failure of the transport, and never look at the error in the body: a
-    request that was read is answered with 200, whatever the answer.
+    Its libraries treat any status but 200 as a failure of the transport, and do not read the error in the body: so
+    every readable request gets 200.
     """
     return in_session or (version in REVISIONS and version is not None and handshake(version))
 
 
 def status_of(code: str | None, verdict: Verdict | None = None, *, patient: bool = False, answered: bool = True) -> int:
     """
-    Return the HTTP status of a response that carries the canonical error *code*; None stands for a result.
+    Return the HTTP status of a response with the canonical error *code*; None stands for a result.
 
     *verdict* is about the client's message; without it *patient* counts for the whole response. A response that is not
     *answered* has no body.

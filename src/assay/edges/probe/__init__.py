@@ -1,1 +1,1 @@
-"""Asking a server what it offers."""
+"""List what a server offers, as a client."""

@@ -1,7 +1,7 @@
 """
-The capabilities that a client of ours declares, and its answers to the server's own requests. No I/O.
+The capabilities that our client declares, and its responses to the server's requests. No I/O.
 
-Servers offer some tools only to clients with certain capabilities: one that asks the user, for instance, only to a
+Servers offer some tools only to clients with certain capabilities: a tool that asks the user, for example, only to a
 client with elicitation.
 """
 
@@ -37,7 +37,7 @@ ALL_CAPABILITIES: Final[Mapping[str, Any]] = {
 _INVALID_PARAMS: Final = -32602
 
 _DECLINED: Final = -1
-"""The code that the specification's examples have for a request that the user declined."""
+"""The code for a declined request in the examples of the specification."""
 
 _RESULTS: Final[Mapping[str, dict[str, Any]]] = {
     "ping": {},
@@ -67,7 +67,7 @@ def reply_to(request: Mapping[str, Any], capabilities: Mapping[str, Any], revisi
     method, params = request["method"], request.get("params")
     if not _is_known(method, capabilities, revision):
         return render.error_frame(ident, CanonicalError.to_jsonrpc_error("METHOD_NOT_FOUND"), None, revision)
-    # A request that wants a task wants to hear of that task first; there is none.
+    # A request that runs as a task expects a task first, which this client does not have.
     if method in _RESULTS and not (isinstance(params, dict) and "task" in params):
         return render.result_frame(ident, syntax.write(_RESULTS[method]))
     if method.startswith("tasks/"):
@@ -76,7 +76,7 @@ def reply_to(request: Mapping[str, Any], capabilities: Mapping[str, Any], revisi
 
 
 def _is_known(method: str, capabilities: Mapping[str, Any], revision: str) -> bool:
-    if method == "ping":  # some servers send it before the revision is agreed upon
+    if method == "ping":  # some servers send it before the revision is agreed
         return True
     row = methods(revision).get(method)
     if row is None or "server" not in row.senders:

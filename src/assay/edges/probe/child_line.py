@@ -1,4 +1,4 @@
-"""What leads to a server that is to be asked, as a child process of ours. One thread; no wait is without end."""
+"""The connection to a probed server that runs as a child process. One thread; every wait is bounded."""
 
 import time
 from collections import deque
@@ -13,14 +13,14 @@ from assay.edges.probe.server_probe import InquiryError, InterruptedInquiryError
 from assay.ladder.framing import Splitter, is_blank
 
 _MOST_HELD: Final = 10_000
-"""Frames of the server that wait for us."""
+"""Maximal frames of the server in the queue."""
 
 _LAST_WORDS: Final = 0.5
-"""Seconds that a server which has closed its output has to end, so that we can say how."""
+"""Seconds for a server that has closed its output to exit, so that its status is known."""
 
 
 class ChildLine:
-    """A server as a child process. Of what it says on stderr the last lines are kept; `with` ends it."""
+    """A server as a child process. The last lines of its stderr are kept; `with` ends it."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class ChildLine:
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
     ) -> None:
-        """*limit* is how many bytes a message may have. Raises `UnreachableError`."""
+        """*limit* is the maximal length of a message in bytes. Raises `UnreachableError`."""
         try:
             self._child = Child(command, env=env, cwd=cwd)
         except StartError as error:
@@ -49,25 +49,25 @@ class ChildLine:
 
     def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:
         self._sink.close()
-        # Who was asked everything may end by itself; for whom does not answer nobody waits.
+        # After the last response the server may exit by itself; a server that does not respond is ended at once.
         if error is None:
             self._child.wait(CLOSED)
         self._child.end()
 
     def say(self, frame: bytes, _: dict[str, Any], __: str, ___: float, ____: ParamHeaders = ()) -> None:
-        """Sends a message, as soon as the server reads."""
+        """Send a message, as soon as the server reads."""
         self._sink.say(frame)
         self._loop.push()
 
     def hear(self, deadline: float) -> bytes:
-        """The next frame of the server."""
+        """Return the next frame of the server."""
         while True:
             left = deadline - time.monotonic()
             if self._signals.stopping:
                 raise InterruptedInquiryError("interrupted")
-            # First of all: who always says something is not listened to for ever.
+            # Checked first: a server that sends without end must not be read for ever.
             if left <= 0:
-                raise LineError("no answer came in time", self._child.tail.lines())
+                raise LineError("no response in time", self._child.tail.lines())
             if self._frames:
                 return self._frames.popleft()
             if self._source.ended:
@@ -87,4 +87,4 @@ class ChildLine:
             last = self._splitter.end()
             self._frames.extend([last] if last is not None else [])
         if len(self._frames) > _MOST_HELD:
-            raise InquiryError(f"the server says more than {_MOST_HELD:,} things at once")
+            raise InquiryError(f"the server sent more than {_MOST_HELD:,} messages at once")

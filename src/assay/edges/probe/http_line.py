@@ -1,7 +1,7 @@
 """
-What leads to a server over HTTP that is to be asked: one POST a message, its answer as JSON or as a stream.
+The connection to a probed server over HTTP: one POST for each message, its response as JSON or as a stream.
 
-It blocks: each call runs the event loop of the line until the server has said enough, or too late.
+It blocks: each call runs the event loop until the response is complete, or late.
 """
 
 import asyncio
@@ -17,27 +17,27 @@ from assay.edges.http.events import Reader
 from assay.edges.http_client import DIRECTLY, ClientSetupError, HttpAnswer, HttpClient, objection_to, url_of
 from assay.edges.probe.server_probe import CLIENT, InquiryError, LineError, UnreachableError
 from assay.edges.upstream_errors import BrokenError
-from assay.guard.outbound import VERSION, stateless_headers
 from assay.ladder import syntax
+from assay.ladder.headers import VERSION, stateless_headers
 from assay.settings.upstream_section import UpstreamSettings
 from assay.spec.revisions import handshake
 
 _GOODBYE: Final = 2.0
-"""Seconds that the server has to forget our session."""
+"""Seconds for the DELETE of our session."""
 
 _STRANGERS: Final = frozenset({401, 403})
 
-_LATE: Final = "no answer came in time"
+_LATE: Final = "no response in time"
 
 _Made = TypeVar("_Made")
 
 
 class HttpLine:
     """
-    A server at a URL. `with` gives its session back.
+    A server at a URL. `with` ends its session.
 
-    A stream is read as far as somebody hears: within the answer to one request the server may send requests of its
-    own, and wait for their answers before it goes on.
+    A stream is read only as far as needed: within the response to one request the server may send requests, and wait
+    for their responses before it continues.
     """
 
     def __init__(
@@ -49,16 +49,16 @@ class HttpLine:
         upstream: UpstreamSettings = DIRECTLY,
     ) -> None:
         """
-        *limit* is how many bytes a message may have, *client* who we say we are, *headers* go with every request.
+        *limit* is the maximal length of a message in bytes, *client* our name, *headers* are added to every request.
 
-        *upstream* says how the server is reached. Raises `UnreachableError`.
+        *upstream* has the settings of the connection. Raises `UnreachableError`.
         """
         if objection_to(url) is not None:
             raise UnreachableError("expected a URL that begins with http:// or https://")
         self._url = url_of(url)
         self._limit = limit
         own = {b"user-agent": f"{client['name']}/{client['version']}".encode()}
-        # What follows from the protocol wins over what is given.
+        # Headers of the protocol win over given ones.
         self._own = {name.lower().encode("ascii"): value.encode() for name, value in headers} | own
         try:
             self._client = HttpClient(url, upstream)
@@ -83,12 +83,12 @@ class HttpLine:
     def say(
         self, frame: bytes, message: dict[str, Any], revision: str, deadline: float, params: ParamHeaders = ()
     ) -> None:
-        """Send a message. Its answer is then there to be heard, or the beginning of a stream that has it."""
+        """Send a message. Its response, or the start of a stream, can then be read."""
         self._revision = revision
         self._run(self._post(frame, message, self._headers(message, revision, params)), deadline)
 
     def hear(self, deadline: float) -> bytes:
-        """The next frame of the server, of those that came with answers."""
+        """Return the next frame of the server, from the responses."""
         while not self._frames and self._streams:
             self._run(self._read(self._streams[-1]), deadline)
         if time.monotonic() >= deadline:
@@ -98,7 +98,7 @@ class HttpLine:
         return self._frames.popleft()
 
     def _run(self, work: Coroutine[Any, Any, _Made], deadline: float) -> _Made:
-        """Wait for *work* until *deadline*; errors of HTTP become those of a line."""
+        """Wait for *work* until *deadline*; HTTP errors become `LineError`."""
 
         async def bounded() -> _Made:
             async with asyncio.timeout(deadline - time.monotonic()):
@@ -112,7 +112,7 @@ class HttpLine:
             raise (UnreachableError if error.kind == "unreached" else LineError)(str(error)) from None
 
     async def _end(self) -> None:
-        """Give the session back, and close everything."""
+        """End the session, and close the connections."""
         while self._streams:
             await self._streams.pop().close()
         if self._session is not None:
@@ -133,7 +133,7 @@ class HttpLine:
             answer.close()
 
     async def _read(self, stream: "_Stream") -> None:
-        """Take the next event of *stream*, which is over with the answer that it is for."""
+        """Read the next event of *stream*, which ends with the response to its request."""
         frame = await anext(stream.events, None)
         if frame is not None:
             self._frames.append(frame)
@@ -156,13 +156,13 @@ class HttpLine:
         return headers
 
     async def _take(self, answer: HttpAnswer, ident: Any) -> bool:
-        """Take the answer, or what it says is wrong; whether a stream follows."""
+        """Read the response or its error; return whether a stream follows."""
         kind = (answer.header(b"content-type") or b"").partition(b";")[0].strip().lower()
         status = f"HTTP {answer.status}"
         if answer.status in _STRANGERS:
-            raise UnreachableError(f"{status}: the server does not let us in")
+            raise UnreachableError(f"{status}: the server rejects this client")
         if (answer.header(b"content-encoding") or b"identity").strip().lower() != b"identity":
-            raise LineError(f"{status}, in an encoding that was not asked for")
+            raise LineError(f"{status}, with an encoding that was not requested")
         if answer.status < 400:
             self._session = answer.header(b"mcp-session-id") or self._session
         if kind == b"text/event-stream":
@@ -171,7 +171,7 @@ class HttpLine:
         if kind == b"application/json":
             body = b"".join([chunk async for chunk in _bounded(answer, self._limit)])
             refused = answer.status >= 400 and ident is not None
-            # What is refused by a status often comes without the id that would say what it answers.
+            # An error with a 4xx status often has no id.
             self._frames.append(as_answer(body, ident, syntax.write(ident)) or body if refused else body)
         elif answer.status >= 300:
             raise LineError(status)
@@ -184,11 +184,11 @@ class _Stream:
     def __init__(self, answer: HttpAnswer, ident: Any, limit: int) -> None:
         self._answer = answer
         self.ident = ident
-        """The id of the request that it answers."""
+        """The id of its request."""
         self.events = self._events(limit)
 
     async def _events(self, limit: int) -> AsyncIterator[bytes]:
-        """The data of each event."""
+        """Yield the data of each event."""
         reader = Reader(limit)
         async for chunk in _bounded(self._answer, limit):
             for event in reader.feed(chunk):
@@ -201,12 +201,12 @@ class _Stream:
 
 
 async def _bounded(answer: HttpAnswer, limit: int) -> AsyncIterator[bytes]:
-    """The body, until there is too much of it."""
+    """Yield the body, up to the limit."""
     size = 0
     async for chunk in answer.chunks():
         size += len(chunk)
         if size > limit:
-            raise InquiryError(f"an answer of more than {limit:,} bytes")
+            raise InquiryError(f"a response of more than {limit:,} bytes")
         yield chunk
 
 

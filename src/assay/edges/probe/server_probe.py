@@ -1,7 +1,7 @@
 """
-A client that only asks: who the server is, and what it offers. Every answer is judged, and every wait is bounded.
+A client that lists what a server offers. Every response is judged, and every wait is bounded.
 
-How frames come and go is the line's business; this knows neither pipes nor HTTP.
+A line sends and receives the frames; this module knows neither pipes nor HTTP.
 """
 
 import time
@@ -24,10 +24,10 @@ from assay.spec.revisions import LATEST, LATEST_HANDSHAKE, handshake
 
 MOST_PAGES: Final = 1000
 MOST_ENTRIES: Final = 10_000
-"""What one list may have; as many tools as a conversation remembers."""
+"""Maximal entries of one list: as many tools as a conversation remembers."""
 
 _MOST_LISTINGS: Final = 3
-"""Times that one list is asked for, if the server says each time that it has changed."""
+"""Maximal requests for one list, if the server reports each time that it has changed."""
 
 _CHANGED: Final[Mapping[str, tuple[str, ...]]] = {
     "notifications/tools/list_changed": ("tools/list",),
@@ -37,41 +37,41 @@ _CHANGED: Final[Mapping[str, tuple[str, ...]]] = {
 """The lists that are out of date after a notification."""
 
 _OLDER: Final = LATEST_HANDSHAKE
-"""The revision that is asked for where there is a handshake."""
+"""The revision to request in a handshake."""
 
 _NO_SUCH_METHOD: Final = -32601
 
 CLIENT_KEY: Final = "io.modelcontextprotocol/clientInfo"
 
 CLIENT: Final[Mapping[str, str]] = {"name": "mcp-client", "version": "1.0.0"}
-"""What we call ourselves unless told otherwise. A name of our own would tell a server when it is being reviewed."""
+"""The default client name. A name of our own would show a server that it is being reviewed."""
 
 Log = Callable[[str], None]
 
 
 class InquiryError(Exception):
-    """Why a server could not be asked, in one line."""
+    """A server could not be probed; the message is one line."""
 
 
 class InterruptedInquiryError(InquiryError):
-    """A signal told us to stop."""
+    """A signal interrupted the probe."""
 
 
 class UnreachableError(InquiryError):
-    """The server cannot be started, or does not let us in: to ask it in another way would be in vain."""
+    """The server cannot be started, or rejects this client: trying another revision would not help."""
 
 
 class LineError(InquiryError):
-    """The server has ended, or does not answer in time. Asked otherwise, another run of it might."""
+    """The server has ended, or does not respond in time. With another revision it might."""
 
     def __init__(self, reason: str, last_words: Sequence[str] = ()) -> None:
         super().__init__(reason)
         self.last_words = last_words
-        """What it wrote to stderr last."""
+        """Its last lines on stderr."""
 
 
 class ServerLine(Protocol):
-    """What leads to a server."""
+    """A connection to a server."""
 
     def say(
         self, frame: bytes, message: dict[str, Any], revision: str, deadline: float, params: ParamHeaders = ()
@@ -79,11 +79,11 @@ class ServerLine(Protocol):
         """Send a message; *params* are the arguments that headers repeat over HTTP. Raises `LineError`."""
 
     def hear(self, deadline: float) -> bytes:
-        """The next frame of the server, until *deadline* by the clock `time.monotonic`. Raises `LineError`."""
+        """Return the next frame of the server, before *deadline* by `time.monotonic`. Raises `LineError`."""
 
 
 class Inquiry:
-    """One conversation with a server, in which we are the client."""
+    """One conversation with a server, as its client."""
 
     def __init__(
         self,
@@ -97,10 +97,9 @@ class Inquiry:
         heard: Callable[[Verdict], None] | None = None,
     ) -> None:
         """
-        *client* and *capabilities* are what we declare; of capabilities, those that the revision has.
+        *client* and *capabilities* are declared to the server; capabilities only if the revision has them.
 
-        *heard* gets the verdict on every message of either side, and nothing is stopped, whatever it says. Without it,
-        findings are lines for *log*.
+        *heard* gets the verdict on every message of either side; nothing is stopped. Without it, findings go to *log*.
         """
         self._line = line
         self._heard = heard
@@ -116,17 +115,17 @@ class Inquiry:
     # ── opening ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def discover(self, patience: float) -> dict[str, Any] | None:
-        """What a server without handshake says of itself; None if this is none. It has *patience* seconds for it."""
+        """Return the result of `server/discover`; None if the server needs a handshake. It has *patience* seconds."""
         limit = min(self._deadline, time.monotonic() + patience)
         answer = self._ask("server/discover", {}, limit)
-        # Some older servers answer whatever they are asked.
+        # Some older servers return a result for any method.
         result: dict[str, Any] | None = answer.value.get("result") if answer.accepted else None
         if result is None or LATEST not in result.get("supportedVersions", ()):
             return None
         return result
 
     def initialize(self) -> dict[str, Any]:
-        """What a server says of itself in a handshake. Raises `InquiryError`."""
+        """Return the result of `initialize`. Raises `InquiryError`."""
         self.revision = _OLDER
         capabilities = declared(self._capabilities, _OLDER)
         params = {"protocolVersion": _OLDER, "capabilities": capabilities, "clientInfo": self._client}
@@ -134,7 +133,7 @@ class Inquiry:
         if "result" not in answer:
             raise InquiryError(f"initialize was refused: {_error(answer)}")
         result: dict[str, Any] = answer["result"]
-        # One that nobody knows was told; what it is judged by instead is what we go on in.
+        # An unknown revision was reported; the one it is judged by is used from now on.
         self.revision = self._conversation.revision or _OLDER
         self._say({"jsonrpc": "2.0", "method": "notifications/initialized"}, self._deadline)
         return result
@@ -142,7 +141,7 @@ class Inquiry:
     # ── lists ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def listed(self, kind: ChangeKind) -> dict[str, dict[str, Any]]:
-        """All that the server offers of one kind, by what it is known by. Raises `InquiryError`."""
+        """Return everything that the server offers of one kind, by its key. Raises `InquiryError`."""
         self._outdated.discard(kind.method)
         found: dict[str, dict[str, Any]] = {}
         for page in self._pages(kind):
@@ -158,9 +157,9 @@ class Inquiry:
 
     def lists(self, kinds: Sequence[ChangeKind]) -> dict[str, dict[str, dict[str, Any]]]:
         """
-        Return all that the server offers of some kinds, by the members that list them. Raises `InquiryError`.
+        Return everything that the server offers of some kinds, by the members of the lists. Raises `InquiryError`.
 
-        Some servers add tools once they know the client, and say so: such a list is asked for again.
+        Some servers add tools once they know the client, and send a notification: such a list is requested again.
         """
         found = {kind.member: self.listed(kind) for kind in kinds}
         for _ in range(_MOST_LISTINGS - 1):
@@ -174,8 +173,8 @@ class Inquiry:
             if "result" not in answer:
                 if answer["error"].get("code") != _NO_SUCH_METHOD or params:
                     raise InquiryError(f"{kind.method} was refused: {_error(answer)}")
-                # Many servers with resources have no templates, and do not say so in any other way.
-                self._log(f"{kind.method} is not there")
+                # Many servers with resources have no templates, and show it only by this error.
+                self._log(f"{kind.method} is not supported")
                 return
             result = answer["result"]
             yield result[kind.member]
@@ -187,19 +186,19 @@ class Inquiry:
     # ── one exchange ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def ask(self, method: str, params: dict[str, Any]) -> Verdict:
-        """Send a request; return the verdict on its answer, which may break the protocol. Raises `InquiryError`."""
+        """Send a request; return the verdict on its response, which may be invalid. Raises `InquiryError`."""
         return self._ask(method, params, self._deadline)
 
     def _good(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """The answer to a request: a result that is good, or an error. Raises `InquiryError`."""
+        """Return the response to a request: a valid result, or an error. Raises `InquiryError`."""
         verdict = self._ask(method, params, self._deadline)
         if not verdict.accepted:
-            raise InquiryError(f"the answer to {method} breaks the protocol: {verdict.violations[0]}")
+            raise InquiryError(f"the response to {method} breaks the protocol: {verdict.violations[0]}")
         answer: dict[str, Any] = verdict.value
         return answer
 
     def _ask(self, method: str, params: dict[str, Any], limit: float) -> Verdict:
-        """The answer to a request, as it is judged."""
+        """Return the verdict on the response to a request."""
         self._asked += 1
         ident = self._asked
         if not handshake(self.revision):
@@ -224,7 +223,7 @@ class Inquiry:
         self._line.say(frame, message, self.revision, limit, contract.headers if contract is not None else ())
 
     def _hear(self, frame: bytes) -> Verdict:
-        """A frame of the server: what is wrong with it is told, and what it asks is answered."""
+        """Read a frame of the server: report its findings, and answer its request."""
         verdict = self._conversation.hear(Party.SERVER, frame)
         if self._heard is not None:
             self._heard(verdict)
@@ -239,13 +238,13 @@ class Inquiry:
         return verdict
 
     def _discreet(self, violation: Violation) -> Violation:
-        """A violation without the secrets that may be in what was found."""
+        """Return a violation without secrets in the found value."""
         from assay.core.redaction import Redactor  # noqa: PLC0415 - most servers give no reason for it
 
         return replace(violation, found=Redactor().found(violation))
 
     def _reply(self, verdict: Verdict) -> None:
-        """Answer a request of the server as a client without a user does."""
+        """Answer a request of the server, as a client without a user."""
         back = verdict.back
         if back is None:
             back = reply_to(verdict.value, self._capabilities, self.revision)
@@ -260,7 +259,7 @@ def _error(answer: dict[str, Any]) -> str:
 
 
 def error_text(error: Mapping[str, Any]) -> str:
-    """Return the message of a JSON-RPC error, and the detail that guards and some servers give with it."""
+    """Return the message of a JSON-RPC error, with the detail of guards and some servers."""
     data = error.get("data")
     detail = data.get("detail") if isinstance(data, dict) else data
     message = str(error.get("message"))
@@ -268,13 +267,13 @@ def error_text(error: Mapping[str, Any]) -> str:
 
 
 def server_of(opening: Mapping[str, Any]) -> dict[str, str]:
-    """Return the name and the version that a server gives itself, as far as it does."""
+    """Return the name and the version that a server gives itself, if any."""
     server = opening.get("serverInfo") or opening.get("_meta", {}).get(SERVER_KEY) or {}
     return {member: server[member] for member in ("name", "version") if isinstance(server.get(member), str)}
 
 
 def asked(inquiry: Inquiry, opening: dict[str, Any], *, command: tuple[str, ...] = (), url: str = "") -> Locked:
-    """What the server offers, after its *opening*. Raises `InquiryError`."""
+    """Return what the server offers, after its *opening*. Raises `InquiryError`."""
     declared = opening.get("capabilities", {})
     owners = {"tools": "tools", "resourceTemplates": "resources", "prompts": "prompts"}
     return Locked(
@@ -300,9 +299,9 @@ def inquire(
     discovers: bool = True,
 ) -> Locked:
     """
-    What the server offers that *opened* leads to, within *timeout* seconds. Raises `InquiryError`.
+    Return what the server behind *opened* offers, within *timeout* seconds. Raises `InquiryError`.
 
-    *client* and *capabilities* are what we declare; for *discovers* see `conversing`.
+    *client* and *capabilities* are declared to the server; for *discovers* see `conversing`.
     """
     with conversing(opened, log, limits, timeout, client=client, capabilities=capabilities, discovers=discovers) as (
         inquiry,
@@ -324,11 +323,10 @@ def conversing(
     discovers: bool = True,
 ) -> Iterator[tuple[Inquiry, dict[str, Any]]]:
     """
-    Open a conversation in the newest way that the server speaks; give it, and what the server says of itself.
+    Open a conversation in the newest revision of the server; yield it, and the server's description of itself.
 
-    A server that is known to want a handshake need not be asked by server/discover: then *discovers* is false.
-    Some servers end, or say no more, when they are asked anything before a handshake: those are opened once more.
-    Raises `InquiryError`.
+    With *discovers* false, server/discover is not sent: the server is known to need a handshake. Some servers exit, or
+    stop responding, after any request before a handshake: those are opened again. Raises `InquiryError`.
     """
     deadline = time.monotonic() + timeout
     if discovers:

@@ -1,7 +1,7 @@
 """
-What a server offers to clients of both kinds: without any capability, and with all of them.
+List what a server offers to a client without capabilities, and to a client with all of them.
 
-Each kind has a run, or a session, of its own: a server decides by the handshake what it offers.
+Each kind has a separate run or session: a server decides by the handshake what it offers.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,10 +39,10 @@ def inquire_as_both(
     url: str = "",
 ) -> Locked:
     """
-    Return what the server offers to a client without capabilities and to one with all of them, as one.
+    Return the union of what the server offers to a client without capabilities and to one with all of them.
 
-    Each of the two has *timeout* seconds. If the server fails for one of them, that goes to *log*, and what the other
-    was offered is returned. Raises `InquiryError` if it fails for both.
+    Each of the two has *timeout* seconds. If the server fails for one of them, that is logged, and the list of the
+    other is returned. Raises `InquiryError` if it fails for both.
     """
     found: dict[Way, Locked] = {}
     failed: dict[Way, InquiryError] = {}

@@ -206,7 +206,8 @@ class Judging:
             if missing is not None:
                 yield Judged(row.line, missing, number, talk.opening.server)
         elif event == "end":
-            for left in talk.conversation.end(party_of(row), str(members.get("why") or "")):
+            why, unstarted = str(members.get("why") or ""), members.get("unstarted") is True
+            for left in talk.conversation.end(party_of(row), why, unstarted=unstarted):
                 yield Judged(row.line, left, number, talk.opening.server)
         elif event == "restart":
             talk.conversation.renew()
@@ -281,7 +282,8 @@ def _given_up(talk: _JudgedTalk, row: TranscriptRow) -> Verdict | None:
     ident, code, why = row.members.get("id"), str(row.members.get("code") or "TIMEOUT"), row.members.get("why")
     if not isinstance(ident, str | int):
         return None
-    missing = talk.conversation.give_up(party_of(row).other, ident, code, str(why or ""))
+    unstarted = row.members.get("unstarted") is True
+    missing = talk.conversation.give_up(party_of(row).other, ident, code, str(why or ""), unstarted=unstarted)
     # A guard records a reason for each one, except for a timeout.
     return missing if why or code == "TIMEOUT" else None
 

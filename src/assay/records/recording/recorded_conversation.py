@@ -62,19 +62,29 @@ class RecordedConversation(Conversation):
         return verdict
 
     def give_up(
-        self, asker: Party, ident: Id, code: str = "TIMEOUT", why: str = "", data: Mapping[str, Any] | None = None
+        self,
+        asker: Party,
+        ident: Id,
+        code: str = "TIMEOUT",
+        why: str = "",
+        data: Mapping[str, Any] | None = None,
+        *,
+        unstarted: bool = False,
     ) -> Verdict | None:
         """Fail one request without a response, and record it."""
-        missing = super().give_up(asker, ident, code, why, data)
+        missing = super().give_up(asker, ident, code, why, data, unstarted=unstarted)
         if missing is not None:
             row = {"event": "unanswered", "dir": DIRECTIONS[asker.other], "id": ident, "code": code, "why": why}
-            self._write(row)
+            self._write({**row, "unstarted": True} if unstarted else row)
         return missing
 
-    def end(self, party: Party, why: str = "", data: Mapping[str, Any] | None = None) -> list[Verdict]:
+    def end(
+        self, party: Party, why: str = "", data: Mapping[str, Any] | None = None, *, unstarted: bool = False
+    ) -> list[Verdict]:
         """Fail every request that *party* has not answered, and record the end of its messages."""
-        left = super().end(party, why, data)
-        self._write({"event": "end", "dir": DIRECTIONS[party], "why": why})
+        left = super().end(party, why, data, unstarted=unstarted)
+        row = {"event": "end", "dir": DIRECTIONS[party], "why": why}
+        self._write({**row, "unstarted": True} if unstarted else row)
         return left
 
     def renew(self) -> None:

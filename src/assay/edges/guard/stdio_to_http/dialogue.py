@@ -16,8 +16,9 @@ from assay.edges.guard.stint import Stint
 from assay.edges.http.events import Event, Reader
 from assay.edges.http_client import Pairs
 from assay.edges.upstream_errors import NO_POST, first_line, plain
-from assay.guard.outbound import VERSION, header_text
 from assay.ladder import framing, syntax
+from assay.ladder.header_values import header_text
+from assay.ladder.headers import VERSION
 
 SESSION: Final = b"mcp-session-id"
 _LAST_EVENT: Final = b"last-event-id"

@@ -30,9 +30,9 @@ from assay.edges.pipes import Outlet
 from assay.edges.upstream_errors import shown_url
 from assay.guard.failure import log_once
 from assay.guard.guard import Move, Settled, line
-from assay.guard.outbound import is_stateless, stateless_headers
 from assay.guard.outline import outline
 from assay.ladder import syntax
+from assay.ladder.headers import is_stateless, stateless_headers
 from assay.settings.upstream_section import UpstreamSettings
 
 CLIENT_LEFT: Final = 0

@@ -1,81 +1,70 @@
 """
-What a client has told its server for good, and how the next server is told the same. No I/O, no clock.
+What a client has agreed with its server for the whole session, and how the next server gets the same. No I/O, no clock.
 
-The handshake, the log level, subscriptions to resources. All else that a server knew of its client went with it.
+The handshake, the log level, subscriptions to resources. All else that a server knew of its client is lost with it.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from assay.base.limits import Limits
 from assay.base.verdict import Exchange, Party, Verdict
+from assay.core.conversation import Conversation
 from assay.core.party_state import has_capability
-from assay.guard.guard import Guard
+from assay.guard.moves import Router
 from assay.ladder import syntax
 from assay.ladder.framing import Rest
 
 MOST_SUBSCRIPTIONS: Final = 1000
 _URI_LENGTH: Final = 2048
-"""Subscriptions that are made again, and characters of an address: browsers and proxies do not go further either."""
+"""Subscriptions that are repeated, and characters of an address: browsers and proxies do not go further either."""
 
 _INITIALIZED: Final = "notifications/initialized"
-_STANDING: Final = frozenset({"initialize", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
+LASTING: Final = frozenset({"initialize", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
+"""Requests whose effect lasts as long as the session."""
+
 _ANSWERS: Final = frozenset({"result", "error", "missing"})
 _LISTS: Final = ("tools", "resources", "prompts")
 
 _MARK: Final = b'"assay-again-'
-"""How the ids of our own requests begin. Those of the client are its own affair, and are hardly like that."""
+"""How the ids of the guard's own requests begin. A client is free in its ids, and hardly uses such."""
 
 
-class Hear(Protocol):
-    """How a frame is judged."""
-
-    def __call__(self, party: Party, frame: bytes) -> Verdict:
-        """The verdict on *frame*."""
-
-
-class Standing:
+class SessionState:
     """
-    What one client has told its servers so far, as far as they have agreed.
+    The state that one client has set at its server, as far as the server accepted it.
 
-    What a list of the server before says is not standing: whoever cares is told that lists have changed.
+    The lists of the server are not part of it: the client gets notifications that they have changed.
     """
 
-    def __init__(self, hear: Hear) -> None:
-        self._hear = hear
+    __slots__ = ("_asked", "_level", "_subscriptions", "answer", "forgotten", "initialize", "initialized")
+
+    def __init__(self) -> None:
         self._asked: dict[Exchange, bytes | str] = {}
-        """Requests that nobody has answered yet, with what is kept of them."""
+        """Requests without an answer yet, with what is kept of each."""
         self.initialize: bytes | None = None
-        """The client's `initialize`, once it was answered."""
+        """The client's `initialize`, once the server has answered it."""
         self.initialized: bytes | None = None
         self.answer: Mapping[str, Any] = {}
-        """The result of it."""
+        """The result of `initialize`."""
         self._level: str | None = None
         self._subscriptions: dict[str, None] = {}
         self.forgotten = 0
         """Subscriptions that were too many to be remembered."""
 
-    def hear(self, party: Party, frame: bytes) -> Verdict:
-        """The verdict on *frame*, of which is kept what stands."""
-        verdict = self._hear(party, frame)
-        exchange = verdict.exchange
-        if exchange is None or exchange.entry.name in _STANDING:
-            self._note(verdict)
-        return verdict
-
-    def reopening(self, limits: Limits) -> "Reopening | None":
-        """How the next server is told what stands now; None where there was no handshake."""
-        return Reopening(self, self.initialize, limits) if self.initialize is not None else None
+    def restore(self, limits: Limits) -> "SessionRestore | None":
+        """Return the conversation that brings the next server to this state; None if there was no handshake."""
+        return SessionRestore(self, self.initialize, limits) if self.initialize is not None else None
 
     def lists_changed(self) -> Iterator[bytes]:
-        """The notifications that a client gets of a new server's lists: those that it was promised."""
+        """Yield the notifications that the client gets about a new server's lists, as far as it was promised any."""
         declared = self.answer.get("capabilities", {})
         for each in _LISTS if self.initialized is not None else ():
             if has_capability(declared, f"{each}.listChanged"):
                 yield b'{"jsonrpc":"2.0","method":"notifications/%b/list_changed"}' % each.encode()
 
     def second_half(self) -> Iterator[bytes]:
-        """What the next server is told once it has answered `initialize`: that the client is ready, and what it set."""
+        """Yield what the next server gets once it has answered `initialize`: that the client is ready, its settings."""
         if self.initialized is None:
             return
         yield self.initialized
@@ -85,15 +74,16 @@ class Standing:
             params = b'{"%b":%b}' % (name.encode(), syntax.write(value))
             yield b'{"jsonrpc":"2.0","id":%b%d","method":"%b","params":%b}' % (_MARK, number, method.encode(), params)
 
-    def _note(self, verdict: Verdict) -> None:
+    def note(self, verdict: Verdict) -> None:
+        """Remember what lasts of a message that was judged."""
         for part in verdict.parts:
-            self._note(part)
+            self.note(part)
         exchange = verdict.exchange
         if verdict.kind == "notification":
             opened = verdict.party is Party.CLIENT and verdict.method == _INITIALIZED and verdict.accepted
             if opened and self.initialize is not None and self.initialized is None:
                 self.initialized = verdict.frame
-        elif exchange is None or exchange.asker is not Party.CLIENT or exchange.method not in _STANDING:
+        elif exchange is None or exchange.asker is not Party.CLIENT or exchange.method not in LASTING:
             return
         elif verdict.kind == "request":
             if exchange.state == "open" and verdict.accepted:
@@ -130,37 +120,45 @@ class Standing:
             self.forgotten += 1
 
 
-class Reopening:
+class SessionRestore:
     """
-    The client's handshake with the next server, which the client never hears of.
+    The client's handshake with the next server, of which the client gets nothing.
 
-    A conversation of its own, in which we say what the client has said.
+    A judged conversation of its own, in which the guard repeats what the client has said.
     """
 
-    def __init__(self, standing: Standing, initialize: bytes, limits: Limits) -> None:
-        self._before = standing.answer
+    __slots__ = (
+        "_before", "_conversation", "_open", "_router", "_second_half", "forgotten", "initialize", "lists_changed",
+        "lost", "opened", "refusal",
+    )  # fmt: skip
+
+    def __init__(self, state: SessionState, initialize: bytes, limits: Limits) -> None:
+        self._before = state.answer
         # What the client says from now on reaches the server by itself.
-        self._second_half = list(standing.second_half())
-        self.lists_changed = list(standing.lists_changed())
-        """What the client is told once the server is open."""
-        self._guard = Guard(mode="enforce", limits=limits, clock=float)
-        self.initialize = self._guard.hear(Party.CLIENT, initialize)
-        """What the server is told first."""
+        self._second_half = list(state.second_half())
+        self.lists_changed = list(state.lists_changed())
+        """What the client gets once the server is open."""
+        self._conversation = Conversation(mode="enforce", limits=limits)
+        self._router = Router(self._conversation)
+        self.initialize = self._conversation.hear(Party.CLIENT, initialize)
+        """What the server gets first."""
         self.opened = False
         """Whether the server has agreed to what the one before had agreed to."""
         self.refusal = ""
-        """Why it is no good in place of the one before, if it is not."""
-        self.forgotten = standing.forgotten
-        """Subscriptions that it is not told of."""
+        """Why it cannot take the place of the one before, if it cannot."""
+        self.forgotten = state.forgotten
+        """Subscriptions that the next server does not get."""
+        self.lost = 0
+        """Settings that the next server has refused."""
         self._open = {self.initialize.exchange}
 
     @property
     def over(self) -> bool:
-        """Whether all that was asked is answered."""
+        """Whether everything is answered."""
         return self.opened and not self._open
 
     def hear(self, frame: bytes) -> Verdict | None:
-        """The verdict on *frame*, which the server has said; None if it is none of ours."""
+        """Return the verdict on a frame of the server; None if the frame is not part of this handshake."""
         if self.opened and _MARK not in frame:
             return None
         for verdict in self._verdicts(frame):
@@ -169,31 +167,33 @@ class Reopening:
                 if verdict.exchange is self.initialize.exchange:
                     self.refusal = self._objection(verdict)
                     self.opened = not self.refusal
+                elif verdict.kind != "result":
+                    self.lost += 1
                 return verdict
         return None
 
     def second_half(self) -> Iterator[Verdict]:
-        """What the server is told once it is open, in that order."""
+        """Yield what the server gets once it is open, in that order."""
         for frame in self._second_half:
-            verdict = self._guard.hear(Party.CLIENT, frame)
+            verdict = self._conversation.hear(Party.CLIENT, frame)
             if verdict.accepted:
                 if verdict.exchange is not None:
                     self._open.add(verdict.exchange)
                 yield verdict
 
     def _verdicts(self, frame: bytes) -> Iterator[Verdict]:
-        """On *frame*, and on what it was meant to answer if it cannot be read."""
+        """Yield the verdict on *frame*, and on the missing answer if it cannot be read."""
         if type(frame) is Rest:
-            settled = self._guard.rest(Party.SERVER, frame).settled
+            settled = self._router.rest(Party.SERVER, frame).settled
         else:
-            verdict = self._guard.hear(Party.SERVER, frame)
+            verdict = self._conversation.hear(Party.SERVER, frame)
             yield verdict
-            settled = () if verdict.findings is None else self._guard.act(verdict).settled
+            settled = () if verdict.findings is None else self._router.act(verdict).settled
         for each in settled:
             yield each.verdict
 
     def _objection(self, verdict: Verdict) -> str:
-        """Why a client that has spoken to the server before cannot go on with this one."""
+        """Return why a client that has spoken to the server before cannot go on with this one; "" if it can."""
         if verdict.kind == "missing":
             return "its answer to initialize could not be read"
         if not verdict.accepted:

@@ -1,0 +1,194 @@
+"""
+The journal, the metrics and the traces as sinks of judged messages.
+
+A sink is told of a message before it is sent; `JournalSink.commit` writes the lines that it has held back.
+"""
+
+from math import inf
+from time import perf_counter, time_ns
+from typing import TYPE_CHECKING, Final
+
+from assay.base.verdict import Verdict
+from assay.guard.failure import log_once
+from assay.guard.sinks import EventKind, Sink
+from assay.records.journal.record_ids import FRESH, Moment
+from assay.records.journal.repeats import GARBAGE
+from assay.records.traceparent import traceparent_of
+
+if TYPE_CHECKING:
+    from assay.records.journal import Journal
+    from assay.records.metrics import Metrics
+    from assay.records.telemetry import Telemetry
+
+_ANSWERS: Final = frozenset({"result", "error", "missing", "unreadable"})
+"""What ends an exchange if it belongs to one: an unreadable message does so where it seems to be the answer."""
+
+HELD: Final = 1.0
+MOST_HELD: Final = 1000
+"""Seconds that a message waits for its answer to be recorded with it, and how many do at most."""
+
+
+class JournalSink(Sink):
+    """Lines for the journal of one edge, held back until `commit`."""
+
+    __slots__ = ("_due", "_failures", "_journal", "_metrics", "_route", "_templates", "_transport", "held")
+
+    def __init__(self, journal: "Journal", transport: str, route: str, metrics: "Metrics | None" = None) -> None:
+        """*metrics* count the records that could not be written."""
+        self._journal = journal
+        self._transport, self._route = transport, route
+        self._metrics = metrics
+        self._templates = journal.templates(transport, route)
+        self._due = inf
+        self._failures = journal.failures
+        self.held: list[bytes] = []
+        """Lines that are not written yet."""
+
+    def passed(self, verdict: Verdict, now: float, session: str, /) -> None:
+        """Record a message without findings."""
+        line = None
+        if self._templates is not None and not self._journal.rows:
+            line = self._templates.line(verdict, None, now, session, len(verdict.frame))
+        if line is None:
+            self.found(verdict, now, session, len(verdict.frame))
+            return
+        self.held.append(line)
+        if len(self.held) >= MOST_HELD:
+            self.commit()
+
+    def found(self, verdict: Verdict, now: float, session: str, sent: int, /) -> None:
+        """Record a message that has no template, unless it only counts as garbage like the one before."""
+        journal = self._journal
+        if journal.rows or verdict.kind in GARBAGE:
+            counts, ended = journal.repeats(verdict, now, sent, session, self._transport, self._route)
+            if ended:
+                self.held.append(ended)
+            if counts:
+                return
+        self.held.append(self._line(verdict, now, session, sent))
+        if len(self.held) >= MOST_HELD:
+            self.commit()
+
+    def guard_frame(self, verdict: Verdict, now: float, session: str, /) -> None:
+        """Record a message that the guard wrote itself, or the answer to one."""
+        self.passed(verdict, now, session)
+
+    def event(self, kind: EventKind, data: bytes, _session: str, /) -> None:
+        """Record that the server was restarted: every record has the number from now on."""
+        if kind == "restart":
+            self.commit()
+            self._journal.restarted(int(data))
+
+    def commit(self) -> None:
+        """Write what is held back."""
+        journal, held = self._journal, self.held
+        if held:
+            lines = list(held)
+            held.clear()
+            try:
+                journal.write(b"".join(lines))
+            except Exception as error:
+                self._write_each(lines, error)
+        if journal.waiting:
+            journal.tend()
+        if self._metrics is not None and journal.failures != self._failures:
+            self._metrics.journal_failed(journal.failures - self._failures)
+            self._failures = journal.failures
+
+    def _write_each(self, lines: list[bytes], error: Exception) -> None:
+        """Write those of the *lines* that can be written, after *error* in one of them; count the others."""
+        log_once(error, "a message could not be recorded")
+        for line in lines:
+            try:
+                self._journal.write(line)
+            except Exception:
+                self._journal.failures += 1
+
+    def due(self) -> float:
+        """Return when what is held back is to be written: a request may wait for its answer, but not for long."""
+        if not self.held and not self._journal.waiting:
+            self._due = inf
+        elif self._due == inf:
+            self._due = perf_counter() + HELD
+        return self._due
+
+    def _line(self, verdict: Verdict, now: float, session: str, sent: int) -> bytes:
+        exchange = verdict.exchange
+        answers = exchange is not None and verdict.kind in _ANSWERS
+        moment = exchange.moment if answers and exchange is not None else None
+        if moment is None:
+            method = exchange.entry.name if exchange is not None else verdict.method
+            trace = traceparent_of(verdict.value)
+            moment = self._journal.moment(self._transport, self._route, method, verdict.frame, trace, session, now)
+            if exchange is not None and verdict.kind == "request":
+                exchange.moment = moment
+        code = "TIMEOUT" if exchange is not None and exchange.state == "timed-out" and answers else None
+        return self._journal.line(verdict, moment, sent, code=code)
+
+
+class MetricsSink(Sink):
+    """Counts messages by what became of them, and measures how long answers took."""
+
+    __slots__ = ("_metrics", "_route", "_transport")
+
+    def __init__(self, metrics: "Metrics", transport: str, route: str) -> None:
+        self._metrics = metrics
+        self._transport, self._route = transport, route
+
+    def passed(self, verdict: Verdict, now: float, session: str, /) -> None:
+        """Count a message without findings."""
+        self._metrics.heard(verdict, self._transport)
+        exchange = verdict.exchange
+        if exchange is None:
+            return
+        if verdict.kind == "request" and exchange.moment is None:
+            ids = next(FRESH.left, None) or FRESH.more()
+            exchange.moment = Moment(self._transport, self._route, ids, now, session, exchange.entry.name)
+        elif verdict.kind in _ANSWERS and exchange.moment is not None:
+            self._metrics.answered(exchange.method, now - exchange.moment.began)
+
+    def found(self, verdict: Verdict, now: float, session: str, _sent: int, /) -> None:
+        """Count a message with findings, or one that was not forwarded."""
+        self.passed(verdict, now, session)
+
+    def guard_frame(self, verdict: Verdict, now: float, session: str, /) -> None:
+        """Count a message that the guard wrote itself, or the answer to one."""
+        self.passed(verdict, now, session)
+
+
+class TraceSink(Sink):
+    """Begins a span with each request, and ends it with the answer; a refusal ends it at once."""
+
+    __slots__ = ("_telemetry", "_transport")
+
+    def __init__(self, telemetry: "Telemetry", transport: str) -> None:
+        self._telemetry = telemetry
+        self._transport = transport
+
+    def passed(self, verdict: Verdict, now: float, session: str, /) -> None:
+        """Record a message without findings."""
+        for each in verdict.parts or (verdict,):
+            self._span(each, now, session)
+
+    def found(self, verdict: Verdict, now: float, session: str, _sent: int, /) -> None:
+        """Record a message with findings, or one that was not forwarded."""
+        self.passed(verdict, now, session)
+
+    def guard_frame(self, verdict: Verdict, now: float, session: str, /) -> None:
+        """Record a message that the guard wrote itself, or the answer to one."""
+        self.passed(verdict, now, session)
+
+    def _span(self, verdict: Verdict, began: float, session: str) -> None:
+        exchange, telemetry = verdict.exchange, self._telemetry
+        now = time_ns()
+        if verdict.kind == "request":
+            named = session if self._transport == "http" and session else None
+            began_ns = now - int((perf_counter() - began) * 1e9)
+            begun = telemetry.begun(verdict, began_ns=began_ns, transport=self._transport, session=named)
+            if exchange is not None and verdict.back is None:
+                exchange.span = begun
+            elif begun is not None:
+                telemetry.ended(begun, None, ended_ns=now)
+        elif verdict.kind in _ANSWERS and exchange is not None and exchange.span is not None:
+            begun, exchange.span = exchange.span, None
+            telemetry.ended(begun, verdict, ended_ns=now)
