@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, Protocol
 
 from tables import PROGRESS
 
-
 _FEWEST = 8
 """Calls of a round: one for each connection. Some candidates take seconds for a hundred."""
 

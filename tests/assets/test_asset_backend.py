@@ -392,7 +392,7 @@ def test_the_environments_proxies_are_left_alone(monkeypatch: pytest.MonkeyPatch
 
 
 def test_without_aiohttp_the_tool_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    for ours in ("assay.edges.http_client", "assay.edges.upstream_errors"):
+    for ours in ("assay.edges.upstream_client", "assay.edges.upstream_errors"):
         monkeypatch.delitem(sys.modules, ours, raising=False)
     monkeypatch.setitem(sys.modules, "aiohttp", None)
     result = answer(bundled(SYN_BACKEND_URL="http://127.0.0.1:1"), "populate_backend", asset=ASSET)

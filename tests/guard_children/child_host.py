@@ -1,5 +1,5 @@
 """
-Serves a command over HTTP through `Children`, as a process: a small ASGI application around the backend.
+Serves a command over HTTP through `ChildBackend`, as a process: a small ASGI application around the backend.
 
     child_host.py [--mode MODE] [--timeout SECONDS] [--shared] [--children N] [--set NAME=NUMBER] [--pass RULE]
                   -- COMMAND…
@@ -20,17 +20,18 @@ import uvicorn
 from assay.base.limits import DEFAULT
 from assay.core.policy import Policy
 from assay.edges.auth import Principal
+from assay.edges.child_backend import ChildBackend
 from assay.edges.guard.front.guarded import Request
-from assay.edges.guard.http_to_child.children import Children
-from assay.edges.guard.overseer import Oversight
 from assay.edges.http import body
 from assay.edges.http.access import Door
-from assay.edges.http.heads import HeadRefusal, check_accept, read_head
-from assay.edges.http.http_server import listening
+from assay.edges.http.heads import HeadRefusal, RequestHead, check_accept, read_head
+from assay.edges.http.http_server import Connection, listening
 from assay.edges.http.origin_check import Safety
-from assay.edges.http.replies import Receive, Send, not_allowed, refuse
+from assay.edges.http.replies import AwaitedReply, HttpReply, Pairs, Receive, Send, not_allowed, refuse
 from assay.edges.http.request_headers import headers_of
-from assay.edges.recorder import Recorder, Records
+from assay.edges.recorder import Recorder, RecorderSink, Records
+from assay.guard.factory import SessionFactory
+from assay.guard.sinks import Sinks
 from assay.guard.terms import Terms
 from assay.guard.watch import Watch
 from assay.records.journal import Journal
@@ -40,10 +41,19 @@ from assay.settings.http_section import Http
 class Host:
     """What the front of the guard does for a backend, as far as tests need it."""
 
-    def __init__(self, backend: Children, frame_bytes: int) -> None:
+    def __init__(self, backend: ChildBackend, frame_bytes: int) -> None:
         self.backend = backend
         self._limit = frame_bytes
         self._door = Door(Safety(), None, Principal("anonymous", "free"))
+
+    def at_once(self, pairs: Pairs, frame: bytes) -> HttpReply | AwaitedReply | None:
+        """One request that is there whole, as the front of the guard begins it."""
+        head = read_head("POST", pairs)
+        if not isinstance(head, RequestHead) or check_accept(head) is not None or len(frame) > self._limit:
+            return None
+        if self._door.known(head.headers) is None:
+            return None
+        return self.backend.begin(Request(head, b"", frame, head.headers.get(b"x-principal", b"anonymous").decode()))
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """One request."""
@@ -75,6 +85,11 @@ class Server(uvicorn.Server):
     """uvicorn, which ends the backend at the end."""
 
     host: Host
+
+    async def on_tick(self, counter: int) -> bool:
+        """Once every tenth of a second."""
+        self.host.backend.sweep()
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: Any = None) -> None:
         """Ends streams, waits for what is in hand, ends children."""
@@ -113,12 +128,12 @@ def main(arguments: Sequence[str]) -> None:
     terms = Terms(args.mode, replace(DEFAULT, frame_bytes=args.frame_bytes), args.timeout, policy)
     watch = Watch(log, lambda data: log(repr(data[:500])), enforcing=terms.enforcing)
     recorder = Recorder("http", "/mcp", Records(journal), holding=True)
-    oversight = Oversight(terms, recorder, watch)
+    factory = SessionFactory(terms, Sinks((RecorderSink(recorder),)), watch)
     sock = listening("127.0.0.1", 0)
 
     async def serve() -> None:
-        backend = Children(
-            oversight,
+        backend = ChildBackend(
+            factory,
             args.command,
             shared=args.shared,
             children=args.children,
@@ -128,8 +143,16 @@ def main(arguments: Sequence[str]) -> None:
             stderr_in_errors=args.stderr_in_errors,
         )
         host = Host(backend, args.frame_bytes)
+        Connection.outbox.flush = backend.flush
         config = uvicorn.Config(
-            host, log_config=None, lifespan="off", access_log=False, timeout_graceful_shutdown=5, server_header=False
+            host,
+            http=Connection,
+            proxy_headers=False,
+            log_config=None,
+            lifespan="off",
+            access_log=False,
+            timeout_graceful_shutdown=5,
+            server_header=False,
         )
         server = Server(config)
         server.host = host

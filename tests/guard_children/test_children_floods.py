@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import pytest
 from http_client import SECONDS
 
-from assay.edges.guard import stint
-from assay.edges.guard.http_to_child.pipe import ERRORS_CHUNK, SLICE, Line, Pipe
+from assay.edges import stint
+from assay.edges.child_pipe import ERRORS_CHUNK, SLICE, ChildPipe, PipeLine
 
 MANY = 20_000
 
@@ -23,9 +23,9 @@ class Listener:
         self.slices: list[int] = []
         self.many = asyncio.Event()
         self.over = asyncio.Event()
-        self.pipe: Pipe | None = None
+        self.pipe: ChildPipe | None = None
 
-    def heard(self, lines: Sequence[Line]) -> None:
+    def heard(self, lines: Sequence[PipeLine]) -> None:
         assert not self.over.is_set()
         self.lines += [each.frame for each in lines]
         self.slices.append(len(lines))
@@ -41,7 +41,7 @@ class Listener:
 def started(listener: Listener, program: str, errors: Callable[[bytes], None] = lambda _: None) -> Listener:
     """*listener*, to whom a Python *program* speaks from now on."""
     command = [sys.executable, "-c", f"import sys; {program}"]
-    listener.pipe = Pipe(command, listener, limit=1 << 20, errors=errors)
+    listener.pipe = ChildPipe(command, listener, limit=1 << 20, errors=errors)
     return listener
 
 

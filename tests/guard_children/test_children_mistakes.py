@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,52 +14,54 @@ from http_client import BOTH, SECONDS, call, frame_of, initialize, modern, reque
 
 from assay.base.limits import DEFAULT
 from assay.base.verdict import Party, Verdict
+from assay.core.conversation import Conversation
+from assay.edges.child_backend import ChildBackend
 from assay.edges.guard.front.guarded import Request
-from assay.edges.guard.http_to_child.children import Children
-from assay.edges.guard.overseer import Oversight
 from assay.edges.http.heads import RequestHead, read_head
-from assay.edges.recorder import Recorder, Records
 from assay.guard import failure
-from assay.guard.remap import Remap
+from assay.guard.factory import SessionFactory
+from assay.guard.id_map import IdMap
+from assay.guard.sinks import Sink, Sinks
 from assay.guard.terms import Mode, Terms
+from assay.guard.watch import Watch
 from assay.spec.revisions import LATEST
 
 Told = tuple[int, bytes, dict[bytes, bytes]]
 
 
 class Mistaken:
-    """Somebody who watches, and has a mistake: it breaks at what *breaks* says, until it is mended."""
+    """A judge with a mistake: it breaks at the answer to a call, until it is repaired."""
 
-    def __init__(self, breaks: Callable[[Verdict], bool]) -> None:
-        self._breaks = breaks
-        self.mended = False
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.is_repaired = False
+        hear = Conversation.hear
 
-    def heard(self, verdict: Verdict, _: float) -> None:
-        if not self.mended and self._breaks(verdict):
-            raise ZeroDivisionError("a mistake")
+        def broken(conversation: Conversation, party: Party, frame: bytes, *given: Any) -> Verdict:
+            if not self.is_repaired and party is Party.SERVER and b'"structuredContent"' in frame:
+                raise ZeroDivisionError("a mistake")
+            return hear(conversation, party, frame, *given)
 
-    passed = heard
-
-    def aside(self, data: bytes) -> None:
-        """Nothing is printed here."""
-
-    def another(self, _: object | None = None) -> "Mistaken":
-        return self
-
-    def flight(self, _: str, __: Sequence[str] = (), ___: object = None) -> str | None:
-        return None
+        monkeypatch.setattr(Conversation, "hear", broken)
+        monkeypatch.setattr(failure, "_logged", set())
 
 
-def _is_late(verdict: Verdict) -> bool:
-    return verdict.kind == "missing"
+class MistakenSink(Sink):
+    """A place for records with a mistake: it records nothing."""
+
+    def passed(self, *_: Any) -> None:
+        """Break."""
+        raise ZeroDivisionError("a mistake")
+
+    found = guard_frame = passed
 
 
-def _is_answer(verdict: Verdict) -> bool:
-    """Also what stands for one: not even the end of the server can be told."""
-    return verdict.party is Party.SERVER and verdict.method == "tools/call"
+def factory_of(mode: Mode = "enforce", timeout: float = 60.0, *sinks: Sink) -> SessionFactory:
+    """What makes sessions."""
+    watch = Watch(lambda _: None, lambda _: None, enforcing=mode == "enforce")
+    return SessionFactory(Terms(mode, DEFAULT, timeout), Sinks(sinks), watch)
 
 
-async def asked(children: Children, message: Any, headers: dict[str, Any]) -> Told:
+async def asked(children: ChildBackend, message: Any, headers: dict[str, Any]) -> Told:
     """What comes of a request."""
     pairs = [(name.encode(), value if isinstance(value, bytes) else value.encode()) for name, value in headers.items()]
     head = read_head("POST", pairs)
@@ -80,51 +82,44 @@ async def asked(children: Children, message: Any, headers: dict[str, Any]) -> To
     return told[0]["status"], body, dict(told[0]["headers"])
 
 
-async def in_session(children: Children) -> dict[str, Any]:
+async def in_session(children: ChildBackend) -> dict[str, Any]:
     status, _, headers = await asked(children, initialize(NEWEST), {**BOTH})
     assert status == 200
     return {**BOTH, "accept": "application/json", "mcp-session-id": headers[b"mcp-session-id"]}
 
 
-async def without_session(_: Children) -> dict[str, Any]:
+async def without_session(_: ChildBackend) -> dict[str, Any]:
     return {}
 
 
-@pytest.mark.parametrize("breaks", [_is_late, _is_answer])
-@pytest.mark.parametrize(
+OPENED = pytest.mark.parametrize(
     ("opened", "shared"),
     [(in_session, False), (in_session, True), (without_session, False)],
     ids=["own-child", "shared-child", "without-session"],
 )
-def test_nobody_waits_for_ever_and_the_server_goes_on(
+
+
+@OPENED
+@pytest.mark.parametrize("answers", [True, False], ids=["answered", "late"])
+def test_records_that_fail_change_no_answer(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
-    breaks: Callable[[Verdict], bool],
-    opened: Callable[[Children], Awaitable[dict[str, Any]]],
+    answers: bool,
+    opened: Callable[[ChildBackend], Awaitable[dict[str, Any]]],
     shared: bool,
 ) -> None:
     monkeypatch.setattr(failure, "_logged", set())
-    watcher = Mistaken(breaks)
-    answers = breaks is _is_answer
-    late = 60.0 if answers else 0.2
-    recorder = Recorder("http", "/mcp", Records(None), holding=True)
-    oversight = Oversight(Terms("enforce", DEFAULT, late), recorder, watcher)
+    factory = factory_of("enforce", 60.0 if answers else 1.0, MistakenSink())
     command = liar() if answers else liar(on={"tools/call": []})
 
     async def said() -> None:
-        children = Children(oversight, command, shared=shared)
+        children = ChildBackend(factory, command, shared=shared)
         try:
             headers = [await opened(children) for _ in range(2)]
-            every = await asyncio.gather(*(_called(children, each) for each in headers))
-            for _, body, _ in every:
+            for _, body, _ in await asyncio.gather(*(_called(children, each) for each in headers)):
                 answer = json.loads(body)
                 assert answer["id"] == 7
-                assert answer["error"]["code"] == (-32603 if answers else -32012)
-            watcher.mended = True
-            # In the same sessions, and so by the same servers.
-            for each in headers:
-                _, body, _ = await _called(children, each)
-                assert ("result" if answers else "error") in json.loads(body)
+                assert "result" in answer if answers else answer["error"]["code"] == -32012
         finally:
             await children.close()
 
@@ -134,29 +129,23 @@ def test_nobody_waits_for_ever_and_the_server_goes_on(
 
 
 @pytest.mark.parametrize("mode", ["audit", "enforce"])
-@pytest.mark.parametrize(
-    ("opened", "shared"),
-    [(in_session, False), (in_session, True), (without_session, False)],
-    ids=["own-child", "shared-child", "without-session"],
-)
+@OPENED
 def test_a_mistake_fails_one_request_and_the_child_and_its_clients_go_on(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     mode: Mode,
-    opened: Callable[[Children], Awaitable[dict[str, Any]]],
+    opened: Callable[[ChildBackend], Awaitable[dict[str, Any]]],
     shared: bool,
 ) -> None:
     """Under audit the answer is forwarded as it came: nothing but the record of it is lost."""
-    monkeypatch.setattr(failure, "_logged", set())
-    watcher = Mistaken(_is_answer)
-    recorder = Recorder("http", "/mcp", Records(None), holding=True)
-    oversight = Oversight(Terms(mode, DEFAULT, 60.0), recorder, watcher)
+    mistaken = Mistaken(monkeypatch)
+    factory = factory_of(mode)
     pids = tmp_path / "pids"
     command = liar(start=[["pid"]], received=str(pids))
 
     async def said() -> None:
-        children = Children(oversight, command, shared=shared)
+        children = ChildBackend(factory, command, shared=shared)
         try:
             headers, other = await opened(children), await opened(children)
             answer = json.loads((await _called(children, headers))[1])
@@ -166,7 +155,7 @@ def test_a_mistake_fails_one_request_and_the_child_and_its_clients_go_on(
             else:
                 assert answer["error"]["code"] == -32603
                 assert answer["error"]["data"]["violations"][0]["rule"] == "guard/failure"
-            watcher.mended = True
+            mistaken.is_repaired = True
             for each in (headers, other):
                 assert "result" in json.loads((await _called(children, each))[1])
         finally:
@@ -179,17 +168,16 @@ def test_a_mistake_fails_one_request_and_the_child_and_its_clients_go_on(
     assert len(started) == (1 if shared or opened is without_session else 2), "no child was started again"
 
 
-async def _called(children: Children, headers: dict[str, Any]) -> Told:
+async def _called(children: ChildBackend, headers: dict[str, Any]) -> Told:
     message = call(7, "search", {"words": "sea"}, "" if headers else LATEST)
     return await asked(children, message, headers or modern(message))
 
 
 def test_sessions_are_counted_for_whoever_looks_at_the_metrics() -> None:
-    recorder = Recorder("http", "/mcp", Records(None), holding=True)
-    oversight = Oversight(Terms("enforce", DEFAULT, 60.0), recorder, Mistaken(lambda _: False))
+    factory = factory_of()
 
     async def counted() -> list[int]:
-        children = Children(oversight, liar())
+        children = ChildBackend(factory, liar())
         try:
             before = children.sessions
             await in_session(children)
@@ -259,21 +247,21 @@ def test_nothing_that_a_client_says_makes_us_end_a_server(tmp_path: Path, mode: 
 
 @pytest.mark.parametrize("opened", [in_session, without_session], ids=["sessions", "without-session"])
 def test_an_answer_that_cannot_be_routed_fails_its_request_only(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, opened: Callable[[Children], Any]
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, opened: Callable[[ChildBackend], Any]
 ) -> None:
     """A mistake in the map of ids: who has asked is still known by the number in the answer."""
-    recorder = Recorder("http", "/mcp", Records(None), holding=True)
-    oversight = Oversight(Terms("enforce", DEFAULT, 60.0), recorder, Mistaken(lambda _: False))
+    factory = factory_of()
 
     def breaks(*_: Any) -> Any:
         raise ZeroDivisionError("a mistake")
 
     async def said() -> None:
-        children = Children(oversight, liar(), shared=True)
+        children = ChildBackend(factory, liar(), shared=True)
         try:
             headers = await opened(children)
             with monkeypatch.context() as broken:
-                broken.setattr(Remap, "answer", breaks)
+                broken.setattr(IdMap, "answer", breaks)
+                broken.setattr(failure, "_logged", set())
                 answer = json.loads((await _called(children, headers))[1])
                 assert (answer["id"], answer["error"]["code"]) == (7, -32603)
             assert "result" in json.loads((await _called(children, headers))[1])
@@ -288,17 +276,17 @@ def test_an_answer_that_cannot_be_routed_fails_its_request_only(
 def test_a_session_that_cannot_be_opened_for_a_mistake_is_told_and_the_next_has_another_child(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recorder = Recorder("http", "/mcp", Records(None), holding=True)
-    oversight = Oversight(Terms("enforce", DEFAULT, 60.0), recorder, Mistaken(lambda _: False))
+    factory = factory_of()
 
     def breaks(*_: Any) -> Any:
         raise ZeroDivisionError("a mistake")
 
     async def said() -> None:
-        children = Children(oversight, liar(), shared=True)
+        children = ChildBackend(factory, liar(), shared=True)
         try:
             with monkeypatch.context() as broken:
-                broken.setattr(Remap, "answer", breaks)
+                broken.setattr(IdMap, "answer", breaks)
+                broken.setattr(failure, "_logged", set())
                 both = await asyncio.gather(*(asked(children, initialize(NEWEST), {**BOTH}) for _ in range(2)))
                 assert all(b"its log says why" in body for _, body, _ in both)
             await in_session(children)

@@ -8,11 +8,12 @@ from guarded import liar
 from http_client import frame_of, modern, request
 
 from assay.base.limits import DEFAULT
+from assay.edges.child_backend import PROBED, ChildBackend
 from assay.edges.guard.front.guarded import Request
-from assay.edges.guard.http_to_child.children import PROBED, Children
-from assay.edges.guard.overseer import Oversight
 from assay.edges.http.heads import RequestHead, read_head
-from assay.edges.recorder import Recorder, Records
+from assay.edges.recorder import Recorder, RecorderSink, Records
+from assay.guard.factory import SessionFactory
+from assay.guard.sinks import Sinks
 from assay.guard.terms import Terms
 from assay.guard.watch import Watch
 from assay.spec.revisions import LATEST
@@ -21,7 +22,7 @@ NO = {"jsonrpc": "2.0", "id": "$id", "error": {"code": -32601, "message": "no su
 SCRIPTS: dict[str, dict[str, Any]] = {"refuses": {"on": {"server/discover": [["say", NO]]}}, "lists": {}}
 
 
-async def asked(children: Children, method: str) -> int:
+async def asked(children: ChildBackend, method: str) -> int:
     """The status of what a client gets for a request without a session."""
     sent: list[dict[str, Any]] = []
 
@@ -48,8 +49,10 @@ async def stays(script: dict[str, Any], methods: list[str]) -> bool:
     """Whether the child is still needed some seconds after a client asked it *methods*."""
     now = [0.0]
     watch = Watch(lambda _: None, lambda _: None, enforcing=True)
-    oversight = Oversight(Terms("enforce", DEFAULT, 60.0), Recorder("http", "/mcp", Records(None)), watch)
-    children = Children(oversight, liar(**script), errors=lambda _: None, clock=lambda: now[0])
+    factory = SessionFactory(
+        Terms("enforce", DEFAULT, 60.0), Sinks((RecorderSink(Recorder("http", "/mcp", Records(None))),)), watch
+    )
+    children = ChildBackend(factory, liar(**script), errors=lambda _: None, clock=lambda: now[0])
     try:
         for each in methods:
             await asked(children, each)
@@ -59,7 +62,7 @@ async def stays(script: dict[str, Any], methods: list[str]) -> bool:
         children.sweep()
         # The end begins in a task of its own.
         await asyncio.sleep(0)
-        return children._modern.is_running
+        return children._stateless.child.is_running
     finally:
         await children.close()
         assert not children.running

@@ -21,7 +21,7 @@ from http_client import (
     until,
 )
 
-from assay.edges.guard.http_to_child.outflow import Post
+from assay.edges.response_stream import ResponseStream
 from assay.spec.revisions import LATEST
 
 ASKS = {"jsonrpc": "2.0", "id": 1, "method": "roots/list"}
@@ -190,8 +190,7 @@ def test_a_client_that_does_not_read_gets_one_error_and_the_child_is_told(tmp_pa
 
 
 def test_what_is_cut_off_is_not_the_answer() -> None:
-    post = Post(as_json=True, as_stream=True)
-    post.due = {1}
+    post = ResponseStream(as_json=True, as_stream=True, due=(1,))
     for size in (2 << 20, 1):
         post.say(b"x" * size)
     post.answer(b"the answer", 1)

@@ -1,7 +1,7 @@
 """A server that streams thousands of tiny events at once: others have a turn before all of them are handled."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
@@ -9,17 +9,16 @@ import pytest
 from http_client import SECONDS, call, frame_of, modern
 
 from assay.base.limits import DEFAULT
-from assay.edges.guard import stint
+from assay.edges import stint
 from assay.edges.guard.front.guarded import Request
-from assay.edges.guard.http_to_http.forwarding import read_upstream_head
-from assay.edges.guard.http_to_http.proxy import Proxy
-from assay.edges.guard.http_to_http.target import Answered, Target
-from assay.edges.guard.overseer import Oversight
-from assay.edges.guard.stdio_to_http.dialogue import Dialogue
-from assay.edges.guard.stdio_to_http.upstream import Reply, Upstream
 from assay.edges.http.heads import RequestHead, read_head
-from assay.edges.http_client import HttpAnswer
-from assay.edges.recorder import Recorder, Records
+from assay.edges.server_url import UrlServer
+from assay.edges.upstream_answer import UpstreamAnswer
+from assay.edges.upstream_client import HttpAnswer
+from assay.edges.upstream_target import Answered, UpstreamTarget
+from assay.edges.url_backend import UrlBackend
+from assay.guard.factory import SessionFactory
+from assay.guard.sinks import Sinks
 from assay.guard.terms import Mode, Terms
 from assay.guard.watch import Watch
 from assay.spec.revisions import LATEST
@@ -38,18 +37,38 @@ def _bytes(value: str | bytes) -> bytes:
     return value if isinstance(value, bytes) else value.encode()
 
 
-class Flooding(Target):
+class Streaming:
+    """An answer that is a stream, as the HTTP client gives it."""
+
+    status, reason, is_whole = 200, "OK", False
+    pairs = ((b"content-type", KIND.encode()),)
+
+    def __init__(self, stream: AsyncIterator[bytes]) -> None:
+        self._stream = stream
+        self.chunks = lambda: stream
+
+    async def piece(self) -> bytes:
+        """The next bytes."""
+        return await anext(self._stream, b"")
+
+    def header(self, name: bytes) -> bytes | None:
+        """The content type, and nothing else."""
+        return KIND.encode() if name == b"content-type" else None
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+class Flooding(UpstreamTarget):
     """A server that answers with one stream."""
 
     def __init__(self, stream: AsyncIterator[bytes]) -> None:
         super().__init__("http://localhost/mcp")
         self._stream = stream
 
-    @asynccontextmanager
-    async def ask(self, *_: Any) -> AsyncIterator[Answered]:
+    async def ask(self, *_: Any) -> Answered:
         """The stream, whatever is asked."""
-        pairs = [(b"content-type", KIND.encode())]
-        yield Answered(read_upstream_head(200, pairs), pairs, self._stream)
+        return Answered(cast("HttpAnswer", Streaming(self._stream)))
 
 
 @pytest.mark.parametrize("mode", ["audit", "enforce"])
@@ -73,8 +92,7 @@ def test_other_clients_have_a_turn_amid_the_events_of_one_chunk(monkeypatch: pyt
     async def run() -> None:
         stream = at_once(TINY + b"data:" + last + b"\n\n", lambda: seen.append(b"LAST" in b"".join(sent)))
         watch = Watch(lambda _: None, lambda _: None, enforcing=mode == "enforce")
-        recorder = Recorder("http", "/mcp", Records(None), holding=True)
-        proxy = Proxy(Oversight(Terms(mode, DEFAULT, 60.0), recorder, watch), Flooding(stream))
+        proxy = UrlBackend(SessionFactory(Terms(mode, DEFAULT, 60.0), Sinks(), watch), Flooding(stream))
         async with asyncio.timeout(SECONDS):
             await proxy.answer(Request(head, b"", frame_of(asked), "anonymous"), receive, send)
 
@@ -84,29 +102,17 @@ def test_other_clients_have_a_turn_amid_the_events_of_one_chunk(monkeypatch: pyt
     assert b"".join(sent).startswith(TINY) is (mode == "audit")
 
 
-class Streaming:
-    """The head of a stream, as the client gives it."""
-
-    status, reason = 200, "OK"
-
-    def __init__(self, stream: AsyncIterator[bytes]) -> None:
-        self.chunks = lambda: stream
-
-    def header(self, name: bytes) -> bytes | None:
-        """The content type, and nothing else."""
-        return KIND.encode() if name == b"content-type" else None
-
-
-class Upstreaming:
+class UrlStreaming(UrlServer):
     """A server that says something unasked, on one stream."""
 
-    def __init__(self, stream: AsyncIterator[bytes]) -> None:
+    def __init__(self, stream: AsyncIterator[bytes], hear: Callable[[bytes], Awaitable[None]]) -> None:
+        super().__init__("http://localhost/mcp", (), hear=hear, limit=1000)
         self._stream = stream
 
     @asynccontextmanager
-    async def get(self, _: Any) -> AsyncIterator[Reply]:
-        """The stream."""
-        yield Reply(cast("HttpAnswer", Streaming(self._stream)))
+    async def _ask(self, *_: Any) -> AsyncIterator[UpstreamAnswer]:
+        """The stream, whatever is asked."""
+        yield UpstreamAnswer(cast("HttpAnswer", Streaming(self._stream)))
 
 
 def test_a_client_over_stdio_is_heard_amid_the_events_of_one_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,9 +128,8 @@ def test_a_client_over_stdio_is_heard_amid_the_events_of_one_chunk(monkeypatch: 
             if data == b"2":
                 whole.set()
 
-        upstream = Upstreaming(at_once(TINY + b"data:2\n\n", lambda: seen.append(len(taken))))
-        dialogue = Dialogue(cast("Upstream", upstream), take, lambda _: False, limit=1000)
-        listening = asyncio.ensure_future(dialogue.listen())
+        server = UrlStreaming(at_once(TINY + b"data:2\n\n", lambda: seen.append(len(taken))), take)
+        listening = asyncio.ensure_future(server.listen())
         async with asyncio.timeout(SECONDS):
             await whole.wait()
         listening.cancel()

@@ -234,7 +234,7 @@ class Http(Pairing):
         assert self._process.stderr is not None
         self._stderr = self._process.stderr
         self._log = Log(self._stderr)
-        self._client = FrontClient(self._log.line("assay: guarding ").rpartition(" at ")[2], self.revision)
+        self.client = FrontClient(self._log.line("assay: guarding ").rpartition(" at ")[2], self.revision)
 
     @property
     def reopens(self) -> bool:
@@ -243,25 +243,25 @@ class Http(Pairing):
 
     def send(self, lines: list[bytes]) -> bool:
         """There is always somebody who takes them."""
-        self._client.send(lines)
+        self.client.send(lines)
         return True
 
     def receive(self) -> list[bytes]:
         """From all answers, and from the stream of the session."""
-        return self._client.receive()
+        return self.client.receive()
 
     def leave(self) -> None:
         """Ends the session."""
-        self._client.leave()
+        self.client.leave()
 
     def forget(self) -> None:
         """The session is gone."""
-        self._client.forget()
+        self.client.forget()
 
     def stop(self) -> int:
         """By a signal."""
         if self._process.poll() is None:
-            self._client.close()
+            self.client.close()
             self._process.terminate()
         try:
             return self._process.wait(SECONDS)

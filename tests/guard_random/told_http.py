@@ -71,7 +71,10 @@ class Told:
     ) -> bool:
         """One message."""
         write(self.copy, body + b"\n")
-        message = json.loads(body)
+        try:
+            message = json.loads(body)
+        except ValueError:
+            message = {}
         if "method" not in message or "id" not in message:
             head(writer, 202, 0)
             return True

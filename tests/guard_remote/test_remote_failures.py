@@ -1,6 +1,7 @@
 """A server at a URL that fails, in every way that HTTP has: each request gets one answer, and the next one is sent."""
 
 import gzip
+import json
 import socket
 import threading
 from collections.abc import Callable
@@ -12,7 +13,7 @@ import pytest
 from elsewhere import OPENED, SECONDS, Line, Said, closed_port, elsewhere, result
 from remotely import INITIALIZE, INITIALIZED, call, enforcing, modern, remotely, request
 
-from assay.edges.guard.stdio_to_http.remote import MOST_REFUSED
+from assay.edges.stdio_url import MOST_REFUSED
 
 LOST, INVALID, LATE = -32011, -32010, -32012
 LIMIT = 65536
@@ -406,8 +407,12 @@ def test_a_session_that_the_server_forgot_is_begun_anew_as_the_client_began_it(t
 @pytest.mark.parametrize(
     ("again", "words"),
     [
-        pytest.param({"capabilities": {}}, "the server has other capabilities now", id="capabilities"),
-        pytest.param({"protocolVersion": "2025-06-18"}, "the server has other protocolVersion now", id="revision"),
+        pytest.param(
+            {"capabilities": {}}, "it answered initialize with other capabilities than before", id="capabilities"
+        ),
+        pytest.param(
+            {"protocolVersion": "2025-06-18"}, "it answered initialize with another revision than before", id="revision"
+        ),
     ],
 )
 def test_a_server_that_came_back_as_another_one_is_lost(tmp_path: Path, again: dict[str, object], words: str) -> None:
@@ -431,6 +436,52 @@ def test_a_session_that_cannot_be_begun_anew_ends_the_guard(tmp_path: Path, monk
         assert "no other could be begun: it answered 503" in guard.log
         [flight] = tmp_path.glob("assay/servers/127.0.0.1-*/flights/*")
         assert '\\"method\\":\\"initialize\\"' in flight.read_text()
+
+
+SETTLED: dict[str, Any] = {"tools": {"listChanged": True}, "logging": {}, "resources": {"subscribe": True}}
+
+
+@pytest.mark.parametrize("mode", ["audit", "enforce"])
+def test_a_new_session_gets_the_settings_of_the_client_and_is_recorded(tmp_path: Path, mode: str) -> None:
+    """Ours: as for a child that is restarted."""
+    sessions = iter(("session-1", "session-2"))
+
+    def initialize(line: Line, said: Said) -> None:
+        line.result(said, {**OPENED, "capabilities": SETTLED}, Mcp_Session_Id=next(sessions))
+
+    empty = {
+        each: lambda line, said: line.result(said, {"_meta": {}})
+        for each in ("logging/setLevel", "resources/subscribe")
+    }
+    scripts = {**Forgetful().scripts, **empty, "initialize": initialize}
+    journal = tmp_path / "journal"
+    options = ("--mode", mode, "--journal", str(journal))
+    with elsewhere(scripts) as server, remotely(tmp_path, server.url, *options) as guard:
+        guard.open()
+        assert "result" in guard.ask(request(1, "logging/setLevel", {"level": "error"}))
+        assert "result" in guard.ask(request(2, "resources/subscribe", {"uri": "a:b"}))
+        assert guard.ask(call(3))["error"]["code"] == LOST
+        assert guard.answer()["method"] == "notifications/tools/list_changed"
+        assert guard.ask(call(4))["result"] == {"content": []}
+        for method, member in (("logging/setLevel", {"level": "error"}), ("resources/subscribe", {"uri": "a:b"})):
+            first, again = server.heard(method, 2)
+            assert [each.headers["mcp-session-id"] for each in (first, again)] == ["session-1", "session-2"]
+            assert again.json["params"] == member
+        assert guard.rest() == []
+        assert guard.ended() == 0
+    lines = [json.loads(line) for path in journal.rglob("*.jsonl") for line in path.read_text().splitlines()]
+    recorded = [each.get("method") for each in lines if "session" in each["metadata"]]
+    assert {"initialize", "notifications/initialized", "logging/setLevel", "resources/subscribe"} <= set(recorded)
+
+
+def test_a_session_that_is_gone_at_once_is_not_opened_without_end(tmp_path: Path) -> None:
+    """Ours: a server that forgets every session is lost."""
+    gone = {"notifications/initialized": lambda line, _: line.reply(404)}
+    with elsewhere(gone) as server, enforcing(tmp_path, server.url) as guard:
+        guard.open()
+        assert guard.ended() == 3
+        assert "no other could be begun: it answered 404" in guard.log
+        assert len(server.heard("initialize")) == 2
 
 
 def test_what_is_open_when_the_session_is_gone_fails_too(tmp_path: Path) -> None:
@@ -518,4 +569,4 @@ def test_what_a_server_sends_in_place_of_a_message_is_shown_as_such(tmp_path: Pa
     assert all(line.startswith("assay: ") for line in log.splitlines())
     assert not any(line.startswith(("assay: all", "assay: forged")) for line in log.splitlines())
     assert max(map(len, log.splitlines())) < 1100
-    assert ("assay: the server sent: ·]0;gotcha··2Jassay: all is well" in log) is (mode == "enforce")
+    assert "assay: the server sent: ·]0;gotcha··2Jassay: all is well" in log

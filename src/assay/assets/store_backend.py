@@ -16,7 +16,7 @@ from assay.ladder import syntax
 if TYPE_CHECKING:
     import asyncio
 
-    from assay.edges.http_client import HttpAnswer, HttpClient
+    from assay.edges.upstream_client import HttpAnswer, UpstreamClient
 
 TIMEOUT = 5.0
 """Seconds for each of connecting, writing, and waiting for more to read (specs/001 §2)."""
@@ -123,10 +123,10 @@ def _posted(backend: StoreBackend, body: bytes) -> Answer | None:
     import asyncio  # noqa: PLC0415 - needed only with a backend
     import threading  # noqa: PLC0415 - as above
 
-    from assay.edges.http_client import HttpClient  # noqa: PLC0415 - as above
+    from assay.edges.upstream_client import UpstreamClient  # noqa: PLC0415 - as above
 
     # Proxies and certificates of the environment are ignored: the variables of specs/001 decide.
-    client = HttpClient(backend.url, environment=False)
+    client = UpstreamClient(backend.url, environment=False)
     came: list[Answer | None] = []
     # This limits everything, including a name look-up that hangs.
     worker = threading.Thread(target=lambda: came.append(asyncio.run(_exchanged(client, backend, body))), daemon=True)
@@ -135,10 +135,10 @@ def _posted(backend: StoreBackend, body: bytes) -> Answer | None:
     return came[0] if came else None
 
 
-async def _exchanged(client: "HttpClient", backend: StoreBackend, body: bytes) -> Answer | None:
+async def _exchanged(client: "UpstreamClient", backend: StoreBackend, body: bytes) -> Answer | None:
     import asyncio  # noqa: PLC0415 - as above
 
-    from assay.edges.http_client import url_of  # noqa: PLC0415 - as above
+    from assay.edges.upstream_client import url_of  # noqa: PLC0415 - as above
     from assay.edges.upstream_errors import BrokenError  # noqa: PLC0415 - as above
 
     pairs = [(b"content-type", b"application/json"), (b"accept", b"application/json")]

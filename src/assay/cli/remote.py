@@ -24,25 +24,27 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording:
     from assay.base.printable import plain
     from assay.cli.header_options import HeaderError, given_headers
     from assay.cli.serve import _leave_what_lasts
-    from assay.edges.guard.overseer import Oversight
-    from assay.edges.recorder import Recorder
+    from assay.edges.recorder import Recorder, RecorderSink
     from assay.edges.standard_streams import for_stderr
+    from assay.guard.deliveries import ClientTraits, ServerTraits
+    from assay.guard.factory import SessionFactory
+    from assay.guard.sinks import Sinks
     from assay.guard.watch import Watch
 
     def say(line: str) -> None:
         errors.say(for_stderr(plain(line)))
 
     try:
-        from assay.edges.guard.stdio_to_http import remote
+        from assay.edges import stdio_url
 
         headers = given_headers(args.header, os.environ)
-        remote.check_target(args.target)
+        stdio_url.check_target(args.target)
     except ImportError as error:
         from assay.base.extras import missing
 
         say(f"assay: --target needs {missing(error, 'http')}")
         return 2
-    except (HeaderError, remote.TargetError) as error:
+    except (HeaderError, stdio_url.TargetError) as error:
         say(f"assay: {error}")
         return 2
     terms = terms_of(args, settings, say)
@@ -60,20 +62,23 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording:
     with records_of(args, settings, say) as records:
         introduce(args, terms.mode, records, log)
         recorder = Recorder("stdio", "stdio", records, holding=True)
-        oversight = Oversight(terms, recorder, watch, locked, recording=recording, server=server_name(args))
+        sinks = Sinks() if recorder.idle else Sinks((RecorderSink(recorder),))
+        factory = SessionFactory(terms, sinks, watch, locked, recording=recording, server=server_name(args))
+        session = factory.open(
+            ClientTraits("stdio"), ServerTraits("url", restorable=True), watch=watch, drain=terms.timeout
+        )
         _leave_what_lasts()
-        status = remote.run(
+        status = stdio_url.run(
             args.target,
             headers,
-            oversight,
+            session,
             patience=terms.timeout,
             log=say,
             errors=errors,
-            watcher=watch,
             upstream=settings.upstream,
         )
     for line in watch.summary():
         log(line)
-    if status == remote.SERVER_LOST and settings.guard.flights != "off":
+    if status == stdio_url.SERVER_LOST and settings.guard.flights != "off":
         watch.flight(settings.guard.flights, settings.journal.redact)
     return exit_status(args, watch, status, say)

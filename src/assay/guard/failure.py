@@ -4,6 +4,8 @@ Handle a bug of ours while a message is judged: it becomes a verdict, and is log
 Peers get only the type of the fault.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from assay.base.verdict import Findings, Party, Verdict, verdict
@@ -44,3 +46,12 @@ def log_once(error: Exception, what: str = "a message could not be judged") -> N
     if place not in _logged and len(_logged) < _MOST_LOGGED:
         _logged.add(place)
         logging.getLogger("assay.guard").error("assay: %s", what, exc_info=error)
+
+
+@contextmanager
+def contained(what: str) -> Iterator[None]:
+    """Log an internal error inside the block, with *what* could not be done, and go on after it."""
+    try:
+        yield
+    except Exception as error:
+        log_once(error, what)

@@ -104,6 +104,11 @@ def is_answer(heard: Verdict) -> bool:
     return heard.kind in {"request", "unreadable"} and exchange.asker is Party.CLIENT
 
 
+def is_message(heard: Verdict) -> bool:
+    """Return whether output of the server is a message, or ends a request, so that any transport can carry it."""
+    return heard.value is not None and (heard.kind not in {"blank", "unreadable"} or is_answer(heard))
+
+
 def refusal_code(heard: Verdict) -> str | None:
     """Return the canonical error that a message is refused with."""
     first = next((each for each in heard.violations if each.action == "refuse"), None)

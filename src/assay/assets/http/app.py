@@ -11,10 +11,11 @@ from time import monotonic
 from typing import Any, Final, NamedTuple
 
 from assay.assets.asset_server import AssetServer, AssetTurn, Settled, is_mcp
-from assay.assets.http.plain_head import plain_head
+from assay.assets.http.plain_head import PlainHeads
 from assay.assets.http.slow_requests import beside, listens, waits
 from assay.assets.mcp_methods import Methods
 from assay.base.limits import REQUESTS, Limits
+from assay.core import render
 from assay.core.conversation import Facts
 from assay.edges.auth import Gate, Principal
 from assay.edges.http import body
@@ -37,7 +38,6 @@ from assay.edges.http.replies import (
     HttpReply,
     Pairs,
     Receive,
-    Remembering,
     Route,
     Send,
     error_body,
@@ -50,7 +50,6 @@ from assay.edges.http.replies import (
 from assay.edges.http.request_headers import (
     ENDPOINT,
     UNNAMED,
-    Accepts,
     Headers,
     headers_of,
     names_revision,
@@ -123,7 +122,7 @@ class App:
         self._requests = Quota("requests", self._http.requests, each=each)
         self.stopping = False
         self._idle: dict[tuple[str | None, str], list[AssetServer]] = {}
-        self._accepts = Accepts()
+        self._heads = PlainHeads()
         self._routes: dict[str, Route] = {
             ENDPOINT: self._endpoint,
             **probes(self._door, stopping=lambda: self.stopping, metrics=recorder.metrics),
@@ -230,7 +229,7 @@ class App:
             gone = "there is no such session; begin with initialize"
             await refuse(send, "METHOD_NOT_FOUND", gone, headers, status=404)
         else:
-            data = {"requested": (head.revision or "")[:100], "supported": list(REVISIONS)}
+            data = render.revisions_data(head.revision or "")
             await refuse(send, "UNSUPPORTED_REVISION", "unknown MCP-Protocol-Version", headers, data=data)
         return None
 
@@ -247,7 +246,7 @@ class App:
 
     # ── a message ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def at_once(self, pairs: Pairs, frame: bytes, connection: Remembering) -> HttpReply | None:
+    def at_once(self, pairs: Pairs, frame: bytes) -> HttpReply | None:
         """
         Return the answer to a POST that has arrived whole; None if something has to be waited for.
 
@@ -255,7 +254,7 @@ class App:
         again. Without this way a call takes 1.8 times the CPU (144 µs against 78, side by side on a busy machine), most
         of it in a task of its own.
         """
-        head = connection.remembered = plain_head(pairs, connection.remembered, self._accepts)
+        head = self._heads.read(pairs)
         if head is None or self.stopping or self._requests.held >= self._http.requests or head.may_take_long(frame):
             return None
         known = self._door.known(head.headers)

@@ -12,7 +12,7 @@ from math import inf
 from typing import Final
 
 from assay.edges.auth.keyset import KeySet, read_set
-from assay.edges.http_client import HttpAnswer, HttpClient, url_of
+from assay.edges.upstream_client import HttpAnswer, UpstreamClient, url_of
 from assay.edges.upstream_errors import BrokenError
 
 TIMEOUT: Final = 5.0
@@ -187,7 +187,7 @@ def from_url(url: str) -> Fetch:
     except (ValueError, UnicodeError):
         raise KeysUnavailableError("not a valid URL") from None
     # This reads a file of certificates: at start, not while a client waits.
-    client = HttpClient(url, environment=False, where="the issuer")
+    client = UpstreamClient(url, environment=False, where="the issuer")
 
     async def fetch() -> bytes:
         try:

@@ -27,18 +27,45 @@ STREAM: Final[Pairs] = (
 )
 
 
-class Remembering(Protocol):
-    """A connection, on which the application can keep something from one request to the next."""
-
-    remembered: Any
-
-
 class HttpReply(NamedTuple):
     """A complete response."""
 
     status: int
     content: bytes
     headers: Pairs
+
+
+class ChangingResponse(Protocol):
+    """A response that is not whole yet."""
+
+    changed: Callable[[], None] | None
+    """Called when there is something to write, or the response has ended."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is known how the response is written."""
+
+
+class AwaitedReply(Protocol):
+    """A request whose response is awaited."""
+
+    early: float | None
+    """Seconds after which the response becomes a stream; None if only a message does that."""
+    release: Callable[[], None] | None
+    """Called once at the end."""
+
+    @property
+    def response(self) -> ChangingResponse:
+        """The response."""
+
+    def reply(self) -> HttpReply | None:
+        """Return the whole response; None if it is to be written as a stream."""
+
+    def finish(self) -> None:
+        """The response was written, or the client has gone."""
+
+    async def carry_on(self, receive: Receive, send: Send) -> None:
+        """Wait for the response and write it, unless the client goes."""
 
 
 async def reply(send: Send, status: int, body: bytes = b"", headers: Pairs = ()) -> None:

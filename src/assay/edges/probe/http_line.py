@@ -12,11 +12,11 @@ from contextlib import suppress
 from typing import Any, Final, Self, TypeVar
 
 from assay.contracts.header_arguments import ParamHeaders
-from assay.edges.guard.refusals import as_answer
 from assay.edges.http.events import Reader
-from assay.edges.http_client import DIRECTLY, ClientSetupError, HttpAnswer, HttpClient, objection_to, url_of
 from assay.edges.probe.server_probe import CLIENT, InquiryError, LineError, UnreachableError
+from assay.edges.upstream_client import DIRECTLY, ClientSetupError, HttpAnswer, UpstreamClient, objection_to, url_of
 from assay.edges.upstream_errors import BrokenError
+from assay.edges.upstream_refusals import as_answer
 from assay.ladder import syntax
 from assay.ladder.headers import VERSION, stateless_headers
 from assay.settings.upstream_section import UpstreamSettings
@@ -61,7 +61,7 @@ class HttpLine:
         # Headers of the protocol win over given ones.
         self._own = {name.lower().encode("ascii"): value.encode() for name, value in headers} | own
         try:
-            self._client = HttpClient(url, upstream)
+            self._client = UpstreamClient(url, upstream)
         except ClientSetupError as error:
             raise UnreachableError(str(error)) from None
         self._loop = asyncio.new_event_loop()

@@ -6,20 +6,21 @@ It knows HTTP. What becomes of a message, the backend says.
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
-from assay.edges.guard.front.guarded import Backend, Request, failure
+from assay.edges.guard.front.guarded import Backend, PromptBackend, Request, failure
 from assay.edges.http import body
 from assay.edges.http.access import METADATA, Door
-from assay.edges.http.heads import check_accept, refuse_head
+from assay.edges.http.heads import RequestHead, check_accept, read_head, refuse_head
 from assay.edges.http.health import probes
 from assay.edges.http.quotas import Full, Quota
 from assay.edges.http.replies import (
     CLOSE,
+    AwaitedReply,
     HttpReply,
     Pairs,
     Receive,
-    Remembering,
     Route,
     Send,
     not_allowed,
@@ -27,8 +28,11 @@ from assay.edges.http.replies import (
     reply,
     shared,
 )
-from assay.edges.http.request_headers import headers_of, path_of
+from assay.edges.http.request_headers import ENDPOINT, headers_of, path_of
 from assay.settings.http_section import Http
+
+_MOST_HEADS: Final = 128
+"""Heads of requests that are remembered, of up to 64 kB each."""
 
 _log: Final = logging.getLogger("assay")
 
@@ -71,6 +75,9 @@ class Front:
             each=http.streams_each if gated else None,
             per_server=http.streams_per_server if shared_by_many else None,
         )
+        self._heads: dict[tuple[tuple[bytes, bytes], ...], RequestHead] = {}
+        self._begins = {path: each.begin for path, each in self._backends.items() if isinstance(each, PromptBackend)}
+        self._flushes = [each.flush for each in self._backends.values() if isinstance(each, PromptBackend)]
         self.stopping = False
         self._routes: dict[str, Route] = {
             **probes(door, stopping=lambda: self.stopping, metrics=metrics),
@@ -107,12 +114,51 @@ class Front:
         """How many streams are open."""
         return self._streams.held
 
-    def at_once(self, _: Pairs, __: bytes, ___: Remembering) -> HttpReply | None:
-        """Nothing is: a server is always waited for."""
-        return None
+    def at_once(self, pairs: Pairs, frame: bytes) -> HttpReply | AwaitedReply | None:
+        """
+        Return the response to a POST to the endpoint that is there whole, or the request that waits for it.
+
+        None for a request that has to wait before it gets as far, or is refused.
+        """
+        begin = self._begins.get(ENDPOINT)
+        head = self._head(pairs) if begin is not None else None
+        if begin is None or head is None or self.stopping or len(frame) > self._frame_bytes:
+            return None
+        principal = self._door.known(head.headers)
+        if principal is None or check_accept(head) is not None:
+            return None
+        if self._requests.full(principal.name, ENDPOINT) is not None:
+            return None
+        request = Request(head, b"", frame, principal.name)
+        try:
+            found = begin(request)
+        except Exception as error:  # the request gets its answer, and only the log has the reason
+            _log.exception("a POST request failed", exc_info=error)
+            status, content = failure(request, "INTERNAL_ERROR", "the guard failed; its log says why")
+            return HttpReply(status, content, shared(head.headers))
+        if found is not None and not isinstance(found, HttpReply):
+            self._requests.take(principal.name, ENDPOINT)
+            found.release = partial(self._requests.give_back, principal.name, ENDPOINT)
+        return found
+
+    def _head(self, pairs: Pairs) -> RequestHead | None:
+        """Return the head of a POST with these headers, if it can be relied on. A client repeats most of its heads."""
+        key = tuple(pairs)
+        head = self._heads.get(key)
+        if head is None:
+            read = read_head("POST", pairs)
+            if not isinstance(read, RequestHead):
+                return None
+            head = read
+            if len(self._heads) >= _MOST_HEADS:
+                self._heads.clear()
+            self._heads[key] = head
+        return head
 
     def flush(self) -> None:
-        """Nothing was answered at once; backends put on record what they answer."""
+        """Write the records of what is sent from now on."""
+        for flush in self._flushes:
+            flush()
 
     def sweep(self) -> None:
         """Has every backend drop what nobody uses, if it does."""

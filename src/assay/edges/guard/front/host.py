@@ -13,11 +13,11 @@ from assay.edges.child import unstartable
 from assay.edges.guard.front.guarded import Backend, Request, failure
 from assay.edges.guard.front.guarding import Desk
 from assay.edges.guard.front.index import Row, index, row, standing
-from assay.edges.guard.http_to_http.oauth import Discovery
-from assay.edges.guard.http_to_http.proxy import Proxy
 from assay.edges.http.access import Door
 from assay.edges.http.replies import Receive, Route, Send, reply, shared, text
 from assay.edges.http.request_headers import ENDPOINT
+from assay.edges.oauth_discovery import Discovery
+from assay.edges.url_backend import UrlBackend
 from assay.guard.hosted_server import HostedEntry, environment
 from assay.settings import SettingsError
 
@@ -161,8 +161,8 @@ def _discovery(path: str, hosted: Hosted, door: Door) -> dict[str, Route]:
         async def document(scope: dict[str, Any], receive: Receive, send: Send) -> None:
             proxy = hosted.backend()
             found: Mapping[str, Route] = {}
-            if isinstance(proxy, Proxy):
-                discovery = Discovery(proxy.target, path, door, enforcing=proxy.oversight.enforcing)
+            if isinstance(proxy, UrlBackend):
+                discovery = Discovery(proxy.target, path, door, enforcing=proxy.factory.enforcing)
                 found = discovery.routes(alone=False)
             if name in found:
                 await found[name](scope, receive, send)

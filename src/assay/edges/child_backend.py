@@ -1,0 +1,526 @@
+"""
+A server in child processes, behind the guard, for clients over HTTP.
+
+A session of the handshake revisions has a child of its own, or shares one with others; requests without a session all
+share one.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from hashlib import sha256
+from math import inf
+from operator import itemgetter
+from time import monotonic
+from typing import Any, Final
+
+import orjson
+
+from assay.base.message import params_of
+from assay.edges.child import Labelled, StartError
+from assay.edges.child_pipe import ChildPipe, PipeOwner
+from assay.edges.child_room import ChildRoom, Tenant
+from assay.edges.client_http import BROKEN, AwaitedResponse, HttpClient, HttpPort, SessionAnswer, WholeResponse
+from assay.edges.guard.front.guarded import Request
+from assay.edges.http.idleness import Idleness
+from assay.edges.http.quotas import Full, Quota
+from assay.edges.http.replies import CLOSE, HttpReply, Receive, Send, not_allowed, refuse, reply, shared
+from assay.edges.http.request_headers import UNNAMED, names_revision, peeked
+from assay.edges.http.sessions import HttpSession, Sessions
+from assay.edges.http.statuses import is_patient
+from assay.edges.response_stream import ResponseStream
+from assay.edges.server_child import ChildSharer, DedicatedChild, SharedChild, SharedLink, shared_sessions
+from assay.edges.stateless_requests import StatelessRequests
+from assay.guard.backoff import Backoff
+from assay.guard.deliveries import ClientTraits, Loss, ServerTraits
+from assay.guard.factory import SessionFactory
+from assay.guard.failure import contained, log_once
+from assay.guard.flight import End
+from assay.guard.session import GuardedSession
+from assay.guard.shared import SharedServer
+from assay.settings.http_section import Http
+from assay.spec.revisions import REVISIONS, handshake
+
+PROBED: Final = 5.0
+"""
+Seconds that the child for requests without a session is kept if it gives no results: clients probe with such requests
+whether a server speaks a revision without a handshake, and go on with a session, and a child, of their own if not.
+"""
+
+STOPPED: Final = Loss("stopped", "the guard was stopped")
+NEEDED: Final = Loss("stopped", "another session needed its place")
+ENDED: Final = Loss("stopped", "the session was ended")
+UNUSED: Final = Loss("stopped", "nobody needed it")
+
+_ENDING: Final = Full(503, "the guard is ending")
+_TOO_MANY_SESSIONS: Final = Full(503, "too many sessions at once")
+_BUSY: Final = Full(503, "the server does not read what it is sent")
+
+
+class ChildBackend:
+    """The backend for a command."""
+
+    def __init__(
+        self,
+        factory: SessionFactory,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        shared: bool = False,
+        children: int = 64,
+        children_each: int | None = None,
+        http: Http | None = None,
+        flights: str = "off",
+        redact: Sequence[str] = (),
+        stderr_in_errors: bool = False,
+        errors: Callable[[bytes], None] | None = None,
+        name: str = "",
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        """
+        At most *children* run at once for sessions, and *children_each* for those of one principal; None where
+        principals are not told apart. One more is for requests without a session. With *shared*, sessions of one
+        principal that are opened in the same way share one.
+
+        The last messages of a broken session are written to *flights*, redacted by *redact*. What children write to
+        stderr goes to *errors*, with *name* or that of its program before each line; with *stderr_in_errors* the
+        requests of a session whose child has ended get the last of it, redacted.
+        """
+        self._factory = factory
+        self._commit = factory.records.commit
+        self._command = list(command)
+        self._env, self._cwd = env, cwd
+        self._is_gated = children_each is not None
+        self._quota = Quota("servers", children, each=children_each)
+        self._room = ChildRoom(self._quota, self._tenants)
+        self._http = http or Http()
+        self._flights, self._redact = flights, tuple(redact)
+        self._stderr_in_errors = stderr_in_errors
+        self._errors = errors or _to_stderr
+        self._name = name or os.path.basename(self._command[0])
+        self._clock = clock
+        self._is_shared = shared
+        self._shares: dict[tuple[str, bytes], SharedChild] = {}
+        self._port = HttpPort(self._http, self._commit)
+        self._stateless = StatelessRequests(factory, self._port, self._stateless_child, self._arm)
+        self._backoffs: dict[str, Backoff] = {}
+        """One for each principal: one whose children end must not keep others from starting theirs."""
+        self._pipes: set[ChildPipe] = set()
+        self._beside: set[asyncio.Task[None]] = set()
+        self._alarm: asyncio.TimerHandle | None = None
+        """Wakes us at the first deadline of a request. All have the same timeout, so no later request is due before."""
+        self._stopping = False
+        self.trouble = ""
+        """Why the last child could not be started, or ended by itself; empty once another one was started."""
+        self._sessions: Sessions[HttpClient] = Sessions(self._http, clock, self._dropped, idleness=_idleness)
+
+    @property
+    def sessions(self) -> int:
+        """How many there are."""
+        return len(self._sessions)
+
+    @property
+    def running(self) -> bool:
+        """Whether there is a child."""
+        return bool(self._pipes)
+
+    # ── a request ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def begin(self, request: Request) -> AwaitedResponse | HttpReply | None:
+        """Return the response to a POST, or the request that waits for its server; None if that takes more time."""
+        head = request.head
+        if self._stopping:
+            return None
+        if head.session is not None:
+            session = self._sessions.find(head.session, request.principal)
+            if (
+                session is None
+                or session.server.ended
+                or (head.revision is not None and head.revision not in REVISIONS)
+            ):
+                return None
+            return self._ask(session.server, request)
+        return self._ask_stateless(request) if head.is_stateless else None
+
+    def flush(self) -> None:
+        """Write the records of what is answered from now on."""
+        self._commit()
+
+    async def answer(self, request: Request, receive: Receive, send: Send) -> None:
+        """Answer *request*, whole or as a stream."""
+        if self._stopping:
+            await _ENDING.refuse(send, [CLOSE, *shared(request.headers)])
+        elif request.head.session is not None:
+            await self._in_session(request, request.head.session, receive, send)
+        elif request.method != "POST":
+            await not_allowed(send, "POST", shared(request.headers))
+        else:
+            await self._unknown(request, receive, send)
+
+    async def _carry_on(self, found: AwaitedResponse | HttpReply, receive: Receive, send: Send) -> None:
+        """Write the response to a request that was begun."""
+        if isinstance(found, HttpReply):
+            self._commit()
+            await reply(send, *found)
+        else:
+            await found.carry_on(receive, send)
+
+    async def _unknown(self, request: Request, receive: Receive, send: Send) -> None:
+        """A message without a session: one that opens a session, or one of the era that has none."""
+        version = request.head.revision
+        message = None if request.head.is_stateless else peeked(request.frame)
+        opens = isinstance(message, dict) and message.get("method") == "initialize"
+        stateless = _is_stateless(version, message) and (self._factory.enforcing or not opens)
+        params = params_of(message) if opens and self._is_shared else {}
+        # It may be large, and the answer may take long.
+        del message
+        if stateless:
+            await self._carry_on(self._ask_stateless(request), receive, send)
+        elif opens:
+            # Under audit also with an unknown revision in the header: the child of a session may know it.
+            await self._open(request, params, receive, send)
+        else:
+            await refuse(
+                send, "INVALID_ENVELOPE", "there is no session; begin with initialize", shared(request.headers)
+            )
+
+    async def _in_session(self, request: Request, ident: bytes, receive: Receive, send: Send) -> None:
+        headers, version = shared(request.headers), request.head.revision
+        session = self._sessions.find(ident, request.principal)
+        if session is None or session.server.ended:
+            gone = "there is no such session; begin with initialize"
+            await refuse(send, "METHOD_NOT_FOUND", gone, headers, status=404)
+        elif version is not None and version not in REVISIONS:
+            data = {"requested": version[:100], "supported": list(REVISIONS)}
+            await refuse(send, "UNSUPPORTED_REVISION", "unknown MCP-Protocol-Version", headers, data=data)
+        elif request.method == "GET":
+            await self._listen(session, request, receive, send)
+        elif request.method == "DELETE":
+            self._sessions.drop(session)
+            self._commit()
+            await reply(send, 200, headers=headers)
+        else:
+            await self._carry_on(self._ask(session.server, request), receive, send)
+
+    # ── sessions ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _open(self, request: Request, params: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        """`initialize`: a session, and a child for it."""
+        if self._is_full(request.principal) and not self._factory.passes(request.frame):
+            # It is refused, and must not cost another session its place.
+            await self._carry_on(
+                self._ask(self._client(self._dedicated(request.principal), request), request), receive, send
+            )
+            return
+        full = await self._room_for(request, params)
+        if full is None:
+            # Not before: a child that waits for its first session counts as spent, and may be gone by now.
+            shared_link = SharedLink(self._share_for(request, params)) if self._is_shared else None
+            client = self._client(shared_link or self._dedicated(request.principal), request)
+            session = self._sessions.begin(request.principal, client)
+            if session is not None:
+                await self._opened(client, session, request, receive, send)
+                return
+            own = self._is_gated and self._sessions.has_share(request.principal)
+            full = Full(429, "you have too many sessions at once") if own else _TOO_MANY_SESSIONS
+        await full.refuse(send, [CLOSE, *shared(request.headers)])
+
+    async def _opened(
+        self, client: HttpClient, session: HttpSession[HttpClient], request: Request, receive: Receive, send: Send
+    ) -> None:
+        """Answer the request that opens *session*, which is dropped if the server does not accept it."""
+        client.http_session = session
+        client.session.name = session.ident
+        try:
+            await self._carry_on(self._ask(client, request), receive, send)
+        finally:
+            if not client.opened or client.ended:
+                self._sessions.drop(session)
+
+    def _client(self, link: DedicatedChild | SharedLink, request: Request) -> HttpClient:
+        """Return the client of a new session over *link*."""
+        traits = ClientTraits("http", owner=request.principal)
+        server = ServerTraits("child", shared=isinstance(link, SharedLink))
+        client = link.client = HttpClient(self._factory.open(traits, server), link)
+        return client
+
+    async def _room_for(self, request: Request, params: Mapping[str, Any]) -> Full | None:
+        """Wait until there is a child for a new session, or a place for one; return why there is none."""
+        full = None
+        if not self._is_shared or not self._share_for(request, params).is_running:
+            full = await self._room.make(request.principal)
+        return _ENDING if self._stopping else full
+
+    def _is_full(self, principal: str) -> bool:
+        """Return whether something has to end before *principal* can begin a session."""
+        return self._quota.full(principal) is not None or self._sessions.is_full(principal)
+
+    def _ask(self, client: HttpClient, request: Request) -> AwaitedResponse | HttpReply:
+        head = request.head
+        if not client.server.has_room(len(request.frame)):
+            return _overloaded(request)
+        opens = not client.opened
+        patient = is_patient(head.revision, in_session=not opens)
+        found = client.ask(request.frame, as_json=head.as_json, as_stream=head.as_stream, patient=patient)
+        if isinstance(found, WholeResponse):
+            return _whole(request, found)
+        if self._alarm is None:
+            self._arm()
+        return SessionAnswer(self._port, head, found, client, self._touch, opens=opens)
+
+    def _touch(self, client: HttpClient) -> None:
+        if client.http_session is not None:
+            self._sessions.touch(client.http_session)
+
+    async def _listen(self, session: HttpSession[HttpClient], request: Request, receive: Receive, send: Send) -> None:
+        """GET: the messages that belong to no request, or the rest of a stream that broke off."""
+        client, headers = session.server, shared(request.headers)
+        last = request.head.last_event
+        missed = None
+        if last is None:
+            stream: ResponseStream | None = client.listen()
+        else:
+            missed = session.after(last)
+            if missed is None:
+                await refuse(send, "INVALID_ENVELOPE", "Last-Event-ID is none of this session", headers)
+                return
+            stream = client.resume(int(last.partition(b"-")[0]))
+        if stream is None:
+            stream = ResponseStream()
+            stream.end()
+        try:
+            await stream.write(self._http, self._commit, receive, send, headers, missed=missed)
+        finally:
+            client.left(stream)
+
+    def _dropped(self, session: HttpSession[HttpClient]) -> None:
+        """End a session, and its child with it, if that is its own."""
+        with contained("a session could not be ended"):
+            session.server.close(ENDED)
+
+    # ── without sessions ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _ask_stateless(self, request: Request) -> AwaitedResponse | HttpReply:
+        if not self._stateless.child.has_room(len(request.frame)):
+            return _overloaded(request)
+        found = self._stateless.ask(request)
+        return _whole(request, found) if isinstance(found, WholeResponse) else found
+
+    # ── children ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def spawn(self, owner: PipeOwner, principal: str) -> ChildPipe:
+        """Start a child for sessions of *principal*. Raises `StartError`."""
+        full = self._quota.full(principal)
+        if full is not None:
+            raise StartError(f"cannot start one more: {full.why}")
+        pipe = self._spawn(owner)
+        self._room.take(pipe, principal)
+        return pipe
+
+    def _spawn(self, owner: PipeOwner) -> ChildPipe:
+        """Start a child, which counts for no principal. Raises `StartError`."""
+        errors = Labelled(self._name, self._errors).add
+        limit = self._factory.frame_bytes
+        try:
+            pipe = ChildPipe(self._command, owner, limit=limit, errors=errors, env=self._env, cwd=self._cwd)
+        except StartError as error:
+            self.trouble = str(error)
+            raise
+        self.trouble = ""
+        self._pipes.add(pipe)
+        pipe.when_over(lambda: self._over(pipe))
+        return pipe
+
+    def _over(self, pipe: ChildPipe) -> None:
+        self._pipes.discard(pipe)
+        self.trouble = self.trouble or pipe.lost_for
+
+    def _dedicated(self, principal: str) -> DedicatedChild:
+        """Return the way from a session of *principal* to a child of its own."""
+        return DedicatedChild(self, lambda: self._backoffs.setdefault(principal, Backoff()), self._clock)
+
+    def _stateless_child(self, begin: Callable[[], GuardedSession]) -> SharedChild:
+        def broke(own: GuardedSession, _: Sequence[ChildSharer], end: End) -> None:
+            self._stateless.renew()
+            # All of them keep their messages together.
+            own.save_recent(self._flights, self._redact, end)
+
+        # It has a place of its own: however many sessions there are, requests without one are answered.
+        return SharedChild(self._spawn, _stateless_server, begin, self._clock, broke)
+
+    def _share_for(self, request: Request, params: Mapping[str, Any]) -> SharedChild:
+        """Return the child of all sessions that this principal opens in this way; no other principal shares it."""
+        told = (params.get("protocolVersion"), params.get("capabilities")) if params else ()
+        try:
+            key = request.principal, sha256(orjson.dumps(told, option=orjson.OPT_SORT_KEYS)).digest()
+        except orjson.JSONEncodeError:
+            # It is nested too deep, and will be refused.
+            key = request.principal, b""
+        if key not in self._shares:
+            revision = told[0] if told and told[0] in REVISIONS else UNNAMED
+            traits = ClientTraits("http", owner=request.principal)
+            begin = partial(self._factory.open, traits, ServerTraits("child", shared=True), revision=revision)
+            spawn = partial(self.spawn, principal=request.principal)
+            self._shares[key] = SharedChild(spawn, shared_sessions, begin, self._clock, self._sessions_broke)
+        return self._shares[key]
+
+    def _sessions_broke(self, _: GuardedSession, clients: Sequence[ChildSharer], end: End) -> None:
+        for each in clients:
+            if isinstance(each, HttpClient):
+                self.broke(each, end)
+
+    def broke(self, client: HttpClient, end: End) -> None:
+        """The child of one session has ended by itself."""
+        with contained("the last messages of a session could not be kept"):
+            client.session.save_recent(self._flights, self._redact, end)
+        if client.http_session is not None:
+            self._sessions.drop(client.http_session)
+
+    def end(self, pipe: ChildPipe) -> None:
+        """End a child, beside everything else."""
+        self._room.ends(pipe)
+        self._do(pipe.end())
+
+    def _tenants(self) -> Iterator[Tenant]:
+        """Yield the children of sessions, the one used longest ago first."""
+        for session in list(self._sessions):
+            link = session.server.server
+            if isinstance(link, DedicatedChild) and link.pipe is not None:
+                ending = partial(self._give_up, [session], link.pipe)
+                yield Tenant(session.principal, session.server.idleness, ending)
+        used = [(_last_use(share), key[0], share) for key, share in self._shares.items() if share.is_running]
+        for _, principal, share in sorted(used, key=itemgetter(0)):
+            idleness = max((each.server.idleness for each in _sessions_of(share)), default=Idleness.IDLE)
+            yield Tenant(principal, idleness, partial(self._give_up_share, share))
+
+    async def _give_up(self, sessions: Sequence[HttpSession[HttpClient]], pipe: ChildPipe) -> None:
+        """End *sessions*, and wait until nothing is left of their child, which ends with them."""
+        for session in sessions:
+            self._sessions.drop(session)
+        await pipe.over()
+
+    async def _give_up_share(self, share: SharedChild) -> None:
+        """End a child that sessions share, and all of these."""
+        sessions, pipe = _sessions_of(share), share.release(NEEDED)
+        if pipe is not None:
+            self.end(pipe)
+            await self._give_up(sessions, pipe)
+
+    def shown(self, last_words: list[str]) -> list[str]:
+        """Return what a client may read of the last lines that its own child wrote to stderr."""
+        if not self._stderr_in_errors:
+            return []
+        from assay.core.redaction import without_secrets  # noqa: PLC0415 - for broken sessions only
+
+        return without_secrets(last_words, self._redact)
+
+    def _do(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
+
+    # ── time, and the end ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _arm(self) -> None:
+        """See that requests are failed at their deadlines."""
+        if self._alarm is not None or self._factory.timeout is None:
+            return
+        waiting = (each.server.session.deadline for each in self._sessions)
+        due = min(min(waiting, default=inf), min((each.session.deadline for each in self._stateless.open), default=inf))
+        if due < inf:
+            wait = max(0.0, due - self._factory.now())
+            self._alarm = asyncio.get_running_loop().call_later(wait, self._tick)
+
+    def _tick(self) -> None:
+        self._alarm = None
+        for session in list(self._sessions):
+            try:
+                session.server.tick()
+            except Exception as error:  # no request in it may wait for ever, and the others go on
+                log_once(error, "a late request could not be answered")
+                with contained("a session could not be ended"):
+                    session.server.close(BROKEN)
+            if session.server.ended:
+                self._sessions.drop(session)
+        self._stateless.tick()
+        self._arm()
+
+    def sweep(self) -> None:
+        """Drop the sessions that no client uses, and end the children that none needs."""
+        self._sessions.sweep()
+        self._shares = {key: share for key, share in self._shares.items() if not share.is_spent}
+        now = self._clock()
+        self._backoffs = {name: each for name, each in self._backoffs.items() if not each.is_spent(now)}
+        kept = self._http.session_seconds
+        if self._stateless.child.is_idle(kept if self._stateless.is_useful else min(kept, PROBED)):
+            self._stateless.is_useful = False
+            self._do(self._stateless.child.end(UNUSED))
+        for share in self._shares.values():
+            if share.is_idle(kept):
+                self._do(share.end(UNUSED))
+
+    def stop(self) -> None:
+        """Begin nothing new; streams end, after what is still to be sent on them."""
+        self._stopping = True
+        for session in list(self._sessions):
+            session.server.stop()
+        for asking in list(self._stateless.open):
+            if asking.listens:
+                asking.response.end()
+
+    async def close(self) -> None:
+        """End every child. Requests that still wait fail."""
+        self.stop()
+        if self._alarm is not None:
+            self._alarm.cancel()
+        ending = [each.end(STOPPED, at_once=True) for each in [self._stateless.child, *self._shares.values()]]
+        for session in list(self._sessions):
+            with contained("a session could not be ended"):
+                session.server.close(STOPPED)
+            self._sessions.drop(session)
+        pipes = [pipe.end(at_once=True) for pipe in list(self._pipes)]
+        await asyncio.gather(*ending, *pipes)
+        await asyncio.gather(*self._beside)
+        self._commit()
+
+
+def _overloaded(request: Request) -> HttpReply:
+    return _BUSY.reply([CLOSE, *shared(request.headers)])
+
+
+def _whole(request: Request, found: WholeResponse) -> HttpReply:
+    headers = shared(request.headers)
+    return HttpReply(found.status, found.content, [*headers, CLOSE] if found.status == 413 else headers)
+
+
+def _idleness(session: HttpSession[HttpClient]) -> Idleness:
+    return session.server.idleness
+
+
+def _stateless_server() -> SharedServer[ChildSharer]:
+    return SharedServer()
+
+
+def _sessions_of(share: SharedChild) -> list[HttpSession[HttpClient]]:
+    clients = [each for each in share.server.members if isinstance(each, HttpClient)]
+    return [each.http_session for each in clients if each.http_session is not None]
+
+
+def _last_use(share: SharedChild) -> float:
+    """Return when one of its sessions was used; the child itself counts as used while it has any."""
+    return max((each.used for each in _sessions_of(share)), default=share.used)
+
+
+def _is_stateless(version: str | None, message: Any) -> bool:
+    """Return whether a message without a session is of the era that has none, as is one that cannot be read."""
+    if version is not None:
+        return version not in REVISIONS or not handshake(version)
+    return message is None or (isinstance(message, dict) and names_revision(message))
+
+
+def _to_stderr(data: bytes) -> None:
+    with suppress(OSError):
+        os.write(2, data)

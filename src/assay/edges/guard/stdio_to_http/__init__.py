@@ -1,1 +1,0 @@
-"""A client on our standard streams, a server at a URL."""

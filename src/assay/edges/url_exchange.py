@@ -1,0 +1,450 @@
+"""
+One request that goes to a server at a URL, from sending it to the last byte of its answer.
+
+It waits for the server as long as that may take, and for the client as long as it takes; what is said is judged by the
+turn that it belongs to.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from assay.base.errors import CanonicalError
+from assay.base.no_answer import within
+from assay.edges.audited_body import AuditedBody
+from assay.edges.guard.front.guarded import Request
+from assay.edges.http.access import METADATA
+from assay.edges.http.events import Reader, event
+from assay.edges.http.forwarding import UpstreamHead
+from assay.edges.http.replies import CLOSE, JSON, SMALL, STREAM, Pairs, Send, error_body, refuse, shared
+from assay.edges.http.statuses import status_of
+from assay.edges.judged_exchange import JudgedExchange, Told
+from assay.edges.oauth_discovery import challenges_for
+from assay.edges.stint import Stint
+from assay.edges.upstream_errors import BrokenError, NoAnswerError
+from assay.edges.upstream_refusals import MOST_BYTES, SECONDS
+from assay.edges.upstream_target import Answered
+from assay.guard.own_frames import cancelled, may_be_cancelled
+
+if TYPE_CHECKING:
+    from assay.edges.url_backend import UrlBackend
+
+_JSON: Final = b"application/json"
+_EVENTS: Final = b"text/event-stream"
+_LISTENS: Final = "subscriptions/listen"
+
+
+class UrlExchange:
+    """One request to the server, and its answer."""
+
+    __slots__ = (
+        "_begun", "_factory", "_held", "_limit", "_pairs", "_proxy", "_request", "_send", "_timed", "_turn",
+        "_waits", "endless",
+    )  # fmt: skip
+
+    def __init__(self, proxy: "UrlBackend", request: Request, pairs: Pairs, turn: JudgedExchange, send: Send) -> None:
+        """*pairs* are the headers that go to the server."""
+        self._proxy = proxy
+        self._factory = proxy.factory
+        self._request = request
+        self._pairs = pairs
+        self._turn = turn
+        self._send = send
+        self._begun = False
+        self._held = 0
+        self._limit: asyncio.Timeout | None = None
+        self._timed = False
+        """Whether it has taken so long that its time is kept: most answers come within a millisecond."""
+        self._waits = False
+        """Whether the server is waited for just now."""
+        self.endless = request.method == "GET" or any(each.method == _LISTENS for each in turn.due)
+        """Whether it ends only when somebody has had enough."""
+
+    async def run(self) -> None:
+        """From the request to the last byte of the answer."""
+        try:
+            async with asyncio.timeout(None) as self._limit:
+                self._wait()
+                request = self._request
+                body = self._turn.to_server if request.method == "POST" else None
+                answered = await self._proxy.target.ask(request.method, self._pairs, request.query, body)
+                try:
+                    await self._respond(answered)
+                finally:
+                    answered.close()
+        except TimeoutError:
+            await self._failed("TIMEOUT", within(self._factory.timeout or 0.0))
+        except NoAnswerError as error:
+            self._note_break(error)
+            await self._failed("UPSTREAM_FAILURE", str(error))
+        finally:
+            self._hold(0)
+
+    def _hold(self, count: int) -> None:
+        """So many bytes of an answer are held now."""
+        more, self._held = count - self._held, count
+        if more:
+            self._proxy.hold(more)
+
+    def keep_time(self) -> None:
+        """From now on it is ended when it has taken too long."""
+        self._timed = True
+        if self._waits:
+            self._wait()
+
+    def _wait(self) -> None:
+        """From now on the server is waited for, as long as it may take."""
+        self._waits = True
+        if self._limit is None or not self._timed:
+            return
+        patience = self._turn.patience
+        if patience is None and not self._begun:
+            patience = self._factory.timeout
+        self._limit.reschedule(None if patience is None else asyncio.get_running_loop().time() + patience)
+
+    def _pause(self) -> None:
+        """From now on somebody else is waited for, and it does not count how long that takes."""
+        self._waits = False
+        if self._limit is not None and self._timed:
+            self._limit.reschedule(None)
+
+    async def _piece(self, answered: Answered) -> bytes:
+        """The next bytes of the body, empty at its end."""
+        self._wait()
+        piece = await answered.piece()
+        self._pause()
+        return piece
+
+    # ── what the server answers ──────────────────────────────────────────────────────────────────────────────────────
+
+    async def _respond(self, answered: Answered) -> None:
+        self._pause()
+        self._proxy.reached()
+        head = answered.head
+        redirects = 300 <= head.status < 400
+        if redirects:
+            self._proxy.redirected(head.location)
+        elif head.status in (404, 405) and self._turn.opens:
+            self._proxy.takes_no_post(head.status)
+        if self._factory.enforcing:
+            if head.trouble:
+                raise NoAnswerError(head.trouble)
+            self._note_session(head)
+            await self._written(answered)
+        elif redirects and self._proxy.gated:
+            # Whoever follows it is past the guard, and past the guard's own keys.
+            raise NoAnswerError("it redirects, which is not followed")
+        else:
+            self._note_session(head)
+            await self._passed(answered)
+
+    async def _written(self, answered: Answered) -> None:
+        """The answer under enforce: every part of it is written by us, from what was judged."""
+        head, turn, method = answered.head, self._turn, self._request.method
+        if head.kind == _EVENTS and head.status < 300:
+            await self._stream(answered)
+        elif 400 <= head.status < 500:
+            await self._refused(answered)
+        elif 300 <= head.status < 400:
+            raise NoAnswerError("it redirects, which is not followed")
+        elif head.kind == _JSON and method == "POST":
+            await self._whole(answered)
+        elif head.status < 300 and not turn.due and method != "GET":
+            await self._reply(answered, Told(202 if method == "POST" else 200, b""))
+        elif head.status < 300:
+            shown = head.kind.decode("latin-1")[:100]
+            raise NoAnswerError(f"its answer is {f'of type {shown}' if shown else 'empty'}")
+        else:
+            raise NoAnswerError(f"its answer has HTTP status {head.status}")
+
+    async def _passed(self, answered: Answered) -> None:
+        """The answer under audit: as it came, but for where a client without us would be led."""
+        head, status = answered.head, answered.head.status
+        if head.trouble:
+            await self._unread(answered, head.trouble)
+        elif head.kind == _EVENTS and status < 300:
+            await self._stream(answered)
+        elif head.kind == _JSON and self._request.method == "POST":
+            await self._overheard(answered)
+        elif 400 <= status < 500 or (not self._turn.due and self._request.method != "GET" and status < 300):
+            await self._pass(answered)
+        elif status < 300 and self._turn.due:
+            shown = head.kind.decode("latin-1")[:100]
+            await self._unread(answered, f"its answer is {f'of type {shown}' if shown else 'empty'}")
+        else:
+            await self._unread(answered, f"its answer has HTTP status {status}")
+
+    def _as_ours(self, answered: Answered) -> Pairs:
+        """The headers of the answer with challenges that lead to us, if it has any, or should have one."""
+        if not answered.head.challenges and answered.head.status != 401:
+            return answered.pairs
+        others = [pair for pair in answered.pairs if pair[0] != b"www-authenticate"]
+        given = [value for name, value in answered.pairs if name == b"www-authenticate"]
+        led = self._challenges(given, answered.head.status)
+        return [*others, *((b"www-authenticate", each) for each in led)]
+
+    def _challenges(self, values: Iterable[bytes], status: int) -> list[bytes]:
+        """Each `WWW-Authenticate` that the client gets for those of the server."""
+        if self._proxy.gated:
+            # Who the client is, the guard has seen for itself: what the server asks for is none of its business.
+            status = 0
+        address = f"http://{self._request.headers.get(b'host', b'localhost').decode('latin-1')}"
+        ours = f"{address}{METADATA}{self._proxy.endpoint}"
+        return challenges_for(values, status, self._proxy.target, ours)
+
+    async def _refused(self, answered: Answered) -> None:
+        """A 4xx: its status, and what its body says as an error of JSON-RPC."""
+        held = bytearray()
+        with suppress(NoAnswerError, TimeoutError):
+            async with asyncio.timeout(SECONDS):
+                while len(held) <= MOST_BYTES and (piece := await answered.piece()):
+                    held += piece
+        await self._reply(answered, self._turn.refused(bytes(held[:MOST_BYTES]), answered.head.status))
+
+    def _note_session(self, head: UpstreamHead) -> None:
+        talks, talk, status = self._proxy.talks, self._turn.talk, head.status
+        if status < 400:
+            talks.admit(talk)
+        verdict = self._turn.verdict
+        if status == 404:
+            talks.drop(talk)
+        elif self._request.method == "DELETE" and status < 300:
+            talks.drop(talk.origin or talk)
+        elif status < 300 and self._request.method != "DELETE":
+            if talk.ident is None and verdict is not None and verdict.method == "initialize":
+                if head.session is not None:
+                    talks.keep(talk, head.session)
+            elif talk.ident is not None and talks.find(talk.ident, talk.who) is None:
+                talks.keep(talk, talk.ident)
+
+    def _note_break(self, error: NoAnswerError) -> None:
+        if not isinstance(error, BrokenError):
+            return
+        self._proxy.unreachable(str(error))
+        if self._turn.due:
+            self._proxy.broke(self._turn.talk, str(error))
+
+    async def _whole(self, answered: Answered) -> None:
+        """One JSON value under enforce; of one that is longer than a message may be, the beginning is judged."""
+        content = await self._content(answered)
+        if not content.strip():
+            if self._turn.due and answered.head.status < 400:
+                raise NoAnswerError(f"its answer is empty, with HTTP status {answered.head.status}")
+            self._turn.forget()
+            await self._reply(answered, Told(answered.head.status, content))
+        elif not self._turn.stream.due and answered.head.status == 202:
+            # Taken, which is all that there is to say.
+            await self._reply(answered, Told(202, b""))
+        else:
+            await self._reply(answered, self._turn.body(content, answered.head.status))
+
+    async def _content(self, answered: Answered) -> bytes:
+        """The body of an answer; of one that is longer than a message may be, one byte more than that."""
+        limit = self._factory.frame_bytes
+        piece = await self._piece(answered)
+        if answered.is_whole:
+            # Nearly all come in one piece, which the pool of connections has paid for already.
+            return piece[: limit + 1]
+        held = bytearray()
+        while piece:
+            held += piece
+            self._hold(len(held))
+            if len(held) > limit:
+                break
+            piece = await self._piece(answered)
+        return bytes(held[: limit + 1])
+
+    async def _overheard(self, answered: Answered) -> None:
+        """One JSON value under audit: goes on as it comes, and is judged before its end goes on."""
+        hearing = AuditedBody(
+            self._factory.frame_bytes,
+            hold=self._hold,
+            judge=partial(self._judge_whole, answered.head.status),
+            unjudged=self._proxy.unjudged,
+        )
+        await self._pass(answered, hearing)
+
+    def _judge_whole(self, status: int, content: bytes) -> None:
+        """Judges a body that goes on as it came, whatever is wrong with it."""
+        if 400 <= status < 500:
+            self._turn.refused(content[:MOST_BYTES], status)
+        elif content.strip() and (self._turn.stream.due or status != 202):
+            self._turn.body(content, status)
+        self._go_on()
+
+    async def _unread(self, answered: Answered, why: str) -> None:
+        """What is no answer goes to the client all the same: nothing is stopped under audit."""
+        self._turn.record("UPSTREAM_FAILURE", why)
+        await self._pass(answered)
+
+    async def _pass(self, answered: Answered, hearing: AuditedBody | None = None) -> None:
+        """
+        Under audit, the rest of the answer as it comes, while *hearing* listens.
+
+        What of it was still open is answered by its status. Where it breaks off, so does what the client gets.
+        """
+        await self._start(answered)
+        try:
+            while piece := await self._piece(answered):
+                if hearing is not None:
+                    hearing.more(piece)
+                await self._more(piece)
+        except NoAnswerError as error:
+            self._note_break(error)
+            self._break_off(str(error))
+            return
+        if hearing is not None:
+            hearing.end()
+        self._turn.forget()
+        await self._end()
+
+    def _break_off(self, why: str) -> None:
+        """
+        The rest of an answer that has begun never comes.
+
+        Nothing more is sent, not even its end: whoever serves us closes the connection then, and no client takes half
+        an answer for a whole one.
+        """
+        self._turn.record("UPSTREAM_FAILURE", why)
+        self._proxy.broke_off(why)
+        self._factory.records.commit()
+
+    async def _stream(self, answered: Answered) -> None:
+        turn = self._turn
+        reader = Reader(self._factory.frame_bytes)
+        await self._start(answered)
+        await self._more(turn.first())
+        broken = ""
+        try:
+            while piece := await self._piece(answered):
+                await self._judge(reader, piece)
+        except NoAnswerError as error:
+            self._note_break(error)
+            broken = str(error)
+        rest = b"" if self._factory.enforcing else reader.rest()
+        if turn.due and not (turn.stream.resumable and turn.talk.ident is not None):
+            failed = turn.failures("UPSTREAM_FAILURE", broken or "the stream ended without it")
+            rest += b"".join(map(event, failed)) if self._factory.enforcing else b""
+        await self._more(rest)
+        if broken and not self._factory.enforcing:
+            self._break_off(broken)
+        else:
+            await self._end()
+
+    async def _judge(self, reader: Reader, chunk: bytes) -> None:
+        """
+        Judges the events that end in *chunk*, and hands on what comes of them.
+
+        A chunk can hold thousands of tiny ones. So that nobody else has to wait for all of them, there are pauses.
+        """
+        judged: list[bytes] = []
+        stint = Stint()
+        for each in reader.feed(chunk):
+            judged.append(self._turn.event(each))
+            if stint.is_over:
+                await self._hand_on(reader, judged)
+                await asyncio.sleep(0)
+                judged = []
+                stint = Stint()
+        await self._hand_on(reader, judged)
+
+    async def _hand_on(self, reader: Reader, judged: list[bytes]) -> None:
+        """Gives the client what was *judged*; more of the chunk may still be in *reader*."""
+        self._hold(reader.held)
+        self._go_on()
+        await self._more(b"".join(judged))
+
+    def _go_on(self) -> None:
+        """What the server has asked is remembered, and it is told what it has to be told."""
+        turn, proxy = self._turn, self._proxy
+        for ident in turn.asked:
+            proxy.talks.asks(turn.talk, ident)
+        for frame in turn.back:
+            proxy.say(self._request, turn.talk, frame)
+        if turn.speaks is not None:
+            proxy.spoken = frozenset(turn.speaks)
+            turn.speaks = None
+        turn.asked.clear()
+        turn.back.clear()
+
+    # ── what the client gets ─────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _reply(self, answered: Answered, told: Told) -> None:
+        """A whole answer."""
+        self._go_on()
+        self._factory.records.commit()
+        self._begun = True
+        length = (b"content-length", b"%d" % len(told.content))
+        headers = [*self._headers(answered, JSON if told.content else None), length, *shared(self._request.headers)]
+        await self._send({"type": "http.response.start", "status": told.status, "headers": headers})
+        # In pieces: whether a client takes any of one that is long is not seen until it has taken all.
+        content = told.content
+        last = max(0, (len(content) - 1) // SMALL * SMALL)
+        for at in range(0, last, SMALL):
+            await self._send({"type": "http.response.body", "body": content[at : at + SMALL], "more_body": True})
+        await self._send({"type": "http.response.body", "body": content[last:]})
+
+    async def _start(self, answered: Answered) -> None:
+        self._factory.records.commit()
+        self._begun = True
+        enforcing = self._factory.enforcing
+        headers = [*self._headers(answered), *(STREAM if enforcing else ()), *shared(self._request.headers)]
+        status = 200 if enforcing else answered.head.status
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+
+    def _headers(self, answered: Answered, kind: tuple[bytes, bytes] | None = None) -> list[tuple[bytes, bytes]]:
+        """The headers of the answer: under enforce those that we write ourselves, else those of the server."""
+        if self._factory.enforcing:
+            challenges = self._challenges(answered.head.challenges, answered.head.status)
+            forwarding = self._proxy.forwarding
+            written = forwarding.answer(answered.head, answered.pairs if forwarding.answers else (), challenges)
+            return [*written, kind] if kind is not None else written
+        pairs = self._as_ours(answered)
+        named = any(name == b"content-type" for name, _ in pairs)
+        return [*pairs, kind] if kind is not None and not named else list(pairs)
+
+    async def _more(self, data: bytes) -> None:
+        if data:
+            self._factory.records.commit()
+            await self._send({"type": "http.response.body", "body": data, "more_body": True})
+
+    async def _end(self) -> None:
+        self._factory.records.commit()
+        await self._send({"type": "http.response.body", "body": b""})
+
+    async def _failed(self, code: str, why: str) -> None:
+        """The server has given no answer, and gives none any more."""
+        turn = self._turn
+        late = [each for each in turn.due if may_be_cancelled(each)] if code == "TIMEOUT" else []
+        frames = turn.failures(code, why)
+        if turn.talk.ident is not None:
+            for exchange in late:
+                self._proxy.say(self._request, turn.talk, cancelled(exchange))
+        if self._begun:
+            if self._factory.enforcing:
+                await self._more(b"".join(map(event, frames)))
+            await self._end()
+        elif frames:
+            await self._proxy.tell(self._request, turn.made(frames, code), self._send)
+        else:
+            content = error_body(code, why or str(CanonicalError.to_jsonrpc_error(code)["message"]), why=why)
+            told = Told(status_of(code), content)
+            await self._proxy.tell(self._request, told, self._send)
+
+    def abandoned(self) -> None:
+        """The client has gone. It may come back for what it can come back for."""
+        if not (self._turn.stream.resumable and self._turn.talk.ident is not None):
+            self._turn.forget()
+
+    async def ended(self) -> None:
+        """We end while the client still listens."""
+        frames = self._turn.failures("UPSTREAM_FAILURE", "the guard ends")
+        if not self._begun:
+            headers = [(b"retry-after", b"1"), CLOSE, *shared(self._request.headers)]
+            await refuse(self._send, "OVERLOADED", "the guard ends", headers)
+            return
+        if self._factory.enforcing:
+            await self._more(b"".join(map(event, frames)))
+        await self._end()

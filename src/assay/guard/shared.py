@@ -1,0 +1,252 @@
+"""
+One server that many sessions share: find the receiver of each message, and use its ids. No I/O, no judging.
+
+`IdMap` makes unique ids for the server. The session of the receiver judges the message.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+
+from assay.base.collector import loaded
+from assay.base.message import answers
+from assay.core import render
+from assay.guard.id_map import IdMap, answer_as, key_of
+from assay.guard.outline import outline
+from assay.ladder import syntax
+
+FAILED: Final = "the guard failed; its log says why"
+
+_CANCELLED: Final = (
+    b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d,"reason":"the client has gone"}}'
+)
+
+
+class Sharer(Protocol):
+    """A session, or a request without one, that shares a server."""
+
+    @property
+    def owner(self) -> str:
+        """The principal that it belongs to."""
+
+    @property
+    def wants_logs(self) -> bool:
+        """Whether it gets the log messages of the server."""
+
+
+S = TypeVar("S", bound=Sharer)
+
+
+class Addressed(NamedTuple, Generic[S]):
+    """A message of the server, with the ids of the session that it is for."""
+
+    to: S | None
+    """The receiver; None for the guard's own session: the message does not show its receiver."""
+    frame: bytes
+    rest: bytes = b""
+    """The end of an over-long frame."""
+    is_delivered: bool = True
+    """False if it is only judged in that session."""
+
+
+class Sent(NamedTuple, Generic[S]):
+    """The result of a message to the server."""
+
+    frames: tuple[bytes, ...] = ()
+    """The frames for the server."""
+    answers: tuple[Addressed[S], ...] = ()
+    """Immediate responses for the sender: the server has answered this before."""
+
+
+class Mishandled(NamedTuple, Generic[S]):
+    """A message of the server that could not be routed: the request that it answers fails."""
+
+    to: S | None
+    ident: Any
+    """The id of the request, as the session knows it, or of the server's own request."""
+
+
+class SharedServer(Generic[S]):
+    """One run of a server, and the requests without a session that share it."""
+
+    stateless = True
+
+    def __init__(self) -> None:
+        self.ids: IdMap[S] = IdMap(stateless=self.stateless)
+        self.members: dict[S, None] = {}
+        """The permanent sessions, in order of arrival."""
+        self._owners: set[str] = set()
+        """The first two principals that have used this run."""
+
+    @property
+    def everybody(self) -> list[S]:
+        """Return all sessions with an open request, and the permanent ones."""
+        return list(dict.fromkeys([*self.members, *self.ids.everybody()]))
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether no session can ever use this run."""
+        return False
+
+    def send(self, sender: S, frame: bytes, value: Any = None) -> Sent[S]:
+        """Return the frames for the server; *value* is the message, if it is already parsed."""
+        if len(self._owners) < 2:
+            self._owners.add(sender.owner)
+        value = loaded(frame) if value is None else value
+        if isinstance(value, list):
+            each = [self.send(sender, entry) for entry in render.entries(frame)]
+            return Sent(tuple(one for all_of in each for one in all_of.frames))
+        return self._send(sender, frame, value) if isinstance(value, dict) else Sent()
+
+    def _send(self, sender: S, frame: bytes, value: dict[str, Any]) -> Sent[S]:
+        sent: bytes | None = frame
+        if "method" not in value:
+            sent = frame if self.ids.owed(sender, frame) else None
+        elif "id" in value:
+            sent = self.ids.ask(sender, frame, value)[1]
+        elif value["method"] == "notifications/cancelled":
+            sent = self.ids.cancel(sender, frame)
+        return Sent((sent,)) if sent is not None else Sent()
+
+    def leave(self, member: S) -> list[bytes]:
+        """Forget a session; return the notifications that cancel its requests."""
+        self.members.pop(member, None)
+        return [_CANCELLED % number for number in self.ids.leave(member)]
+
+    # ── from the server ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def route(self, frame: bytes, rest: bytes = b"") -> Iterable[Addressed[S]]:
+        """Return the receivers of a message of the server."""
+        # Parsed as by the judge: a message that it refuses, such as one nested too deep, is not searched.
+        value = None if rest else syntax.read(frame)
+        if isinstance(value, dict):
+            return self._route(frame, value)
+        if isinstance(value, list):
+            return [one for entry in render.entries(frame) for one in self.route(entry)]
+        routed, rest = self.ids.unreadable(frame, rest)
+        return (Addressed(routed.owner, routed.frame, rest),)
+
+    def _route(self, frame: bytes, value: dict[str, Any]) -> Iterable[Addressed[S]]:
+        if answers(value):
+            routed = self.ids.answer(frame, value)
+        elif "id" not in value:
+            routed = self.ids.notified(frame)
+        else:
+            routed = None
+        if routed is not None and routed.owner is not None:
+            return (Addressed(routed.owner, routed.frame),)
+        return self._claimed(frame, value) or self._overheard(frame, value) or (Addressed(None, frame),)
+
+    def _claimed(self, frame: bytes, value: dict[str, Any]) -> tuple[Addressed[S], ...]:
+        """
+        Address a log message to the one open request, if it set a log level.
+
+        A log message does not name its request, so it may be about any that is open. It may also be about one that
+        was answered or cancelled before: so once two principals have used this run of the child, neither gets any.
+        """
+        if value.get("method") != "notifications/message" or len(self._owners) > 1:
+            return ()
+        waiting = self.ids.everybody()
+        return (Addressed(waiting[0], frame),) if len(waiting) == 1 and waiting[0].wants_logs else ()
+
+    def _overheard(self, frame: bytes, value: dict[str, Any]) -> tuple[Addressed[S], ...]:
+        """
+        Judge a log message that no open request wanted.
+
+        No client gets it: its request is unknown, only that no open request wanted it.
+        """
+        if not self.stateless or value.get("method") != "notifications/message":
+            return ()
+        waiting = self.ids.everybody()
+        if not waiting or any(each.wants_logs for each in self.ids.known()):
+            return ()
+        return (Addressed(waiting[0], frame, is_delivered=False),)
+
+    def mishandled(self, frame: bytes, rest: bytes = b"") -> Iterator[Mishandled[S]]:
+        """Yield the requests that fail because a message of the server could not be routed, after an internal error."""
+        value = None if rest else syntax.read(frame)
+        for each in value if isinstance(value, list) else [value]:
+            answered, ident = _subject(each, frame, rest)
+            asked = self.ids.taken(ident) if answered and type(ident) is int else None
+            if asked is not None:
+                yield Mishandled(asked.owner, asked.key[1])
+            elif not answered and ident is not None:
+                self.ids.asked.pop(key_of(ident), None)
+                yield Mishandled(None, ident)
+
+
+def _subject(value: Any, frame: bytes, rest: bytes) -> tuple[bool, Any]:
+    """Return whether a message of the server is an answer, and the id that it has."""
+    if isinstance(value, dict):
+        return answers(value), value.get("id")
+    found = outline(frame, rest or frame)
+    return found.answers, found.id if found.answers or found.asks else None
+
+
+class SharedSessions(SharedServer[S]):
+    """One run of a server shared by sessions with the same `initialize`, which is sent once for all of them."""
+
+    stateless = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._result: bytes | None = None
+        """The result of `initialize`, once it has arrived."""
+        self._opening: list[tuple[S, bytes]] = []
+        """The sessions that wait for it, with their requests; the first was sent."""
+        self._initialized = self._is_lost = False
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the sessions that waited for `initialize` are gone, or its response was lost."""
+        return self._is_lost or (bool(self._opening) and not self.members)
+
+    def _send(self, sender: S, frame: bytes, value: dict[str, Any]) -> Sent[S]:
+        method = value.get("method")
+        if method == "initialize" and "id" in value:
+            self.members[sender] = None
+            return self._open(sender, frame)
+        if method == "notifications/initialized":
+            is_first, self._initialized = not self._initialized, True
+            return Sent((frame,)) if is_first else Sent()
+        return super()._send(sender, frame, value)
+
+    def _open(self, sender: S, frame: bytes) -> Sent[S]:
+        if self._result is not None:
+            return Sent(answers=(Addressed(sender, answer_as(self._result, frame)),))
+        self._opening.append((sender, frame))
+        return Sent((self.ids.ask(sender, frame)[1],)) if len(self._opening) == 1 else Sent()
+
+    def leave(self, member: S) -> list[bytes]:
+        """Forget a session. `initialize` is for all sessions, and is not cancelled."""
+        if not self._opening:
+            return super().leave(member)
+        self.members.pop(member, None)
+        return []
+
+    def _route(self, frame: bytes, value: dict[str, Any]) -> Iterable[Addressed[S]]:
+        made = super()._route(frame, value)
+        # Nothing else is sent before it is answered.
+        if answers(value) and self._opening and self._result is None:
+            waiting, self._opening = self._opening, []
+            if "result" in value and "method" not in value:
+                self._result = frame
+            return (*made, *(Addressed(each, answer_as(frame, asked)) for each, asked in waiting[1:]))
+        return made
+
+    def _claimed(self, frame: bytes, value: dict[str, Any]) -> tuple[Addressed[S], ...]:
+        """Address a request of the server to the one session with an open request, and a notification to all."""
+        if "method" not in value:
+            return ()
+        if "id" in value:
+            asking = self.ids.everybody()
+            if len(asking) != 1:
+                return ()
+            self.ids.asked[key_of(value["id"])] = asking[0]
+            return (Addressed(asking[0], frame),)
+        return tuple(Addressed(each, frame) for each in self.members)
+
+    def mishandled(self, frame: bytes, rest: bytes = b"") -> Iterator[Mishandled[S]]:
+        """Yield the requests that fail; without an answer to `initialize` no session can use this run."""
+        found = list(super().mishandled(frame, rest))
+        self._is_lost = bool(self._opening) and any(each.to is not None for each in found)
+        return iter(() if self._is_lost else found)
