@@ -16,7 +16,7 @@ from assay.edges.http.listen_address import ListenAddress
 from assay.edges.http.replies import Pairs, Route
 from assay.edges.http.request_headers import ENDPOINT
 from assay.edges.oauth_discovery import Discovery
-from assay.edges.recorder import Recorder, RecorderSink, Records
+from assay.edges.recorder import Recorder, Records
 from assay.edges.upstream_errors import shown_url
 from assay.edges.upstream_target import UpstreamTarget
 from assay.edges.url_backend import UrlBackend
@@ -78,14 +78,14 @@ class Desk(NamedTuple):
     """The same, where a client's file gives the name: the lock may have the server by it."""
 
     def for_server(self, name: str) -> "Desk":
-        """Return the desk of one of several servers: every line that is said there has its *name*."""
+        """Return the desk of one of several servers: each of its lines has its *name*."""
         return self._replace(watch=self.watch.of_server(name), say=labelled(self.say, name), name=name, entry=name)
 
     def _factory(self, route: str, command: Sequence[str] = (), url: str = "") -> tuple[SessionFactory, str]:
         """Return the factory for the server at *route*, and the directory for last messages of broken sessions."""
         locked = self.locked(command, url, self.entry)
         recorder, flights = self._recorder(route)
-        records = Sinks((RecorderSink(recorder),))
+        records = Sinks(recorder.sinks)
         made = SessionFactory(self.terms, records, self.watch, locked, recording=self.recording, server=self.name)
         return made, flights
 
@@ -250,7 +250,7 @@ def run(
     desk = Desk(terms, settings, keep, metrics, [], watch, gate is not None, say, locked, errors, recording, name)
     backends = servers.backends(desk)
     place = ListenAddress.open("--listen", address, settings.http, gated=gate is not None)
-    # Before anybody is listened to: a request is no time to open a file.
+    # Before clients can connect: a request must not wait for a file.
     for revision in REVISIONS:
         protocol_schema(revision)
     door = Door(place.safety, gate, Principal("anonymous", settings.tiers.tier), say)
