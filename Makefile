@@ -25,6 +25,8 @@ PACKAGES := $(if $(NPM),$(NODE_MODULES:=/.done))
 # Seconds for each target of `make fuzz`, and frames in all of `make soak`.
 TIME ?= 180
 FRAMES ?= 1000000
+# How many times as many examples of each law `make soak` takes as `make test`.
+LAWS ?= 20
 FUZZ := .venvs/fuzz
 DIST := .venvs/dist
 COVERAGE := .cache/coverage
@@ -138,8 +140,9 @@ $(FUZZ)/.done: pyproject.toml | $(BIN)/python
 fuzz: $(FUZZ)/.done  ## fuzz the parsers and the judge, TIME seconds for each target; what fails goes to .cache/fuzz
 	$(FUZZ)/bin/python tests/fuzz/fuzzing.py $(TIME)
 
-soak: $(VENV)/.test  ## FRAMES changed messages against the asset server and every guard, as real processes
+soak: $(VENV)/.test  ## FRAMES changed messages against every guard, and LAWS times the examples of every law
 	$(BIN)/python tests/fuzz/soak.py $(FRAMES)
+	ASSAY_LAWS=$(LAWS) $(BIN)/python -m pytest -n 2 --timeout 0 -o faulthandler_timeout=0 $(shell grep -rl kit.laws tests --include=test_*.py)
 
 docs: $(VENV)/.run  ## regenerate the generated pages
 	$(BIN)/python -m assay.cli.docs_pages docs

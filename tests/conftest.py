@@ -11,8 +11,9 @@ from typing import Any
 
 import coverage
 import pytest
+from hypothesis import settings
 
-from kit import processes
+from kit import laws, processes
 from sheltered import state_variables
 
 # Servers that tests start write no journal, but where one is asked for: most of them run in the checkout.
@@ -27,6 +28,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ.setdefault("PYTHONPYCACHEPREFIX", str(Path(__file__).parents[1] / ".cache" / "python"))
 
 processes.install()
+settings.load_profile(laws.PROFILE)
 
 
 @pytest.fixture(scope="session")
@@ -39,9 +41,12 @@ def shared() -> Path:
 
 
 SLOW = (
-    *("test_lies_over_http", "test_transparency", "test_lock_command", "test_real_servers"),
-    *("test_remote_peers", "test_remote_failures", "test_children_sessions", "test_messages", "test_lies"),
-    *("test_docs", "test_quick_look", "test_official_clients", "test_proxy_clients", "test_children_stateless"),
+    *("test_transparency", "test_lies_over_http", "test_real_servers", "test_lies", "test_lock_command", "test_docs"),
+    *("test_children_sessions", "test_messages", "test_remote_failures", "test_stress_http", "test_guard_random"),
+    *("test_remote_peers", "test_output", "test_restart_torture", "test_restart_between", "test_restart_ends"),
+    *("test_official_clients", "test_lying_schemas", "test_children_stateless", "test_children_clients"),
+    *("test_quick_look", "test_bytes", "test_anything", "test_explain", "test_proxy_clients", "test_clauses"),
+    *("test_proxy_trust", "test_refusals", "test_warm", "test_processes", "test_lock_laws", "test_headers"),
 )
 """Files that take longest, longest first."""
 
@@ -68,13 +73,14 @@ def pytest_timeout_set_timer(item: pytest.Item) -> Generator[None, object, objec
 
 
 UNMEASURED = {
-    *("fuzz", "laws", "clauses"),
+    *("clauses", "engine", "fuzz", "laws", "lock", "response", "spec"),
     *("clients", "conformance", "guard_http", "guard_lies", "guard_random", "guard_remote", "http", "real_servers"),
 }
 """
 Folders whose tests are not measured themselves, because that doubles their time.
 
-The first have so many examples that others reach all they reach; the rest look at processes, which are measured.
+The first reach other rooms, or have so many examples that others reach all they reach; the rest look at processes,
+which are measured.
 """
 
 

@@ -4,13 +4,14 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from assay.base.verdict import Party, Verdict
 from assay.core.policy import Policy
 from assay.records.journal.record import RecordContext, RunIdentity, record
 from assay.records.journal.record_ids import Moment
+from kit.laws import law
 from talk import Talk, answer, call, good, request, result, rules
 
 LOAN: dict[str, Any] = {
@@ -240,7 +241,7 @@ def slips(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any], set[str]]:
     return meant, {name: slipped[name] for name in order}, places
 
 
-@settings(max_examples=150, deadline=None)
+@law(150)
 @given(slips(), st.sampled_from([None, 1]))
 def test_a_mended_call_is_good_and_only_what_was_wrong_has_changed(
     case: tuple[dict[str, Any], dict[str, Any], set[str]], indent: int | None
@@ -261,7 +262,7 @@ def test_a_mended_call_is_good_and_only_what_was_wrong_has_changed(
     }
 
 
-@settings(max_examples=200, deadline=None)
+@law(200)
 @given(
     st.dictionaries(st.sampled_from(sorted(LOAN["inputSchema"]["properties"])), st.text() | st.none() | st.integers())
 )

@@ -140,7 +140,7 @@ def test_a_token_that_needs_an_extension_is_refused(one: Setup, header: dict[str
     assert one.reason(bearer(token)) == "the token needs an extension that is not supported"
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 2), st.integers(0, 1000))
 def test_a_token_with_another_letter_is_no_good(one: Setup, part: int, place: int) -> None:
     """But for the last letter of all, some of whose bits mean nothing: not every version of PyJWT looks at those."""
@@ -176,7 +176,7 @@ def test_what_only_looks_like_a_token_is_refused(one: Setup, token: bytes) -> No
     assert found.status == 401
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.binary(max_size=40).map(b64), min_size=3, max_size=3), st.booleans())
 def test_no_token_breaks_anything(one: Setup, parts: list[bytes], headed: bool) -> None:
     head = [b64(b'{"alg":"ES256","kid":"one"}')] if headed else parts[:1]

@@ -1,26 +1,19 @@
 """What holds of every configuration, however it is laid out."""
 
-import os
 from typing import Any, Literal
 
 from client_files import behind
 from client_laws import SECRET, codex_configurations, configurations
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.base.server_names import cut_name
 from assay.cli.clients.all_dialects import CODEX, GEMINI, JSON, Dialect
 from assay.cli.clients.masks import difference, masked
 from assay.cli.clients.plan import unwrap
+from kit.laws import law
 
 # The same examples on every run and every machine, and never by the clock. `ASSAY_LAWS=20` looks twenty times as long.
-law = settings(
-    max_examples=60 * int(os.environ.get("ASSAY_LAWS", "1")),
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-
 Mode = Literal["audit", "enforce"] | None
 modes: st.SearchStrategy[Mode] = st.sampled_from((None, "audit", "enforce"))
 
@@ -35,7 +28,7 @@ def outside(text: str, dialect: Dialect) -> list[str]:
     return [text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)]
 
 
-@law
+@law(60)
 @given(files, modes)
 def test_unwrapping_gives_every_byte_back(file: tuple[str, Dialect], mode: Mode) -> None:
     text, dialect = file
@@ -45,7 +38,7 @@ def test_unwrapping_gives_every_byte_back(file: tuple[str, Dialect], mode: Mode)
     assert {change.outcome for change in plan.changes} <= {"restored"}
 
 
-@law
+@law(60)
 @given(files, modes)
 def test_wrapping_twice_is_wrapping_once(file: tuple[str, Dialect], mode: Mode) -> None:
     text, dialect = file
@@ -56,7 +49,7 @@ def test_wrapping_twice_is_wrapping_once(file: tuple[str, Dialect], mode: Mode) 
         assert not again.changes
 
 
-@law
+@law(60)
 @given(files, modes)
 def test_nothing_changes_but_how_servers_are_started(file: tuple[str, Dialect], mode: Mode) -> None:
     text, dialect = file
@@ -85,7 +78,7 @@ def _target(entry: dict[str, Any]) -> list[str]:
     return ["--target", entry["url"], *(word for pair in headers for word in pair)]
 
 
-@law
+@law(60)
 @given(files, modes)
 def test_without_a_backup_the_servers_are_started_as_before(file: tuple[str, Dialect], mode: Mode) -> None:
     text, dialect = file
@@ -98,7 +91,7 @@ def test_without_a_backup_the_servers_are_started_as_before(file: tuple[str, Dia
             assert _rest(one) == _rest(other)
 
 
-@law
+@law(60)
 @given(files, st.lists(st.tuples(st.sampled_from(("wrap", "unwrap")), modes, st.integers(0, 2)), max_size=5))
 def test_after_any_number_of_changes_every_byte_comes_back(
     file: tuple[str, Dialect], steps: list[tuple[str, Mode, int]]
@@ -119,7 +112,7 @@ def test_after_any_number_of_changes_every_byte_comes_back(
     assert unwrap(now, backup, dialect=dialect).after == text
 
 
-@law
+@law(60)
 @given(files, modes)
 def test_no_secret_is_shown(file: tuple[str, Dialect], mode: Mode) -> None:
     text, dialect = file

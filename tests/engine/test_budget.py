@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from engine_schemas import FILTER, JSON_VALUE, METASCHEMA
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.engine.admission import SchemaRefusal, compile_untrusted
@@ -14,6 +14,7 @@ from assay.engine.compiled import Compiled, compile_schema
 from assay.engine.cost import WORK, WORK_PER_BYTE
 from assay.engine.judges import Judges
 from assay.engine.patterns import states
+from kit.laws import law
 
 
 def made(schema: Any) -> Compiled:
@@ -244,7 +245,7 @@ def speaking_of(schema: Any, step: str | int) -> list[Any]:
     return [schema["additionalProperties"]] if "additionalProperties" in schema else []
 
 
-@settings(max_examples=200, deadline=None)
+@law(200)
 @given(DEFINITIONS, st.lists(st.sampled_from(["x", "y", "z", 0]), max_size=7))
 def test_no_value_is_judged_by_more_subschemas_than_the_bound(definitions: Any, path: list[str | int]) -> None:
     compiled = compile_untrusted({"$ref": "#/$defs/a", "$defs": definitions})

@@ -15,6 +15,7 @@ from assay.engine.explain import STEPS, Walk
 from assay.engine.fault import Fault
 from assay.engine.judges import Judges
 from assay.engine.pointers import NOWHERE, from_fragment, looked_up
+from kit.laws import law
 
 TEXT = {"type": "object", "properties": {"type": {"const": "text"}, "text": STRINGS}, "required": ["type", "text"]}
 IMAGE = {"type": "object", "properties": {"type": {"const": "image"}, "data": STRINGS}, "required": ["type", "data"]}
@@ -407,7 +408,7 @@ SAFE = st.booleans() | some_of(LOCAL)
 
 
 @given(schema=SCHEMAS, one=SAFE, two=SAFE, value=VALUES, most=st.integers(1, 5))
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=400, suppress_health_check=list(HealthCheck))
 def test_a_value_has_faults_exactly_when_it_is_refused_and_each_has_a_place(
     schema: Any, one: Any, two: Any, value: Any, most: int
 ) -> None:
@@ -430,7 +431,7 @@ def test_a_value_has_faults_exactly_when_it_is_refused_and_each_has_a_place(
 
 
 @given(schema=SCHEMAS, value=VALUES)
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 @pytest.mark.parametrize("dialect", [DRAFT_7, DRAFT_2019])
 def test_the_same_holds_for_older_drafts(dialect: str, schema: Any, value: Any) -> None:
     anchor: dict[str, Any] = {"$id": "#anchor"} if dialect == DRAFT_7 else {"$anchor": "anchor"}
@@ -447,7 +448,7 @@ def test_the_same_holds_for_older_drafts(dialect: str, schema: Any, value: Any) 
 
 
 @given(value=VALUES)
-@settings(max_examples=100, deadline=None)
+@law(100)
 @pytest.mark.parametrize(
     "schema", [FILTER, JSON_VALUE, METASCHEMA, BLOCK], ids=["filter", "json", "metaschema", "block"]
 )

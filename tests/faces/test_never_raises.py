@@ -3,14 +3,13 @@
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.api.jsonrpc import JsonRpc, JsonRpcServer
 from assay.api.schema_validator import SchemaValidator, ValidationMiddleware
 from assay.spec.revisions import REVISIONS
-
-law = settings(max_examples=300, deadline=None, derandomize=True)
+from kit.laws import law
 
 scalars = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5))
 anything = st.recursive(
@@ -55,7 +54,7 @@ def answered(text: str) -> list[Any]:
     return answers
 
 
-@law
+@law(300)
 @given(texts)
 def test_a_server_answers_every_request_once_and_nothing_else(text: str) -> None:
     answers = answered(server().process_request(text))
@@ -69,7 +68,7 @@ def test_a_server_answers_every_request_once_and_nothing_else(text: str) -> None
     assert len(answers) <= len(sent)
 
 
-@law
+@law(300)
 @given(
     st.one_of(texts.map(lambda text: text.encode("utf-8", "replace")), st.binary()),
     st.sampled_from(REVISIONS),

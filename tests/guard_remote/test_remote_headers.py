@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.cli.header_options import HeaderError, given_headers
@@ -11,8 +11,7 @@ from assay.contracts.header_arguments import param_headers
 from assay.ladder.headers import check_headers, is_stateless, keeps_headers, stateless_headers
 from assay.spec.methods import methods
 from assay.spec.revisions import LATEST
-
-law = settings(max_examples=300, deadline=None, derandomize=True)
+from kit.laws import law
 
 META = {"io.modelcontextprotocol/protocolVersion": LATEST, "io.modelcontextprotocol/clientCapabilities": {}}
 SCHEMA = {
@@ -49,7 +48,7 @@ def as_received(pairs: list[tuple[bytes, bytes]]) -> dict[bytes, bytes | tuple[b
     return dict(received)
 
 
-@law
+@law(300)
 @given(requests)
 def test_what_is_written_is_accepted(asked: tuple[str, dict[str, Any]]) -> None:
     """The mirror image of the check: any name, any marked argument."""

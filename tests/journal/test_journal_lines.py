@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from journal_traffic import heard
 
@@ -17,6 +17,7 @@ from assay.core.conversation import Conversation
 from assay.edges.recorder import Recorder, Records
 from assay.records.journal import Journal, Moment, line_templates, writer
 from assay.records.journal.record_ids import FRESH, trace_of
+from kit.laws import law
 from talk import HITS, SEARCH, Talk, call, error, notification, request, result
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -294,7 +295,7 @@ def encodable(value: Any) -> bool:
     return True
 
 
-@settings(deadline=None, max_examples=300)
+@law(300)
 @given(
     frames=st.lists(
         st.tuples(

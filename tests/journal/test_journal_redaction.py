@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.base.mask import MASK
@@ -182,7 +182,6 @@ def shape(value: Any) -> Any:
     return [shape(item) for item in value] if isinstance(value, list) else type(value)
 
 
-@settings(deadline=None)
 @given(value=JSON)
 def test_a_value_keeps_its_shape_and_a_frame_stays_json(value: Any) -> None:
     text = orjson.dumps(value).decode()
@@ -192,7 +191,6 @@ def test_a_value_keeps_its_shape_and_a_frame_stays_json(value: Any) -> None:
     assert (shown is text) or shown != text
 
 
-@settings(deadline=None)
 @given(
     value=JSON, name=st.sampled_from(["password", "x-api-key", "refreshToken"]), secret=st.text("abcdef", min_size=30)
 )

@@ -5,7 +5,7 @@ import tracemalloc
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.base.errors import CanonicalError
@@ -17,8 +17,7 @@ from assay.ladder.header_values import decode, encode
 from assay.ladder.headers import Headers, check_headers, check_version, keeps_headers
 from assay.rules import RULES
 from assay.spec.revisions import LATEST, REVISIONS, handshake
-
-law = settings(max_examples=300, deadline=None, derandomize=True)
+from kit.laws import law
 
 KEY = "io.modelcontextprotocol/protocolVersion"
 META = {KEY: "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
@@ -130,7 +129,7 @@ def test_what_is_no_text_cannot_be_decoded() -> None:
     assert decode(encode("\ud800")) is None
 
 
-@law
+@law(300)
 @given(st.text() | st.text("=?base64 \t\n"))
 def test_decoding_undoes_encoding(value: str) -> None:
     header = encode(value)
@@ -139,7 +138,7 @@ def test_decoding_undoes_encoding(value: str) -> None:
     assert header == header.strip()
 
 
-@law
+@law(300)
 @given(st.binary(max_size=40), st.booleans())
 def test_whatever_comes_is_read_or_refused(header: bytes, marked: bool) -> None:
     value = decode(b"=?base64?" + header + b"?=" if marked else header)
@@ -509,7 +508,7 @@ def made(draw: st.DrawFn) -> tuple[dict[str, Any], Sent]:
     return request(method, name=name, arguments=given_arguments), headers
 
 
-@law
+@law(300)
 @given(made())
 def test_the_right_headers_are_never_refused(
     of: tuple[dict[str, Any], Sent],
@@ -519,7 +518,7 @@ def test_the_right_headers_are_never_refused(
     assert not list(check_headers(message, headers, LATEST, PARAMS))
 
 
-@law
+@law(300)
 @given(made(), st.data())
 def test_one_wrong_header_is_one_violation(of: tuple[dict[str, Any], Sent], data: st.DataObject) -> None:
     message, headers = of
@@ -546,7 +545,7 @@ def test_one_wrong_header_is_one_violation(of: tuple[dict[str, Any], Sent], data
     assert RULES[found[0].rule].code == "HEADER_MISMATCH"
 
 
-@law
+@law(300)
 @given(
     st.fixed_dictionaries(
         {"method": st.sampled_from(["tools/call", "prompts/get", "resources/read", "tools/list"]) | texts},
@@ -728,7 +727,7 @@ schemas = st.recursive(
 )
 
 
-@law
+@law(300)
 @given(schemas)
 def test_whatever_a_schema_is_its_headers_are_found_or_refused(schema: Any) -> None:
     found = param_headers({"type": "object", "properties": {"a": schema, "last": MARKED}})

@@ -5,13 +5,11 @@ Knows the small language that `assay.spec.notation` writes, and nothing of conve
 the compiled schema, so that a mistake here cannot pass for one there.
 """
 
-import os
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from assay.engine.pointers import escaped
@@ -23,21 +21,6 @@ _REFERENCE = "#/$defs/"
 
 # Levels below which only what is required is made. The deepest definitions have seven; free JSON counts double.
 _FUEL = 7
-
-
-def law(examples: int) -> settings:
-    """
-    How every law here is run: the same examples on every run and every machine, and never by the clock.
-
-    A decorator rather than a profile: a profile in a `conftest.py` would hold for the tests of the other directories.
-    The health check left out is the one that measures time. `ASSAY_LAWS=20` looks twenty times as long.
-    """
-    return settings(
-        max_examples=examples * int(os.environ.get("ASSAY_LAWS", "1")),
-        deadline=None,
-        derandomize=True,
-        suppress_health_check=[HealthCheck.too_slow],
-    )
 
 
 # ── scalars ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from generate import fitting, law, scalars, texts, values
+from generate import fitting, scalars, texts, values
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 from parties import CASES, CLIENT, SERVER, Case, Mode, ask, frame, negotiated, notification, opened, request, result
@@ -18,6 +18,7 @@ from assay.base.verdict import Party, Verdict
 from assay.core.conversation import Conversation
 from assay.engine.pointers import NOWHERE, looked_up
 from assay.spec.revisions import REVISIONS, handshake
+from kit.laws import law
 
 # ── states ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 import pytest
-from generate import law, scalars, texts, values
+from generate import scalars, texts, values
 from hypothesis import assume, event, example, given
 from hypothesis import strategies as st
 from parties import CLIENT, SERVER, frame, opened
@@ -16,6 +16,7 @@ from assay.core.conversation import Facts
 from assay.engine.pointers import NOWHERE, looked_up, steps
 from assay.ladder import framing, syntax
 from assay.spec.revisions import REVISIONS
+from kit.laws import law
 
 # ── framing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 

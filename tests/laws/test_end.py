@@ -7,7 +7,6 @@ import json
 from typing import Any
 
 import pytest
-from generate import law
 from hypothesis import event, given
 from hypothesis import strategies as st
 from parties import CLIENT, SERVER, Mode, ask, frame, notification, opened, request, result, said
@@ -15,6 +14,7 @@ from parties import CLIENT, SERVER, Mode, ask, frame, notification, opened, requ
 from assay.base.verdict import Party, Verdict
 from assay.core.conversation import Conversation
 from assay.spec.revisions import REVISIONS, handshake
+from kit.laws import law
 
 HANDSHAKES = [revision for revision in REVISIONS if handshake(revision)]
 

@@ -17,7 +17,6 @@ from generate import (
     fitting,
     instances,
     integers,
-    law,
     least,
     part_of,
     pointer,
@@ -50,6 +49,7 @@ from assay.core.conversation import Conversation
 from assay.core.history.subscriptions import ACKNOWLEDGED, JUDGED
 from assay.spec.revisions import REVISIONS, handshake
 from assay.spec.schema import protocol_schema
+from kit.laws import law
 
 ids = st.one_of(texts, integers)
 """What a request may be called."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from generate import fits, law, part_of, scalars, settled, texts, values
+from generate import fits, part_of, scalars, settled, texts, values
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 from parties import CASES, CLIENT, META, SERVER, Case, Mode, frame, negotiated, opened, request, result
@@ -18,6 +18,7 @@ from assay.base.verdict import Exchange, Party, Verdict
 from assay.core.conversation import Conversation
 from assay.spec.revisions import REVISIONS, handshake
 from assay.spec.schema import protocol_schema
+from kit.laws import law
 
 # ── the two ways ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -4,7 +4,7 @@ import copy
 import random
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.engine.compiled import compile_schema
@@ -12,6 +12,7 @@ from assay.lock.changes import BY_METHOD, changes
 from assay.lock.lock_file import known_by, parsed, written
 from assay.lock.locked import Locked, differences
 from assay.lock.schemas import shifts
+from kit.laws import law
 
 TOOL = BY_METHOD["tools/list"]
 
@@ -154,7 +155,7 @@ def compiled(schema: Any) -> Any:
 # ── laws ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@settings(max_examples=500, deadline=None)
+@law(150)
 @given(documents, st.randoms(use_true_random=False), st.lists(instances, min_size=5, max_size=25))
 def test_what_is_compatible_takes_what_was_taken(old: Any, chance: random.Random, some: list[Any]) -> None:
     """With the engine that judges: where no shift narrows, every instance that was taken before is taken now."""
@@ -170,7 +171,7 @@ def test_what_is_compatible_takes_what_was_taken(old: Any, chance: random.Random
         assert not before.is_valid(instance) or after.is_valid(instance), (old, new, instance, found)
 
 
-@settings(max_examples=500, deadline=None)
+@law(150)
 @given(documents, st.randoms(use_true_random=False), st.lists(instances, min_size=5, max_size=25))
 def test_what_is_compatible_for_readers_gives_nothing_new(old: Any, chance: random.Random, some: list[Any]) -> None:
     """The mirror image: where no shift widens, nothing is taken that was refused before."""
@@ -185,7 +186,7 @@ def test_what_is_compatible_for_readers_gives_nothing_new(old: Any, chance: rand
         assert not after.is_valid(instance) or before.is_valid(instance), (old, new, instance, found)
 
 
-@settings(max_examples=300, deadline=None)
+@law(100)
 @given(documents, st.randoms(use_true_random=False))
 def test_a_definition_never_differs_from_itself_however_it_is_spelt(schema: Any, chance: random.Random) -> None:
     old = {"name": "t", "description": "x", "inputSchema": schema, "outputSchema": schema}
@@ -209,7 +210,7 @@ def unordered(key: str, value: Any, chance: random.Random) -> Any:
     return value
 
 
-@settings(max_examples=300, deadline=None)
+@law(100)
 @given(documents, st.randoms(use_true_random=False))
 def test_a_change_is_never_passed_over(old: Any, chance: random.Random) -> None:
     """What is not the same in its one spelling has at least one change, and the other way round."""
@@ -229,7 +230,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@law(100)
 @given(st.dictionaries(st.text(min_size=1), json_values), st.dictionaries(st.text(min_size=1), json_values), st.text())
 def test_a_lock_reads_as_it_was_written(one: Any, other: Any, instructions: str) -> None:
     tools = {name: {**definition, "name": name} for name, definition in (("a", one), ("b\u200b", other))}

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import orjson
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.assets.response import (
@@ -18,10 +18,7 @@ from assay.assets.response import (
     envelop_tool_function,
 )
 from assay.engine.compiled import compile_schema
-
-LAW: Final = settings(
-    max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
-)  # fmt: skip
+from kit.laws import law
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
 scalars = (
@@ -60,7 +57,7 @@ def envelopes(draw: st.DrawFn) -> ResponseEnvelope:
 JUDGE: Final = compile_schema(ResponseEnvelope.json_schema())
 
 
-@LAW
+@law(300)
 @given(envelopes())
 def test_what_is_written_comes_back(envelope: ResponseEnvelope) -> None:
     assert ResponseEnvelope.from_dict(envelope.to_dict()) == envelope
@@ -69,7 +66,7 @@ def test_what_is_written_comes_back(envelope: ResponseEnvelope) -> None:
     assert JUDGE.is_valid(envelope.to_dict())
 
 
-@LAW
+@law(300)
 @given(envelopes(), st.data())
 def test_the_schema_and_the_model_agree_on_any_change(envelope: ResponseEnvelope, data: st.DataObject) -> None:
     changed = envelope.to_dict()
@@ -86,7 +83,7 @@ def test_the_schema_and_the_model_agree_on_any_change(envelope: ResponseEnvelope
         assert JUDGE.is_valid(changed)
 
 
-@LAW
+@law(300)
 @given(st.none() | values | st.sampled_from([{"ok": False}, {"success": False, "error": "no"}]), tiers)
 def test_what_an_enveloper_makes_keeps_the_contract(data: Any, tier: str) -> None:
     """It takes a shorter way than the constructor, which checks everything."""
@@ -148,7 +145,7 @@ def fail(kind: Callable[[str], Exception], text: str, secret: str) -> None:
     raise error from ValueError(secret)
 
 
-@LAW
+@law(300)
 @given(
     st.data(),
     st.lists(arguments, min_size=1, max_size=3),
@@ -187,7 +184,7 @@ def test_nothing_of_any_argument_is_in_an_error(
     assert error.error_details is None
 
 
-@LAW
+@law(300)
 @given(st.dictionaries(texts, arguments, min_size=1, max_size=3), st.data(), st.sampled_from(quotes))
 def test_nothing_of_the_arguments_of_a_request_is_in_an_error(
     sent: dict[str, Any], data: st.DataObject, quote: Quote

@@ -52,7 +52,7 @@ whether a server speaks a revision without a handshake, and go on with a session
 STOPPED: Final = Loss("stopped", "the guard was stopped")
 NEEDED: Final = Loss("stopped", "another session needed its place")
 ENDED: Final = Loss("stopped", "the session was ended")
-UNUSED: Final = Loss("stopped", "nobody needed it")
+UNUSED: Final = Loss("stopped", "it was not used")
 
 _ENDING: Final = Full(503, "the guard is ending")
 _TOO_MANY_SESSIONS: Final = Full(503, "too many sessions at once")
@@ -82,7 +82,7 @@ class ChildBackend:
     ) -> None:
         """
         At most *children* run at once for sessions, and *children_each* for those of one principal; None where
-        principals are not told apart. One more is for requests without a session. With *shared*, sessions of one
+        there is one principal. One more is for requests without a session. With *shared*, sessions of one
         principal that are opened in the same way share one.
 
         The last messages of a broken session are written to *flights*, redacted by *redact*. What children write to
@@ -244,7 +244,7 @@ class ChildBackend:
         return client
 
     async def _room_for(self, request: Request, params: Mapping[str, Any]) -> Full | None:
-        """Wait until there is a child for a new session, or a place for one; return why there is none."""
+        """Wait for a child of a new session, or for room for one; return the reached limit if there is no room."""
         full = None
         if not self._is_shared or not self._share_for(request, params).is_running:
             full = await self._room.make(request.principal)
@@ -277,7 +277,7 @@ class ChildBackend:
         else:
             missed = session.after(last)
             if missed is None:
-                await refuse(send, "INVALID_ENVELOPE", "Last-Event-ID is none of this session", headers)
+                await refuse(send, "INVALID_ENVELOPE", "Last-Event-ID does not belong to this session", headers)
                 return
             stream = client.resume(int(last.partition(b"-")[0]))
         if stream is None:
@@ -345,14 +345,14 @@ class ChildBackend:
 
     def _share_for(self, request: Request, params: Mapping[str, Any]) -> SharedChild:
         """Return the child of all sessions that this principal opens in this way; no other principal shares it."""
-        told = (params.get("protocolVersion"), params.get("capabilities")) if params else ()
+        opening = (params.get("protocolVersion"), params.get("capabilities")) if params else ()
         try:
-            key = request.principal, sha256(orjson.dumps(told, option=orjson.OPT_SORT_KEYS)).digest()
+            key = request.principal, sha256(orjson.dumps(opening, option=orjson.OPT_SORT_KEYS)).digest()
         except orjson.JSONEncodeError:
             # It is nested too deep, and will be refused.
             key = request.principal, b""
         if key not in self._shares:
-            revision = told[0] if told and told[0] in REVISIONS else UNNAMED
+            revision = opening[0] if opening and opening[0] in REVISIONS else UNNAMED
             traits = ClientTraits("http", owner=request.principal)
             begin = partial(self._factory.open, traits, ServerTraits("child", shared=True), revision=revision)
             spawn = partial(self.spawn, principal=request.principal)

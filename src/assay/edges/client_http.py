@@ -154,9 +154,9 @@ class HttpClient:
             verdict = made.verdict
         if verdict is None:
             return WholeResponse(404)
-        told = refusal_of(made, verdict, patient=patient)
-        if told is not None:
-            return told
+        refused = refusal_of(made, verdict, patient=patient)
+        if refused is not None:
+            return refused
         response = self._opened(made, verdict, as_json=as_json, as_stream=as_stream)
         try:
             for each in made.to_server:

@@ -80,7 +80,7 @@ class ResponseStream:
         """Whether a connection carries it."""
         return self._writers > 0
 
-    # ── what is said ─────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def say(self, frame: bytes) -> None:
         """Add a message that is not an answer."""

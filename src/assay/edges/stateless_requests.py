@@ -239,9 +239,9 @@ class StatelessRequests:
             # The call of a tool, as nearly all are: it goes on as it came.
             return self._forward(asking, verdict, verdict.frame)
         made = session.outcome(verdict, b"")
-        told = refusal_of(made, verdict, patient=False)
-        if told is not None:
-            return told._replace(content=self._narrowed(verdict, told.content))
+        refused = refusal_of(made, verdict, patient=False)
+        if refused is not None:
+            return refused._replace(content=self._narrowed(verdict, refused.content))
         frame = made.to_server[0].frame
         if verdict.kind != "request":
             if verdict.kind == "notification":
@@ -294,7 +294,7 @@ class StatelessRequests:
         Forward a notification.
 
         Over HTTP a request is cancelled by closing its response. One that is cancelled by its id has to be known as
-        this principal's: ids of clients that cannot be told apart coincide.
+        this principal's: ids of clients without authentication coincide.
         """
         if verdict.method != "notifications/cancelled":
             with suppress(UnavailableError):

@@ -13,8 +13,7 @@ from assay.base.verdict import Party
 from assay.edges.child import CLOSED, Child
 from assay.edges.child_supervisor import ChildSupervisor, RestartPolicy
 from assay.edges.pipes import FULL, Inlet, Loop, Outlet, Signals
-from assay.guard.deliveries import Delivery, Loss, Outcome, State
-from assay.guard.flight import End
+from assay.guard.deliveries import Delivery, End, Loss, Outcome, State
 from assay.guard.line_feed import LineFeed
 from assay.guard.session import GuardedSession
 

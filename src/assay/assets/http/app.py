@@ -14,6 +14,7 @@ from assay.assets.asset_server import AssetServer, AssetTurn, Settled, is_mcp
 from assay.assets.http.slow_requests import beside, listens, may_take_long, waits
 from assay.assets.mcp_methods import Methods
 from assay.base.limits import REQUESTS, Limits
+from assay.core import render
 from assay.core.conversation import Facts
 from assay.edges.auth import Gate, Principal
 from assay.edges.http import body
@@ -232,7 +233,7 @@ class App:
             gone = "there is no such session; begin with initialize"
             await refuse(send, "METHOD_NOT_FOUND", gone, headers, status=404)
         else:
-            data = {"requested": (head.revision or "")[:100], "supported": list(REVISIONS)}
+            data = render.revisions_data(head.revision or "")
             await refuse(send, "UNSUPPORTED_REVISION", "unknown MCP-Protocol-Version", headers, data=data)
         return None
 

@@ -100,7 +100,7 @@ class Front:
             else:
                 there = ", ".join([*self._backends][:10])
                 await refuse(send, "METHOD_NOT_FOUND", f"there is nothing here; MCP is at {there}")
-        except Exception as error:  # a mistake of ours: nobody sees it but the operator
+        except Exception as error:  # a bug of ours: only the operator sees it
             _log.exception("%s %a failed", scope["method"], path, exc_info=error)
             # Where the answer has begun already this raises, and the connection ends.
             await refuse(send, "INTERNAL_ERROR", "the guard failed; its log says why", [CLOSE])
@@ -165,7 +165,7 @@ class Front:
             flush()
 
     def sweep(self) -> None:
-        """Has every backend drop what nobody uses, if it does."""
+        """Let every backend drop unused objects."""
         self._tend()
         for backend in self._backends.values():
             sweep = getattr(backend, "sweep", None)

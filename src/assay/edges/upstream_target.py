@@ -1,8 +1,7 @@
 """
 A server at a URL, as the guard asks it: one request out, one answer or stream back.
 
-Knows HTTP and nothing of MCP. Redirects are not followed, cookies are not kept, and nothing is read ahead of whoever
-takes it.
+It knows HTTP, but not MCP. Redirects are not followed, cookies are not kept, and the body is read only on demand.
 """
 
 from typing import Final
@@ -10,7 +9,7 @@ from urllib.parse import urlsplit
 
 from yarl import URL
 
-from assay.edges.guard.http_to_http.forwarding import UpstreamHead, end_to_end, read_upstream_head
+from assay.edges.http.forwarding import UpstreamHead, end_to_end, read_upstream_head
 from assay.edges.http.replies import Pairs
 from assay.edges.upstream_client import (
     CONNECTIONS,
@@ -59,7 +58,7 @@ class Answered:
         self._answer.close()
 
 
-class Target:
+class UpstreamTarget:
     """One server."""
 
     __slots__ = (
@@ -113,7 +112,7 @@ class Target:
         answer = await self._client.answer(method, url, pairs, body)
         if not 200 <= answer.status < 600:
             answer.close()
-            raise NoAnswerError(f"its answer has the HTTP status {answer.status}, which is none")
+            raise NoAnswerError(f"its answer has the HTTP status {answer.status}, which is invalid")
         return Answered(answer)
 
     def with_own(self, pairs: Pairs) -> list[tuple[bytes, bytes]]:

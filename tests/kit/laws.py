@@ -1,0 +1,20 @@
+"""How laws are tested: which examples, how many, and for how long."""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+PROFILE = "suite"
+
+settings.register_profile(
+    PROFILE,
+    # The same examples on every run and every machine, and never by the clock: a machine under load is slow.
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+
+
+def law(examples: int) -> settings:
+    """Return the settings of a law with so many examples. `ASSAY_LAWS=20` makes it twenty times as many."""
+    return settings(max_examples=examples * int(os.environ.get("ASSAY_LAWS", "1")))
