@@ -8,8 +8,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
-import orjson
-
 from assay.base.message import params_of, versions_of
 from assay.base.meta import LEVEL_KEY
 from assay.base.verdict import Party, Verdict
@@ -241,7 +239,7 @@ class StatelessRequests:
         made = session.outcome(verdict, b"")
         refused = refusal_of(made, verdict, patient=False)
         if refused is not None:
-            return refused._replace(content=self._narrowed(verdict, refused.content))
+            return refused
         frame = made.to_server[0].frame
         if verdict.kind != "request":
             if verdict.kind == "notification":
@@ -274,20 +272,6 @@ class StatelessRequests:
         if verdict.method == "server/discover" and verdict.accepted:
             # A revision that has no such method leaves its result unjudged, so it may hold anything.
             self._scope.known = frozenset(versions_of(verdict.value)) or self._scope.known
-
-    def _narrowed(self, verdict: Verdict, content: bytes) -> bytes:
-        """
-        Leave out the revisions that the child does not speak where the guard lists those that there are.
-
-        A client picks one of those, and must not pick in vain.
-        """
-        named = any(each.rule == "protocol/unsupported-revision" for each in verdict.violations)
-        if not named or self._scope.known is None:
-            return content
-        answer = orjson.loads(content)
-        data = answer.get("error", {}).get("data", {})
-        data["supported"] = [each for each in data.get("supported", ()) if each in self._scope.known]
-        return orjson.dumps(answer)
 
     def _note(self, asking: StatelessRequest, verdict: Verdict, frame: bytes) -> None:
         """

@@ -14,6 +14,7 @@ from assay.edges.http.replies import Pairs
 from assay.edges.upstream_client import (
     CONNECTIONS,
     DIRECTLY,
+    Headed,
     HttpAnswer,
     UpstreamClient,
     origin_of,
@@ -103,7 +104,7 @@ class UpstreamTarget:
         self._client = UpstreamClient(url, settings, connections=connections)
 
     async def ask(
-        self, method: str, pairs: Pairs, query: bytes = b"", body: bytes | None = None, path: str | None = None
+        self, method: str, pairs: Pairs | Headed, query: bytes = b"", body: bytes | None = None, path: str | None = None
     ) -> Answered:
         """The answer to a request with these headers; at the URL, or at *path* of its origin. It has to be closed."""
         url = self._url if path is None else with_path(self._url, path)

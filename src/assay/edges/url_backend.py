@@ -5,21 +5,34 @@ Every request is answered: if the server is down, late, or disconnects, the clie
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from time import monotonic
 from typing import Any, Final
 
 from assay.core.conversation import Facts
+from assay.edges.awaited_exchange import SOON, AwaitedExchange
 from assay.edges.guard.front.guarded import Request
 from assay.edges.http.forwarding import Forwarding, is_credential
 from assay.edges.http.heads import LAST_EVENT, RequestHead, shown_name
 from assay.edges.http.open_streams import close, until_gone
-from assay.edges.http.replies import CLOSE, Pairs, Receive, Send, not_allowed, refuse, reply, shared
+from assay.edges.http.replies import (
+    CLOSE,
+    AwaitedReply,
+    HttpReply,
+    Pairs,
+    Receive,
+    Send,
+    not_allowed,
+    refuse,
+    reply,
+    shared,
+)
 from assay.edges.http.request_headers import ENDPOINT, UNNAMED, names_revision, peeked
 from assay.edges.http.statuses import is_patient
 from assay.edges.judged_exchange import GuardResponse, JudgedExchange
+from assay.edges.upstream_client import Headed, headed_by
 from assay.edges.upstream_errors import NO_POST, NoAnswerError, shown_url
 from assay.edges.upstream_target import UpstreamTarget
 from assay.edges.url_exchange import UrlExchange
@@ -44,9 +57,6 @@ _UNFORWARDED: Final = 20
 """Maximal names of dropped headers to log: enough to find the one that a server needs."""
 
 _KNOWN_HEADS: Final = 100
-
-_SOON: Final = 0.05
-"""Seconds after which a request counts as slow: then it gets a time limit, and its client is watched."""
 
 _OF_ONE_MESSAGE: Final = frozenset({b"content-type", b"accept", LAST_EVENT, b"mcp-method", b"mcp-name"})
 """Headers of a request that do not apply to other messages in its name."""
@@ -104,8 +114,8 @@ class UrlBackend:
         self._beside: set[asyncio.Task[None]] = set()
         self._redirects: set[str] = set()
         self._unforwarded: set[bytes] = set()
-        self._forwarded: set[tuple[bytes, ...]] = set()
-        """Sets of header names that were already checked: a client sends the same ones with every request."""
+        self._known: dict[int, tuple[RequestHead, str, Headed, Who]] = {}
+        """Heads that were looked at already, by their identity, with what follows from them."""
         self._told_no_post = False
         self._broken = self._unjudged = 0
         self.running = False
@@ -118,13 +128,60 @@ class UrlBackend:
         """The number of sessions."""
         return len(self.talks)
 
+    def begin(self, request: Request) -> AwaitedReply | HttpReply | None:
+        """Return the response to a POST, or the request that waits for its server; None if that takes more time."""
+        head = request.head
+        if self._stopping or not (head.is_stateless or head.session is not None) or self._refusal(request):
+            return None
+        pairs, who = self._prepared(request)
+        turn, talk = self._turn(request, who)
+        held = talk.origin or talk
+        if turn.response is not None:
+            self.talks.done(talk)
+            headers = shared(request.headers)
+            return HttpReply(*turn.response, [*headers, CLOSE] if turn.response.status == 413 else headers)
+        held.hands += 1
+        return self._begun(request, pairs, turn, held)
+
+    def _begun(self, request: Request, pairs: Headed, turn: JudgedExchange, held: UrlSession) -> AwaitedReply:
+        async def work() -> None:
+            try:
+                await exchange.run()
+            except Exception:
+                turn.forget()
+                raise
+            finally:
+                held.hands -= 1
+                self.talks.done(turn.talk)
+
+        awaited = AwaitedExchange(request, min(SOON, self.factory.timeout or SOON), self.factory.records.commit)
+        exchange = UrlExchange(self, request, pairs, turn, awaited.send, buffered=True)
+        awaited.start(exchange, self._listening(exchange, work()) if exchange.endless else work())
+        return awaited
+
+    def flush(self) -> None:
+        """Write the records of what is answered from now on."""
+        self.factory.records.commit()
+
+    def _prepared(self, request: Request) -> tuple[Headed, Who]:
+        """Return the headers for the server, and who asks. A client repeats most of its heads."""
+        head, principal = request.head, request.principal
+        known = self._known.get(id(head))
+        if known is not None and known[0] is head and known[1] == principal:
+            return known[2], known[3]
+        pairs = self.target.with_own(self.forwarding.headers(head))
+        self._note_dropped(head)
+        headed, who = headed_by(pairs), _who(request, pairs)
+        if len(self._known) >= _KNOWN_HEADS:
+            self._known.clear()
+        self._known[id(head)] = head, principal, headed, who
+        return headed, who
+
     async def answer(self, request: Request, receive: Receive, send: Send) -> None:
         """Answer *request*, with a complete response or a stream."""
         if await self._refused(request, send):
             return
-        pairs = self.target.with_own(self.forwarding.headers(request.head))
-        self._note_dropped(request.head)
-        who = _who(request, pairs)
+        pairs, who = self._prepared(request)
         turn, talk = self._turn(request, who)
         held = talk.origin or talk
         held.hands += 1
@@ -142,25 +199,36 @@ class UrlBackend:
             held.hands -= 1
             self.talks.done(talk)
 
-    async def _refused(self, request: Request, send: Send) -> bool:
-        """Whether a request is refused by its path or session; then it was answered."""
-        head, headers = request.head, shared(request.headers)
+    def _refusal(self, request: Request) -> str:
+        """Return why a request is refused for where it goes; empty if it is not."""
+        head = request.head
         session, revision = head.session, head.revision
         enforcing = self.factory.enforcing
         if head.is_stateless and request.method != "POST":
+            return "method"
+        if request.query and (enforcing or self.gated or self.target.has_query):
+            # It is not judged; and behind a query of the operator's it could take back what that says.
+            return "query"
+        if session is None:
+            return ""
+        if not self._may_use(session, request.principal):
+            # Another principal's session looks like one that is not there, so that nothing is learned by trying.
+            return "session"
+        return "revision" if enforcing and revision is not None and revision not in REVISIONS else ""
+
+    async def _refused(self, request: Request, send: Send) -> bool:
+        """Whether a request is refused for where it goes: then it has been answered."""
+        headers, why = shared(request.headers), self._refusal(request)
+        if why == "method":
             await not_allowed(send, "POST", headers)
-        elif request.query and (enforcing or self.gated or self.target.has_query):
-            # A query is not judged, and appended to the operator's query it could override it.
+        elif why == "query":
             await refuse(send, "INVALID_ENVELOPE", _NO_QUERY, headers, status=400)
-        elif session is not None and not self._may_use(session, request.principal):
-            # The session of another principal looks unknown, so that guessing reveals nothing.
+        elif why == "session":
             await refuse(send, "METHOD_NOT_FOUND", _GONE, headers, status=404)
-        elif session is not None and enforcing and revision is not None and revision not in REVISIONS:
-            data = {"requested": revision[:100], "supported": list(REVISIONS)}
+        elif why == "revision":
+            data = {"requested": (request.head.revision or "")[:100], "supported": list(REVISIONS)}
             await refuse(send, "UNSUPPORTED_REVISION", "unknown MCP-Protocol-Version", headers, data=data)
-        else:
-            return False
-        return True
+        return bool(why)
 
     def _may_use(self, session: bytes, principal: str) -> bool:
         """
@@ -177,11 +245,6 @@ class UrlBackend:
         """Log, once for each name, the headers of clients that are not forwarded."""
         if not self.factory.enforcing or len(self._unforwarded) >= _UNFORWARDED:
             return
-        names = tuple([name for name, _ in head.pairs])
-        if names in self._forwarded:
-            return
-        if len(self._forwarded) < _KNOWN_HEADS:
-            self._forwarded.add(names)
         for name in self.forwarding.dropped(head):
             if name not in self._unforwarded:
                 self._unforwarded.add(name)
@@ -224,8 +287,10 @@ class UrlBackend:
 
     def _talk(self, request: Request, who: Who) -> UrlSession:
         ident, version = request.head.session, request.head.revision
-        message = peeked(request.frame) if ident is None or self.talks.awaits else None
-        # `true` is 1 in Python, but not an id.
+        # What names a revision without a handshake is not looked at twice, unless it may answer a server.
+        opens = ident is None and not request.head.is_stateless
+        message = peeked(request.frame) if opens or self.talks.awaits else None
+        # `true` is 1 to Python, and no id to anybody.
         if isinstance(message, dict) and "method" not in message and type(message.get("id")) in (str, int):
             asker = self.talks.asker(who, ident, message["id"])
             if asker is not None:
@@ -260,7 +325,7 @@ class UrlBackend:
             errand.keep_time()
             watch = loop.create_task(until_client_goes())
 
-        timer = loop.call_later(min(_SOON, self.factory.timeout or _SOON), take_care)
+        timer = loop.call_later(min(SOON, self.factory.timeout or SOON), take_care)
         try:
             await errand.run()
         except asyncio.CancelledError:
@@ -272,6 +337,24 @@ class UrlBackend:
             timer.cancel()
             if watch is not None:
                 watch.cancel()
+
+    async def _listening(self, exchange: UrlExchange, work: Coroutine[Any, Any, None]) -> None:
+        """Carry out an exchange without an end of its own until we end; the connection sees the client go."""
+        exchange.keep_time()
+        closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        task = asyncio.ensure_future(work)
+        self._endless.add(closing)
+        try:
+            await asyncio.wait((task, closing), return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                task.result()
+                return
+            task.cancel()
+            await asyncio.wait((task,))
+            await exchange.ended()
+        finally:
+            self._endless.discard(closing)
+            task.cancel()
 
     async def _watched(self, errand: UrlExchange, receive: Receive) -> None:
         """Run an endless *errand* until it ends, the client disconnects, or the guard stops."""

@@ -22,6 +22,7 @@ from assay.edges.http.statuses import status_of
 from assay.edges.judged_exchange import GuardResponse, JudgedExchange
 from assay.edges.oauth_discovery import challenges_for
 from assay.edges.stint import Stint
+from assay.edges.upstream_client import Headed
 from assay.edges.upstream_errors import BrokenError, NoAnswerError
 from assay.edges.upstream_refusals import MOST_BYTES, SECONDS
 from assay.edges.upstream_target import Answered
@@ -39,12 +40,22 @@ class UrlExchange:
     """One request to the server, and its answer."""
 
     __slots__ = (
-        "_begun", "_factory", "_held", "_limit", "_pairs", "_proxy", "_request", "_send", "_timed", "_turn",
-        "_waits", "endless",
+        "_begun", "_buffered", "_factory", "_held", "_limit", "_pairs", "_proxy", "_request", "_send", "_timed",
+        "_turn", "_waits", "endless",
     )  # fmt: skip
 
-    def __init__(self, proxy: "UrlBackend", request: Request, pairs: Pairs, turn: JudgedExchange, send: Send) -> None:
-        """*pairs* are the headers that go to the server."""
+    def __init__(
+        self,
+        proxy: "UrlBackend",
+        request: Request,
+        pairs: Headed,
+        turn: JudgedExchange,
+        send: Send,
+        *,
+        buffered: bool = False,
+    ) -> None:
+        """*pairs* are the headers for the server. Where a whole answer is *buffered*, *send* sees to the records."""
+        self._buffered = buffered
         self._proxy = proxy
         self._factory = proxy.factory
         self._request = request
@@ -373,7 +384,8 @@ class UrlExchange:
     async def _reply(self, answered: Answered, response: GuardResponse) -> None:
         """Send a complete response."""
         self._go_on()
-        self._factory.records.commit()
+        if not self._buffered:
+            self._factory.records.commit()
         self._begun = True
         length = (b"content-length", b"%d" % len(response.content))
         headers = [*self._headers(answered, JSON if response.content else None), length, *shared(self._request.headers)]

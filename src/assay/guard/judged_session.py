@@ -54,9 +54,10 @@ class JudgedSession:
     """The messages between one client and one server."""
 
     __slots__ = (
-        "_backoff", "_began", "_blocked_at", "_clock", "_deadlines", "_drain", "_handshake", "_hear", "_now",
-        "_phase_due", "_restore", "_router", "_since", "_state", "_suspended", "_timeout", "backlog", "calm", "client",
-        "conversation", "deadline", "enforcing", "lost", "memory", "name", "records", "restarts", "server", "watch",
+        "_backoff", "_began", "_blocked_at", "_clock", "_deadlines", "_drain", "_handshake", "_hear", "_phase_due",
+        "_restore", "_router", "_since", "_state", "_suspended", "_timeout", "backlog", "calm", "client",
+        "conversation", "deadline", "enforcing", "lost", "memory", "name", "now", "records", "restarts", "server",
+        "watch",
     )  # fmt: skip
 
     def __init__(
@@ -98,7 +99,8 @@ class JudgedSession:
         self._handshake = timing.handshake
         self._clock = timing.clock
         self._backoff = backoff
-        self._began = self._now = timing.clock()
+        self._began = self.now = timing.clock()
+        """When the last event came, by the session's clock."""
         self._phase_due = inf
         self._blocked_at: float | None = None
         self._restore: SessionRestore | None = None
@@ -123,7 +125,7 @@ class JudgedSession:
 
         It is in the records then. All others go to `outcome`.
         """
-        now = self._now = self._clock()
+        now = self.now = self._clock()
         verdict = None
         try:
             verdict = self._hear(party, frame, facts)
@@ -182,9 +184,9 @@ class JudgedSession:
         if verdict.kind == "blank":
             return
         if verdict.findings is None and sent == len(verdict.frame):
-            self.records.passed(verdict, self._now, self.name)
+            self.records.passed(verdict, self.now, self.name)
         else:
-            self.records.found(verdict, self._now, self.name, sent)
+            self.records.found(verdict, self.now, self.name, sent)
 
     def _settled(self, move: Move) -> Outcome:
         """Record what a move says beside its frames; return the answers to the requests that fail for it."""
@@ -197,7 +199,7 @@ class JudgedSession:
         """Record requests that the guard answers itself; return the answers."""
         made = tuple(left)
         for each in made:
-            self.records.found(each.verdict, self._now, self.name, len(each.answer))
+            self.records.found(each.verdict, self.now, self.name, len(each.answer))
             if each.exchange is not None:
                 self._deadlines.forget(each.exchange)
                 self._note_opening(each.verdict)
@@ -218,7 +220,7 @@ class JudgedSession:
 
     def _turn_away(self, verdict: Verdict) -> Outcome:
         """Fail the requests in a message, because too much is kept for the next server already."""
-        self.records.found(verdict, self._now, self.name, 0)
+        self.records.found(verdict, self.now, self.name, 0)
         why = Loss("broken", "too much waits for the next server already")
         refused = deliveries(verdict, Move(verdict.back))
         return joined(refused, self.exchange_lost([each for each in requests(verdict) if each is not None], why))
@@ -229,7 +231,7 @@ class JudgedSession:
         return self._drained(self._answers(each for each in left if each is not None))
 
     def _given_up(self, exchange: Exchange, why: Loss) -> Failed | None:
-        self._now = self._clock()
+        self.now = self._clock()
         if not self.conversation.is_open(exchange):
             return None
         self.backlog.drop(exchange)
@@ -275,7 +277,7 @@ class JudgedSession:
         """Return the verdict on a frame after an internal error, so that every request in it gets one answer."""
         verdict = failed(self.conversation, party, frame, error, heard)
         try:
-            self._deadlines.note(verdict, self._now)
+            self._deadlines.note(verdict, self.now)
         except Exception as another:
             log_once(another)
         return verdict
@@ -289,7 +291,7 @@ class JudgedSession:
             log_once(another)
             back, onward = verdict.back, verdict.onward
             move = Move(back, onward) if heard.party is _CLIENT else Move(onward, back)
-        self.records.found(verdict, self._now, self.name, sent_bytes(move))
+        self.records.found(verdict, self.now, self.name, sent_bytes(move))
         return self._held(deliveries(verdict, move))
 
 

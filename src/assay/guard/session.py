@@ -73,7 +73,7 @@ class GuardedSession(JudgedSession):
         """Return what the next server gets first: the client's handshake, or the messages that were kept for it."""
         if self._state is not State.AWAY:
             return EMPTY if self._state is not State.CLOSED else self._unexpected("a server")
-        now = self._began = self._now = self._clock()
+        now = self._began = self.now = self._clock()
         if self._restore is None:
             self._enter(self._phase())
             return Outcome(to_server=self.backlog.take())
@@ -96,7 +96,7 @@ class GuardedSession(JudgedSession):
             return self.fail("the end of a server could not be handled", error)
 
     def _server_lost(self, why: Loss) -> Outcome:
-        now = self._now = self._clock()
+        now = self.now = self._clock()
         wait = self._restart_after(why, now)
         if wait is None:
             refusal = self._backoff.refusal if self._backoff is not None else ""
@@ -169,7 +169,7 @@ class GuardedSession(JudgedSession):
 
     def withdraw(self, exchanges: Iterable[Exchange], why: Loss) -> Outcome:
         """Fail requests that the client cannot get an answer to, and cancel them at the server, which goes on."""
-        self._now = self._clock()
+        self.now = self._clock()
         left = [each for each in exchanges if self.conversation.is_open(each)]
         notices = [self._cancelled(each, why.detail) for each in left if may_be_cancelled(each)]
         made = self._held(Outcome(to_server=tuple(each for each in notices if each is not None)))
@@ -182,11 +182,11 @@ class GuardedSession(JudgedSession):
 
     def unclaimed(self, exchange: Exchange, why: str = "no client listens") -> Outcome:
         """Answer a request of the server that no client takes."""
-        self._now = self._clock()
+        self.now = self._clock()
         missing = self.conversation.give_up(_SERVER, exchange.id, "UPSTREAM_FAILURE", why)
         if missing is None or missing.onward is None:
             return EMPTY
-        self.records.found(missing, self._now, self.name, len(missing.onward))
+        self.records.found(missing, self.now, self.name, len(missing.onward))
         return self._held(
             Outcome(to_server=(Delivery(missing.onward, "guard", (exchange,), verdict=missing, replies=True),))
         )
@@ -210,7 +210,7 @@ class GuardedSession(JudgedSession):
         """
         if self._state is State.CLOSED:
             return EMPTY
-        self._now = self._clock()
+        self.now = self._clock()
         left = self.conversation.open_requests(_CLIENT) if exchanges is None else exchanges
         notices = [self._cancel(each, "the client has gone") for each in left if self.conversation.is_open(each)]
         made = self._held(Outcome(to_server=tuple(each for each in notices if each is not None)))
@@ -231,7 +231,7 @@ class GuardedSession(JudgedSession):
 
     def tick(self, now: float | None = None) -> Outcome:
         """Fail what has waited too long. To be called at the `deadline`; calling it earlier does no harm."""
-        now = self._now = self._clock() if now is None else now
+        now = self.now = self._clock() if now is None else now
         made = EMPTY
         if self._state is State.CLOSED or self._blocked_at is not None:
             self.deadline = inf
@@ -285,7 +285,7 @@ class GuardedSession(JudgedSession):
         """Fail what is open, and take no further event."""
         if self._state is State.CLOSED:
             return EMPTY
-        self._now = self._clock()
+        self.now = self._clock()
         self.backlog.take()
         made = self._fail_open(why)
         self._enter(State.CLOSED)
@@ -334,7 +334,7 @@ class GuardedSession(JudgedSession):
     def _notified(self, party: Party, exchange: Exchange, why: str) -> Delivery:
         """Record and return the notification that cancels a request of *party*."""
         made = guard_notification(party, cancelled(exchange, why), exchange, self.conversation.revision)
-        self.records.guard_frame(made, self._now, self.name)
+        self.records.guard_frame(made, self.now, self.name)
         return Delivery(made.frame, "guard", about=exchange, verdict=made)
 
     def _unexpected(self, what: str) -> Outcome:

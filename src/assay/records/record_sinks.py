@@ -83,12 +83,12 @@ class JournalSink(Sink):
         """Write the held lines."""
         journal, held = self._journal, self.held
         if held:
-            lines = list(held)
-            held.clear()
             try:
-                journal.write(b"".join(lines))
+                journal.write(b"".join(held))
             except Exception as error:
-                self._write_each(lines, error)
+                self._write_each(held, error)
+            finally:
+                held.clear()
         if journal.waiting:
             journal.tend()
         if self._metrics is not None and journal.failures != self._failures:
