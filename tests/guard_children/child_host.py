@@ -29,7 +29,7 @@ from assay.edges.http.http_server import Connection, listening
 from assay.edges.http.origin_check import Safety
 from assay.edges.http.replies import AwaitedReply, HttpReply, Pairs, Receive, Send, not_allowed, refuse
 from assay.edges.http.request_headers import headers_of
-from assay.edges.recorder import Recorder, RecorderSink, Records
+from assay.edges.recorder import Recorder, Records
 from assay.guard.factory import SessionFactory
 from assay.guard.sinks import Sinks
 from assay.guard.terms import Terms
@@ -128,7 +128,7 @@ def main(arguments: Sequence[str]) -> None:
     terms = Terms(args.mode, replace(DEFAULT, frame_bytes=args.frame_bytes), args.timeout, policy)
     watch = Watch(log, lambda data: log(repr(data[:500])), enforcing=terms.enforcing)
     recorder = Recorder("http", "/mcp", Records(journal), holding=True)
-    factory = SessionFactory(terms, Sinks((RecorderSink(recorder),)), watch)
+    factory = SessionFactory(terms, Sinks(recorder.sinks), watch)
     sock = listening("127.0.0.1", 0)
 
     async def serve() -> None:

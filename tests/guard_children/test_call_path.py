@@ -26,7 +26,7 @@ from assay.edges.guard.front.front import Front
 from assay.edges.http.access import Door
 from assay.edges.http.http_server import Connection, HttpServer, listening
 from assay.edges.http.origin_check import Safety
-from assay.edges.recorder import Recorder, RecorderSink, Records
+from assay.edges.recorder import Recorder, Records
 from assay.guard.factory import SessionFactory
 from assay.guard.sinks import Sinks
 from assay.guard.terms import Terms
@@ -78,7 +78,12 @@ class Caller(threading.Thread):
 
     def _on_loop(self, act: Any) -> None:
         done = threading.Event()
-        self.loop.call_soon_threadsafe(lambda: (act(), done.set()))
+
+        def acted() -> None:
+            act()
+            done.set()
+
+        self.loop.call_soon_threadsafe(acted)
         done.wait(SECONDS)
 
     def _count(self, frame: FrameType, event: str, _: Any) -> None:
@@ -90,9 +95,10 @@ class Caller(threading.Thread):
 async def counted(directory: Path, revision: str) -> Caller:
     """Serve one client that calls a tool, and count."""
     journal = Journal.open(str(directory), log=lambda _: None)
+    assert journal is not None
     recorder = Recorder("http", "/mcp", Records(journal), holding=True)
     watch = Watch(lambda _: None, lambda _: None, enforcing=True)
-    factory = SessionFactory(Terms("enforce", DEFAULT, 60.0), Sinks((RecorderSink(recorder),)), watch)
+    factory = SessionFactory(Terms("enforce", DEFAULT, 60.0), Sinks(recorder.sinks), watch)
     backend = ChildBackend(factory, liar())
     door = Door(Safety(), None, Principal("anonymous", "free"))
     front = Front({"/mcp": backend}, door, Http(), frame_bytes=DEFAULT.frame_bytes, metrics=bytes)

@@ -9,7 +9,7 @@ from time import perf_counter, time_ns
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from assay.base.verdict import Verdict
-from assay.guard.sinks import EventKind, Sink, Sinks
+from assay.guard.sinks import Sink
 from assay.records.journal.record_ids import FRESH, Moment
 from assay.records.journal.repeats import GARBAGE
 from assay.records.record_sinks import JournalSink, MetricsSink, TraceSink
@@ -112,17 +112,6 @@ class Recorder:
         if self._lines is not None:
             self._lines.commit()
 
-    def message(self, verdict: Verdict, began: float, sent: int, session: str = "") -> None:
-        """Record a message that passed, or did not, between two others."""
-        good = verdict.findings is None and sent == len(verdict.frame)
-        for sink in self.sinks:
-            if good:
-                sink.passed(verdict, began, session)
-            else:
-                sink.found(verdict, began, session, sent)
-        if not self._holding:
-            self.flush()
-
     def _repeats(self, journal: "Journal", verdict: Verdict, began: float, sent: int, session: str) -> bool:
         """Return whether a message only counts in the journal, since it is the same garbage as the one before it."""
         counts, ended = journal.repeats(verdict, began, sent, session, self._transport, self._route)
@@ -200,39 +189,6 @@ class Recorder:
             session=moment.session or None,
             traceparent=header.decode("latin-1") if header is not None else None,
         )
-
-
-class RecorderSink(Sink):
-    """All sinks of a recorder as one, for edges that do not use `Recorder.sinks` yet."""
-
-    __slots__ = ("_sinks",)
-
-    def __init__(self, recorder: Recorder) -> None:
-        self._sinks = Sinks(recorder.sinks)
-
-    def passed(self, verdict: Verdict, now: float, session: str, /) -> None:
-        """Record a message without findings."""
-        self._sinks.passed(verdict, now, session)
-
-    def found(self, verdict: Verdict, now: float, session: str, sent: int, /) -> None:
-        """Record a message with findings, or one that was not forwarded."""
-        self._sinks.found(verdict, now, session, sent)
-
-    def guard_frame(self, verdict: Verdict, now: float, session: str, /) -> None:
-        """Record a message that the guard wrote itself, or the answer to one."""
-        self._sinks.guard_frame(verdict, now, session)
-
-    def event(self, kind: EventKind, data: bytes, session: str, /) -> None:
-        """Record that the server was restarted."""
-        self._sinks.event(kind, data, session)
-
-    def commit(self) -> None:
-        """Write what is held back."""
-        self._sinks.commit()
-
-    def due(self) -> float:
-        """Return when what is held back is to be written."""
-        return self._sinks.due()
 
 
 def _failed(verdict: Verdict, code: str | None) -> bool:

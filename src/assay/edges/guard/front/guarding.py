@@ -16,7 +16,7 @@ from assay.edges.http.listen_address import ListenAddress
 from assay.edges.http.replies import Pairs, Route
 from assay.edges.http.request_headers import ENDPOINT
 from assay.edges.oauth_discovery import Discovery
-from assay.edges.recorder import Recorder, RecorderSink, Records
+from assay.edges.recorder import Recorder, Records
 from assay.edges.upstream_errors import shown_url
 from assay.edges.upstream_target import UpstreamTarget
 from assay.edges.url_backend import UrlBackend
@@ -85,7 +85,7 @@ class Desk(NamedTuple):
         """Return the factory for the server at *route*, and the directory for last messages of broken sessions."""
         locked = self.locked(command, url, self.entry)
         recorder, flights = self._recorder(route)
-        records = Sinks((RecorderSink(recorder),))
+        records = Sinks(recorder.sinks)
         made = SessionFactory(self.terms, records, self.watch, locked, recording=self.recording, server=self.name)
         return made, flights
 
