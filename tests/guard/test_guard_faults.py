@@ -130,7 +130,7 @@ def test_each_request_of_a_batch_that_fails_is_answered(tmp_path: Path, monkeypa
 def test_a_line_of_the_journal_that_cannot_be_written_loses_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
-    fault_at(monkeypatch, "assay.records.journal.writer:Journal.write")
+    fault_at(monkeypatch, "assay.records.journal.journal_output:JournalOutput.write")
     with guarded(tmp_path, *options(mode, tmp_path)) as guard:
         guard.open()
         tool = {"name": "fault", "arguments": {"words": "sea"}}

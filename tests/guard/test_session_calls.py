@@ -25,7 +25,7 @@ from assay.guard.watch import Watch
 from assay.records.journal import Journal
 
 MOST_CALLS = 35
-MOST_FILES = 15
+MOST_FILES = 16
 TRIPS = 50
 SOURCE = str(Path(assay.__file__).parent)
 TOOL = {

@@ -109,6 +109,13 @@ def suspended(talk: Talk) -> Outcome:
     return Outcome()
 
 
+def forgotten(talk: Talk) -> Outcome:
+    """The client's requests get no message for an answer."""
+    for each in talk.session.conversation.open_requests(Party.CLIENT):
+        talk.session.forget(each)
+    return Outcome()
+
+
 def blocked(talk: Talk) -> Outcome:
     """The client reads nothing for longer than any limit."""
     talk.session.client_blocked(True)
@@ -147,6 +154,7 @@ EVENTS: dict[str, Callable[[Talk], Outcome]] = {
     "withdraw": lambda talk: talk.session.withdraw(
         talk.session.conversation.open_requests(Party.CLIENT), Loss("slow_client", "the client reads too slowly")
     ),
+    "forget": forgotten,
     "unclaimed": unclaimed,
     "client_done": lambda talk: talk.session.client_done(),
     "client_gone": lambda talk: talk.session.client_gone(),
@@ -352,6 +360,7 @@ TABLE: dict[str, tuple[str, ...]] = {
         "c error 1, s cancelled, close, draining",
         "closed",
     ),
+    "forget": ("new", "new", "open", "away", "restoring", "draining", "closed"),
     "unclaimed": (
         "new",
         "opening",

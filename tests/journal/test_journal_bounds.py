@@ -25,6 +25,7 @@ from assay.records.journal.journal_lines import LONGEST_LINE, Pages
 from assay.records.journal.reading import entries
 from assay.records.journal.record import payload
 from kit import command
+from kit.records import record_verdict
 
 SECONDS = 60
 FILE_BYTES = 8192
@@ -133,7 +134,7 @@ def test_a_run_in_several_files_is_replayed_as_one(tmp_path: Path) -> None:
         {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
     )
     for frame in (opening, *(PING % number for number in range(50)), *[b"oops"] * 3, PING % 0):
-        recorder.message(conversation.hear(Party.CLIENT, frame), recorder.clock(), 0)
+        record_verdict(recorder, conversation.hear(Party.CLIENT, frame), recorder.clock(), 0)
     journal.close()
     assert len(names(tmp_path)) > 3
     for name in (tmp_path, tmp_path / names(tmp_path)[0]):
@@ -264,7 +265,7 @@ def told(journal: Journal, frames: list[bytes], session: str = "", **options: An
     recorder = Recorder("stdio", "stdio", Records(journal), **options)
     conversation = Conversation(revision="2025-11-25")
     for frame in frames:
-        recorder.message(conversation.hear(Party.CLIENT, frame), recorder.clock(), 0, session)
+        record_verdict(recorder, conversation.hear(Party.CLIENT, frame), recorder.clock(), 0, session)
     return recorder
 
 
@@ -301,7 +302,7 @@ def test_what_is_wrong_otherwise_or_is_said_by_another_has_a_record_of_its_own(t
     recorder = told(journal, [b"1", b"oops", b"1"], "a")
     conversation = Conversation(revision="2025-11-25")
     for party, session in ((Party.CLIENT, "b"), (Party.SERVER, "a"), (Party.CLIENT, "a"), (Party.CLIENT, "b")):
-        recorder.message(conversation.hear(party, b"1"), recorder.clock(), 0, session)
+        record_verdict(recorder, conversation.hear(party, b"1"), recorder.clock(), 0, session)
     journal.close()
     assert counts(tmp_path) == [0, 0, 0, 0, 0, 1, 1]
 
@@ -332,7 +333,7 @@ def test_many_sessions_that_send_garbage_are_counted_within_bounds(tmp_path: Pat
     recorder = Recorder("http", "/mcp", Records(journal))
     for number in range(repeats.MOST_ROWS + 100):
         for verdict in verdicts:
-            recorder.message(verdict, recorder.clock(), 0, str(number))
+            record_verdict(recorder, verdict, recorder.clock(), 0, str(number))
         assert len(journal.rows) <= repeats.MOST_ROWS
     journal.close()
     assert sum(counts(tmp_path)) == repeats.MOST_ROWS + 100
@@ -354,11 +355,11 @@ def test_long_names_of_tools_and_long_garbage_are_not_kept(tmp_path: Path) -> No
             )  # fmt: skip
             verdict = conversation.hear(Party.CLIENT, call)
             assert verdict.findings is None
-            recorder.message(verdict, recorder.clock(), 0, str(number))
+            record_verdict(recorder, verdict, recorder.clock(), 0, str(number))
             conversation.give_up(Party.CLIENT, number)
             garbage = Conversation().hear(Party.CLIENT, b"%d" % number + b"y" * 500_000)
-            recorder.message(garbage, recorder.clock(), 0, str(number))
-            recorder.message(garbage, recorder.clock(), 0, str(number))
+            record_verdict(recorder, garbage, recorder.clock(), 0, str(number))
+            record_verdict(recorder, garbage, recorder.clock(), 0, str(number))
         del call, verdict, garbage
         assert tracemalloc.get_traced_memory()[0] < 20 << 20
     finally:
@@ -380,7 +381,7 @@ def test_contracts_of_tools_are_not_kept_by_the_journal(tmp_path: Path) -> None:
     ):
         verdict = conversation.hear(party, frame)
         assert verdict.findings is None
-        recorder.message(verdict, recorder.clock(), 0)
+        record_verdict(recorder, verdict, recorder.clock(), 0)
     assert verdict.exchange is not None
     kind = type(verdict.exchange.contract)
 

@@ -18,6 +18,7 @@ from assay.edges.recorder import Recorder, Records
 from assay.records.journal import Journal, Moment, line_templates, writer
 from assay.records.journal.record_ids import FRESH, trace_of
 from kit.laws import law
+from kit.records import record_verdict
 from talk import HITS, SEARCH, Talk, call, error, notification, request, result
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -207,7 +208,7 @@ def test_a_bad_answer_has_the_ids_of_its_request(tmp_path: Path) -> None:
         talk.server(result(1, {"content": "no list"})),
         talk.server(result(2, HITS)),
     ):
-        recorder.message(said, journal.clock(), len(said.frame))
+        record_verdict(recorder, said, journal.clock(), len(said.frame))
     recorder.flush()
     journal.close()
     found = [orjson.loads(line) for line in Path(journal.path).read_bytes().splitlines()]
@@ -236,7 +237,7 @@ def recorded(directory: Path, *answers: Any, restarts: int = 0) -> list[dict[str
     recorder = Recorder("stdio", "stdio", Records(journal), holding=True)
     talk = opened()
     for said in (talk.client(call(1, "search", {"words": "a"})), *map(talk.server, answers)):
-        recorder.message(said, journal.clock(), len(said.frame))
+        record_verdict(recorder, said, journal.clock(), len(said.frame))
     if restarts:
         recorder.sinks[0].event("restart", b"%d" % restarts, "")
     recorder.flush()

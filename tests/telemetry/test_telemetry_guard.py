@@ -13,6 +13,7 @@ from assay.base.verdict import Party, Verdict
 from assay.edges.recorder import Recorder, Records
 from assay.records.telemetry import Telemetry
 from assay.settings import TelemetrySettings
+from kit.records import record_verdict
 from talk import HITS, SEARCH, Talk, error, notification, result
 from talk import call as calls
 from talk import request as asks
@@ -34,7 +35,7 @@ def told(collector: Collector, *said: Verdict) -> list[Span]:
     assert telemetry is not None, lines
     recorder = Recorder("stdio", "stdio", Records(None, None, telemetry), holding=True)
     for each in said:
-        recorder.message(each, recorder.clock(), len(each.frame))
+        record_verdict(recorder, each, recorder.clock(), len(each.frame))
     telemetry.close(SECONDS)
     assert telemetry.lost == 0
     return collector.spans

@@ -118,17 +118,6 @@ class Recorder:
         if self._lines is not None:
             self._lines.commit()
 
-    def message(self, verdict: Verdict, began: float, sent: int, session: str = "") -> None:
-        """Record a message that passed, or did not, between two others."""
-        good = verdict.findings is None and sent == len(verdict.frame)
-        for sink in self.sinks:
-            if good:
-                sink.passed(verdict, began, session)
-            else:
-                sink.found(verdict, began, session, sent)
-        if not self._holding:
-            self.flush()
-
     def _repeats(self, journal: "Journal", verdict: Verdict, began: float, sent: int, session: str) -> bool:
         """Return whether a message only counts in the journal, since it is the same garbage as the one before it."""
         counts, ended = journal.repeats(verdict, began, sent, session, self._transport, self._route)

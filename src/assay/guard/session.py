@@ -178,7 +178,9 @@ class GuardedSession(JudgedSession):
     def forget(self, exchange: Exchange) -> None:
         """Close a request of the client that gets no message for an answer: a status was enough, or the client left."""
         self._deadlines.forget(exchange)
-        self.conversation.give_up(_CLIENT, exchange.id, "UPSTREAM_FAILURE", "")
+        missing = self.conversation.give_up(_CLIENT, exchange.id, "UPSTREAM_FAILURE", "")
+        if missing is not None:
+            self._note_opening(missing)
 
     def unclaimed(self, exchange: Exchange, why: str = "no client listens") -> Outcome:
         """Answer a request of the server that no client takes."""

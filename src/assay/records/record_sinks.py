@@ -89,7 +89,7 @@ class JournalSink(Sink):
                 self._write_each(held, error)
             finally:
                 held.clear()
-        if journal.waiting:
+        if journal.rows or journal.output.reopening:
             journal.tend()
         if self._metrics is not None and journal.failures != self._failures:
             self._metrics.journal_failed(journal.failures - self._failures)
