@@ -52,7 +52,7 @@ whether a server speaks a revision without a handshake, and go on with a session
 STOPPED: Final = Loss("stopped", "the guard was stopped")
 NEEDED: Final = Loss("stopped", "another session needed its place")
 ENDED: Final = Loss("stopped", "the session was ended")
-UNUSED: Final = Loss("stopped", "nobody needed it")
+UNUSED: Final = Loss("stopped", "it was not used")
 
 _ENDING: Final = Full(503, "the guard is ending")
 _TOO_MANY_SESSIONS: Final = Full(503, "too many sessions at once")
@@ -82,7 +82,7 @@ class ChildBackend:
     ) -> None:
         """
         At most *children* run at once for sessions, and *children_each* for those of one principal; None where
-        principals are not told apart. One more is for requests without a session. With *shared*, sessions of one
+        there is one principal. One more is for requests without a session. With *shared*, sessions of one
         principal that are opened in the same way share one.
 
         The last messages of a broken session are written to *flights*, redacted by *redact*. What children write to
@@ -90,7 +90,8 @@ class ChildBackend:
         requests of a session whose child has ended get the last of it, redacted.
         """
         self._factory = factory
-        self._commit = factory.records.commit
+        self._commit = self.flush = factory.records.commit
+        """Writes the records; comes before everything that is sent to a client."""
         self._command = list(command)
         self._env, self._cwd = env, cwd
         self._is_gated = children_each is not None
@@ -144,10 +145,6 @@ class ChildBackend:
                 return None
             return self._ask(session.server, request)
         return self._ask_stateless(request) if head.is_stateless else None
-
-    def flush(self) -> None:
-        """Write the records of what is answered from now on."""
-        self._commit()
 
     async def answer(self, request: Request, receive: Receive, send: Send) -> None:
         """Answer *request*, whole or as a stream."""
@@ -211,9 +208,8 @@ class ChildBackend:
         """`initialize`: a session, and a child for it."""
         if self._is_full(request.principal) and not self._factory.passes(request.frame):
             # It is refused, and must not cost another session its place.
-            await self._carry_on(
-                self._ask(self._client(self._dedicated(request.principal), request), request), receive, send
-            )
+            client = self._client(self._dedicated(request.principal), request)
+            await self._carry_on(self._ask(client, request, opens=True), receive, send)
             return
         full = await self._room_for(request, params)
         if full is None:
@@ -235,7 +231,7 @@ class ChildBackend:
         client.http_session = session
         client.session.name = session.ident
         try:
-            await self._carry_on(self._ask(client, request), receive, send)
+            await self._carry_on(self._ask(client, request, opens=True), receive, send)
         finally:
             if not client.opened or client.ended:
                 self._sessions.drop(session)
@@ -248,7 +244,7 @@ class ChildBackend:
         return client
 
     async def _room_for(self, request: Request, params: Mapping[str, Any]) -> Full | None:
-        """Wait until there is a child for a new session, or a place for one; return why there is none."""
+        """Wait for a child of a new session, or for room for one; return the reached limit if there is no room."""
         full = None
         if not self._is_shared or not self._share_for(request, params).is_running:
             full = await self._room.make(request.principal)
@@ -258,22 +254,18 @@ class ChildBackend:
         """Return whether something has to end before *principal* can begin a session."""
         return self._quota.full(principal) is not None or self._sessions.is_full(principal)
 
-    def _ask(self, client: HttpClient, request: Request) -> AwaitedResponse | HttpReply:
+    def _ask(self, client: HttpClient, request: Request, *, opens: bool = False) -> AwaitedResponse | HttpReply:
+        """Return the response to a message in a session, or to the one that *opens* it."""
         head = request.head
         if not client.server.has_room(len(request.frame)):
             return _overloaded(request)
-        opens = not client.opened
-        patient = is_patient(head.revision, in_session=not opens)
+        patient = not opens or is_patient(head.revision, in_session=False)
         found = client.ask(request.frame, as_json=head.as_json, as_stream=head.as_stream, patient=patient)
         if isinstance(found, WholeResponse):
             return _whole(request, found)
         if self._alarm is None:
             self._arm()
-        return SessionAnswer(self._port, head, found, client, self._touch, opens=opens)
-
-    def _touch(self, client: HttpClient) -> None:
-        if client.http_session is not None:
-            self._sessions.touch(client.http_session)
+        return SessionAnswer(self._port, head, found, client, self._sessions.touch, opens=opens)
 
     async def _listen(self, session: HttpSession[HttpClient], request: Request, receive: Receive, send: Send) -> None:
         """GET: the messages that belong to no request, or the rest of a stream that broke off."""
@@ -285,7 +277,7 @@ class ChildBackend:
         else:
             missed = session.after(last)
             if missed is None:
-                await refuse(send, "INVALID_ENVELOPE", "Last-Event-ID is none of this session", headers)
+                await refuse(send, "INVALID_ENVELOPE", "Last-Event-ID does not belong to this session", headers)
                 return
             stream = client.resume(int(last.partition(b"-")[0]))
         if stream is None:
@@ -353,14 +345,14 @@ class ChildBackend:
 
     def _share_for(self, request: Request, params: Mapping[str, Any]) -> SharedChild:
         """Return the child of all sessions that this principal opens in this way; no other principal shares it."""
-        told = (params.get("protocolVersion"), params.get("capabilities")) if params else ()
+        opening = (params.get("protocolVersion"), params.get("capabilities")) if params else ()
         try:
-            key = request.principal, sha256(orjson.dumps(told, option=orjson.OPT_SORT_KEYS)).digest()
+            key = request.principal, sha256(orjson.dumps(opening, option=orjson.OPT_SORT_KEYS)).digest()
         except orjson.JSONEncodeError:
             # It is nested too deep, and will be refused.
             key = request.principal, b""
         if key not in self._shares:
-            revision = told[0] if told and told[0] in REVISIONS else UNNAMED
+            revision = opening[0] if opening and opening[0] in REVISIONS else UNNAMED
             traits = ClientTraits("http", owner=request.principal)
             begin = partial(self._factory.open, traits, ServerTraits("child", shared=True), revision=revision)
             spawn = partial(self.spawn, principal=request.principal)

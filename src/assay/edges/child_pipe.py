@@ -1,7 +1,7 @@
 """
 One child process and an event loop: lines in and out, and its end, however it comes.
 
-It knows neither MCP nor HTTP. Whoever owns it hears every line once, and of its end exactly once, after the last line.
+It knows neither MCP nor HTTP. Its owner gets every line once, and its end exactly once, after the last line.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ ERRORS_CHUNK: Final = 4 << 10
 """Bytes of stderr that are taken at once: each of their lines is written anew, and they may be thousands."""
 
 _MOST_READS: Final = 64
-"""Chunks that are still taken from a stream whose end nobody waits for."""
+"""Maximal chunks to read from a stream without waiting for its end."""
 
 SLICE: Final = 32
 """Lines that are handed on together; after each such slice it is seen whether others are to have a turn."""
@@ -50,7 +50,7 @@ class PipeLine(NamedTuple):
 
 
 class PipeOwner(Protocol):
-    """Whoever a child speaks to."""
+    """The owner of a child, which gets its lines and its end."""
 
     def heard(self, lines: Sequence[PipeLine]) -> None:
         """Some lines that came one after the other, none of them blank."""
@@ -92,7 +92,7 @@ class ChildPipe:
         self._eof = self._exited = self._deaf = False
         self._told_to_end = False
         self.lost_for = ""
-        """Why it ended by itself; nothing as long as it has not, or if it was told to."""
+        """Why it ended by itself; empty while it runs, or if it was asked to end."""
         self._news = asyncio.Event()
         os.set_blocking(self._child.stdin, False)
         self._loop.add_reader(self._child.stdout, self._read)
@@ -105,9 +105,9 @@ class ChildPipe:
         """Its process id."""
         return self._child.pid
 
-    def when_over(self, told: Callable[[], None]) -> None:
-        """Has *told* called once nothing of it is left."""
-        self._life.add_done_callback(lambda _: told())
+    def when_over(self, done: Callable[[], None]) -> None:
+        """Call *done* when it has ended."""
+        self._life.add_done_callback(lambda _: done())
 
     async def over(self) -> None:
         """Waits until nothing of it is left."""
@@ -171,7 +171,7 @@ class ChildPipe:
     def _attend(self) -> None:
         """Listens to what it says, or stops listening, whichever is right by now."""
         if self._eof:
-            # Nobody listens any more, and the descriptor may be somebody else's by now.
+            # The reader is gone, and the descriptor may be reused by now.
             return
         if self._held or self._busy or self._draining:
             self._loop.remove_reader(self._child.stdout)
@@ -179,9 +179,12 @@ class ChildPipe:
             self._loop.add_reader(self._child.stdout, self._read)
 
     def _read(self) -> None:
-        data = _taken(self._child.stdout)
-        if data is None:
+        try:
+            data = os.read(self._child.stdout, CHUNK)
+        except BlockingIOError:
             return
+        except OSError:
+            data = b""
         if data:
             self._feed(data)
         else:
@@ -209,10 +212,11 @@ class ChildPipe:
         """Hands on lines until none is left, or others are to have a turn; whether none is left."""
         stint = None
         while lines := list(islice(self._left, SLICE)):
+            if len(lines) < SLICE:
+                self._tell(lines)
+                break
             stint = stint or Stint()
             self._tell(lines)
-            if len(lines) < SLICE:
-                break
             if stint.is_over:
                 return False
         return True
@@ -266,7 +270,7 @@ class ChildPipe:
 
     async def _live(self) -> None:
         await self._until(lambda: self._eof or self._exited or self._deaf, None)
-        # Whoever reads no more may still have something to say.
+        # A child that no longer reads may still write.
         await self._until(lambda: self._eof or self._exited, CLOSED)
         await self._until(lambda: self._exited, LAST_WORDS)
         await self._until(lambda: self._eof, LAST_WORDS)

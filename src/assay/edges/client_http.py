@@ -154,23 +154,24 @@ class HttpClient:
             verdict = made.verdict
         if verdict is None:
             return WholeResponse(404)
-        told = refusal_of(made, verdict, patient=patient)
-        if told is not None:
-            return told
+        refused = refusal_of(made, verdict, patient=patient)
+        if refused is not None:
+            return refused
         response = self._opened(made, verdict, as_json=as_json, as_stream=as_stream)
-        for each in made.to_server:
-            self._send(each.frame, verdict.value if each.author == "peer" else None)
+        try:
+            for each in made.to_server:
+                self.server.send(each.frame, verdict.value if each.author == "peer" else None)
+        except Exception as error:
+            self._unsent(error)
         for part in verdict.parts or (verdict,):
             if part.method == "notifications/cancelled" and part.exchange is not None:
                 self._end_soon(key_of(part.exchange.id))
         return response or ACCEPTED
 
-    def _send(self, frame: bytes, value: Any) -> None:
-        try:
-            self.server.send(frame, value)
-        except Exception as error:  # an internal error: whether the server got the message is not known
-            log_once(error, "a message could not be sent to a server")
-            self.close(BROKEN)
+    def _unsent(self, error: Exception) -> None:
+        """End the session after an internal error: whether the server got the message is not known."""
+        log_once(error, "a message could not be sent to a server")
+        self.close(BROKEN)
 
     def _forward(self, verdict: Verdict, exchange: Exchange, *, as_json: bool, as_stream: bool) -> ResponseStream:
         """Return the response that waits for the answer to a call without findings, and send the call."""
@@ -183,7 +184,10 @@ class HttpClient:
             self._streaming[response] = 1
         if session is not None:
             session.open_streams.add(response.end)
-        self._send(verdict.frame, verdict.value)
+        try:
+            self.server.send(verdict.frame, verdict.value)
+        except Exception as error:
+            self._unsent(error)
         return response
 
     def _wait(self, response: ResponseStream, key: Key, exchange: Exchange | None) -> None:
@@ -563,7 +567,7 @@ class SessionAnswer(AwaitedResponse):
         head: RequestHead,
         response: ResponseStream,
         client: HttpClient,
-        touch: Callable[[HttpClient], None],
+        touch: Callable[[HttpSession["HttpClient"]], None],
         *,
         opens: bool,
     ) -> None:
@@ -576,7 +580,7 @@ class SessionAnswer(AwaitedResponse):
         self._client = client
         self._touch = touch
         self._opens = opens
-        self.early = EARLY if response.as_json and head.as_stream and client.primed else None
+        self.early = EARLY if response.as_json and head.as_stream and response.primed else None
 
     @property
     def headers(self) -> list[tuple[bytes, bytes]]:
@@ -597,11 +601,15 @@ class SessionAnswer(AwaitedResponse):
 
     def finish(self) -> None:
         """The response was written, or the client has gone: a server that had to wait for the client goes on."""
-        self.response.leave()
-        if self.response.begun:
-            self._client.left(self.response)
-        self._touch(self._client)
-        super().finish()
+        response, session = self.response, self._client.http_session
+        if response.taken is not None or not response.ended or response.waiting > SLOW_BYTES:
+            response.leave()
+        if response.begun:
+            self._client.left(response)
+        if session is not None:
+            self._touch(session)
+        if self.release is not None:
+            self.release()
 
 
 def lost_answer(ident: Any, why: Loss) -> bytes:

@@ -39,7 +39,8 @@ class ResponseStream:
         *due* are the requests that the response answers. A stream on which a client *listens* answers none.
         """
         self._session = session
-        self._primed = primed
+        self.primed = primed
+        """Whether it begins with an id to resume with."""
         self.as_json = as_json
         self.as_stream = as_stream
         self._batch = batch
@@ -79,7 +80,7 @@ class ResponseStream:
         """Whether a connection carries it."""
         return self._writers > 0
 
-    # ── what is said ─────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def say(self, frame: bytes) -> None:
         """Add a message that is not an answer."""
@@ -249,7 +250,7 @@ class ResponseStream:
         if self._session is None:
             return b""
         self.number = self._session.new_stream()
-        first = primer(self._session.keep(self.number, 0, b"")) if self._primed else b""
+        first = primer(self._session.keep(self.number, 0, b"")) if self.primed else b""
         self._queue = deque((self._keep(frame), frame) for _, frame in self._queue)
         return first
 

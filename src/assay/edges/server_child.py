@@ -183,7 +183,7 @@ class SharedChild:
     # ── to the child ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def start(self) -> None:
-        """Start a child, if there is none. Raises `UnavailableError`."""
+        """Start a child, unless one is running. Raises `UnavailableError`."""
         if self.pipe is not None:
             return
         now = self._clock()

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
-import orjson
-
 from assay.base.message import params_of, versions_of
 from assay.base.meta import LEVEL_KEY
 from assay.base.verdict import Party, Verdict
@@ -239,9 +237,9 @@ class StatelessRequests:
             # The call of a tool, as nearly all are: it goes on as it came.
             return self._forward(asking, verdict, verdict.frame)
         made = session.outcome(verdict, b"")
-        told = refusal_of(made, verdict, patient=False)
-        if told is not None:
-            return told._replace(content=self._narrowed(verdict, told.content))
+        refused = refusal_of(made, verdict, patient=False)
+        if refused is not None:
+            return refused
         frame = made.to_server[0].frame
         if verdict.kind != "request":
             if verdict.kind == "notification":
@@ -275,26 +273,12 @@ class StatelessRequests:
             # A revision that has no such method leaves its result unjudged, so it may hold anything.
             self._scope.known = frozenset(versions_of(verdict.value)) or self._scope.known
 
-    def _narrowed(self, verdict: Verdict, content: bytes) -> bytes:
-        """
-        Leave out the revisions that the child does not speak where the guard lists those that there are.
-
-        A client picks one of those, and must not pick in vain.
-        """
-        named = any(each.rule == "protocol/unsupported-revision" for each in verdict.violations)
-        if not named or self._scope.known is None:
-            return content
-        answer = orjson.loads(content)
-        data = answer.get("error", {}).get("data", {})
-        data["supported"] = [each for each in data.get("supported", ()) if each in self._scope.known]
-        return orjson.dumps(answer)
-
     def _note(self, asking: StatelessRequest, verdict: Verdict, frame: bytes) -> None:
         """
         Forward a notification.
 
         Over HTTP a request is cancelled by closing its response. One that is cancelled by its id has to be known as
-        this principal's: ids of clients that cannot be told apart coincide.
+        this principal's: ids of clients without authentication coincide.
         """
         if verdict.method != "notifications/cancelled":
             with suppress(UnavailableError):

@@ -67,7 +67,9 @@ def reason(error: Exception, where: str = "the server") -> str:
         if isinstance(cause, OSError) and cause.errno:
             return f"{_phase(error, where)}: {os.strerror(cause.errno)}"
     if isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientPayloadError | aiohttp.ClientResponseError):
-        return f"it broke off, or answered with what is no HTTP: {_NO_HTTP.get(type(error).__name__, 'invalid data')}"
+        return (
+            f"it closed the connection, or its answer is not HTTP: {_NO_HTTP.get(type(error).__name__, 'invalid data')}"
+        )
     return f"{_phase(error, where)}: {type(error).__name__}"
 
 

@@ -1,8 +1,7 @@
 """
 A server at a URL, as the guard asks it: one request out, one answer or stream back.
 
-Knows HTTP and nothing of MCP. Redirects are not followed, cookies are not kept, and nothing is read ahead of whoever
-takes it.
+It knows HTTP, but not MCP. Redirects are not followed, cookies are not kept, and the body is read only on demand.
 """
 
 from typing import Final
@@ -114,7 +113,7 @@ class UpstreamTarget:
         answer = await self._client.answer(method, url, pairs, body)
         if not 200 <= answer.status < 600:
             answer.close()
-            raise NoAnswerError(f"its answer has the HTTP status {answer.status}, which is none")
+            raise NoAnswerError(f"its answer has the HTTP status {answer.status}, which is invalid")
         return Answered(answer)
 
     def with_own(self, pairs: Pairs) -> list[tuple[bytes, bytes]]:

@@ -1,10 +1,10 @@
 """
-The conversations that a guard hears over HTTP: which request belongs to which, and for how long. No I/O; the clock is
-given.
+The conversations of a guard with a server at a URL: which request belongs to which, and for how long. No I/O; the clock
+is a parameter.
 
-In the handshake revisions a session is one conversation: that of whoever has opened it, with whatever the server has
-taken from it since then to let it in. Without a session each request is one, since the ids of
-different clients coincide; what they share are the tools that the server has listed to the same client.
+In the handshake revisions a session is one conversation: that of the client that opened it, with any token that the
+server has accepted since. Without a session each request is one, because the ids of different clients coincide; the
+requests of one client share the tools that the server has listed.
 """
 
 from collections import OrderedDict
@@ -22,57 +22,57 @@ from assay.guard.session import GuardedSession
 from assay.settings.http_section import Http
 
 REMEMBERED: Final = 1000
-"""Events of a session that are known again when they come again. Servers keep fewer, or keep them for minutes."""
+"""Maximal remembered events of a session, to recognize them when they are resent. Servers keep fewer."""
 
 LONGEST_ID: Final = 1024
-"""Bytes of an event's id, to be remembered."""
+"""Maximal bytes of a remembered event id."""
 
 REMEMBERED_BYTES: Final = 64 << 10
-"""Of what was sent in place of an event, to be remembered; nearly all are errors of a kilobyte."""
+"""Maximal bytes of a remembered replacement of an event; nearly all are errors of a kilobyte."""
 
 REMEMBERED_BY_ALL: Final = 64 << 20
-"""Bytes of events that are remembered, of all sessions together: those used longest ago are forgotten first."""
+"""Maximal bytes of remembered events of all sessions: the least recently used are dropped first."""
 
 CLIENTS: Final = 1000
-"""Clients without sessions, told apart by their authorization, whose tools are remembered; the last ones that asked."""
+"""Maximal clients without sessions, by their authorization, whose tools are remembered; the most recent ones."""
 
 RENEWED: Final = 16
-"""Further tokens of a session that are remembered, the last ones: each is good for an hour or so."""
+"""Maximal remembered tokens of a session; each is valid for an hour or so."""
 
 ASKED: Final = 2000
-"""Requests of servers whose answers are awaited, all clients together: people answer most of them."""
+"""Maximal open requests of servers, for all clients: people answer most of them."""
 
 
 class Who(NamedTuple):
-    """A client, as far as it can be told from another."""
+    """The identity of a client."""
 
     principal: str
     digest: bytes
-    """Of what it has shown to be let in by the server, by the names of the headers; empty if nothing."""
+    """The digest of its credentials for the server, with the names of the headers; empty without any."""
 
 
 class Known(NamedTuple):
-    """An event that came before."""
+    """An event that was seen before."""
 
     digest: bytes | None
-    """Of what it carried: the same id with something else is something else. None if it was not a judged message."""
+    """The digest of its data: the same id with other data is another event. None without a judged message."""
     sent: bytes | None
-    """What went to the client in place of a judged message; None if the message went as it was."""
+    """The replacement that the client got; None if the message was forwarded unchanged."""
     stream: "Stream"
 
 
 class Stream:
-    """What was asked in one request, and may be answered on more than one stream, should the first break off."""
+    """The requests of one HTTP request, which may be answered on several streams if the first breaks."""
 
     __slots__ = ("due", "resumable")
 
     def __init__(self, due: tuple[Exchange, ...] = ()) -> None:
         self.due = due
         self.resumable = False
-        """Whether an event had an id, so that a client can come back for the rest."""
+        """Whether an event had an id, so that a client can resume."""
 
     def open(self) -> list[Exchange]:
-        """What is still to be answered."""
+        """The open requests."""
         return [each for each in self.due if each.state == "open"]
 
 
@@ -87,37 +87,37 @@ class UrlSession:
     def __init__(
         self, session: GuardedSession, who: Who, ident: bytes | None, now: float, count: Callable[[int], None]
     ) -> None:
-        """*count* is told how many bytes more, or fewer, are remembered of its events."""
+        """*count* gets the change of the bytes of remembered events."""
         self.session = session
         self.who = who
         self.ident = ident
-        """Of its session."""
+        """The session id."""
         self.used = now
         self.found = False
         """Whether one of its messages has a finding."""
         self.hands = 0
-        """Requests and streams of it that are in hand."""
+        """The number of requests and streams in progress."""
         self.broken = False
-        """Whether what was last said in it is written down already."""
+        """Whether its last messages are already written to a file."""
         self.renewed: OrderedDict[Who, None] = OrderedDict()
-        """Whom else the server has let in to its session, the last one last: the same client with another token."""
+        """Other tokens that the server has accepted for the session, the latest last."""
         self.origin: UrlSession | None = None
-        """The conversation of the session, where this is one of somebody of whom that is not known yet."""
+        """The conversation of the session, if this one is of a client that has not proved to belong to it."""
         self.scope: ContractScope | None = None
-        """What this request shares with others that have no session either."""
+        """The state shared with other requests without a session."""
         self.remembered = 0
-        """Bytes that are remembered of its events."""
+        """Bytes of its remembered events."""
         self._count = count
         self._known: OrderedDict[bytes, Known] = OrderedDict()
 
     @property
     def principal(self) -> str:
-        """Whose it is."""
+        """The owner."""
         return self.who.principal
 
     @property
     def idleness(self) -> Idleness:
-        """How little would be lost with it. An open request that its client has left keeps no session alive."""
+        """The idleness of the session. An open request of a disconnected client does not keep it busy."""
         conversation = self.session.conversation
         if self.hands and conversation.open_requests(Party.CLIENT):
             return Idleness.BUSY
@@ -126,29 +126,29 @@ class UrlSession:
         return Idleness.LISTENS if self.hands else Idleness.IDLE
 
     def joined(self, who: Who, now: float) -> "UrlSession":
-        """The same conversation, for somebody who may prove to be of it, and only listens until then."""
+        """Return the same conversation for a client that has not proved to belong to it, and may only listen."""
         made = UrlSession(self.session, who, self.ident, now, lambda _: None)
         made._known = self._known
         made.origin = self
         return made
 
     def known(self, ident: bytes | None, data: bytes) -> Known | None:
-        """The event of that id, if it carried the same message and that was judged."""
+        """Return the event with this id, if it had the same judged message."""
         found = self._known.get(ident) if ident else None
         return found if found is not None and found.digest == _digest(data) else None
 
     def stream_of(self, ident: bytes | None) -> Stream | None:
-        """The stream that the event of that id was on."""
+        """Return the stream of the event with this id."""
         found = self._known.get(ident) if ident else None
         return found.stream if found is not None else None
 
     def remember(self, ident: bytes | None, data: bytes, sent: bytes | None, stream: Stream) -> None:
-        """Remember what became of an event with a judged message, should a client ask for it again."""
+        """Remember the result of an event with a judged message, in case a client resumes."""
         if len(sent or b"") <= REMEMBERED_BYTES:
             self._remember(ident, Known(_digest(data), sent, stream))
 
     def place(self, ident: bytes | None, stream: Stream) -> None:
-        """Remember which stream an event without a message was on, so that a client can resume after it."""
+        """Remember the stream of an event without a message, so that a client can resume after it."""
         self._remember(ident, Known(None, None, stream))
 
     def _remember(self, ident: bytes | None, known: Known) -> None:
@@ -156,10 +156,10 @@ class UrlSession:
             return
         before = self._known.get(ident)
         if before is not None and before.digest is not None:
-            # The same id with something else: what came first is what a client may have seen.
+            # The same id with other data: a client may have seen the first.
             return
         if self.origin is not None:
-            # What belongs to the session is remembered, and counted, there.
+            # Events of the session are remembered and counted there.
             self.origin._remember(ident, known)
             return
         more = _weight(ident, known)
@@ -172,7 +172,7 @@ class UrlSession:
         self._count(more)
 
     def forget_events(self) -> None:
-        """Remember none of its events any longer."""
+        """Forget its events."""
         self._known.clear()
         freed, self.remembered = self.remembered, 0
         self._count(-freed)
@@ -192,28 +192,28 @@ def _client(who: Who) -> ClientTraits:
 
 _IN_SESSION: Final = ServerTraits("url")
 _ALONE: Final = ServerTraits("url", cancels_by="closing")
-"""A server without sessions learns by the end of its response that the client does not wait any more."""
+"""Traits of a server without sessions: a request is cancelled by closing its response."""
 
 
 class UrlSessions:
     """All conversations with one server."""
 
     def __init__(self, factory: SessionFactory, http: Http, clock: Callable[[], float], *, gated: bool = False) -> None:
-        """*gated* if the guard itself tells principals apart: then each has its share of the sessions."""
+        """*gated* if the guard authenticates principals: then each has a share of the sessions."""
         self._factory = factory
         self._http = http
         self._clock = clock
         self._share = http.sessions_each if gated else http.sessions
         self._each: dict[str, int] = {}
-        """How many sessions each principal has."""
+        """The number of sessions of each principal."""
         self._sessions: OrderedDict[tuple[bytes, Who], UrlSession] = OrderedDict()
         self._renewed: dict[tuple[bytes, Who], UrlSession] = {}
         self._named: dict[bytes, dict[UrlSession, None]] = {}
-        """Those of one id: more than one only where a server gives the same to several clients."""
+        """Sessions by id: more than one only if a server gives the same id to several clients."""
         self._scopes: OrderedDict[tuple[Who, str], ContractScope] = OrderedDict()
-        """What the requests without a session of one client share, by its revision."""
+        """The shared state of requests without a session, by client and revision."""
         self._unproved: WeakValueDictionary[tuple[Who, str], ContractScope] = WeakValueDictionary()
-        """Those whom the server has not let in yet, while they ask: anybody can make up a token."""
+        """Clients whose token the server has not accepted yet: anyone can invent a token."""
         self._asked: OrderedDict[tuple[str, bytes, Id], UrlSession] = OrderedDict()
         self._remembered = 0
 
@@ -226,7 +226,7 @@ class UrlSessions:
     # ── sessions ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def find(self, ident: bytes, who: Who) -> UrlSession | None:
-        """The conversation of a session; somebody else's is none."""
+        """Return the conversation of a session of this client, otherwise None."""
         talk = self._sessions.get((ident, who)) or self._renewed.get((ident, who))
         if talk is not None:
             talk.used = self._clock()
@@ -234,25 +234,25 @@ class UrlSessions:
         return talk
 
     def is_anothers(self, ident: bytes, principal: str) -> bool:
-        """Whether that session is known, and not as one of *principal*."""
+        """Whether the session is known and belongs to another principal."""
         named = self._named.get(ident)
         return named is not None and all(each.who.principal != principal for each in named)
 
     def knows(self, ident: bytes, principal: str) -> bool:
-        """Whether that session is known as one of *principal*."""
+        """Whether the session belongs to *principal*."""
         return any(each.who.principal == principal for each in self._named.get(ident, ()))
 
     def opening(self, who: Who) -> UrlSession:
-        """A conversation that is about to open with `initialize`."""
+        """Return a new conversation for `initialize`."""
         return UrlSession(self._factory.open(_client(who), _IN_SESSION), who, None, self._clock(), self._count)
 
     def adopted(self, ident: bytes, who: Who, revision: str, *, listens: bool = False) -> UrlSession:
         """
-        The conversation of a session that was opened elsewhere, or with another token, or long ago.
+        Return the conversation of a session that was opened elsewhere, with another token, or long ago.
 
-        Tokens are renewed in the middle of a session. Whether this one is good the server knows: until it has said so,
-        what is asked with it is a conversation of its own, which knows the tools of the session; who only *listens* to
-        what the server says in that session hears it as it is.
+        Tokens are renewed during a session. Only the server knows whether this one is valid: until it has accepted it,
+        the request is a separate conversation with the tools of the session; a client that only *listens* uses the
+        conversation of the session.
         """
         mine = [each for each in self._named.get(ident, ()) if each.who.principal == who.principal]
         origin = mine[0] if len(mine) == 1 else None
@@ -270,9 +270,9 @@ class UrlSessions:
 
     def keep(self, talk: UrlSession, ident: bytes) -> None:
         """
-        From now on *talk* is that of the session *ident*, or whoever speaks in it is one of those of that session.
+        Make *talk* the conversation of the session *ident*, or add its client to that session.
 
-        One too many pushes out the one that was idle longest.
+        Beyond the limit the longest idle session is dropped.
         """
         if talk.origin is not None and self._sessions.get((ident, talk.origin.who)) is talk.origin:
             self._renew(talk.origin, ident, talk.who)
@@ -293,9 +293,9 @@ class UrlSessions:
 
     def _push_out(self, newest: UrlSession, principal: str) -> None:
         """
-        Drop idle sessions until no more are left than there may be.
+        Drop idle sessions down to the limit.
 
-        Where all are busy they stay: there are no more of those than requests at once.
+        Busy sessions stay: the limit of requests bounds them.
         """
         while (own := self._each[principal] > self._share) or len(self._sessions) > self._http.sessions:
             others = [each for each in self._sessions.values() if each is not newest]
@@ -305,7 +305,7 @@ class UrlSessions:
             self.drop(last)
 
     def drop(self, talk: UrlSession) -> None:
-        """Its session is over."""
+        """End its session."""
         if talk.ident is None or self._sessions.get((talk.ident, talk.who)) is not talk:
             return
         del self._sessions[talk.ident, talk.who]
@@ -320,7 +320,7 @@ class UrlSessions:
             del self._asked[key]
 
     def _renew(self, talk: UrlSession, ident: bytes, who: Who) -> None:
-        """The server has let *who* in to the session of *talk*."""
+        """Note that the server has accepted *who* in the session of *talk*."""
         talk.renewed[who] = None
         self._renewed[ident, who] = talk
         if len(talk.renewed) > RENEWED:
@@ -337,11 +337,11 @@ class UrlSessions:
         talk.renewed.clear()
 
     def sweep(self) -> None:
-        """Drops the sessions that nobody has used for long, and gives up what nobody has come back for."""
+        """Drop sessions that were unused for long, and fail requests whose client has not resumed."""
         now = self._clock()
         for talk in list(self._sessions.values()):
             if not talk.hands:
-                # Whoever waits keeps the time for itself.
+                # A request in progress has its own time limit.
                 talk.session.tick()
         for talk in list(self._sessions.values()):
             if now - talk.used < self._http.session_seconds:
@@ -355,14 +355,14 @@ class UrlSessions:
     # ── without sessions ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def alone(self, who: Who, revision: str) -> UrlSession:
-        """A conversation of one request."""
+        """Return a conversation of one request."""
         scope = self._scope(who, revision)
         talk = UrlSession(self._factory.borrow(scope, _client(who), _ALONE, revision), who, None, 0.0, self._count)
         talk.scope = scope
         return talk
 
     def admit(self, talk: UrlSession) -> None:
-        """The server has let the client of *talk* in: what it has listed to that client is kept from now on."""
+        """Note that the server has accepted the client of *talk*: its tools are kept from now on."""
         revision = talk.session.conversation.revision
         if talk.scope is None or revision is None or (talk.who, revision) in self._scopes:
             return
@@ -371,7 +371,7 @@ class UrlSessions:
             self._scopes.popitem(last=False)
 
     def done(self, talk: UrlSession) -> None:
-        """The one request of a conversation is over: the next one may use its session."""
+        """Release the conversation of one request for the next one."""
         revision = talk.session.conversation.revision
         if talk.scope is None or talk.hands or revision is None:
             return
@@ -390,7 +390,7 @@ class UrlSessions:
         return scope
 
     def _count(self, more: int) -> None:
-        """Bound what is remembered of events, of all sessions together."""
+        """Limit the remembered events of all sessions."""
         self._remembered += more
         if more > 0 and self._remembered > REMEMBERED_BY_ALL:
             for talk in list(self._sessions.values()):
@@ -401,18 +401,18 @@ class UrlSessions:
     # ── what servers ask ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def asks(self, talk: UrlSession, ident: Id) -> None:
-        """The server has asked something in *talk*. The answer comes by itself, perhaps with a new token."""
+        """Remember a request of the server in *talk*. Its response comes separately, perhaps with a new token."""
         self._asked[_scope(talk.who, talk.ident, ident)] = talk
         if len(self._asked) > ASKED:
             self._asked.popitem(last=False)
 
     @property
     def awaits(self) -> bool:
-        """Whether a server waits for any answer."""
+        """Whether a request of a server is open."""
         return bool(self._asked)
 
     def asker(self, who: Who, session: bytes | None, ident: Id) -> UrlSession | None:
-        """The conversation in which the server has asked what is answered now."""
+        """Return the conversation of the server's request that is answered now."""
         return self._asked.pop(_scope(who, session, ident), None)
 
 

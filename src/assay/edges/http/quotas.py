@@ -20,8 +20,8 @@ class Full(NamedTuple):
 
     def reply(self, headers: Pairs = ()) -> HttpReply:
         """Return the whole response for a client that is to try again."""
-        told = [(b"retry-after", b"%d" % _TRY_AGAIN), *headers]
-        return HttpReply(self.status, error_body("OVERLOADED", self.why), told)
+        extra = [(b"retry-after", b"%d" % _TRY_AGAIN), *headers]
+        return HttpReply(self.status, error_body("OVERLOADED", self.why), extra)
 
     async def refuse(self, send: Send, headers: Pairs = (), *, seconds: int = _TRY_AGAIN) -> None:
         """Send the error, with the time to retry."""

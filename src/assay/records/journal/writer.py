@@ -37,16 +37,19 @@ class Journal:
     Any thread may make moments and lines; one writes them.
     """
 
-    __slots__ = ("_output", "_quick", "_repeats", "_run", "_templates", "clock", "rows")
+    __slots__ = ("_output", "_quick", "_repeats", "_run", "_templates", "clock", "rows", "write")
 
     clock: Callable[[], float]
     """The clock of the journal in seconds; it stands still in a deterministic run."""
+    write: Callable[[bytes], None]
+    """Appends whole lines in one write; what cannot be written is counted."""
     rows: dict[Place, RepeatRow]
     """Garbage that is counted before it is written; nearly always empty."""
 
     def __init__(self, output: JournalOutput, run: RunIdentity) -> None:
         self.clock = _stands_still if run.deterministic else perf_counter
         self._output = output
+        self.write = output.write
         self._run = run
         self._quick = not (run.payloads or run.deterministic)
         self._templates: dict[tuple[str, str], LineTemplates] = {}
@@ -169,10 +172,6 @@ class Journal:
             if line is not None:
                 return line
         return self._thorough(verdict, moment, sent, failed, code)
-
-    def write(self, lines: bytes) -> None:
-        """Append whole *lines* in one write; what cannot be written is counted."""
-        self._output.write(lines)
 
     def repeats(
         self, verdict: Verdict, began: float, sent: int, session: str, transport: str, route: str

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
+from assay.edges.auth import Principal
 from assay.edges.guard.front.guarded import Backend, PromptBackend, Request, failure
 from assay.edges.http import body
 from assay.edges.http.access import METADATA, Door
@@ -75,7 +76,7 @@ class Front:
             each=http.streams_each if gated else None,
             per_server=http.streams_per_server if shared_by_many else None,
         )
-        self._heads: dict[tuple[tuple[bytes, bytes], ...], RequestHead] = {}
+        self._heads: dict[tuple[tuple[bytes, bytes], ...], tuple[RequestHead, Principal]] = {}
         self._begins = {path: each.begin for path, each in self._backends.items() if isinstance(each, PromptBackend)}
         self._flushes = [each.flush for each in self._backends.values() if isinstance(each, PromptBackend)]
         self.stopping = False
@@ -99,7 +100,7 @@ class Front:
             else:
                 there = ", ".join([*self._backends][:10])
                 await refuse(send, "METHOD_NOT_FOUND", f"there is nothing here; MCP is at {there}")
-        except Exception as error:  # a mistake of ours: nobody sees it but the operator
+        except Exception as error:  # a bug of ours: only the operator sees it
             _log.exception("%s %a failed", scope["method"], path, exc_info=error)
             # Where the answer has begun already this raises, and the connection ends.
             await refuse(send, "INTERNAL_ERROR", "the guard failed; its log says why", [CLOSE])
@@ -121,13 +122,14 @@ class Front:
         None for a request that has to wait before it gets as far, or is refused.
         """
         begin = self._begins.get(ENDPOINT)
-        head = self._head(pairs) if begin is not None else None
-        if begin is None or head is None or self.stopping or len(frame) > self._frame_bytes:
+        if begin is None or self.stopping or len(frame) > self._frame_bytes:
             return None
-        principal = self._door.known(head.headers)
-        if principal is None or check_accept(head) is not None:
-            return None
-        if self._requests.full(principal.name, ENDPOINT) is not None:
+        key = tuple(pairs)
+        head, principal = self._heads.get(key) or self._known(key)
+        if head is not None and self._door.gate is not None:
+            # A token may have expired meanwhile.
+            principal = self._door.known(head.headers)
+        if head is None or principal is None or self._requests.full(principal.name, ENDPOINT) is not None:
             return None
         request = Request(head, b"", frame, principal.name)
         try:
@@ -141,19 +143,21 @@ class Front:
             found.release = partial(self._requests.give_back, principal.name, ENDPOINT)
         return found
 
-    def _head(self, pairs: Pairs) -> RequestHead | None:
-        """Return the head of a POST with these headers, if it can be relied on. A client repeats most of its heads."""
-        key = tuple(pairs)
-        head = self._heads.get(key)
-        if head is None:
-            read = read_head("POST", pairs)
-            if not isinstance(read, RequestHead):
-                return None
-            head = read
+    def _known(self, pairs: tuple[tuple[bytes, bytes], ...]) -> tuple[RequestHead | None, Principal | None]:
+        """
+        Return the head of a POST with these headers, and the principal, if the request is let in.
+
+        Both are remembered, since a client repeats most of its heads.
+        """
+        head = read_head("POST", pairs)
+        if not isinstance(head, RequestHead) or check_accept(head) is not None:
+            return None, None
+        principal = self._door.known(head.headers)
+        if principal is not None:
             if len(self._heads) >= _MOST_HEADS:
                 self._heads.clear()
-            self._heads[key] = head
-        return head
+            self._heads[pairs] = head, principal
+        return head, principal
 
     def flush(self) -> None:
         """Write the records of what is sent from now on."""
@@ -161,7 +165,7 @@ class Front:
             flush()
 
     def sweep(self) -> None:
-        """Has every backend drop what nobody uses, if it does."""
+        """Let every backend drop unused objects."""
         self._tend()
         for backend in self._backends.values():
             sweep = getattr(backend, "sweep", None)

@@ -62,7 +62,7 @@ class Backend(Protocol):
         """From now on nothing new is begun; streams end, after what is still to be said on them."""
 
     async def close(self) -> None:
-        """Ends everything that it has running. It has been told to stop, and what was in hand has had its time."""
+        """End everything that is running, after `stop` and the grace time of requests."""
 
 
 @runtime_checkable

@@ -78,7 +78,7 @@ class Desk(NamedTuple):
     """The same, where a client's file gives the name: the lock may have the server by it."""
 
     def for_server(self, name: str) -> "Desk":
-        """Return the desk of one of several servers: every line that is said there has its *name*."""
+        """Return the desk of one of several servers: each of its lines has its *name*."""
         return self._replace(watch=self.watch.of_server(name), say=labelled(self.say, name), name=name, entry=name)
 
     def _factory(self, route: str, command: Sequence[str] = (), url: str = "") -> tuple[SessionFactory, str]:
@@ -250,7 +250,7 @@ def run(
     desk = Desk(terms, settings, keep, metrics, [], watch, gate is not None, say, locked, errors, recording, name)
     backends = servers.backends(desk)
     place = ListenAddress.open("--listen", address, settings.http, gated=gate is not None)
-    # Before anybody is listened to: a request is no time to open a file.
+    # Before clients can connect: a request must not wait for a file.
     for revision in REVISIONS:
         protocol_schema(revision)
     door = Door(place.safety, gate, Principal("anonymous", settings.tiers.tier), say)
