@@ -75,6 +75,17 @@ class UrlExchange:
     async def run(self) -> None:
         """Run from the request to the last byte of the response."""
         try:
+            await self._carry_out()
+        except TimeoutError:
+            await self._failed("TIMEOUT", within(self._factory.timeout or 0.0))
+        except NoAnswerError as error:
+            self._note_break(error)
+            await self._failed("UPSTREAM_FAILURE", str(error))
+        finally:
+            self._hold(0)
+
+    async def _carry_out(self) -> None:
+        try:
             async with asyncio.timeout(None) as self._limit:
                 self._wait()
                 request = self._request
@@ -84,13 +95,9 @@ class UrlExchange:
                     await self._respond(answered)
                 finally:
                     answered.close()
-        except TimeoutError:
-            await self._failed("TIMEOUT", within(self._factory.timeout or 0.0))
-        except NoAnswerError as error:
-            self._note_break(error)
-            await self._failed("UPSTREAM_FAILURE", str(error))
         finally:
-            self._hold(0)
+            # Its time cannot be set any more.
+            self._limit = None
 
     def _hold(self, count: int) -> None:
         """Set the number of held bytes of the response."""

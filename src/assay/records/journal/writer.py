@@ -175,10 +175,6 @@ class Journal:
                 return line
         return self._thorough(verdict, moment, sent, failed, code)
 
-    def write(self, lines: bytes) -> None:
-        """Append whole *lines* in one write; what cannot be written is counted."""
-        self._output.write(lines)
-
     def repeats(
         self, verdict: Verdict, began: float, sent: int, session: str, transport: str, route: str
     ) -> tuple[bool, bytes]:
