@@ -126,6 +126,7 @@ class HttpServer(Running):
     def flood(self, count: int) -> tuple[float, float]:
         """Seconds, and the process's CPU seconds, for *count* calls, always one on each connection."""
         requests = iter(self._requests(count))
+        self._reconnect()
         poll = select.poll()
         by_number = {each.fileno(): each for each in self._sockets}
         partial: dict[int, bytes] = {}
@@ -158,6 +159,7 @@ class HttpServer(Running):
         """Microseconds of each round trip on one connection, until there are *most* or the time is up."""
         found: list[float] = []
         requests = self._requests(most)
+        self._reconnect()
         connection, now = self._sockets[0], time.perf_counter
         # On the server's CPU: to wake somebody on another one takes longer than what is measured.
         with self._patience(), placed(server_cpu()):
@@ -198,7 +200,12 @@ class HttpServer(Running):
             found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return found
 
+    def _reconnect(self) -> None:
+        """Replace the connections that the server has closed: while others are measured they are idle."""
+        self._sockets = [self._connected() if _is_closed(each) else each for each in self._sockets]
+
     def _ask(self, message: dict[str, Any]) -> bytes:
+        self._reconnect()
         connection = self._sockets[0]
         method = message["method"]
         connection.sendall(self._door.posts([orjson.dumps(message)], self._host, self._session, method)[0])
@@ -213,6 +220,19 @@ class HttpServer(Running):
         if not chunk:
             raise self._ended()
         return chunk
+
+
+def _is_closed(connection: socket.socket) -> bool:
+    """Return whether the other side has closed *connection*; then it is closed here too."""
+    if not select.select([connection], [], [], 0)[0]:
+        return False
+    try:
+        closed = not connection.recv(1, socket.MSG_PEEK)
+    except ConnectionError:
+        closed = True
+    if closed:
+        connection.close()
+    return closed
 
 
 def whole(answer: bytes) -> bool:

@@ -22,7 +22,7 @@ from rounds import Found, Plan, measured
 from serve import HERE, environment, installed
 from tables import PROGRESS, table
 
-PLAN: Final = Plan(rounds=12, flood_seconds=0.25, trips=300, trip_seconds=0.1, first=50)
+PLAN: Final = Plan(rounds=12, flood_seconds=0.25, trips=300, trip_seconds=0.1, first=16)
 
 DOOR: Final = HttpDoor(MODERN, TOOL["name"], ARGUMENTS)
 

@@ -8,6 +8,9 @@ from typing import Any, NamedTuple, Protocol
 
 from tables import PROGRESS
 
+_FEWEST = 8
+"""Calls of a round: one for each connection. Some candidates take seconds for a hundred."""
+
 
 class Running(Protocol):
     """A candidate that runs."""
@@ -106,5 +109,5 @@ def _enough(one: Running, plan: Plan) -> int:
     count = plan.first
     for _ in range(3):
         lasted, _ = one.flood(count)
-        count = max(count, int(count / lasted * plan.flood_seconds))
+        count = max(_FEWEST, int(count / lasted * plan.flood_seconds))
     return count

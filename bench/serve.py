@@ -34,7 +34,7 @@ from tables import PROGRESS, table
 
 PLAN: Final = Plan(rounds=8, flood_seconds=0.2, trips=1000, trip_seconds=0.1, first=200)
 
-STARTS: Final = 5
+STARTS: Final = 3
 """Processes started of each. The median counts."""
 
 HERE: Final = Path(__file__).parent

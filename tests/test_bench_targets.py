@@ -20,7 +20,7 @@ def targets(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def candidate(calls: float, p50: float = 100.0) -> dict[str, Any]:
-    return {"calls_per_second": calls, "cpu_us": 10.0, "p50_us": p50, "p99_us": 200.0, "memory_mb": 30.0}
+    return {"calls_per_second": calls, "cpu_us": 1e6 / calls, "p50_us": p50, "p99_us": 200.0, "memory_mb": 30.0}
 
 
 def figures(calls: float) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from assay.base.limits import Limits
 from assay.base.verdict import Violation
 from assay.cli.terminal.verdicts import title
 from assay.contracts import store
-from assay.contracts.tool_contracts import MOST_ASIDE, Contract, Tools
+from assay.contracts.tool_contracts import MOST_QUARANTINED, Contract, Tools
 from assay.core import list_filter, render
 from assay.engine import compiled as engine
 from assay.engine.budget import LARGE, STEPS, Budget
@@ -287,7 +287,7 @@ def test_entries_of_a_long_list_are_asked_about_together() -> None:
 def test_a_list_of_which_nearly_all_would_be_set_aside_fails_as_a_whole(tools: list[Any]) -> None:
     known = Tools(1_000)
     found = list(known.learn(tools, first=True, last=True, outputs=True, revision="2025-11-25"))
-    assert len(found) <= MOST_ASIDE + 2
+    assert len(found) <= MOST_QUARANTINED + 2
     assert found[-1].stops
     assert found[-1].at == "/result/tools"
 
@@ -302,11 +302,11 @@ def test_a_list_of_which_nearly_all_would_be_set_aside_fails_as_a_whole(tools: l
 def test_a_list_of_which_nearly_nothing_can_be_judged_passes_and_is_told_in_few_words(tools: list[Any]) -> None:
     known = Tools(1_000)
     found = list(known.learn(tools, first=True, last=True, outputs=True, revision="2025-11-25"))
-    assert len(found) <= MOST_ASIDE + 2
+    assert len(found) <= MOST_QUARANTINED + 2
     assert {each.action for each in found} == {"report"}
     assert (found[-1].rule, found[-1].at) == ("contract/unjudged", "/result/tools")
     assert not known.complete
-    assert not known.is_aside("t2999")
+    assert not known.is_quarantined("t2999")
 
 
 # ── schemas that are kept ────────────────────────────────────────────────────────────────────────────────────────────
@@ -501,9 +501,9 @@ def test_names_of_tools_count_as_well() -> None:
     wrong = list(tools.learn(page, first=True, last=True, outputs=True, revision="2025-11-25"))
     assert len(tools.known) == 2
     assert {each.rule for each in wrong} == {"contract/schema-size"}
-    tools.set_aside("x" * 2000)
-    assert tools.is_aside("x" * 2000)
-    assert tools.is_aside("anything that is not known")
+    tools.quarantine("x" * 2000)
+    assert tools.is_quarantined("x" * 2000)
+    assert tools.is_quarantined("anything that is not known")
 
 
 def test_a_long_method_is_cut_before_anything_looks_at_it() -> None:

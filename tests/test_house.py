@@ -25,7 +25,7 @@ SHARED_MODULE_NAMES = {
 }
 """Modules whose folder makes the difference clear."""
 
-PENDING = {"Backoff", "backoff", "Client", "Request", "Standing", "Stream", "Talk", "errors", "remote"}
+PENDING = {"Backoff", "backoff", "Request", "errors"}
 """Names of the guard's edges that are still used twice."""
 
 

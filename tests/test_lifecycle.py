@@ -2,11 +2,13 @@
 
 from typing import Any
 
+import orjson
 import pytest
 
 from assay.base.verdict import Party
+from assay.core.conversation import Conversation, Facts
 from assay.core.policy import Policy
-from assay.spec.revisions import REVISIONS, handshake
+from assay.spec.revisions import LATEST, REVISIONS, handshake
 from talk import (
     Talk,
     answer,
@@ -302,3 +304,12 @@ def test_an_error_with_a_defined_code_carries_its_data() -> None:
 
 def _form() -> dict[str, Any]:
     return {"type": "object", "properties": {"name": {"type": "string"}}}
+
+
+def test_a_refused_revision_is_answered_with_those_that_the_server_supports() -> None:
+    """A client picks one of the listed revisions, so each of them has to work."""
+    asked = stateless(1, "tools/list")
+    asked["params"]["_meta"] = META | {"io.modelcontextprotocol/protocolVersion": "1999-01-01"}
+    heard = Conversation(revision=LATEST).hear(Party.CLIENT, frame_of(asked), Facts("http", spoken={LATEST}))
+    data = orjson.loads(heard.back or b"")["error"]["data"]
+    assert (data["requested"], data["supported"]) == ("1999-01-01", [LATEST])

@@ -12,7 +12,7 @@ import pytest
 from assay.base.verdict import ListEntry, Verdict
 from assay.cli.terminal.journal_table import JournalTable
 from assay.cli.terminal.style import Style
-from assay.contracts.tool_contracts import MOST_ASIDE
+from assay.contracts.tool_contracts import MOST_QUARANTINED
 from assay.guard.watch import Watch
 from assay.records.journal.writer import Journal
 from talk import Talk, call, replacement, request, result
@@ -70,7 +70,7 @@ def test_all_quarantined_entries_are_named_however_many_violations_are_listed() 
     verdict = listed("tools/list", [tool(f"t{number}") for number in range(100)])
     assert len(verdict.violations) == 20
     assert verdict.quarantined == tuple(ListEntry("tool", f"t{number}") for number in range(100))
-    assert MOST_ASIDE >= 100
+    assert MOST_QUARANTINED >= 100
 
 
 def test_a_name_is_short_and_printable_whatever_the_server_calls_it() -> None:

@@ -15,14 +15,13 @@ import orjson
 from assay.base.limits import DEFAULT
 from assay.base.verdict import Party, Violation
 from assay.core.conversation import Conversation, Facts
-from assay.edges.guard.http_to_http.forwarding import Forwarding, read_upstream_head
-from assay.edges.guard.http_to_http.talks import Talk, Who
-from assay.edges.guard.http_to_http.turn import Turn
-from assay.edges.guard.overseer import Oversight
 from assay.edges.http.events import Reader, event
+from assay.edges.http.forwarding import Forwarding, read_upstream_head
 from assay.edges.http.heads import RequestHead, read_head, visible
-from assay.edges.recorder import Recorder, Records
+from assay.edges.judged_exchange import JudgedExchange
+from assay.edges.url_sessions import UrlSession, Who
 from assay.guard.deliveries import ClientTraits, Outcome, ServerTraits
+from assay.guard.factory import SessionFactory
 from assay.guard.session import GuardedSession, Timing
 from assay.guard.sinks import Sinks
 from assay.guard.terms import Terms
@@ -170,13 +169,13 @@ def _check_stream(body: bytes) -> None:
             assert line in {b"", b":", b"event: message", b"data: "}, line
 
 
-def _turn() -> Turn:
+def _turn() -> JudgedExchange:
     """One call of a client in a session, under enforce."""
-    oversight = Oversight(Terms("enforce", DEFAULT, 60.0), Recorder("http", "/mcp", Records(None)), _watch())
-    overseer = oversight.begin(revision="2025-11-25")
+    factory = SessionFactory(Terms("enforce", DEFAULT, 60.0), Sinks(), _watch())
+    session = factory.open(ClientTraits("http", carries_raw=True), ServerTraits("url"), revision="2025-11-25")
     for party, message in OPENED:
-        overseer.hear(party, orjson.dumps(message))
-    turn = Turn(Talk(overseer, Who("a", b""), b"s", 0.0, lambda _: None), patient=True, enforcing=True)
+        (session.from_client if party is Party.CLIENT else session.from_server)(orjson.dumps(message))
+    turn = JudgedExchange(UrlSession(session, Who("a", b""), b"s", 0.0, lambda _: None), patient=True, enforcing=True)
     turn.hear(CALL, Facts("http"))
     assert turn.to_server == CALL
     return turn

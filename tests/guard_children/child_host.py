@@ -24,12 +24,12 @@ from assay.edges.child_backend import ChildBackend
 from assay.edges.guard.front.guarded import Request
 from assay.edges.http import body
 from assay.edges.http.access import Door
-from assay.edges.http.heads import HeadRefusal, check_accept, read_head
-from assay.edges.http.http_server import listening
+from assay.edges.http.heads import HeadRefusal, RequestHead, check_accept, read_head
+from assay.edges.http.http_server import Connection, listening
 from assay.edges.http.origin_check import Safety
-from assay.edges.http.replies import Receive, Send, not_allowed, refuse
+from assay.edges.http.replies import AwaitedReply, HttpReply, Pairs, Receive, Send, not_allowed, refuse
 from assay.edges.http.request_headers import headers_of
-from assay.edges.recorder import Recorder, RecorderSink, Records
+from assay.edges.recorder import Recorder, Records
 from assay.guard.factory import SessionFactory
 from assay.guard.sinks import Sinks
 from assay.guard.terms import Terms
@@ -45,6 +45,15 @@ class Host:
         self.backend = backend
         self._limit = frame_bytes
         self._door = Door(Safety(), None, Principal("anonymous", "free"))
+
+    def at_once(self, pairs: Pairs, frame: bytes) -> HttpReply | AwaitedReply | None:
+        """One request that is there whole, as the front of the guard begins it."""
+        head = read_head("POST", pairs)
+        if not isinstance(head, RequestHead) or check_accept(head) is not None or len(frame) > self._limit:
+            return None
+        if self._door.known(head.headers) is None:
+            return None
+        return self.backend.begin(Request(head, b"", frame, head.headers.get(b"x-principal", b"anonymous").decode()))
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """One request."""
@@ -119,7 +128,7 @@ def main(arguments: Sequence[str]) -> None:
     terms = Terms(args.mode, replace(DEFAULT, frame_bytes=args.frame_bytes), args.timeout, policy)
     watch = Watch(log, lambda data: log(repr(data[:500])), enforcing=terms.enforcing)
     recorder = Recorder("http", "/mcp", Records(journal), holding=True)
-    factory = SessionFactory(terms, Sinks((RecorderSink(recorder),)), watch)
+    factory = SessionFactory(terms, Sinks(recorder.sinks), watch)
     sock = listening("127.0.0.1", 0)
 
     async def serve() -> None:
@@ -134,8 +143,16 @@ def main(arguments: Sequence[str]) -> None:
             stderr_in_errors=args.stderr_in_errors,
         )
         host = Host(backend, args.frame_bytes)
+        Connection.outbox.flush = backend.flush
         config = uvicorn.Config(
-            host, log_config=None, lifespan="off", access_log=False, timeout_graceful_shutdown=5, server_header=False
+            host,
+            http=Connection,
+            proxy_headers=False,
+            log_config=None,
+            lifespan="off",
+            access_log=False,
+            timeout_graceful_shutdown=5,
+            server_header=False,
         )
         server = Server(config)
         server.host = host

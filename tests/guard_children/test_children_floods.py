@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import pytest
 from http_client import SECONDS
 
+from assay.edges import stint
 from assay.edges.child_pipe import ERRORS_CHUNK, SLICE, ChildPipe, PipeLine
-from assay.edges.guard import stint
 
 MANY = 20_000
 

@@ -109,7 +109,7 @@ def test_records_that_fail_change_no_answer(
     shared: bool,
 ) -> None:
     monkeypatch.setattr(failure, "_logged", set())
-    factory = factory_of("enforce", 60.0 if answers else 0.2, MistakenSink())
+    factory = factory_of("enforce", 60.0 if answers else 1.0, MistakenSink())
     command = liar() if answers else liar(on={"tools/call": []})
 
     async def said() -> None:

@@ -11,7 +11,6 @@ from assay.base.limits import DEFAULT
 from assay.edges.child_backend import PROBED, ChildBackend
 from assay.edges.guard.front.guarded import Request
 from assay.edges.http.heads import RequestHead, read_head
-from assay.edges.recorder import Recorder, RecorderSink, Records
 from assay.guard.factory import SessionFactory
 from assay.guard.sinks import Sinks
 from assay.guard.terms import Terms
@@ -49,9 +48,7 @@ async def stays(script: dict[str, Any], methods: list[str]) -> bool:
     """Whether the child is still needed some seconds after a client asked it *methods*."""
     now = [0.0]
     watch = Watch(lambda _: None, lambda _: None, enforcing=True)
-    factory = SessionFactory(
-        Terms("enforce", DEFAULT, 60.0), Sinks((RecorderSink(Recorder("http", "/mcp", Records(None))),)), watch
-    )
+    factory = SessionFactory(Terms("enforce", DEFAULT, 60.0), Sinks(), watch)
     children = ChildBackend(factory, liar(**script), errors=lambda _: None, clock=lambda: now[0])
     try:
         for each in methods:

@@ -59,7 +59,7 @@ def test_whatever_the_id_and_whatever_is_around_it_the_answer_has_it_again(
     number, sent = remap.ask("me", written(asked, **how))
     assert json.loads(sent) == {**asked, "id": number, "params": {"x": params, "_meta": {"progressToken": number}}}
     noted = {"method": "notifications/progress", "params": {"progressToken": number, "x": result}}
-    told = remap.told(written(noted, **how))
+    told = remap.notified(written(noted, **how))
     assert told.owner == "me"
     assert told.frame == written({**noted, "params": {"progressToken": token, "x": result}}, **how)
     answer = {"result": {"x": result, "_meta": {SUBSCRIPTION_KEY: number}}, "id": number}
@@ -73,7 +73,7 @@ def test_a_subscription_that_is_written_as_text_stays_text() -> None:
     remap = IdMap[str](stateless=True)
     remap.ask("me", b'{"id":77,"method":"subscriptions/listen"}')
     frame = b'{"method":"n","params":{"_meta":{"%b":"1"}}}' % SUBSCRIPTION_KEY.encode()
-    assert remap.told(frame).frame == frame.replace(b'"1"', b'"77"')
+    assert remap.notified(frame).frame == frame.replace(b'"1"', b'"77"')
 
 
 def test_what_names_no_open_request_is_for_nobody_and_unchanged() -> None:
@@ -82,7 +82,7 @@ def test_what_names_no_open_request_is_for_nobody_and_unchanged() -> None:
     for frame in (b'{"id":2,"result":{}}', b'{"id":"1x","result":{}}', b'{"id":null,"error":{}}', b'{"id":1.5}'):
         assert remap.answer(frame) == (None, frame, None)
     for frame in (b'{"params":{"progressToken":1}}', b'{"params":{"progressToken":9}}', b'{"params":[]}', b"{}"):
-        assert remap.told(frame).owner is None, "it wants to hear of no progress"
+        assert remap.notified(frame).owner is None, "it wants to hear of no progress"
 
 
 def test_a_late_answer_is_still_known_as_whose_it_was_for_a_while() -> None:

@@ -7,7 +7,7 @@ import pytest
 from http_client import SECONDS, Service, Wire, call, frame_of, modern, until
 from lying_http import Liar, Peer, Received, guarding, lying, result
 
-from assay.edges.guard.http_to_http.hearing import Hearing
+from assay.edges.audited_body import AuditedBody
 from assay.edges.upstream_errors import NoAnswerError
 from assay.spec.revisions import LATEST
 
@@ -105,7 +105,9 @@ def test_what_is_too_much_to_keep_goes_on_unjudged_and_is_told() -> None:
         if count > 5:
             raise NoAnswerError("too much at once")
 
-    hearing = Hearing(100, hold=hold, judge=lambda _: pytest.fail("there is nothing to judge"), unjudged=told.append)
+    hearing = AuditedBody(
+        100, hold=hold, judge=lambda _: pytest.fail("there is nothing to judge"), unjudged=told.append
+    )
     for chunk in (b"12345", b"6", b"7" * 1000):
         hearing.more(chunk)
     hearing.end()

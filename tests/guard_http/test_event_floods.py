@@ -9,16 +9,16 @@ import pytest
 from http_client import SECONDS, call, frame_of, modern
 
 from assay.base.limits import DEFAULT
-from assay.edges.guard import stint
+from assay.edges import stint
 from assay.edges.guard.front.guarded import Request
-from assay.edges.guard.http_to_http.proxy import Proxy
-from assay.edges.guard.http_to_http.target import Answered, Target
-from assay.edges.guard.overseer import Oversight
 from assay.edges.http.heads import RequestHead, read_head
-from assay.edges.recorder import Recorder, Records
 from assay.edges.server_url import UrlServer
 from assay.edges.upstream_answer import UpstreamAnswer
 from assay.edges.upstream_client import HttpAnswer
+from assay.edges.upstream_target import Answered, UpstreamTarget
+from assay.edges.url_backend import UrlBackend
+from assay.guard.factory import SessionFactory
+from assay.guard.sinks import Sinks
 from assay.guard.terms import Mode, Terms
 from assay.guard.watch import Watch
 from assay.spec.revisions import LATEST
@@ -59,7 +59,7 @@ class Streaming:
         """Nothing to end."""
 
 
-class Flooding(Target):
+class Flooding(UpstreamTarget):
     """A server that answers with one stream."""
 
     def __init__(self, stream: AsyncIterator[bytes]) -> None:
@@ -92,8 +92,7 @@ def test_other_clients_have_a_turn_amid_the_events_of_one_chunk(monkeypatch: pyt
     async def run() -> None:
         stream = at_once(TINY + b"data:" + last + b"\n\n", lambda: seen.append(b"LAST" in b"".join(sent)))
         watch = Watch(lambda _: None, lambda _: None, enforcing=mode == "enforce")
-        recorder = Recorder("http", "/mcp", Records(None), holding=True)
-        proxy = Proxy(Oversight(Terms(mode, DEFAULT, 60.0), recorder, watch), Flooding(stream))
+        proxy = UrlBackend(SessionFactory(Terms(mode, DEFAULT, 60.0), Sinks(), watch), Flooding(stream))
         async with asyncio.timeout(SECONDS):
             await proxy.answer(Request(head, b"", frame_of(asked), "anonymous"), receive, send)
 

@@ -10,8 +10,8 @@ from http_client import BOTH, JSON, environment, initialize, modern, request
 from lying_http import GUARD, REVISION, Peer, Received, guarding, lying
 
 from assay.edges.auth.api_keys import new_key, written_hash
-from assay.edges.guard.http_to_http.oauth import challenge, challenges_for, is_inside
-from assay.edges.guard.http_to_http.target import Target
+from assay.edges.oauth_discovery import challenge, challenges_for, is_inside
+from assay.edges.upstream_target import UpstreamTarget
 from assay.spec.revisions import LATEST
 
 LISTING = request(1, "tools/list", {}, LATEST)
@@ -33,7 +33,7 @@ def test_headers_of_the_operator_win_over_those_of_the_client(tmp_path: Path) ->
         ("nothing", "expected 'Name: value'"),
         ("a b: c", "expected 'Name: value'"),
         ("a: env:NOWHERE", "the variable NOWHERE is not set"),
-        ("a: b\nc: d", "characters that no header can carry"),
+        ("a: b\nc: d", "characters that are invalid in a header"),
     ],
 )
 def test_a_header_that_is_none_is_refused(tmp_path: Path, option: str, why: str) -> None:
@@ -202,7 +202,7 @@ def test_only_what_is_at_the_server_counts_as_its_own(url: str, inside: bool) ->
     assert is_inside(url, "https://a.example") == inside
     given = f'Bearer resource_metadata="{url}"'.encode()
     ours = b'Bearer resource_metadata="http://g/.well-known/oauth-protected-resource/mcp"'
-    target = Target("https://a.example/mcp")
+    target = UpstreamTarget("https://a.example/mcp")
     led = challenge(given, target, "http://g/.well-known/oauth-protected-resource/mcp")
     assert led == (ours if inside else given)
     assert (target.metadata is not None) == inside
@@ -224,11 +224,11 @@ POINTER = 'resource_metadata="http://g/m"'
 )
 def test_a_client_that_is_not_let_in_is_led_to_metadata(given: list[str], led: list[str]) -> None:
     """Unless the server asks for something else than a token."""
-    target = Target("https://a.example/mcp")
+    target = UpstreamTarget("https://a.example/mcp")
     values = [each.encode() for each in given]
     assert challenges_for(values, 401, target, "http://g/m") == [each.encode() for each in led]
     assert (target.challenged, target.metadata) == (True, None)
-    target = Target("https://a.example/mcp")
+    target = UpstreamTarget("https://a.example/mcp")
     assert challenges_for(values, 403, target, "http://g/m") == values
     assert (target.challenged, target.metadata) == (False, None)
 
@@ -251,7 +251,7 @@ def test_a_client_that_is_not_let_in_is_led_to_metadata(given: list[str], led: l
 def test_what_a_challenge_names_is_remembered_if_it_is_the_servers(
     named: str, led: str, remembered: str | None, status: int
 ) -> None:
-    target = Target("https://a.example/mcp")
+    target = UpstreamTarget("https://a.example/mcp")
     values = [f'Bearer resource_metadata="{named}", scope="a"'.encode()]
     expected = [f'Bearer resource_metadata="{led}", scope="a"'.encode()]
     assert challenges_for(values, status, target, "http://g/m") == expected

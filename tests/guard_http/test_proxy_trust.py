@@ -17,10 +17,10 @@ from assay.base.limits import DEFAULT
 from assay.base.verdict import Party
 from assay.core.conversation import Facts
 from assay.edges.auth.api_keys import new_key, written_hash
-from assay.edges.guard.http_to_http.talks import REMEMBERED_BY_ALL, Stream, Talks, Who
-from assay.edges.guard.http_to_http.turn import Turn
-from assay.edges.guard.overseer import Oversight
-from assay.edges.recorder import Recorder, Records
+from assay.edges.judged_exchange import JudgedExchange
+from assay.edges.url_sessions import REMEMBERED_BY_ALL, Stream, UrlSessions, Who
+from assay.guard.factory import SessionFactory
+from assay.guard.sinks import Sinks
 from assay.guard.terms import Terms
 from assay.guard.watch import Watch
 from assay.settings.http_section import Http
@@ -518,30 +518,28 @@ def test_only_so_many_documents_are_asked_for_at_once(tmp_path: Path) -> None:
 
 def test_without_sessions_every_request_may_have_the_same_id() -> None:
     """The conversation of one request serves that of another client next."""
-    recorder = Recorder("http", "/mcp", Records(None))
     watch = Watch(lambda _: None, lambda _: None, enforcing=True)
-    talks = Talks(Oversight(Terms("enforce", DEFAULT, 60.0), recorder, watch), Http(), lambda: 0.0)
+    talks = UrlSessions(SessionFactory(Terms("enforce", DEFAULT, 60.0), Sinks(), watch), Http(), lambda: 0.0)
     used = set()
     for _ in range(3):
         talk = talks.alone(Who("anonymous", b""), "2025-11-25")
-        hear = talk.overseer.guard.conversation.hear
+        hear = talk.session.conversation.hear
         assert hear(Party.CLIENT, b'{"jsonrpc":"2.0","id":1,"method":"ping"}').violations == ()
         assert hear(Party.SERVER, b'{"jsonrpc":"2.0","id":1,"result":{}}').violations == ()
         talks.admit(talk)
         talks.done(talk)
-        used.add(talk.overseer)
+        used.add(talk.session)
     assert len(used) == 1
 
 
 @pytest.mark.parametrize("body", [b"", b"no", b'{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"no"}}'])
 def test_a_request_that_was_sent_away_may_come_again_with_its_id(body: bytes) -> None:
     """Clients do so once they have signed in; a refusal with an error of JSON-RPC is heard as an answer."""
-    recorder = Recorder("http", "/mcp", Records(None))
     watch = Watch(lambda _: None, lambda _: None, enforcing=True)
-    talks = Talks(Oversight(Terms("enforce", DEFAULT, 60.0), recorder, watch), Http(), lambda: 0.0)
+    talks = UrlSessions(SessionFactory(Terms("enforce", DEFAULT, 60.0), Sinks(), watch), Http(), lambda: 0.0)
     talk = talks.alone(Who("anonymous", b""), "2025-11-25")
     for _ in range(2):
-        turn = Turn(talk, patient=True, enforcing=True)
+        turn = JudgedExchange(talk, patient=True, enforcing=True)
         turn.hear(b'{"jsonrpc":"2.0","id":1,"method":"ping"}', Facts("http"))
         assert turn.verdict is not None
         assert turn.verdict.violations == ()
@@ -550,9 +548,8 @@ def test_a_request_that_was_sent_away_may_come_again_with_its_id(body: bytes) ->
 
 def test_one_bound_for_the_events_of_all_sessions() -> None:
     """Ours: a hundred sessions with long ids of events held 83 MB."""
-    recorder = Recorder("http", "/mcp", Records(None))
     watch = Watch(lambda _: None, lambda _: None, enforcing=True)
-    talks = Talks(Oversight(Terms("enforce", DEFAULT, 60.0), recorder, watch), Http(), lambda: 0.0)
+    talks = UrlSessions(SessionFactory(Terms("enforce", DEFAULT, 60.0), Sinks(), watch), Http(), lambda: 0.0)
     made = []
     for number in range(80):
         talk = talks.opening(Who("a", b""))

@@ -94,15 +94,15 @@ FAILURES: list[tuple[str, Script, int, str]] = [
     ("no-type", lambda line, _: line.reply(200, b"{}"), INVALID, "with no content type: {}"),
     ("accepted", lambda line, _: line.reply(202), INVALID, "it answered 202 Some Reason, and nothing else"),
     ("empty", lambda line, _: line.reply(200, b"", "application/json"), INVALID, "with an empty body"),
-    ("no-json", lambda line, _: line.json(b'{"jsonrpc":"2.0","id'), INVALID, 'no JSON: {"jsonrpc":"2.0","id'),
+    ("no-json", lambda line, _: line.json(b'{"jsonrpc":"2.0","id'), INVALID, 'not JSON: {"jsonrpc":"2.0","id'),
     (
         "other-id",
         lambda line, said: line.json({**result(said), "id": 77}),
         INVALID,
-        "its answer is none to this request",
+        "its answer does not belong to this request",
     ),
-    ("no-message", lambda line, _: line.json(b'{"detail":"no"}'), INVALID, 'none to this request: {"detail":"no"}'),
-    ("truncated", truncated, LOST, "it broke off, or answered with what is no HTTP"),
+    ("no-message", lambda line, _: line.json(b'{"detail":"no"}'), INVALID, 'belong to this request: {"detail":"no"}'),
+    ("truncated", truncated, LOST, "it closed the connection, or its answer is not HTTP"),
     ("stream-ends", ends, LOST, "its stream ended without the answer"),
     ("stream-breaks", breaks, LOST, "the connection broke off: Connection reset by peer"),
     ("endless-body", endless_body, INVALID, f"its answer has more than {LIMIT:,} bytes"),
@@ -115,8 +115,8 @@ FAILURES: list[tuple[str, Script, int, str]] = [
         "it redirects to https://books.example/mcp (307 Some Reason), which is not followed",
     ),
     ("reset", lambda line, _: line.reset(), LOST, "the connection broke off: Connection reset by peer"),
-    ("closed", lambda line, _: line.close(), LOST, "it broke off, or answered with what is no HTTP"),
-    ("no-http", babble, LOST, "it broke off, or answered with what is no HTTP"),
+    ("closed", lambda line, _: line.close(), LOST, "it closed the connection, or its answer is not HTTP"),
+    ("no-http", babble, LOST, "it closed the connection, or its answer is not HTTP"),
 ]
 
 

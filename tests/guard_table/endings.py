@@ -42,7 +42,7 @@ LOST = Ends((-32011,), (), UNANSWERED, 0)
 GUARD_ENDS = "The guard of a stdio client ends with its child."
 
 ENDINGS = [
-    Ending("request-times-out", "enforce", "wait", TIMED_OUT, timeout=0.3),
+    Ending("request-times-out", "enforce", "wait", TIMED_OUT, timeout=1.0),
     Ending(
         "server-dies",
         "enforce",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from assay.edges.guard.http_to_http.forwarding import Forwarding, is_credential, read_upstream_head
+from assay.edges.http.forwarding import Forwarding, is_credential, read_upstream_head
 from assay.edges.http.heads import HeadRefusal, RequestHead, is_utf8, read_head, shown_name
 from assay.spec.revisions import LATEST
 

@@ -140,9 +140,12 @@ def test_a_request_and_its_answer_have_the_lines_of_their_records(
     for _ in range(2):
         for both in exchanges():
             moment = journal.moment("http", "/möp", both[0].method, both[0].frame, session=session)
-            for said in both:
-                plain = journal._thorough(said, moment, len(said.frame), False, None)
-                assert timeless(journal.line(said, moment, len(said.frame))) == timeless(plain)
+            plain = [timeless(journal._thorough(said, moment, len(said.frame), False, None)) for said in both]
+            assert [timeless(journal.line(said, moment, len(said.frame))) for said in both] == plain
+            templates = journal.templates("http", "/möp")
+            pair = templates.pair(*both, moment) if templates is not None else None
+            if pair is not None and both[0].findings is None:
+                assert list(map(timeless, pair.splitlines(keepends=True))) == plain
     journal.close()
 
 

@@ -183,7 +183,7 @@ def test_a_lock_of_another_command_is_not_taken_unless_it_is_asked_for(tmp_path:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--lock", "nowhere.lock"], "nowhere.lock: no such file; assay lock makes one"),
+        (["--lock", "nowhere.lock"], "nowhere.lock: no such file; create one with assay lock"),
         (["--set", "guard.lock=nowhere.lock"], "nowhere.lock: no such file"),
         (["--lock", "bad.lock"], "bad.lock: not a lock"),
         ([], "assay.lock: made by a newer Assay"),

@@ -268,9 +268,14 @@ def _ours(at: str, known: Collection[str]) -> str:
     return at if not at.startswith("/params/arguments/") or head in known else "/params/arguments"
 
 
+_CORRELATION: Final = frozenset(REQUEST_IDS)
+
+
 def _correlation(meta: Any) -> str | None:
     """Return the caller's request id in `_meta`, if it is safe for a log line."""
-    for name in REQUEST_IDS if isinstance(meta, dict) else ():
+    if not isinstance(meta, dict) or _CORRELATION.isdisjoint(meta):
+        return None
+    for name in REQUEST_IDS:
         given = meta.get(name)
         if isinstance(given, str) and 0 < len(given) <= 200 and given.isprintable():
             return given

@@ -24,8 +24,8 @@ _EPILOG = """\
 A recording has one JSON object a line: {"dir": "c2s" or "s2c", "msg": "the line as it was seen"}.
 `assay guard --record FILE` writes one. A journal must have payloads: --set journal.payloads=true.
 
-Exit status: 0 no finding counts by --fail-on, 1 a finding does, 2 a file could not be read or has nothing to judge,
-or nothing was found, and messages were not judged or are missing at the end.
+Exit status: 0 no finding counts by --fail-on; 1 a finding counts; 2 a file could not be read or has no messages, or
+there are no findings but some messages were not judged or are missing at the end.
 """
 
 
@@ -44,7 +44,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         nargs="+",
         help="a recording or a journal, or a directory of them; - for standard input",
     )
-    parser.add_argument("--all", action="store_true", help="show every finding; without it, equal ones are shown once")
+    parser.add_argument("--all", action="store_true", help="show every finding; by default, equal ones are shown once")
     parser.add_argument("--messages", action="store_true", help="show every message, not only those with findings")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
     parser.add_argument(

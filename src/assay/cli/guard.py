@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from assay.edges.child_supervisor import RestartPolicy
     from assay.edges.pipes import Outlet, Signals
     from assay.guard.backoff import Backoff
-    from assay.guard.flight import End
+    from assay.guard.deliveries import End
     from assay.guard.watch import Watch
     from assay.lock.locked import Locked
     from assay.records.recording.recording_file import Recording

@@ -77,7 +77,7 @@ def _add_list(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     parser.add_argument("directory", metavar="DIR", nargs="?", help="a directory with journals, or folders with them")
     parser.add_argument("--server", metavar="NAME", help="only the runs of this server")
-    parser.add_argument("--wide", action="store_true", help="cut nothing, on a terminal too")
+    parser.add_argument("--wide", action="store_true", help="do not cut lines, even on a terminal")
     parser.add_argument("--utc", action="store_true", help="times in UTC, not in the local time zone")
     parser.add_argument("--format", choices=("table", "json"), default="table", help="default: %(default)s")
     add_settings(parser)
@@ -91,7 +91,7 @@ def _add_show(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     show = commands.add_parser(
         "show",
         help="print the records of a run",
-        description="Print the records of a run: when, who, what, how it went, how long it took, what was wrong.",
+        description="Print the records of a run: time, sender, message, status, duration and findings.",
         epilog=_SHOW,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -102,17 +102,15 @@ def _add_show(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         help="a journal; the id of a run; a directory, for the newest run in it; - for standard input",
     )
     show.add_argument("--server", metavar="NAME", help="the newest run of this server, and only its records")
-    show.add_argument("--all", action="store_true", help="every run, oldest first, not the newest only")
+    show.add_argument("--all", action="store_true", help="every run, oldest first, instead of only the newest")
     show.add_argument(
         "--follow",
         action="store_true",
         help="keep printing new records and new runs, until interrupted",
     )
     _add_filters(show)
-    show.add_argument(
-        "--payloads", action="store_true", help="show the messages themselves, where the journal has them"
-    )
-    show.add_argument("--wide", action="store_true", help="cut nothing and wrap nothing, on a terminal too")
+    show.add_argument("--payloads", action="store_true", help="show the messages themselves, if the journal has them")
+    show.add_argument("--wide", action="store_true", help="do not cut or wrap lines, even on a terminal")
     show.add_argument("--utc", action="store_true", help="times in UTC, not in the local time zone")
     show.add_argument("--format", choices=("table", "json"), default="table", help="default: %(default)s")
     add_settings(show)

@@ -24,7 +24,7 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording:
     from assay.base.printable import plain
     from assay.cli.header_options import HeaderError, given_headers
     from assay.cli.serve import _leave_what_lasts
-    from assay.edges.recorder import Recorder, RecorderSink
+    from assay.edges.recorder import Recorder
     from assay.edges.standard_streams import for_stderr
     from assay.guard.deliveries import ClientTraits, ServerTraits
     from assay.guard.factory import SessionFactory
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording:
     with records_of(args, settings, say) as records:
         introduce(args, terms.mode, records, log)
         recorder = Recorder("stdio", "stdio", records, holding=True)
-        sinks = Sinks() if recorder.idle else Sinks((RecorderSink(recorder),))
+        sinks = Sinks(recorder.sinks)
         factory = SessionFactory(terms, sinks, watch, locked, recording=recording, server=server_name(args))
         session = factory.open(
             ClientTraits("stdio"), ServerTraits("url", restorable=True), watch=watch, drain=terms.timeout

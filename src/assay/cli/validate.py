@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _EPILOG = """\
 One file gives one line of JSON:
   {"ok":true,"errors":[]}
-  {"ok":false,"reason":"validation_failed","errors":[{"path":"/gain","msg":"expected a number"}]}
+  {"ok":false,"reason":"validation_failed","errors":[{"path":"/gain","msg":…}]}
 Several files, and those of a directory, give one line each, with the name as "file".
 
 The schema of an asset is --schema, else the one that its $schemaRef names, else the one that its file is
@@ -56,7 +56,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         nargs="+",
         help="an asset; a directory, for every .json file below it; - for standard input",
     )
-    parser.add_argument("--schema", metavar="NAME", help="validate against this schema, whatever the files name")
+    parser.add_argument("--schema", metavar="NAME", help="validate against this schema, not the one that a file names")
     parser.add_argument(
         "--schemas", metavar="DIR", type=directory, help="directory of the schemas; wins over SYN_SCHEMAS_DIR"
     )

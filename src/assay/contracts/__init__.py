@@ -1,1 +1,1 @@
-"""What tools promise: their input and output schemas, ready to judge."""
+"""The contracts of tools: their compiled input and output schemas."""

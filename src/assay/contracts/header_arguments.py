@@ -1,7 +1,7 @@
 """
-Which arguments of a tool a header repeats, over HTTP: the `x-mcp-header` annotations of its input schema. No I/O.
+The arguments of a tool that headers repeat over HTTP: the `x-mcp-header` annotations of its input schema. No I/O.
 
-Asked once for a tool, not for every call.
+Computed once for a tool, not for every call.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ class ParamHeader(NamedTuple):
     field: bytes
     """The header's name, in lower case."""
     name: str
-    """The same as the tool spells it."""
+    """The header's name as the tool spells it."""
     path: tuple[str, ...]
     """The keys that lead to the argument."""
 
@@ -35,33 +35,33 @@ ParamHeaders = tuple[ParamHeader, ...]
 _KEYWORD: Final = "x-mcp-header"
 _TYPES: Final = ("string", "integer", "boolean")
 
-# RFC 9110, 5.6.2: what the name of a header is made of.
+# RFC 9110, 5.6.2: the characters of the name of a header.
 _TOKEN: Final = frozenset("!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 
 _MOST_HEADERS: Final = 100
-"""Marked arguments of one tool. Web servers take about as many headers in all, and each is looked for in every call."""
+"""Marked arguments of one tool. Web servers accept about as many headers, and each is checked in every call."""
 
 _MOST_FAULTS: Final = 20
-"""Faults told of one tool, as many as a verdict lists."""
+"""Reported faults of one tool, as many as a verdict lists."""
 
-# Where schemas stand inside a schema, in any draft: an annotation must not escape notice by the choice of a draft.
+# The keywords that hold schemas, of all drafts: the choice of a draft must not hide an annotation.
 _DRAFTS: Final = (DRAFT_4, DRAFT_6, DRAFT_7, DRAFT_2019_09, DRAFT_2020_12)
 _HOLDS_SCHEMAS: Final = frozenset().union(*(draft.one | draft.many | draft.named for draft in _DRAFTS))
 _HOLDS_NAMES: Final = frozenset().union(*(draft.named for draft in _DRAFTS))
 
 
 class _HeaderPlace(NamedTuple):
-    """A subschema. Linked to the one above it: pointers to all places could take a thousand times the document."""
+    """A subschema, linked to the one above it: pointers to all of them could take a thousand times the document."""
 
     schema: dict[str, Any]
     above: "_HeaderPlace | None" = None
     keyword: str = ""
     key: str | None = None
     is_property: bool = True
-    """Whether nothing but `properties` leads here."""
+    """Whether only `properties` leads here."""
 
     def line(self) -> list["_HeaderPlace"]:
-        """The places from the root down to this one, without the root."""
+        """Return the places from the root down to this one, without the root."""
         line: list[_HeaderPlace] = []
         place = self
         while place.above is not None:
@@ -70,7 +70,7 @@ class _HeaderPlace(NamedTuple):
         return line[::-1]
 
     def inside(self) -> Iterator["_HeaderPlace"]:
-        """The subschemas right under this one."""
+        """Yield the subschemas directly under this one."""
         for keyword, value in self.schema.items():
             if keyword not in _HOLDS_SCHEMAS:
                 continue
@@ -90,10 +90,10 @@ class _HeaderPlace(NamedTuple):
 
 def param_headers(input_schema: Any) -> ParamHeaders | list[SchemaRefusal]:
     """
-    The arguments that *input_schema* wants repeated in headers; or, as a list, why a client has to reject the tool.
+    Return the arguments that headers repeat; or, as a list, why a client must reject the tool.
 
-    To be asked once for a tool, not for every call. A reference is not followed: what only a reference leads to cannot
-    be marked, and where it stands it is found.
+    Called once for a tool, not for every call. References are not followed: an annotation behind a reference is
+    forbidden, and is found where it is written.
     """
     if not isinstance(input_schema, dict) or not _mentioned(input_schema):
         return ()
@@ -118,7 +118,7 @@ def param_headers(input_schema: Any) -> ParamHeaders | list[SchemaRefusal]:
 
 
 def _mentioned(schema: dict[str, Any]) -> bool:
-    """Whether the annotation occurs at all: in most tools it does not, and writing a schema is quicker than a walk."""
+    """Whether the annotation occurs at all. In most tools it does not, and serializing is faster than a walk."""
     try:
         return b'"x-mcp-header"' in orjson.dumps(schema)
     except orjson.JSONEncodeError:
@@ -126,7 +126,7 @@ def _mentioned(schema: dict[str, Any]) -> bool:
 
 
 def _annotation(place: _HeaderPlace, known: Mapping[bytes, ParamHeader]) -> ParamHeader | SchemaRefusal:
-    """The header that the schema at *place* asks for, or why it must not."""
+    """Return the header that the schema at *place* asks for, or why it is forbidden."""
     name, kind = place.schema[_KEYWORD], place.schema.get("type")
     outside = next((quoted(each.keyword) for each in place.line() if not each.is_property), "no property at all")
     if not place.is_property or place.above is None:

@@ -1,8 +1,8 @@
 """
-Keys that other parsers take for a defined key: `Method` for `method`, `paramſ` for `params`. No I/O, no state.
+Finds keys that other parsers read as a defined key: `Method` as `method`, `paramſ` as `params`. No I/O, no state.
 
-A parser that ignores case, as Go's encoding/json does, reads such a key as the defined one, and the last of the two
-wins. So one message would mean one thing to the judge and another to its reader, as with a repeated key.
+A parser that ignores case, such as Go's encoding/json, reads such a key as the defined one, and the last of the two
+wins. The message would mean one thing to the guard and another to its receiver, as with a repeated key.
 """
 
 import re
@@ -18,10 +18,10 @@ from assay.engine.pointers import escaped
 from assay.rules import violation
 
 _SHOWN: Final = 60
-"""Characters of a key that a finding shows."""
+"""Characters of a key that are shown in a finding."""
 
 _LONGEST: Final = 256
-"""Characters of a key that is looked at: defined keys have fewer, and folding a long one takes time."""
+"""Characters of a key that is checked: defined keys have fewer, and folding a long one takes time."""
 
 _MOST: Final = 20_000
 """Keys of one object that are folded. An object with more of these characters in its keys is refused for them."""
@@ -31,10 +31,10 @@ _FOREIGN: Final = re.compile(
     "\u3000\u3250-\u33ff\ua7f2-\ua7f4\ufb00-\ufb29\ufe10-\uff5e\U000107a5\U0001d400-\U0001d6a3"
     "\U0001d7ce-\U0001d7ff\U0001f100-\U0001f190\U0001fbf0-\U0001fbf9]"
 )
-"""A character that no folding turns into ASCII. Some that none does are missing; none that one does is here."""
+"""Characters that no folding turns into ASCII. The list is not complete, but it has no wrong character."""
 
 _DOTS: Final = {0x130: "I", 0x131: "i"}
-"""The Turkish letters: to readers that compare letter by letter, each is an i."""
+"""The Turkish letters: parsers that compare letter by letter read each as an i."""
 
 
 class Keys:
@@ -46,12 +46,12 @@ class Keys:
         self.defined = frozenset(defined)
         self._by_folded = {folded(name): name for name in sorted(self.defined) if len(name) <= _LONGEST}
         self._is_ascii = all(map(str.isascii, self.defined))
-        # Folding makes at most four characters one, so that a longer key needs no second look.
+        # Folding turns at most four characters into one, so a longer key cannot match.
         self._longest = min(max(map(len, self._by_folded), default=0) * 4, _LONGEST)
 
     def is_plain(self, value: Mapping[str, Any]) -> bool:
         """Whether no key of *value* is another spelling of a defined key."""
-        # Nearly every object has defined keys only, and costs this one step.
+        # Nearly every object has only defined keys, and costs this one step.
         return self.defined.issuperset(value) or next(self.look_alikes(value), None) is None
 
     def look_alikes(self, value: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -75,7 +75,7 @@ class Keys:
 
     def _meant(self, key: str) -> str | None:
         if "\0" in key:
-            # To some readers a NUL is nothing, to others it is the end of the key.
+            # Some parsers ignore a NUL, for others it ends the key.
             before = key.partition("\0")[0]
             return self._known(key.replace("\0", "")) or self._known(before)
         return self._known(key)
@@ -102,5 +102,5 @@ class Keys:
 def folded(key: str) -> str:
     """Return *key* without NUL, in the form that its spellings share: compatibility characters and case are folded."""
     key = key.replace("\0", "")
-    # Twice: folding the case of a compatible form can give a character that has one of its own.
+    # Twice: folding the case of a compatible form can give a character with a compatible form of its own.
     return key.lower() if key.isascii() else normalize("NFKC", normalize("NFKC", key.translate(_DOTS)).casefold())

@@ -11,7 +11,7 @@ _BOOLEAN: Final[Schema] = {"type": "boolean"}
 
 
 def _object(required: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
-    """An object with just these members."""
+    """Return the schema of an object with only these members."""
     return {
         "type": "object",
         "properties": {**required, **(optional or {})},
@@ -45,7 +45,7 @@ _BACKEND_ERROR: Final = _object(
     {"errors": _FAULTS, "status": {"type": "integer"}, "detail": _STRING},
 )
 
-# Assets are any JSON value here: what is no asset fails by its own schema, with a pointer, as specs/001 wants it; and a
+# An asset is any JSON value here: an invalid one is refused by its own schema, with a pointer, as specs/001 asks; and a
 # patch can replace the whole document.
 TOOLS: Final[dict[str, tuple[Schema, Schema]]] = {
     "list_schemas": (

@@ -1,8 +1,7 @@
 """
-What a server's tools promise, learned from its lists. No I/O, no clock.
+The contracts of a server's tools, learned from its lists. No I/O, no clock.
 
-A schema comes from outside: it is admitted before it is compiled, and what is not admitted is reported, never judged
-by.
+Schemas are untrusted: each is admitted before it is compiled, and one that is not admitted is reported, never used.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -23,26 +22,26 @@ from assay.engine.schema_index import RESOLVED
 from assay.rules import violation
 from assay.spec.revisions import handshake
 
-MOST_ASIDE: Final = 500
-"""Entries of one list that are set aside one by one. The largest server that we know of lists under 300 tools."""
+MOST_QUARANTINED: Final = 500
+"""Entries of one list that are quarantined one by one. The largest known server lists fewer than 300 tools."""
 
-_MOST_TOLD: Final = 100
-"""Parts of one schema that are told not to be judged by: one tool must not use up what is told of all others."""
+_MOST_PARTS: Final = 100
+"""Unusable parts of one schema that are reported: one tool must not fill the report for all others."""
 
-_LONGEST_ASIDE: Final = 1024
-"""Characters of a name that is remembered as set aside; the specification asks for 128 at most."""
+_LONGEST_QUARANTINED: Final = 1024
+"""Characters of a quarantined name that is remembered; the specification allows 128."""
 
 
 class Contract:
     """
-    A tool's name and its two schemas, ready to judge; None where there is none, or none that can be used.
+    A tool's name and its two compiled schemas; None for a missing or unusable one.
 
-    `valid_input` and `valid_output` are the engine's own methods where that is safe, so that judging takes one step.
-    Until the schemas are compiled, and where judging could take too long, they say no: then a closer look is due.
+    `valid_input` and `valid_output` are the engine's own methods if that is safe, so that judging takes one call. Until
+    the schemas are compiled, or if judging could take too long, they return False; the caller then checks in detail.
     """
 
     __slots__ = (
-        "__weakref__", "_keys", "_texts", "_told", "headers", "input", "name", "names", "output", "ready", "size",
+        "__weakref__", "_keys", "_reported", "_texts", "headers", "input", "name", "names", "output", "ready", "size",
         "task_support", "valid_input", "valid_output",
     )  # fmt: skip
 
@@ -55,27 +54,27 @@ class Contract:
         self.headers: ParamHeaders = ()
         """The headers that repeat arguments, over HTTP."""
         self.names: frozenset[str] | None = None
-        """The arguments that the input schema names; None if it names none or takes no others: none can be mistaken."""
+        """The arguments in the input schema; None without any, or if others are forbidden: no key can be confused."""
         self._keys: Keys | None = None
         self.ready = False
-        self._told = False
-        # As text: a schema takes 25 times as much once it is read, and one that nobody calls is never compiled.
+        self._reported = False
+        # As text: a parsed schema takes 25 times as much, and the schema of a tool without calls is never compiled.
         self._texts = {"inputSchema": _text(input_schema), "outputSchema": _text(output_schema)}
         self.size = 4 * len(name) + sum(len(text) for text in self._texts.values() if isinstance(text, bytes))
-        """Bytes of its name and of the text of both schemas, at most."""
+        """At most the bytes of its name and of the text of both schemas."""
         self.valid_input: Callable[[Any], bool] = _nothing
         self.valid_output: Callable[[Any], bool] = _nothing
 
     @classmethod
     def of_input(cls, name: str, schema: Any) -> "Contract":
-        """The contract of a tool that promises nothing, or whose results are held to their promise elsewhere."""
+        """Return the contract of a tool without an output schema, or whose results are checked elsewhere."""
         return cls(name, schema, _NONE)
 
     def prepare(self) -> list[tuple[str, SchemaRefusal]]:
         """
-        Compiles both schemas, if they are not yet; gives what of them cannot be judged by, with the member, once.
+        Compile both schemas if necessary, and return their unusable parts, each with its member.
 
-        What was let go of is compiled again, and nothing is said of it a second time.
+        A released schema is compiled again, and its unusable parts are not reported a second time.
         """
         if self.ready:
             return []
@@ -92,47 +91,47 @@ class Contract:
         self.input, self.output = (each if isinstance(each, Compiled) else None for each in found.values())
         self.valid_input, self.valid_output = _validity(self.input), _validity(self.output)
         if self.task_support == "required":
-            # Whether a call is a task is not a matter of its arguments: a closer look is always due.
+            # The arguments do not show whether a call is a task: it is always checked in detail.
             self.valid_input = _nothing
         refused = [(member, each) for member, usable in found.items() for each in _unjudged(usable)]
         if isinstance(repeated, list):
             refused += [("inputSchema", each) for each in repeated]
-        told, self._told = self._told, True
-        return [] if told else refused
+        reported, self._reported = self._reported, True
+        return [] if reported else refused
 
     def __del__(self) -> None:
-        # Counted by hand: bytes cannot be referred to weakly.
+        # Counted by hand: bytes have no weak references.
         for text in getattr(self, "_texts", {}).values():
             if isinstance(text, bytes):
                 let_go(text)
 
     def release(self) -> None:
-        """Lets go of what was compiled: it is compiled again when it is next needed."""
+        """Release the compiled schemas; they are compiled again when they are needed."""
         self.ready = False
         self.input = self.output = None
         self.valid_input = self.valid_output = _nothing
 
     def runs(self, *, as_task: bool) -> bool:
-        """Return whether the tool can be called so: as a task, or without one."""
+        """Whether the tool can be called as a task, or without one."""
         return self.task_support != ("forbidden" if as_task else "required")
 
     @property
     def patterns(self) -> int:
-        """How many regular expressions there may be to compile."""
+        """A bound on the regular expressions to compile."""
         return sum(patterns(text) for text in self._texts.values() if isinstance(text, bytes))
 
     def has_look_alikes(self, arguments: dict[str, Any]) -> bool:
-        """Whether one of *arguments* is another spelling of one that the input schema names."""
+        """Whether one of *arguments* is another spelling of an argument in the input schema."""
         return self.names is not None and not self._named(self.names).is_plain(arguments)
 
     def look_alikes(self, arguments: dict[str, Any], at: str, most: int, revision: str | None) -> list[Violation]:
-        """Return a violation for each argument that is another spelling of one that the input schema names."""
+        """Return a violation for each argument that is another spelling of one in the input schema."""
         if self.names is None:
             return []
         return self._named(self.names).check("contract/look-alike-key", arguments, at, most, revision)
 
     def _named(self, names: frozenset[str]) -> Keys:
-        # Most tools are never asked for it.
+        # Most tools never need it.
         if self._keys is None:
             self._keys = Keys(names)
         return self._keys
@@ -151,7 +150,7 @@ def _names(schema: Any) -> frozenset[str] | None:
 
 
 def _text(schema: Any) -> Any:
-    """*schema* as text, or why it is not kept; `_NONE` where there is none, and what cannot be written compiled."""
+    """Return *schema* as text, or why it is not kept; `_NONE` if missing, compiled if it cannot be serialized."""
     if schema is _NONE:
         return _NONE
     try:
@@ -166,17 +165,17 @@ def _text(schema: Any) -> Any:
 
 
 def _read(schema: Any, text: Any) -> Any:
-    """The schema that was compiled, or refused: then it is read again."""
+    """Return the parsed schema; a refused one is parsed again."""
     if isinstance(schema, Compiled):
         return schema.schema
     return orjson.loads(text) if isinstance(text, bytes) else None
 
 
 def _unjudged(schema: Any) -> tuple[SchemaRefusal, ...]:
-    """What is not judged of a schema: all of it, or parts."""
+    """Return why a schema, or parts of it, cannot be used."""
     if isinstance(schema, SchemaRefusal):
         return (schema,)
-    return schema.left_out[:_MOST_TOLD] if isinstance(schema, Compiled) else ()
+    return schema.left_out[:_MOST_PARTS] if isinstance(schema, Compiled) else ()
 
 
 def _validity(schema: Compiled | None) -> Callable[[Any], bool]:
@@ -197,20 +196,20 @@ def _nothing(_: Any) -> bool:
 
 class Tools:
     """
-    The tools a server has listed, page by page.
+    The tools that a server has listed, page by page.
 
-    A page is known as soon as it is heard. When the last page is in, what this listing did not name is forgotten.
+    Each page is used at once. After the last page, tools that the listing did not name are forgotten.
     """
 
     __slots__ = (
         "__weakref__",
-        "_aside",
         "_bytes",
         "_forgetful",
         "_limit",
         "_listed",
         "_most_bytes",
         "_overflowing",
+        "_quarantined",
         "complete",
         "declared",
         "known",
@@ -221,48 +220,48 @@ class Tools:
         self.known: dict[str, Contract] = {}
         """Contracts by tool; always the same dict."""
         self.complete = False
-        """Whether all pages have been heard since the list last changed."""
+        """Whether all pages have been received since the list last changed."""
         self.declared: Mapping[str, Any] | None = None
         """
-        What the server has declared in a conversation without handshake; None while it has not. It is kept here,
-        because each request may be a conversation of its own, and they share what they know of the server.
+        The capabilities that the server has declared in a conversation without handshake; None before. Kept here,
+        because each request may be a conversation of its own, and these share what they know of the server.
         """
         self._limit = limit
         self._most_bytes = most_bytes
         self._bytes = 0
         self._listed: set[str] = set()
         self._overflowing = False
-        self._aside: set[str] = set()
+        self._quarantined: set[str] = set()
         self._forgetful = False
 
     def learn(
         self, page: list[Any], *, first: bool, last: bool, outputs: bool, revision: str, over_http: bool = False
     ) -> Iterator[Violation]:
         """
-        Takes in one page of a list, and yields what is wrong with the tools on it.
+        Learn one page of a list, and yield the violations of its tools.
 
-        *outputs* says whether the revision knows output schemas, *over_http* how whoever asked for the list did.
+        *outputs* says whether the revision has output schemas, *over_http* whether the client uses HTTP.
         """
         if first:
             self._listed = set()
             self._overflowing = False
         here: set[str] = set()
         budget = _SchemaBudget()
-        wrong = aside = 0
-        for index, tool in enumerate(page[: self._limit + MOST_ASIDE + 1]):
-            # What is no tool at all breaks the schema of the result; here it is just not learned.
+        wrong = quarantined = 0
+        for index, tool in enumerate(page[: self._limit + MOST_QUARANTINED + 1]):
+            # An entry that is not a tool breaks the schema of the result; here it is only skipped.
             if isinstance(tool, dict) and isinstance(tool.get("name"), str):
                 for each in self._learn_one(tool, f"/result/tools/{index}", outputs, revision, here, budget):
-                    told = each if over_http else over_stdio(each)
+                    found = each if over_http else over_stdio(each)
                     wrong += 1
-                    aside += told.action == "quarantine"
-                    yield told
-            if wrong > MOST_ASIDE:
+                    quarantined += found.action == "quarantine"
+                    yield found
+            if wrong > MOST_QUARANTINED:
                 break
-        if wrong > MOST_ASIDE or len(page) > self._limit + MOST_ASIDE:
-            # Each is told, set aside and remembered: beyond some hundred the list is of no use to anybody.
+        if wrong > MOST_QUARANTINED or len(page) > self._limit + MOST_QUARANTINED:
+            # Each is reported, quarantined and remembered; a list with hundreds of them is useless.
             self._overflowing = True
-            yield _too_many("/result/tools", revision, useless=aside > MOST_ASIDE)
+            yield _too_many("/result/tools", revision, useless=quarantined > MOST_QUARANTINED)
         if last:
             for name in self.known.keys() - self._listed:
                 self._drop(name)
@@ -272,7 +271,7 @@ class Tools:
         self, tool: dict[str, Any], at: str, outputs: bool, revision: str, here: set[str], budget: "_SchemaBudget"
     ) -> Iterator[Violation]:
         name = tool["name"]
-        # Only within a page: one that is fetched again brings the same names, and what it says now counts.
+        # Only within a page: a page that is fetched again has the same names, and its new definitions count.
         if name in here:
             yield violation(
                 "contract/duplicate-tool",
@@ -283,7 +282,7 @@ class Tools:
             )
             return
         here.add(name)
-        self._aside.discard(name)
+        self._quarantined.discard(name)
         if name not in self.known and len(self.known) >= self._limit:
             self._overflowing = True
             yield self._one_too_many(name, at, revision)
@@ -316,7 +315,7 @@ class Tools:
         return _unkept(f"at most {self._most_bytes:,} bytes of schemas", name, at, revision, hint)
 
     def adopt(self, contracts: dict[str, Contract], declared: Mapping[str, Any]) -> None:
-        """Takes over what is known of all tools, and was *declared*, without its being said: where they are our own."""
+        """Use *contracts* and what was *declared* without a listing, for our own tools."""
         self.declared = declared
         self.known.update(contracts)
         self._bytes = sum(each.size for each in self.known.values())
@@ -324,52 +323,52 @@ class Tools:
         self.complete = True
 
     def forget(self, page: list[Any], numbers: Collection[int]) -> None:
-        """The tools of these *numbers* on a page that was just learned were not handed on: nobody is to call them."""
-        # Nothing behind that was learned.
-        learned = page[: self._limit + MOST_ASIDE + 1]
+        """Quarantine the tools of these *numbers* on a page that was just learned: they were not forwarded."""
+        # Later entries were not learned.
+        learned = page[: self._limit + MOST_QUARANTINED + 1]
         kept = {_name(tool) for number, tool in enumerate(learned) if number not in numbers}
         for number in numbers:
             name = _name(page[number])
             if name is not None and name not in kept:
-                self.set_aside(name)
+                self.quarantine(name)
 
-    def set_aside(self, name: str) -> None:
-        """Nobody is to call this tool until a list brings it back as it should be."""
+    def quarantine(self, name: str) -> None:
+        """Quarantine a tool: it must not be called until a list brings it back without faults."""
         self._drop(name)
-        if len(self._aside) < self._limit and len(name) <= _LONGEST_ASIDE:
-            self._aside.add(name)
+        if len(self._quarantined) < self._limit and len(name) <= _LONGEST_QUARANTINED:
+            self._quarantined.add(name)
         else:
             self._forgetful = True
 
-    def is_aside(self, name: str) -> bool:
-        """Whether a tool was set aside. Once there were too many to remember, every tool counts that is not known."""
-        return name in self._aside or (self._forgetful and name not in self.known)
+    def is_quarantined(self, name: str) -> bool:
+        """Whether a tool is quarantined. After too many to remember, every unknown tool counts as quarantined."""
+        return name in self._quarantined or (self._forgetful and name not in self.known)
 
     def handed_down(self) -> "Tools":
-        """The same, for whoever takes the place of the server: what is known stays, until that one lists its own."""
+        """Return a copy for a restarted server: what is known stays until it lists its own tools."""
         made = Tools(self._limit, self._most_bytes)
         made.known.update(self.known)
         made._bytes = self._bytes
-        made._aside, made._forgetful = set(self._aside), self._forgetful
+        made._quarantined, made._forgetful = set(self._quarantined), self._forgetful
         return made
 
     def changed(self) -> None:
-        """The server says that its list has changed: what is known stays, until it is listed again."""
+        """Record that the list has changed: what is known stays until it is listed again."""
         self.complete = False
 
 
 def _unkept(expected: str, name: str, at: str, revision: str, hint: str) -> Violation:
-    """A tool that cannot be remembered: no call of it can be held to anything."""
+    """Return the violation of a tool that cannot be remembered; its calls are not judged."""
     found = f"{orjson.dumps(name[:60]).decode()} beyond them"
     return violation("contract/schema-size", at, expected=expected, found=found, revision=revision, hint=hint)
 
 
 def _too_many(at: str, revision: str, *, useless: bool) -> Violation:
-    """A list with more wrong entries than are told one by one; *useless* if as many would have to be set aside."""
+    """Return the violation of a list with too many faults; *useless* if too many entries would be quarantined."""
     wrong = violation(
         "contract/unjudged",
         at,
-        expected=f"at most {MOST_ASIDE} entries with something wrong",
+        expected=f"at most {MOST_QUARANTINED} entries with something wrong",
         found="more",
         revision=revision,
         hint="Correct the named entries.",
@@ -378,7 +377,7 @@ def _too_many(at: str, revision: str, *, useless: bool) -> Violation:
 
 
 def over_stdio(wrong: Violation) -> Violation:
-    """*wrong*, as it is for a client that sends no headers: it has no reason to leave a tool out for one."""
+    """Return *wrong* for a client that sends no headers: it has no reason to drop a tool for a header."""
     return replace(wrong, action="report") if wrong.rule == "contract/header" else wrong
 
 
@@ -394,12 +393,12 @@ def _task_support(tool: dict[str, Any]) -> str:
 
 
 def concerns(refusal: SchemaRefusal, revision: str) -> bool:
-    """Whether *refusal* is one in *revision*: before 2026-07-28 no header repeats anything."""
+    """Whether *refusal* applies in *revision*: before 2026-07-28 no header repeats an argument."""
     return refusal.rule != "contract/header" or not handshake(revision)
 
 
 def refused(refusal: SchemaRefusal, at: str, revision: str, detail: str = "") -> Violation:
-    """A schema that cannot be used, as a violation; *detail* says where it stands, if that is not at *at*."""
+    """Return the violation of an unusable schema; *detail* says where it is, if not at *at*."""
     place = at if detail else at + refusal.at
     return violation(
         refusal.rule,
@@ -413,7 +412,7 @@ def refused(refusal: SchemaRefusal, at: str, revision: str, detail: str = "") ->
 
 
 def _remedy(refusal: SchemaRefusal) -> str | None:
-    """What to do about a reference that leads nowhere; None for what the rule itself says."""
+    """Return the remedy for a dangling reference; None for the remedy of the rule."""
     if refusal.expected != RESOLVED:
         return None
     return f"Define {refusal.found} in the same schema, or correct the reference."
@@ -421,7 +420,7 @@ def _remedy(refusal: SchemaRefusal) -> str | None:
 
 class _SchemaBudget:
     """
-    What of one page is compiled when it is listed; the rest when it is first called.
+    The part of one page that is compiled when it is listed; the rest is compiled on its first call.
 
     Real lists have up to 77 KB of schemas and ten patterns. A hostile one of a megabyte could take seconds and
     gigabytes: a pattern of ten characters can compile to a megabyte.

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from assay.base.verdict import Exchange, ListEntry, Violation
-from assay.contracts.tool_contracts import MOST_ASIDE
+from assay.contracts.tool_contracts import MOST_QUARANTINED
 from assay.core import render
 from assay.ladder import syntax
 
@@ -77,7 +77,7 @@ def _bad(fits: Callable[[Any], bool], result: dict[str, Any], member: str) -> se
         some = entries[start : start + _TOGETHER]
         if not fits({**plain, member: some}):
             bad.update(number for number, one in enumerate(some, start) if not fits({**plain, member: [one]}))
-        if len(bad) > MOST_ASIDE:
+        if len(bad) > MOST_QUARANTINED:
             return None
     return bad
 

@@ -1,14 +1,15 @@
 """
 The fast path for tool calls and their results, which are most of the traffic and mostly valid.
 
-Each method returns a verdict in half of the time, or None: then the thorough way decides. Whatever is accepted here is
-accepted there too; tests/laws/test_quick_look.py compares the two.
+Each method returns a verdict, or None: then the thorough way decides. Whatever is accepted here is accepted there too;
+tests/laws/test_quick_look.py compares the two. Without this module a call through the guard over pipes takes 44 µs of
+CPU in place of 17.
 """
 
 from typing import Any
 
 from assay.base.meta import CAPABILITIES_KEY, LEVEL_KEY, REVISION_KEY
-from assay.base.verdict import Exchange, Verdict
+from assay.base.verdict import Exchange, Verdict, verdict
 from assay.core.history.asking_back import declared_in
 from assay.core.history.log_levels import RANKS
 from assay.core.judge_base import CLIENT, SERVER, JudgeBase, repeated_headers
@@ -27,14 +28,7 @@ class QuickLook(JudgeBase):
         parsed again, and the value of the verdict is None.
         """
         self._client.close(exchange, "answered")
-        made = Verdict()
-        made.party = SERVER
-        made.frame = frame
-        made.kind = "result"
-        made.value = made.findings = None
-        made.exchange = exchange
-        made.revision = exchange.entry.revision
-        return made
+        return verdict(SERVER, frame, "result", None, exchange, exchange.entry.revision)
 
     def _quick_call(self, frame: bytes, message: dict[str, Any]) -> Verdict | None:
         try:
@@ -76,15 +70,7 @@ class QuickLook(JudgeBase):
             del requests[ident]
             return None
         side.garbage = 0
-        made = Verdict()
-        made.party = CLIENT
-        made.frame = frame
-        made.kind = "request"
-        made.value = message
-        made.exchange = exchange
-        made.revision = entry.revision
-        made.findings = None
-        return made
+        return verdict(CLIENT, frame, "request", message, exchange, entry.revision)
 
     def _quick_result(self, frame: bytes, message: dict[str, Any]) -> Verdict | None:
         client = self._client
@@ -113,15 +99,7 @@ class QuickLook(JudgeBase):
                 break
         client.close(exchange, "answered")
         self._server.garbage = 0
-        made = Verdict()
-        made.party = SERVER
-        made.frame = frame
-        made.kind = "result"
-        made.value = message
-        made.exchange = exchange
-        made.revision = entry.revision
-        made.findings = None
-        return made
+        return verdict(SERVER, frame, "result", message, exchange, entry.revision)
 
     def _keeps_headers(self, message: dict[str, Any], headers: Headers) -> bool:
         known = self._called(message)

@@ -5,7 +5,7 @@ One table (`CanonicalError`) has the codes and messages; the revision decides th
 JSON-RPC error.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -103,12 +103,14 @@ def refusal(
     revision: str | None,
     *,
     requested: str | None = None,
+    spoken: Collection[str] | None = None,
 ) -> bytes:
     """
     Return the answer to a refused message; *ident* is its id as JSON, None if the id could not be read.
 
     From 2025-11-25 on, arguments that break the contract of a tool get a failed result, which the model sees and can
-    act on.
+    act on. An unsupported revision is answered with *requested* and the revisions that both the guard and the server
+    support; *spoken* are those of the server, None if they are unknown.
     """
     first = next((each for each in violations if each.stops), violations[0])
     if first.rule in _CORRECTED_BY_MODELS and ident is not None and features_of(revision).failed_results:
@@ -117,8 +119,13 @@ def refusal(
     error: dict[str, Any] = CanonicalError.to_jsonrpc_error(RULES[first.rule].code)
     data: dict[str, Any] = {"violations": [as_json(each) for each in violations]}
     if first.rule == "protocol/unsupported-revision":
-        data = {"requested": (requested or "")[:100], "supported": list(REVISIONS), **data}
+        data = {**revisions_data(requested or "", spoken), **data}
     return error_frame(ident, error, _counted(data, more), revision)
+
+
+def revisions_data(requested: str, spoken: Collection[str] | None = None) -> dict[str, Any]:
+    """Return the data of an error about an unsupported revision: a client picks one of those that are listed."""
+    return {"requested": requested[:100], "supported": [each for each in REVISIONS if spoken is None or each in spoken]}
 
 
 def failure(

@@ -74,7 +74,7 @@ class RequestJudge(JudgeBase):
         useless = self._called(message) if any(each.action == "quarantine" for each in found) else None
         if useless is not None and self._enforcing:
             # The schemas of the tool were compiled for this call only, and cannot be used.
-            self._tools.set_aside(useless.name)
+            self._tools.quarantine(useless.name)
             found.append(state_rules.quarantined(useless.name, judge.revision))
         if useless is not None:
             found = list_filter.about(useless.name, found)
@@ -134,7 +134,7 @@ class RequestJudge(JudgeBase):
             side.forget_token(exchange)
             ident = exchange.spelling or render.id_token(frame, message["id"])
             requested = named_revision(message) or facts.revision
-            back = render.refusal(ident, listed, more, exchange.revision, requested=requested)
+            back = render.refusal(ident, listed, more, exchange.revision, requested=requested, spoken=facts.spoken)
         aside = list_filter.quarantined(found) if found else ()
         findings = Findings(listed, more, frame if forwarded else None, back, (), aside) if found else None
         return verdict(side.party, frame, "request", message, exchange, exchange.revision, findings)

@@ -84,7 +84,7 @@ class Memory:
                 faults, more = contract.check_input(known, params, exchange.revision, budget)
                 found += faults
                 return more
-            if self.tools.is_aside(name):
+            if self.tools.is_quarantined(name):
                 found.append(state_rules.quarantined(name, exchange.revision))
             elif self.tools.complete:
                 found.append(state_rules.unknown_tool(name, self.tools.known, exchange.revision))

@@ -22,7 +22,7 @@ from assay.base.message import params_of
 from assay.edges.child import Labelled, StartError
 from assay.edges.child_pipe import ChildPipe, PipeOwner
 from assay.edges.child_room import ChildRoom, Tenant
-from assay.edges.client_http import BROKEN, HttpClient, SessionAnswer, WholeResponse
+from assay.edges.client_http import BROKEN, AwaitedResponse, HttpClient, HttpPort, SessionAnswer, WholeResponse
 from assay.edges.guard.front.guarded import Request
 from assay.edges.http.idleness import Idleness
 from assay.edges.http.quotas import Full, Quota
@@ -32,7 +32,7 @@ from assay.edges.http.sessions import HttpSession, Sessions
 from assay.edges.http.statuses import is_patient
 from assay.edges.response_stream import ResponseStream
 from assay.edges.server_child import ChildSharer, DedicatedChild, SharedChild, SharedLink, shared_sessions
-from assay.edges.stateless_requests import StatelessRequest, StatelessRequests
+from assay.edges.stateless_requests import StatelessRequests
 from assay.guard.backoff import Backoff
 from assay.guard.deliveries import ClientTraits, Loss, ServerTraits
 from assay.guard.factory import SessionFactory
@@ -52,14 +52,11 @@ whether a server speaks a revision without a handshake, and go on with a session
 STOPPED: Final = Loss("stopped", "the guard was stopped")
 NEEDED: Final = Loss("stopped", "another session needed its place")
 ENDED: Final = Loss("stopped", "the session was ended")
-UNUSED: Final = Loss("stopped", "nobody needed it")
+UNUSED: Final = Loss("stopped", "it was not used")
 
 _ENDING: Final = Full(503, "the guard is ending")
 _TOO_MANY_SESSIONS: Final = Full(503, "too many sessions at once")
 _BUSY: Final = Full(503, "the server does not read what it is sent")
-
-Awaited = SessionAnswer | StatelessRequest
-"""A request that waits for its server."""
 
 
 class ChildBackend:
@@ -85,7 +82,7 @@ class ChildBackend:
     ) -> None:
         """
         At most *children* run at once for sessions, and *children_each* for those of one principal; None where
-        principals are not told apart. One more is for requests without a session. With *shared*, sessions of one
+        there is one principal. One more is for requests without a session. With *shared*, sessions of one
         principal that are opened in the same way share one.
 
         The last messages of a broken session are written to *flights*, redacted by *redact*. What children write to
@@ -93,7 +90,8 @@ class ChildBackend:
         requests of a session whose child has ended get the last of it, redacted.
         """
         self._factory = factory
-        self._commit = factory.records.commit
+        self._commit = self.flush = factory.records.commit
+        """Writes the records; comes before everything that is sent to a client."""
         self._command = list(command)
         self._env, self._cwd = env, cwd
         self._is_gated = children_each is not None
@@ -107,7 +105,8 @@ class ChildBackend:
         self._clock = clock
         self._is_shared = shared
         self._shares: dict[tuple[str, bytes], SharedChild] = {}
-        self._stateless = StatelessRequests(factory, self._stateless_child, self._arm)
+        self._port = HttpPort(self._http, self._commit)
+        self._stateless = StatelessRequests(factory, self._port, self._stateless_child, self._arm)
         self._backoffs: dict[str, Backoff] = {}
         """One for each principal: one whose children end must not keep others from starting theirs."""
         self._pipes: set[ChildPipe] = set()
@@ -131,7 +130,7 @@ class ChildBackend:
 
     # ── a request ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def begin(self, request: Request) -> Awaited | HttpReply | None:
+    def begin(self, request: Request) -> AwaitedResponse | HttpReply | None:
         """Return the response to a POST, or the request that waits for its server; None if that takes more time."""
         head = request.head
         if self._stopping:
@@ -147,10 +146,6 @@ class ChildBackend:
             return self._ask(session.server, request)
         return self._ask_stateless(request) if head.is_stateless else None
 
-    def flush(self) -> None:
-        """Write the records of what is answered from now on."""
-        self._commit()
-
     async def answer(self, request: Request, receive: Receive, send: Send) -> None:
         """Answer *request*, whole or as a stream."""
         if self._stopping:
@@ -162,25 +157,13 @@ class ChildBackend:
         else:
             await self._unknown(request, receive, send)
 
-    async def carry_on(self, found: Awaited | HttpReply, receive: Receive, send: Send) -> None:
+    async def _carry_on(self, found: AwaitedResponse | HttpReply, receive: Receive, send: Send) -> None:
         """Write the response to a request that was begun."""
         if isinstance(found, HttpReply):
             self._commit()
             await reply(send, *found)
-            return
-        response = found.response
-        try:
-            if await response.first(found.early, receive) and not response.ended:
-                # The client has gone.
-                return
-            whole = found.reply()
-            self._commit()
-            if whole is not None:
-                await reply(send, *whole)
-            else:
-                await response.write(self._http, self._commit, receive, send, found.headers)
-        finally:
-            found.finish()
+        else:
+            await found.carry_on(receive, send)
 
     async def _unknown(self, request: Request, receive: Receive, send: Send) -> None:
         """A message without a session: one that opens a session, or one of the era that has none."""
@@ -192,7 +175,7 @@ class ChildBackend:
         # It may be large, and the answer may take long.
         del message
         if stateless:
-            await self.carry_on(self._ask_stateless(request), receive, send)
+            await self._carry_on(self._ask_stateless(request), receive, send)
         elif opens:
             # Under audit also with an unknown revision in the header: the child of a session may know it.
             await self._open(request, params, receive, send)
@@ -217,7 +200,7 @@ class ChildBackend:
             self._commit()
             await reply(send, 200, headers=headers)
         else:
-            await self.carry_on(self._ask(session.server, request), receive, send)
+            await self._carry_on(self._ask(session.server, request), receive, send)
 
     # ── sessions ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -225,9 +208,8 @@ class ChildBackend:
         """`initialize`: a session, and a child for it."""
         if self._is_full(request.principal) and not self._factory.passes(request.frame):
             # It is refused, and must not cost another session its place.
-            await self.carry_on(
-                self._ask(self._client(self._dedicated(request.principal), request), request), receive, send
-            )
+            client = self._client(self._dedicated(request.principal), request)
+            await self._carry_on(self._ask(client, request, opens=True), receive, send)
             return
         full = await self._room_for(request, params)
         if full is None:
@@ -249,7 +231,7 @@ class ChildBackend:
         client.http_session = session
         client.session.name = session.ident
         try:
-            await self.carry_on(self._ask(client, request), receive, send)
+            await self._carry_on(self._ask(client, request, opens=True), receive, send)
         finally:
             if not client.opened or client.ended:
                 self._sessions.drop(session)
@@ -262,7 +244,7 @@ class ChildBackend:
         return client
 
     async def _room_for(self, request: Request, params: Mapping[str, Any]) -> Full | None:
-        """Wait until there is a child for a new session, or a place for one; return why there is none."""
+        """Wait for a child of a new session, or for room for one; return the reached limit if there is no room."""
         full = None
         if not self._is_shared or not self._share_for(request, params).is_running:
             full = await self._room.make(request.principal)
@@ -272,22 +254,18 @@ class ChildBackend:
         """Return whether something has to end before *principal* can begin a session."""
         return self._quota.full(principal) is not None or self._sessions.is_full(principal)
 
-    def _ask(self, client: HttpClient, request: Request) -> Awaited | HttpReply:
+    def _ask(self, client: HttpClient, request: Request, *, opens: bool = False) -> AwaitedResponse | HttpReply:
+        """Return the response to a message in a session, or to the one that *opens* it."""
         head = request.head
         if not client.server.has_room(len(request.frame)):
             return _overloaded(request)
-        opens = not client.opened
-        patient = is_patient(head.revision, in_session=not opens)
+        patient = not opens or is_patient(head.revision, in_session=False)
         found = client.ask(request.frame, as_json=head.as_json, as_stream=head.as_stream, patient=patient)
         if isinstance(found, WholeResponse):
             return _whole(request, found)
         if self._alarm is None:
             self._arm()
-        return SessionAnswer(client, found, head, self._touch, opens=opens)
-
-    def _touch(self, client: HttpClient) -> None:
-        if client.http_session is not None:
-            self._sessions.touch(client.http_session)
+        return SessionAnswer(self._port, head, found, client, self._sessions.touch, opens=opens)
 
     async def _listen(self, session: HttpSession[HttpClient], request: Request, receive: Receive, send: Send) -> None:
         """GET: the messages that belong to no request, or the rest of a stream that broke off."""
@@ -299,7 +277,7 @@ class ChildBackend:
         else:
             missed = session.after(last)
             if missed is None:
-                await refuse(send, "INVALID_ENVELOPE", "Last-Event-ID is none of this session", headers)
+                await refuse(send, "INVALID_ENVELOPE", "Last-Event-ID does not belong to this session", headers)
                 return
             stream = client.resume(int(last.partition(b"-")[0]))
         if stream is None:
@@ -317,7 +295,7 @@ class ChildBackend:
 
     # ── without sessions ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _ask_stateless(self, request: Request) -> Awaited | HttpReply:
+    def _ask_stateless(self, request: Request) -> AwaitedResponse | HttpReply:
         if not self._stateless.child.has_room(len(request.frame)):
             return _overloaded(request)
         found = self._stateless.ask(request)
@@ -367,14 +345,14 @@ class ChildBackend:
 
     def _share_for(self, request: Request, params: Mapping[str, Any]) -> SharedChild:
         """Return the child of all sessions that this principal opens in this way; no other principal shares it."""
-        told = (params.get("protocolVersion"), params.get("capabilities")) if params else ()
+        opening = (params.get("protocolVersion"), params.get("capabilities")) if params else ()
         try:
-            key = request.principal, sha256(orjson.dumps(told, option=orjson.OPT_SORT_KEYS)).digest()
+            key = request.principal, sha256(orjson.dumps(opening, option=orjson.OPT_SORT_KEYS)).digest()
         except orjson.JSONEncodeError:
             # It is nested too deep, and will be refused.
             key = request.principal, b""
         if key not in self._shares:
-            revision = told[0] if told and told[0] in REVISIONS else UNNAMED
+            revision = opening[0] if opening and opening[0] in REVISIONS else UNNAMED
             traits = ClientTraits("http", owner=request.principal)
             begin = partial(self._factory.open, traits, ServerTraits("child", shared=True), revision=revision)
             spawn = partial(self.spawn, principal=request.principal)

@@ -1,7 +1,7 @@
 """
 One child process and an event loop: lines in and out, and its end, however it comes.
 
-It knows neither MCP nor HTTP. Whoever owns it hears every line once, and of its end exactly once, after the last line.
+It knows neither MCP nor HTTP. Its owner gets every line once, and its end exactly once, after the last line.
 """
 
 import asyncio
@@ -14,9 +14,10 @@ from itertools import islice
 from typing import Final, NamedTuple, Protocol
 
 from assay.edges.child import CLOSED, TERMINATED, Child, why
-from assay.edges.guard.stint import Stint
-from assay.guard.failure import contained
+from assay.edges.stint import Stint
+from assay.guard.failure import contained, log_once
 from assay.guard.outline import LOOKED_AT
+from assay.guard.own_frames import line
 from assay.ladder.framing import Rest, Splitter, is_blank
 
 CHUNK: Final = 64 << 10
@@ -24,7 +25,7 @@ ERRORS_CHUNK: Final = 4 << 10
 """Bytes of stderr that are taken at once: each of their lines is written anew, and they may be thousands."""
 
 _MOST_READS: Final = 64
-"""Chunks that are still taken from a stream whose end nobody waits for."""
+"""Maximal chunks to read from a stream without waiting for its end."""
 
 SLICE: Final = 32
 """Lines that are handed on together; after each such slice it is seen whether others are to have a turn."""
@@ -49,7 +50,7 @@ class PipeLine(NamedTuple):
 
 
 class PipeOwner(Protocol):
-    """Whoever a child speaks to."""
+    """The owner of a child, which gets its lines and its end."""
 
     def heard(self, lines: Sequence[PipeLine]) -> None:
         """Some lines that came one after the other, none of them blank."""
@@ -91,7 +92,7 @@ class ChildPipe:
         self._eof = self._exited = self._deaf = False
         self._told_to_end = False
         self.lost_for = ""
-        """Why it ended by itself; nothing as long as it has not, or if it was told to."""
+        """Why it ended by itself; empty while it runs, or if it was asked to end."""
         self._news = asyncio.Event()
         os.set_blocking(self._child.stdin, False)
         self._loop.add_reader(self._child.stdout, self._read)
@@ -104,9 +105,9 @@ class ChildPipe:
         """Its process id."""
         return self._child.pid
 
-    def when_over(self, told: Callable[[], None]) -> None:
-        """Has *told* called once nothing of it is left."""
-        self._life.add_done_callback(lambda _: told())
+    def when_over(self, done: Callable[[], None]) -> None:
+        """Call *done* when it has ended."""
+        self._life.add_done_callback(lambda _: done())
 
     async def over(self) -> None:
         """Waits until nothing of it is left."""
@@ -118,9 +119,10 @@ class ChildPipe:
         """Whether *size* bytes more may wait for it."""
         return self._waiting + size <= self._limit + SPARE
 
-    def send(self, data: bytes) -> None:
-        """Send *data*, as soon as the child reads."""
+    def send(self, frame: bytes) -> None:
+        """Send one message as a line, as soon as the child reads."""
         if self._writable:
+            data = frame + b"\n" if b"\n" not in frame and b"\r" not in frame else line(frame)
             self._out.append(memoryview(data))
             self._waiting += len(data)
             if len(self._out) == 1:
@@ -169,7 +171,7 @@ class ChildPipe:
     def _attend(self) -> None:
         """Listens to what it says, or stops listening, whichever is right by now."""
         if self._eof:
-            # Nobody listens any more, and the descriptor may be somebody else's by now.
+            # The reader is gone, and the descriptor may be reused by now.
             return
         if self._held or self._busy or self._draining:
             self._loop.remove_reader(self._child.stdout)
@@ -177,9 +179,12 @@ class ChildPipe:
             self._loop.add_reader(self._child.stdout, self._read)
 
     def _read(self) -> None:
-        data = _taken(self._child.stdout)
-        if data is None:
+        try:
+            data = os.read(self._child.stdout, CHUNK)
+        except BlockingIOError:
             return
+        except OSError:
+            data = b""
         if data:
             self._feed(data)
         else:
@@ -205,11 +210,13 @@ class ChildPipe:
 
     def _handed_on(self) -> bool:
         """Hands on lines until none is left, or others are to have a turn; whether none is left."""
-        stint = Stint()
+        stint = None
         while lines := list(islice(self._left, SLICE)):
-            self._tell(lines)
             if len(lines) < SLICE:
+                self._tell(lines)
                 break
+            stint = stint or Stint()
+            self._tell(lines)
             if stint.is_over:
                 return False
         return True
@@ -229,8 +236,10 @@ class ChildPipe:
 
     def _tell(self, lines: Sequence[PipeLine]) -> None:
         # The child did nothing wrong, and others may depend on it: our own mistake must not end it.
-        with contained("what a server said could not be dealt with"):
+        try:
             self._owner.heard(lines)
+        except Exception as error:
+            log_once(error, "the output of a server could not be handled")
 
     def _read_errors(self) -> None:
         data = _taken(self._child.stderr, ERRORS_CHUNK)
@@ -261,7 +270,7 @@ class ChildPipe:
 
     async def _live(self) -> None:
         await self._until(lambda: self._eof or self._exited or self._deaf, None)
-        # Whoever reads no more may still have something to say.
+        # A child that no longer reads may still write.
         await self._until(lambda: self._eof or self._exited, CLOSED)
         await self._until(lambda: self._exited, LAST_WORDS)
         await self._until(lambda: self._eof, LAST_WORDS)

@@ -1,4 +1,4 @@
-"""Room for one more child, where as many run as may: the one that was idle longest ends for it, with its sessions."""
+"""Make room for a new child at the limit: end the longest idle one, with its sessions."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -9,30 +9,30 @@ from assay.edges.http.idleness import Idleness, to_end
 from assay.edges.http.quotas import Full, Quota
 
 SECONDS: Final = 5.0
-"""How long a new session waits for a place: a child that has to be killed ends within half of that."""
+"""Seconds that a new session waits for a free place: a child that has to be killed ends within half of that."""
 
 
 class Tenant(NamedTuple):
-    """A child that runs for one session, or for those that share it."""
+    """A child of one session, or of several that share it."""
 
     principal: str
     idleness: Idleness
     end: Callable[[], Awaitable[None]]
-    """Ends its sessions and the child, and waits until nothing is left of it."""
+    """End its sessions and the child, and wait until it has ended."""
 
 
 class ChildRoom:
-    """The places for children of sessions."""
+    """The limit of children of sessions."""
 
     def __init__(self, quota: Quota, tenants: Callable[[], Iterable[Tenant]]) -> None:
-        """*tenants* gives those who have a place of *quota* now, the one used longest ago first."""
+        """*tenants* returns the running children that count for *quota*, the least recently used first."""
         self._quota = quota
         self._tenants = tenants
         self._owners: dict[ChildPipe, str] = {}
         self._ending: set[ChildPipe] = set()
 
     def take(self, pipe: ChildPipe, principal: str) -> None:
-        """A child of *principal* runs, and has its place until nothing is left of it."""
+        """Count a new child of *principal* until it has ended."""
         self._quota.take(principal)
         self._owners[pipe] = principal
         pipe.when_over(lambda: self._give_back(pipe))
@@ -42,15 +42,15 @@ class ChildRoom:
         self._quota.give_back(self._owners.pop(pipe))
 
     def ends(self, pipe: ChildPipe) -> None:
-        """A child is about to end, which gives its place back."""
+        """Note that a child is ending, which frees its place."""
         if pipe in self._owners:
             self._ending.add(pipe)
 
     async def make(self, principal: str) -> Full | None:
         """
-        Wait until *principal* may start one child more; return why it may not.
+        Wait until *principal* may start one more child; return the reached limit if it may not.
 
-        Children that end still take memory, so their places count until they have ended.
+        A child that is ending still takes memory, so it counts until it has ended.
         """
         try:
             async with asyncio.timeout(SECONDS):
@@ -70,7 +70,7 @@ class ChildRoom:
 
 
 async def _one_over(pipes: Iterable[ChildPipe]) -> None:
-    """Waits until nothing is left of one of *pipes*."""
+    """Wait until one of *pipes* has ended."""
     over = asyncio.Event()
     for pipe in pipes:
         pipe.when_over(over.set)

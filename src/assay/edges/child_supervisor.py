@@ -1,7 +1,7 @@
 """
 The child process behind a poll loop: its streams, its end in steps, and the next one after it.
 
-Knows nothing of messages.
+It does not handle messages.
 """
 
 import signal
@@ -11,16 +11,16 @@ from typing import Final, NamedTuple
 
 from assay.edges.child import CLOSED, TERMINATED, Child, StartError, why
 from assay.edges.pipes import Inlet, Loop, Outlet, Signals
-from assay.guard.flight import End
+from assay.guard.deliveries import End
 
 LAST_WORDS: Final = 0.5
-"""Seconds for output that is still on its way: of a process that exits, or in a pipe that others hold open."""
+"""Seconds to wait for remaining output: of a process that exits, or in a pipe that other processes hold open."""
 
 _KILLED: Final = 5.0
-"""Seconds after SIGKILL, from which on a process that hangs in the kernel is not waited for."""
+"""Seconds to wait after SIGKILL for a process that hangs in the kernel."""
 
 _MOST_READS: Final = 64
-"""Chunks that are still taken from a stream whose end is not waited for."""
+"""Maximal chunks to read from a stream without waiting for its end."""
 
 Take = Callable[[bytes], None]
 
@@ -38,21 +38,21 @@ class ChildRun:
         self._loop = loop
         loop.add(self.output, self.errors, self.input)
         self.troubled = False
-        """Whether it is being ended, or has ended, or reads no more: only then can something be due."""
+        """Whether it is being ended, has ended, or no longer reads: only then is there a time limit."""
         self._next_step: float | None = None
-        """When the next step is due to end it."""
+        """The time of the next step to end it."""
         self._terminated = False
         self._taken = 0
-        """Bytes that it had read when that was last looked at."""
+        """Bytes that it had read at the last check."""
         self._deaf = self._gone = self._gone_noted = False
         self._cut_off_at: float | None = None
-        """When it counts as lost although its output is open: it has ended, or reads no more."""
+        """The time when it counts as lost although its output is open: it has ended, or no longer reads."""
         self._stuck_at: float | None = None
-        """When its end is not waited for any more."""
+        """The time when waiting for its end stops."""
 
     @property
     def due(self) -> tuple[float | None, float | None]:
-        """When something is to be done about it."""
+        """The time of its next step."""
         return self._next_step, self._cut_off_at
 
     @property
@@ -85,9 +85,9 @@ class ChildRun:
 
     def is_lost(self, signals: Signals) -> bool:
         """
-        Return whether nothing more is to be expected of it: it has closed its output, or has ended, or reads no more.
+        Return whether it is lost: it has closed its output, has ended, or no longer reads.
 
-        In the last two cases what it has written before must have had the time to arrive.
+        In the last two cases its earlier output must have had time to arrive.
         """
         if self.output.ended:
             return True
@@ -105,7 +105,7 @@ class ChildRun:
         return now >= self._cut_off_at
 
     def last_words(self) -> str:
-        """Take what it has written by now; return why it counts as lost. Its own children end with it."""
+        """Read its remaining output; return why it counts as lost. Its own children end with it."""
         status = self.child.wait(LAST_WORDS)
         self.drain(self.errors)
         self.drain(self.output)
@@ -115,14 +115,14 @@ class ChildRun:
         return "it closed its output" if self.output.ended else "it closed its input"
 
     def drain(self, inlet: Inlet, *, bounded: bool = False) -> None:
-        """Take what has come by now; if *bounded*, only while there is room for it."""
+        """Read the available output; if *bounded*, only while there is room."""
         for _ in range(_MOST_READS):
             if not self._loop.has_more(inlet) or (bounded and not inlet.ready):
                 break
             inlet.read()
 
     def leave(self) -> None:
-        """Stop reading from it, and begin to end it."""
+        """Stop reading its output, and start to end it."""
         self._loop.drop(self.output, self.errors, self.input)
         self.output.ended = self.errors.ended = True
         self.hang_up()
@@ -153,16 +153,16 @@ class ChildRun:
 
 
 class RestartPolicy(NamedTuple):
-    """How a server is started again."""
+    """How a server is restarted."""
 
     start: Callable[[], Child]
     """Raises `StartError`."""
     report: Callable[[End, float], None]
-    """Called with how a server has ended, and how many seconds later the next one is started."""
+    """Called with the end of a server, and the seconds until the next start."""
 
 
 class ChildSupervisor:
-    """The server of a poll loop: one run after the other, as long as there is to be a next."""
+    """The server of a poll loop: one run after the other."""
 
     def __init__(
         self, child: Child, policy: RestartPolicy | None, loop: Loop, client: Outlet, output: Take, errors: Take
@@ -173,14 +173,14 @@ class ChildSupervisor:
         self._takes = output, errors
         self.run = ChildRun(child, loop, client, output, errors)
         self._next_at: float | None = None
-        """When the next run is to begin."""
+        """The time of the next start."""
         self._began = self.run.began
-        """When the last one began, or should have."""
+        """The time of the last start."""
 
     @property
     def due(self) -> tuple[float | None, ...]:
-        """When something is to be done."""
-        # What else the next run has to wait for wakes the loop by itself.
+        """The times of the next steps."""
+        # Everything else that the next run waits for wakes the loop by itself.
         waits = self.run.ending or self._client.full
         return (*self.run.due, None if waits else self._next_at)
 
@@ -190,11 +190,11 @@ class ChildSupervisor:
         return self._next_at is not None
 
     def last_lines(self) -> list[str]:
-        """Return what the last run wrote to stderr at the end, if there was one at all."""
+        """Return the last lines on stderr of the last run, if there was one."""
         return self.run.child.tail.lines() if self._began == self.run.began else []
 
     def restart_in(self, seconds: float, reason: str) -> None:
-        """Leave the last run, and start the next one so many *seconds* from now."""
+        """End the last run, and start the next one in *seconds*."""
         if self._policy is None:
             return
         self.run.leave()
@@ -205,7 +205,7 @@ class ChildSupervisor:
         """
         Return whether the last run is over and the next one is to begin.
 
-        Not while the client does not read: the answer to the handshake could not be read either.
+        Not while the client does not read: it could not read the result of the handshake either.
         """
         over = self.run.is_over() and not self._client.full
         return over and self._next_at is not None and perf_counter() >= self._next_at

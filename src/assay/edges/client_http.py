@@ -15,7 +15,7 @@ from assay.core import render
 from assay.core.conversation import Facts
 from assay.edges.http.heads import SESSION, RequestHead
 from assay.edges.http.idleness import Idleness
-from assay.edges.http.replies import HttpReply, shared
+from assay.edges.http.replies import HttpReply, Receive, Send, reply, shared
 from assay.edges.http.sessions import HttpSession
 from assay.edges.http.statuses import refusal
 from assay.edges.response_stream import SLOW_BYTES, ResponseStream
@@ -26,6 +26,7 @@ from assay.guard.outgoing import is_answer
 from assay.guard.session import GuardedSession
 from assay.guard.shared import FAILED
 from assay.ladder import syntax
+from assay.settings.http_section import Http
 from assay.spec.revisions import features_of
 
 SLOW: Final = Loss("slow_client", "the client did not take what it was sent")
@@ -46,6 +47,8 @@ Seconds after which a response becomes a stream in revisions that have an id to 
 connection then gets the answer all the same. Most calls are answered before, as plain JSON.
 """
 
+_CLIENT: Final = Party.CLIENT
+_SERVER: Final = Party.SERVER
 _IN_SESSION: Final = Facts("http")
 
 Key = tuple[bool, Any]
@@ -137,24 +140,66 @@ class HttpClient:
 
         A *patient* client is one of the handshake era, as far as that is known.
         """
-        made = self.session.from_client(frame, _IN_SESSION)
-        verdict = made.verdict
+        session = self.session
+        if session.calm:
+            judged = session.judge(_CLIENT, frame, _IN_SESSION)
+            exchange = judged.exchange
+            if judged.findings is None and exchange is not None and exchange.contract is not None:
+                # The call of a tool, as nearly all are: it goes on as it came.
+                return self._forward(judged, exchange, as_json=as_json, as_stream=as_stream)
+            verdict: Verdict | None = judged
+            made = session.outcome(judged, b"")
+        else:
+            made = session.from_client(frame, _IN_SESSION)
+            verdict = made.verdict
         if verdict is None:
             return WholeResponse(404)
-        told = refusal_of(made, verdict, patient=patient)
-        if told is not None:
-            return told
+        refused = refusal_of(made, verdict, patient=patient)
+        if refused is not None:
+            return refused
         response = self._opened(made, verdict, as_json=as_json, as_stream=as_stream)
         try:
             for each in made.to_server:
                 self.server.send(each.frame, verdict.value if each.author == "peer" else None)
-        except Exception as error:  # an internal error: whether the server got the message is not known
-            log_once(error, "a message could not be sent to a server")
-            self.close(BROKEN)
+        except Exception as error:
+            self._unsent(error)
         for part in verdict.parts or (verdict,):
             if part.method == "notifications/cancelled" and part.exchange is not None:
                 self._end_soon(key_of(part.exchange.id))
         return response or ACCEPTED
+
+    def _unsent(self, error: Exception) -> None:
+        """End the session after an internal error: whether the server got the message is not known."""
+        log_once(error, "a message could not be sent to a server")
+        self.close(BROKEN)
+
+    def _forward(self, verdict: Verdict, exchange: Exchange, *, as_json: bool, as_stream: bool) -> ResponseStream:
+        """Return the response that waits for the answer to a call without findings, and send the call."""
+        key = type(exchange.id) is str, exchange.id
+        session = self.http_session
+        primed = features_of(exchange.revision).primed_streams
+        response = ResponseStream(session, primed=primed, as_json=as_json, as_stream=as_stream, due=(key,))
+        self._wait(response, key, exchange)
+        if as_stream:
+            self._streaming[response] = 1
+        if session is not None:
+            session.open_streams.add(response.end)
+        try:
+            self.server.send(verdict.frame, verdict.value)
+        except Exception as error:
+            self._unsent(error)
+        return response
+
+    def _wait(self, response: ResponseStream, key: Key, exchange: Exchange | None) -> None:
+        waiting = self._waiting.get(key)
+        if waiting is None:
+            self._waiting[key] = deque((response,))
+        else:
+            waiting.append(response)
+        if exchange is not None and exchange.token is not None:
+            token = key_of(exchange.token)
+            self._tokens[token] = response
+            response.tokens.append(token)
 
     def _opened(self, made: Outcome, verdict: Verdict, *, as_json: bool, as_stream: bool) -> ResponseStream | None:
         """Return the response that waits for the answers to a message; None if none are due."""
@@ -169,9 +214,9 @@ class HttpClient:
             as_json=as_json,
             as_stream=as_stream and not opens,
             batch=verdict.kind == "batch",
-            due=(key for _, key in due),
+            due=[key for _, key in due],
+            listens=False,
         )
-        response.listens = False
         for each in made.to_client:
             # The refused entries of a batch.
             for entry in render.entries(each.frame):
@@ -179,11 +224,7 @@ class HttpClient:
         if response.as_stream and due:
             self._streaming[response] = len(due)
         for part, key in due:
-            self._waiting.setdefault(key, deque()).append(response)
-            if part.exchange is not None and part.exchange.token is not None:
-                token = key_of(part.exchange.token)
-                self._tokens[token] = response
-                response.tokens.append(token)
+            self._wait(response, key, part.exchange)
         if self.http_session is not None and due:
             self.http_session.open_streams.add(response.end)
         return response
@@ -224,8 +265,10 @@ class HttpClient:
         response = self._take(key)
         if response is not None:
             response.answer(frame, key)
-            self._finish(response)
-            self._check_pace(response)
+            if response.ended and self.http_session is not None:
+                self.http_session.open_streams.discard(response.end)
+            if response.waiting > SLOW_BYTES:
+                self.server.slow(response)
 
     def _finish(self, response: ResponseStream) -> None:
         """A session without open responses is idle."""
@@ -240,23 +283,34 @@ class HttpClient:
 
         An internal error fails only the request that the message answers: the session and its server go on.
         """
-        made = self.session.from_server(frame, rest)
+        session = self.session
+        answered: tuple[Exchange, ...] = ()
         try:
+            if session.calm and not rest:
+                verdict = session.judge(_SERVER, frame)
+                exchange = verdict.exchange
+                if verdict.findings is None and verdict.kind == "result" and exchange is not None:
+                    answered = (exchange,)
+                    self._answer(frame, (type(exchange.id) is str, exchange.id))
+                    return
+                made = session.outcome(verdict, rest)
+            else:
+                made = session.from_server(frame, rest)
+            answered = tuple(one for each in made.to_client for one in each.answers)
             self.act(made)
         except Exception as error:
             log_once(error, "a message of a server could not be delivered")
-            self._undelivered(made)
+            self._undelivered(answered)
 
     def overhear(self, frame: bytes) -> None:
         """Judge and record a message that the client does not get."""
         self.session.from_server(frame)
 
-    def _undelivered(self, made: Outcome) -> None:
+    def _undelivered(self, answered: tuple[Exchange, ...]) -> None:
         """Fail the requests that a message answers which could not be delivered."""
         try:
-            for each in made.to_client:
-                for exchange in each.answers:
-                    self._answer(lost_answer(exchange.id, BROKEN), key_of(exchange.id))
+            for exchange in answered:
+                self._answer(lost_answer(exchange.id, BROKEN), key_of(exchange.id))
         except Exception as error:
             log_once(error, "a session could not be informed of an internal error")
             self.close(BROKEN)
@@ -364,7 +418,7 @@ class HttpClient:
 
     def listen(self) -> ResponseStream:
         """Return a stream for the messages that belong to no request."""
-        stream = ResponseStream(self.http_session, primed=self.primed)
+        stream = ResponseStream(self.http_session, primed=self.primed, listens=True)
         self._attend(stream)
         return stream
 
@@ -450,32 +504,83 @@ class HttpClient:
         self._tokens.clear()
 
 
-class SessionAnswer:
-    """One HTTP request in a session, and the response that it waits for."""
+class HttpPort(NamedTuple):
+    """What writing a response needs of its backend."""
 
-    __slots__ = ("_client", "_done", "_opens", "early", "head", "response")
+    http: Http
+    commit: Callable[[], None]
+    """Writes the records. Called before every write to a client."""
+
+
+class AwaitedResponse:
+    """One HTTP request, and the response that it waits for."""
+
+    __slots__ = ("early", "head", "port", "release", "response")
+
+    def __init__(self, port: HttpPort, head: RequestHead, response: ResponseStream) -> None:
+        self.port = port
+        self.head = head
+        self.response = response
+        self.early: float | None = None
+        """Seconds after which the response becomes a stream; None if only a message does that."""
+        self.release: Callable[[], None] | None = None
+        """Called once at the end."""
+
+    @property
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """The headers of the response beside those that every response has."""
+        return shared(self.head.headers)
+
+    def reply(self) -> HttpReply | None:
+        """Return the whole response; None if it is to be written as a stream."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """The response was written, or the client has gone."""
+        if self.release is not None:
+            self.release()
+
+    async def carry_on(self, receive: Receive, send: Send) -> None:
+        """Wait for the response and write it, unless the client goes."""
+        response = self.response
+        try:
+            if await response.first(self.early, receive) and not response.ended:
+                return
+            whole = self.reply()
+            self.port.commit()
+            if whole is not None:
+                await reply(send, *whole)
+            else:
+                await response.write(self.port.http, self.port.commit, receive, send, self.headers)
+        finally:
+            self.finish()
+
+
+class SessionAnswer(AwaitedResponse):
+    """One HTTP request in a session."""
+
+    __slots__ = ("_client", "_opens", "_touch")
 
     def __init__(
         self,
-        client: HttpClient,
-        response: ResponseStream,
+        port: HttpPort,
         head: RequestHead,
-        done: Callable[[HttpClient], None],
+        response: ResponseStream,
+        client: HttpClient,
+        touch: Callable[[HttpSession["HttpClient"]], None],
         *,
-        opens: bool = False,
+        opens: bool,
     ) -> None:
         """
-        *done* is called when the response was written, or the client has gone.
+        *touch* is called at the end, since the session was used until then.
 
         A response that *opens* the session has the id of the session in its head.
         """
+        super().__init__(port, head, response)
         self._client = client
-        self._done = done
+        self._touch = touch
         self._opens = opens
-        self.response = response
-        self.head = head
-        self.early = EARLY if client.primed and response.as_json and head.as_stream else None
-        """Seconds after which the response becomes a stream; None if only a message does that."""
+        self.early = EARLY if response.as_json and head.as_stream and response.primed else None
 
     @property
     def headers(self) -> list[tuple[bytes, bytes]]:
@@ -490,15 +595,21 @@ class SessionAnswer:
         """Return the whole response; None if it is to be written as a stream."""
         whole = self.response.whole
         if whole is not None and self.response.as_json:
-            return HttpReply(200, whole, self.headers)
+            plain = not self._opens and b"origin" not in self.head.headers
+            return HttpReply(200, whole, () if plain else self.headers)
         return None if self.head.as_stream else HttpReply(202, b"", self.headers)
 
     def finish(self) -> None:
         """The response was written, or the client has gone: a server that had to wait for the client goes on."""
-        self.response.leave()
-        if self.response.begun:
-            self._client.left(self.response)
-        self._done(self._client)
+        response, session = self.response, self._client.http_session
+        if response.taken is not None or not response.ended or response.waiting > SLOW_BYTES:
+            response.leave()
+        if response.begun:
+            self._client.left(response)
+        if session is not None:
+            self._touch(session)
+        if self.release is not None:
+            self.release()
 
 
 def lost_answer(ident: Any, why: Loss) -> bytes:

@@ -1,7 +1,7 @@
 """
-A client on our standard streams, for an event loop: lines in, lines out, and neither is ever waited for by others.
+A client on standard streams, for an event loop: lines in and out, without blocking.
 
-What cannot be written yet is kept; whoever would add to it waits for room.
+Bytes that cannot be written yet are kept, and their source waits for room.
 """
 
 import asyncio
@@ -15,10 +15,10 @@ from assay.ladder.framing import Splitter
 
 
 class StdioClient:
-    """The client. To be made inside the loop that it is used in, which has to take files: one that uses `poll`."""
+    """The client. Create it inside its event loop, which must support files: one that uses `poll`."""
 
     def __init__(self, source: int, sink: int, *, limit: int, before_writing: Callable[[], None]) -> None:
-        """A line longer than *limit* comes cut one byte past it. *before_writing* is called before anything goes."""
+        """A line longer than *limit* is cut one byte past it. *before_writing* is called before each write."""
         self._loop = asyncio.get_running_loop()
         self._source = source
         self._sink = sink
@@ -28,13 +28,13 @@ class StdioClient:
         self._due = False
         self._waiting: set[asyncio.Future[None]] = set()
         self.gone = asyncio.Event()
-        """Nobody reads what we write any more."""
+        """Set when the client no longer reads."""
         if stat.S_ISFIFO(os.fstat(sink).st_mode):
-            # Of a pipe that is only written to, all there is to hear is that its other end was closed.
+            # The only event of a pipe that is only written is that its reader closed it.
             self._loop.add_reader(sink, self._heard_of_sink)
 
     async def frames(self) -> AsyncIterator[bytes]:
-        """What the client says, one line each, until it says no more."""
+        """Yield the lines of the client, until its end."""
         while chunk := await self._read():
             for frame in self._splitter.feed(chunk):
                 yield frame
@@ -43,38 +43,38 @@ class StdioClient:
             yield last
 
     def say(self, line: bytes) -> None:
-        """Sends *line*, which ends in a newline, as soon as there is room."""
+        """Send *line*, which ends in a newline, as soon as there is room."""
         self._out.write(line)
         self._soon()
 
     def reply(self, frame: bytes) -> None:
-        """Sends *frame* in answer to something that the client has said itself."""
+        """Send *frame* in reply to a message of the client."""
         self._out.reply(frame)
         self._soon()
 
     @property
     def full(self) -> bool:
-        """Whether more waits for the client than it should."""
+        """Whether the buffer for the client is full."""
         return self._out.full
 
     async def room(self) -> None:
-        """Waits until there is room for more, or nobody left to read it."""
+        """Wait until there is room, or the client is gone."""
         while self._out.full:
             await self._written()
 
     async def quiet(self) -> None:
-        """The same for our replies: a client that does not read them is not heard further."""
+        """Wait until our replies are read: a client that does not read them is not read either."""
         while self._out.clogged:
             await self._written()
 
     async def finish(self) -> None:
-        """Waits until everything is written."""
+        """Wait until everything is written."""
         self._push()
         while self._out.waiting:
             await self._written()
 
     def close(self) -> None:
-        """Leaves both descriptors as they were found."""
+        """Restore the original mode of both descriptors."""
         for remove in (self._loop.remove_reader, self._loop.remove_writer):
             remove(self._source)
             remove(self._sink)
@@ -97,7 +97,7 @@ class StdioClient:
             return b""
 
     async def _written(self) -> None:
-        """Waits until some of what waits is written."""
+        """Wait until part of the buffer is written."""
         written = self._loop.create_future()
         self._waiting.add(written)
         try:
@@ -106,14 +106,14 @@ class StdioClient:
             self._waiting.discard(written)
 
     def _soon(self) -> None:
-        """What comes together is written together."""
+        """Write everything of one turn of the loop together."""
         if not self._due:
             self._due = True
             self._loop.call_soon(self._push)
 
     def _push(self) -> None:
         self._due = False
-        # On record first: nothing that was answered is lost.
+        # The records first, so that no answered request is lost.
         self._before_writing()
         self._out.push()
         if self._out.waiting:
@@ -121,7 +121,7 @@ class StdioClient:
         self._look()
 
     def _has_room(self) -> None:
-        # What was said since may be among what there is room for.
+        # Lines that were added meanwhile may fit, too.
         self._before_writing()
         self._out.push(room=True)
         if not self._out.waiting:

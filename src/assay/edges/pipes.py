@@ -36,6 +36,7 @@ _LONGEST_WAIT: Final = 3600.0
 """Maximal seconds for `poll`, which accepts at most some weeks."""
 
 _NO_REST: Final = memoryview(b"")
+_POLLIN: Final = select.POLLIN
 
 
 class Outlet:
@@ -313,24 +314,29 @@ class Loop:
         """
         Wait for an event, then read and write what is possible; return whether there was an event.
 
-        *calm* means that nothing has ended, and that only the outlets of this loop have buffers. Then the polled events
-        stay the same as long as these are empty, as they nearly always are.
+        *calm* means that nothing has ended and that no outlet has a buffer, as nearly always. Then the polled events
+        stay the same.
         """
-        reconsider = not (calm and self._settled)
-        for outlet in self._outlets.values():
-            if outlet.size:
-                reconsider = True
-        if reconsider:
+        if not (calm and self._settled):
             self._reconsider()
-        patience = None if seconds is None else int(min(max(0.0, seconds), _LONGEST_WAIT) * 1000) + 1
-        happened = self._poll.poll(patience)
-        if len(happened) > 1:
+        if seconds is not None:
+            # Milliseconds, rounded up: an early wake-up would find nothing to do.
+            seconds = int(seconds * 1000) + 1 if 0.0 < seconds < _LONGEST_WAIT else _whole_wait(seconds)
+        happened = self._poll.poll(seconds)
+        if len(happened) == 1:
+            source = self._inlets.get(happened[0][0])
+            if source is not None and source.watched == _POLLIN:
+                source.read()
+                if source.ended:
+                    self._settled = False
+                return True
+        else:
             # Buffered bytes are recorded and may be written; bytes read now are not recorded yet.
             happened.sort(key=lambda each: each[0] in self._inlets)
         for descriptor, events in happened:
             source = self._inlets.get(descriptor)
             if source is not None:
-                if source.watched == select.POLLIN:
+                if source.watched == _POLLIN:
                     source.read()
                 else:
                     source.hung_up = True
@@ -383,6 +389,11 @@ class Loop:
         else:
             self._poll.register(pipe.descriptor, wanted)
         pipe.watched = wanted
+
+
+def _whole_wait(seconds: float) -> int:
+    """Return milliseconds for `poll`, at least 1 and at most an hour."""
+    return int(min(max(0.0, seconds), _LONGEST_WAIT) * 1000) + 1
 
 
 class Signals:

@@ -25,6 +25,10 @@ _FAILED: Final = (b'"isError":true}}', b'"isError":true,"resultType":"complete"}
 """How our own results end if they report a failure."""
 
 
+# A third of the time that the constructor of a named tuple takes.
+_new_tuple: Final = tuple.__new__
+
+
 class Records(NamedTuple):
     """Where verdicts go; each may be missing."""
 
@@ -48,6 +52,7 @@ class Recorder:
         "_metrics",
         "_route",
         "_telemetry",
+        "_templates",
         "_transport",
         "clock",
         "sinks",
@@ -61,6 +66,7 @@ class Recorder:
         self._holding = holding
         journal, metrics, telemetry = records
         self._lines = JournalSink(journal, transport, route, metrics) if journal is not None else None
+        self._templates = journal.templates(transport, route) if journal is not None else None
         self._held: list[bytes] = self._lines.held if self._lines is not None else []
         sinks: list[Sink] = [] if self._lines is None else [self._lines]
         sinks += [] if metrics is None else [MetricsSink(metrics, transport, route)]
@@ -97,11 +103,11 @@ class Recorder:
         known, self._known = self._known, None
         exchange = verdict.exchange
         method = exchange.entry.name if exchange is not None else verdict.method
-        if self._journal is None:
+        trace = traceparent_of(verdict.value, headers)
+        if self._journal is None or (trace is None and self._templates is not None):
             ids = next(FRESH.left, None) or FRESH.more()
-            moment = Moment(self._transport, self._route, ids, began, session, method)
+            moment = _new_tuple(Moment, (self._transport, self._route, ids, began, session, method))
         else:
-            trace = traceparent_of(verdict.value, headers)
             moment = self._journal.moment(self._transport, self._route, method, verdict.frame, trace, session, began)
         if known is not None and known[0] is verdict:
             return moment._replace(ids=known[1])
@@ -172,8 +178,10 @@ class Recorder:
         if self._journal is not None:
             if self._journal.rows:
                 self._repeats(self._journal, heard, moment.began, 0, moment.session)
-            for each in (heard, answer):
-                self._held.append(self._journal.line(each, moment, len(each.frame)))
+            pair = self._templates.pair(heard, answer, moment) if self._templates is not None else None
+            if pair is None:
+                pair = b"".join(self._journal.line(each, moment, len(each.frame)) for each in (heard, answer))
+            self._held.append(pair)
             if not self._holding:
                 self.flush()
         if self._metrics is not None:

@@ -31,21 +31,23 @@ class ResponseStream:
         as_stream: bool = True,
         batch: bool = False,
         due: Iterable[Hashable] = (),
+        listens: bool = False,
     ) -> None:
         """
         Events of a *session* have ids, and are kept for resumption; *primed* streams begin with an id.
 
-        *due* are the requests that the response answers; without any, it is a stream on which a client listens.
+        *due* are the requests that the response answers. A stream on which a client *listens* answers none.
         """
         self._session = session
-        self._primed = primed
+        self.primed = primed
+        """Whether it begins with an id to resume with."""
         self.as_json = as_json
         self.as_stream = as_stream
         self._batch = batch
         self.due: set[Hashable] = set(due)
         """The requests that are not answered yet."""
-        self.listens = not self.due
-        """Whether it answers nothing, so that it has no end of its own."""
+        self.listens = listens
+        """Whether it has no end of its own."""
         self.tokens: list[Any] = []
         """The progress tokens of its requests."""
         self.cancelled: set[Hashable] = set()
@@ -78,7 +80,7 @@ class ResponseStream:
         """Whether a connection carries it."""
         return self._writers > 0
 
-    # ── what is said ─────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── messages ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def say(self, frame: bytes) -> None:
         """Add a message that is not an answer."""
@@ -90,7 +92,10 @@ class ResponseStream:
         """Add the answer to the requests *keys*."""
         self._answers.append(frame)
         self._put(frame)
-        self.drop(*keys)
+        self.due.difference_update(keys)
+        if not self.due:
+            self.ended = True
+        self.wake()
 
     def drop(self, *keys: Hashable) -> None:
         """Wait for the answers to the requests *keys* no longer."""
@@ -127,7 +132,9 @@ class ResponseStream:
             self.changed()
 
     def _put(self, frame: bytes) -> None:
-        ident = self._keep(frame) if self.begun else None
+        ident = None
+        if self.begun:
+            ident = self._keep(frame)
         if self._read:
             self._queue.append((ident, frame))
             self._last = len(frame)
@@ -243,7 +250,7 @@ class ResponseStream:
         if self._session is None:
             return b""
         self.number = self._session.new_stream()
-        first = primer(self._session.keep(self.number, 0, b"")) if self._primed else b""
+        first = primer(self._session.keep(self.number, 0, b"")) if self.primed else b""
         self._queue = deque((self._keep(frame), frame) for _, frame in self._queue)
         return first
 

@@ -14,7 +14,6 @@ from assay.guard.backoff import Backoff
 from assay.guard.deliveries import Loss
 from assay.guard.failure import contained, log_once
 from assay.guard.flight import End
-from assay.guard.own_frames import line
 from assay.guard.session import CROWD, GuardedSession
 from assay.guard.shared import FAILED, SharedServer, SharedSessions, Sharer
 from assay.ladder import syntax
@@ -65,7 +64,7 @@ class DedicatedChild:
         if self.pipe is None and not self._was_started:
             self._start()
         if self.pipe is not None:
-            self.pipe.send(line(frame))
+            self.pipe.send(frame)
 
     def _start(self) -> None:
         self._was_started = True
@@ -184,7 +183,7 @@ class SharedChild:
     # ── to the child ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def start(self) -> None:
-        """Start a child, if there is none. Raises `UnavailableError`."""
+        """Start a child, unless one is running. Raises `UnavailableError`."""
         if self.pipe is not None:
             return
         now = self._clock()
@@ -228,7 +227,7 @@ class SharedChild:
     def _send(self, frame: bytes) -> None:
         self.used = self._clock()
         if self.pipe is not None:
-            self.pipe.send(line(frame))
+            self.pipe.send(frame)
 
     def _end_soon(self, why: Loss) -> None:
         task = asyncio.ensure_future(self.end(why))

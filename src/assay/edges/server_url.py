@@ -11,12 +11,12 @@ from typing import Final
 
 from assay.base.server_names import name_of_url
 from assay.base.verdict import Exchange
-from assay.edges.guard.refusals import addressed
-from assay.edges.guard.stint import Stint
 from assay.edges.http.events import Event, Reader
+from assay.edges.stint import Stint
 from assay.edges.upstream_answer import Lost, Refused, SessionGone, UpstreamAnswer
 from assay.edges.upstream_client import DIRECTLY, ClientSetupError, Pairs, UpstreamClient, url_of
 from assay.edges.upstream_errors import NO_POST, BrokenError, first_line
+from assay.edges.upstream_refusals import addressed
 from assay.guard.backoff import pause
 from assay.ladder import framing, syntax
 from assay.ladder.header_values import header_text
@@ -172,8 +172,8 @@ class UrlServer:
     @property
     def headers(self) -> Pairs:
         """What everything in a session has to carry."""
-        told = ((SESSION, self.session), (VERSION, self.revision))
-        return [(name, value) for name, value in told if value is not None]
+        known = ((SESSION, self.session), (VERSION, self.revision))
+        return [(name, value) for name, value in known if value is not None]
 
     def agreed(self, revision: object) -> None:
         """The server has answered `initialize`."""
@@ -249,19 +249,19 @@ class UrlServer:
             await self._take(body)
 
     def _unfit(self, reply: UpstreamAnswer, body: bytes) -> Lost:
-        """Why a body that should be the answer is none."""
+        """Return why a body is not a response to the request."""
         if len(body) > self._limit:
             why = f"its answer has more than {self._limit:,} bytes"
         elif framing.is_blank(body):
             why = f"it answered {reply.status} with an empty body"
         elif isinstance(syntax.read(body), dict | list):
-            why = f"its answer is none to this request: {first_line(body)}"
+            why = f"its answer does not belong to this request: {first_line(body)}"
         else:
-            why = f"its answer is no JSON: {first_line(body)}"
+            why = f"its answer is not JSON: {first_line(body)}"
         return Lost(why, "UPSTREAM_INVALID", status=reply.status)
 
     async def _error(self, reply: UpstreamAnswer, body: bytes, asked: Asked) -> None:
-        """A failure that is told as JSON-RPC tells it. One without the id is still the answer to what was sent."""
+        """Forward a failure with a JSON-RPC error. Without an id it is the response to the one open request."""
         answer = addressed(body, asked.exchanges[0], reply.barred) if len(asked.exchanges) == 1 else None
         if answer is not None:
             await self._take(answer)

@@ -8,16 +8,22 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
-import orjson
-
 from assay.base.message import params_of, versions_of
 from assay.base.meta import LEVEL_KEY
 from assay.base.verdict import Party, Verdict
 from assay.core.conversation import Facts
-from assay.edges.client_http import ACCEPTED, BROKEN, SLOW, WholeResponse, lost_answer, refusal_of
+from assay.edges.client_http import (
+    ACCEPTED,
+    BROKEN,
+    SLOW,
+    AwaitedResponse,
+    HttpPort,
+    WholeResponse,
+    lost_answer,
+    refusal_of,
+)
 from assay.edges.guard.front.guarded import Request
-from assay.edges.http.heads import RequestHead
-from assay.edges.http.replies import HttpReply, shared
+from assay.edges.http.replies import HttpReply
 from assay.edges.http.statuses import status_in
 from assay.edges.response_stream import SLOW_BYTES, ResponseStream
 from assay.edges.server_child import SharedChild, UnavailableError
@@ -32,37 +38,36 @@ from assay.spec.revisions import LATEST
 
 _CLIENT: Final = ClientTraits("http")
 _SERVER: Final = ServerTraits("child", shared=True)
+_FROM_CLIENT: Final = Party.CLIENT
+_FROM_SERVER: Final = Party.SERVER
+_NO_RESPONSE: Final = ResponseStream()
+_NO_RESPONSE.ended = True
 
 
-class StatelessRequest:
-    """One request of a client and the response that it waits for, or one notification."""
+class StatelessRequest(AwaitedResponse):
+    """One request of a client, or one notification."""
 
-    __slots__ = (
-        "_requests", "early", "head", "ident", "is_clean", "is_retired", "listens", "owner", "response", "session",
-        "wants_logs",
-    )  # fmt: skip
+    __slots__ = ("_requests", "ident", "is_clean", "is_retired", "listens", "owner", "session", "wants_logs")
 
     def __init__(self, session: GuardedSession, requests: "StatelessRequests", request: Request) -> None:
+        super().__init__(requests.port, request.head, _NO_RESPONSE)
         self.session = session
         self.owner = request.principal
-        self.head: RequestHead = request.head
-        self.response = _NO_RESPONSE
         self.listens = self.wants_logs = False
         self.is_clean = True
         """Whether its session may serve another request."""
         self.is_retired = False
         """Whether it does."""
         self.ident: Any = None
-        self.early: float | None = None
-        """Only a message makes the response a stream."""
         self._requests = requests
 
     def opened(self, verdict: Verdict, *, as_json: bool, as_stream: bool) -> None:
         """Prepare the response to a request that goes on to the child."""
-        self.ident = verdict.exchange.id if verdict.exchange is not None else verdict.value.get("id")
+        exchange = verdict.exchange
+        self.ident = exchange.id if exchange is not None else verdict.value.get("id")
         self.response = ResponseStream(as_json=as_json, as_stream=as_stream, due=(key_of(self.ident),))
         self.is_clean = verdict.findings is None
-        self.listens = verdict.method == ENDLESS
+        self.listens = (exchange is None or exchange.contract is None) and verdict.method == ENDLESS
         meta = params_of(verdict.value).get("_meta")
         # Log messages are never sent on a subscription.
         self.wants_logs = isinstance(meta, dict) and LEVEL_KEY in meta and not self.listens
@@ -78,8 +83,18 @@ class StatelessRequest:
         if self.is_retired:
             self._requests.child.from_nobody(frame, rest)
             return
-        made = self.session.from_server(frame, rest)
+        session = self.session
         try:
+            if session.calm and not rest:
+                verdict = session.judge(_FROM_SERVER, frame)
+                if verdict.findings is None and verdict.kind == "result" and verdict.exchange is not None:
+                    if not self._requests.is_useful or verdict.exchange.contract is None:
+                        self._requests.note_result(verdict)
+                    self.response.answer(frame, *self.response.due)
+                    return
+                made = session.outcome(verdict, rest)
+            else:
+                made = session.from_server(frame, rest)
             self._act(made)
             if made.verdict is not None and made.verdict.value is None and not made.to_client:
                 self._pass_unread(frame)
@@ -153,26 +168,22 @@ class StatelessRequest:
 
     # ── to the client ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    @property
-    def headers(self) -> list[tuple[bytes, bytes]]:
-        """The headers of the response beside those that every response has."""
-        return shared(self.head.headers)
-
     def reply(self) -> HttpReply | None:
         """Return the whole response; None if it is to be written as a stream."""
         whole = self.response.whole
         if whole is not None:
             status = status_in(whole)
             if self.response.as_json or status != 200:
-                return HttpReply(status, whole, self.headers)
+                return HttpReply(status, whole, () if b"origin" not in self.head.headers else self.headers)
         return None if self.response.as_stream else HttpReply(202, b"", self.headers)
 
     def finish(self) -> None:
         """The response was written, or the client has gone, which cancels the request."""
-        with contained("a request could not be cancelled"):
-            if not self.response.ended:
+        if not self.response.ended:
+            with contained("a request could not be cancelled"):
                 self.cancel()
         self._requests.done(self)
+        super().finish()
 
     def cancel(self) -> None:
         """Cancel the request, because the client has gone."""
@@ -184,20 +195,18 @@ class StatelessRequest:
             self._requests.child.leave(self)
 
 
-_NO_RESPONSE: Final = ResponseStream()
-_NO_RESPONSE.ended = True
-
-
 class StatelessRequests:
     """All requests without a session, and the child that they share."""
 
     def __init__(
         self,
         factory: SessionFactory,
+        port: HttpPort,
         child: Callable[[Callable[[], GuardedSession]], SharedChild],
         arm: Callable[[], None],
     ) -> None:
         """*child* makes the shared child, given what makes a session; *arm* has deadlines looked at."""
+        self.port = port
         self._factory = factory
         self._arm = arm
         self._scope: ContractScope = factory.scope()
@@ -223,29 +232,30 @@ class StatelessRequests:
         session = self._factory.borrow(self._scope, _CLIENT, _SERVER, LATEST)
         asking = StatelessRequest(session, self, request)
         facts = Facts("http", head.revision, head.headers, served=True, spoken=self._scope.known)
-        made = session.from_client(request.frame, facts)
-        verdict = made.verdict
-        if verdict is None:
-            return WholeResponse(500)
-        told = refusal_of(made, verdict, patient=False)
-        if told is not None:
-            return told._replace(content=self._narrowed(verdict, told.content))
+        verdict = session.judge(_FROM_CLIENT, request.frame, facts)
+        if verdict.findings is None and verdict.exchange is not None and verdict.exchange.contract is not None:
+            # The call of a tool, as nearly all are: it goes on as it came.
+            return self._forward(asking, verdict, verdict.frame)
+        made = session.outcome(verdict, b"")
+        refused = refusal_of(made, verdict, patient=False)
+        if refused is not None:
+            return refused
         frame = made.to_server[0].frame
         if verdict.kind != "request":
             if verdict.kind == "notification":
                 self._note(asking, verdict, frame)
             # Anything else is an answer; but in this era no server asks its clients.
             return ACCEPTED
-        asking.opened(verdict, as_json=head.as_json, as_stream=head.as_stream)
-        self.open[asking] = None
-        self._send(asking, frame, verdict.value if frame is verdict.frame else None)
-        self._arm()
-        return asking
+        return self._forward(asking, verdict, frame)
 
-    def _send(self, asking: StatelessRequest, frame: bytes, value: Any) -> None:
+    def _forward(self, asking: StatelessRequest, verdict: Verdict, frame: bytes) -> StatelessRequest:
+        """Send a request to the child."""
+        asking.opened(verdict, as_json=asking.head.as_json, as_stream=asking.head.as_stream)
+        self.open[asking] = None
         try:
-            self.child.start()
-            self.child.send(asking, frame, value)
+            if self.child.pipe is None:
+                self.child.start()
+            self.child.send(asking, frame, verdict.value if frame is verdict.frame else None)
         except UnavailableError as error:
             asking.lost(Loss("unstartable", str(error)))
         except Exception as error:  # an internal error: whether the child got the message is not known
@@ -253,6 +263,8 @@ class StatelessRequests:
             asking.failed(asking.ident)
             with contained("a request could not be cancelled"):
                 self.child.leave(asking)
+        self._arm()
+        return asking
 
     def note_result(self, verdict: Verdict) -> None:
         """Remember that the child gives results, and which revisions it speaks."""
@@ -261,26 +273,12 @@ class StatelessRequests:
             # A revision that has no such method leaves its result unjudged, so it may hold anything.
             self._scope.known = frozenset(versions_of(verdict.value)) or self._scope.known
 
-    def _narrowed(self, verdict: Verdict, content: bytes) -> bytes:
-        """
-        Leave out the revisions that the child does not speak where the guard lists those that there are.
-
-        A client picks one of those, and must not pick in vain.
-        """
-        named = any(each.rule == "protocol/unsupported-revision" for each in verdict.violations)
-        if not named or self._scope.known is None:
-            return content
-        answer = orjson.loads(content)
-        data = answer.get("error", {}).get("data", {})
-        data["supported"] = [each for each in data.get("supported", ()) if each in self._scope.known]
-        return orjson.dumps(answer)
-
     def _note(self, asking: StatelessRequest, verdict: Verdict, frame: bytes) -> None:
         """
         Forward a notification.
 
         Over HTTP a request is cancelled by closing its response. One that is cancelled by its id has to be known as
-        this principal's: ids of clients that cannot be told apart coincide.
+        this principal's: ids of clients without authentication coincide.
         """
         if verdict.method != "notifications/cancelled":
             with suppress(UnavailableError):

@@ -12,9 +12,8 @@ from typing import Final
 from assay.base.verdict import Party
 from assay.edges.child import CLOSED, Child
 from assay.edges.child_supervisor import ChildSupervisor, RestartPolicy
-from assay.edges.pipes import FULL, Inlet, Loop, Outlet, Signals
-from assay.guard.deliveries import Delivery, Loss, Outcome, State
-from assay.guard.flight import End
+from assay.edges.pipes import Inlet, Loop, Outlet, Signals
+from assay.guard.deliveries import Delivery, End, Loss, Outcome, State
 from assay.guard.line_feed import LineFeed
 from assay.guard.session import GuardedSession
 
@@ -90,6 +89,7 @@ class StdioChild:
         """Serve until either side ends; return the exit status."""
         session, wait, outlets = self.session, self._loop.wait, self._loop.outlets
         client, client_out, signals = self._client, self._client_out, self._signals
+        waiting = False
         try:
             while True:
                 run = self._supervisor.run
@@ -98,22 +98,25 @@ class StdioChild:
                 calm = not (
                     (client.ended or client.hung_up or signals.stopping or signals.child_ended or client_out.broken)
                     or (run.troubled or run.output.ended or run.input.broken or self._blocked or not session.calm)
-                    or client_out.size >= FULL
+                    or waiting
                 )
                 if not calm and self._is_over():
                     break
                 deadline = min(session.deadline, self._commit_at) if calm else self._due()
-                happened = wait(None if deadline == inf else deadline - perf_counter(), calm=calm)
-                if not happened or deadline <= perf_counter():
+                left = None if deadline == inf else deadline - perf_counter()
+                if not wait(left, calm=calm) or (left is not None and left <= 0.0):
                     self._tick()
                 elif client_out.size and not self._uneasy:
                     # The next write commits what is recorded.
                     self._commit_at = inf
                 elif self._commit_at == inf:
-                    self._commit_at = perf_counter() + HELD
+                    self._commit_at = session.now + HELD
+                waiting = False
                 for outlet in outlets:
                     if outlet.size:
                         outlet.push()
+                        if outlet.size:
+                            waiting = True
             return self._without_server()
         finally:
             session.records.commit()

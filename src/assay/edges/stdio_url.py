@@ -21,7 +21,6 @@ from assay.base.verdict import Exchange, Party, Verdict
 from assay.core import render
 from assay.core.party_state import Id
 from assay.edges.client_stdio import StdioClient
-from assay.edges.guard.refusals import explained
 from assay.edges.hangup import is_heeded
 from assay.edges.http.origin_check import leads_here
 from assay.edges.pipes import Outlet
@@ -29,6 +28,7 @@ from assay.edges.server_url import Asked, UrlServer
 from assay.edges.upstream_answer import Lost, Refused, SessionGone
 from assay.edges.upstream_client import DIRECTLY, Pairs, objection_to
 from assay.edges.upstream_errors import shown_url
+from assay.edges.upstream_refusals import explained
 from assay.guard.deliveries import Delivery, Loss, Outcome, State
 from assay.guard.failure import log_once
 from assay.guard.outgoing import requests
@@ -65,7 +65,7 @@ CROSSING: Final = 5.0
 RECORDED: Final = 1.0
 """Seconds between two looks at records that wait to be written."""
 
-TOLD: Final = 100
+MOST_REFUSALS: Final = 100
 """Refused requests that are reported, as many as messages with findings are."""
 
 _STOPPING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -288,7 +288,7 @@ class StdioUrl:
             refusal.add_done_callback(self._refusals.discard)
 
     def _cancel(self, delivery: Delivery) -> None:
-        """Tell the server that nobody waits for a request; without a session the end of its response says so."""
+        """Cancel a request at the server; without a session, by closing its response."""
         asked = self._asked.get(delivery.about.id) if delivery.about is not None else None
         if asked is not None and not asked.stateless:
             self._begin(self._tell(delivery.frame, None, CANCELLED))
@@ -299,7 +299,7 @@ class StdioUrl:
             self._cross_off(asked)
 
     def _cross_off(self, asked: Asked) -> None:
-        """End the request whose answer nobody expects any more; of several, the last."""
+        """End a request whose response is no longer expected; of several, the last."""
         if asked.task is not None and asked.task is not asyncio.current_task() and not asked.waits:
             asked.task.cancel()
 
@@ -406,9 +406,9 @@ class StdioUrl:
 
     def _note_refusal(self, method: str, why: str) -> None:
         self._refused += 1
-        if self._refused <= TOLD:
+        if self._refused <= MOST_REFUSALS:
             self._log(f"assay: the server refused {method[:60]!r}: {why}")
-        elif self._refused == TOLD + 1:
+        elif self._refused == MOST_REFUSALS + 1:
             self._log("assay: further requests that the server refuses are not reported")
 
     async def _tell_in_order(self, verdict: Verdict, frame: bytes, headers: Pairs | None, *, again: bool) -> None:

@@ -27,6 +27,8 @@ from assay.edges.upstream_errors import CONNECT, broken
 from assay.settings.upstream_section import UpstreamSettings
 
 Pairs = Sequence[tuple[bytes, bytes]]
+Headed = CIMultiDict[str]
+"""Headers of a request as the library takes them."""
 
 IDLE_SECONDS: Final = 3.0
 """Seconds that an idle connection is kept: Node.js and uvicorn close theirs after 5."""
@@ -228,7 +230,7 @@ class UpstreamClient:
         self,
         method: str,
         url: URL,
-        pairs: Pairs,
+        pairs: Pairs | Headed,
         body: bytes | None = None,
         sent: Callable[[], None] | None = None,
     ) -> HttpAnswer:
@@ -238,7 +240,7 @@ class UpstreamClient:
                 method,
                 url,
                 data=None if body is None else _Body(body, sent),
-                headers=_headers(pairs),
+                headers=pairs if isinstance(pairs, CIMultiDict) else headed_by(pairs),
                 allow_redirects=False,
                 proxy=self._proxy,
                 proxy_headers=self._proxy_headers,
@@ -273,7 +275,8 @@ class UpstreamClient:
         return self._session
 
 
-def _headers(pairs: Pairs) -> CIMultiDict[str]:
+def headed_by(pairs: Pairs) -> Headed:
+    """Return *pairs* as the library takes them; for a client that sends the same ones again and again."""
     made: CIMultiDict[str] = CIMultiDict()
     for name, value in pairs:
         made.add(name.decode("ascii"), _text(value))

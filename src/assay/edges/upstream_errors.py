@@ -1,5 +1,5 @@
 """
-Why a server at a URL gave no answer, in words for people.
+Describe why a server at a URL gave no response.
 
 No text here contains a header's value, a password or a query: those may be secrets.
 """
@@ -17,18 +17,18 @@ CONNECT: Final = 10.0
 """Seconds for a connection, TLS included: a server on another continent takes one or two."""
 
 NO_POST: Final = "this may be a server of 2024-11-05 (HTTP+SSE), or the URL may lack its path"
-"""What is likely behind a 404 or 405 that `initialize` gets."""
+"""The likely cause of a 404 or 405 for `initialize`."""
 
 SHOWN: Final = 200
-"""Characters of a server's text that are shown."""
+"""Maximal characters of a server's text to show."""
 
 
 class NoAnswerError(Exception):
-    """Why there is no answer."""
+    """There is no response; the message has the reason."""
 
 
 class BrokenError(NoAnswerError):
-    """Why there is no answer, where the connection failed: there was none, it broke off, or it brought no HTTP."""
+    """The connection failed: it could not be opened, was closed, or did not carry HTTP."""
 
     def __init__(self, why: str, kind: Literal["unreached", "cut", "garbled"] = "cut") -> None:
         super().__init__(why)
@@ -36,7 +36,7 @@ class BrokenError(NoAnswerError):
 
 
 def broken(error: Exception, where: str = "the server") -> BrokenError:
-    """The error to raise in place of one of the library; *where* is the address that was tried, if it may be shown."""
+    """Return the error to raise in place of one of the library; *where* is the address, if it may be shown."""
     why = reason(error, where)
     if isinstance(error, _UNREACHED):
         return BrokenError(why, "unreached")
@@ -45,15 +45,15 @@ def broken(error: Exception, where: str = "the server") -> BrokenError:
 
 def reason(error: Exception, where: str = "the server") -> str:
     """
-    Return what happened, in words; *where* is the address that was tried, if it may be shown.
+    Return the reason as text; *where* is the address, if it may be shown.
 
-    The texts of the libraries are used only where they cannot contain anything of a request.
+    Texts of the libraries are used only if they cannot contain parts of a request.
     """
     causes = list(_causes(error))
     for cause in causes:
         if isinstance(cause, socket.gaierror):
             return f"its name could not be resolved: {plain(cause.strerror or '')}"
-        # Errors of the library are errors of TLS too, without the text that says why.
+        # Errors of the library may be TLS errors, too, without the reason.
         if isinstance(cause, ssl.SSLError) and not isinstance(cause, aiohttp.ClientError):
             why = getattr(cause, "verify_message", "") or cause.reason or "handshake failed"
             return f"no secure connection: {plain(str(why)).lower().replace('_', ' ')}"
@@ -67,7 +67,9 @@ def reason(error: Exception, where: str = "the server") -> str:
         if isinstance(cause, OSError) and cause.errno:
             return f"{_phase(error, where)}: {os.strerror(cause.errno)}"
     if isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientPayloadError | aiohttp.ClientResponseError):
-        return f"it broke off, or answered with what is no HTTP: {_NO_HTTP.get(type(error).__name__, 'invalid data')}"
+        return (
+            f"it closed the connection, or its answer is not HTTP: {_NO_HTTP.get(type(error).__name__, 'invalid data')}"
+        )
     return f"{_phase(error, where)}: {type(error).__name__}"
 
 
@@ -80,7 +82,7 @@ _UNREACHED: Final = (
     *(aiohttp.ClientConnectorError, aiohttp.ClientConnectorCertificateError, aiohttp.ConnectionTimeoutError),
     *(aiohttp.ClientHttpProxyError, ValueError),
 )
-"""Errors before there is a connection; a name that cannot be encoded is a `ValueError`."""
+"""Errors before the connection; a name that cannot be encoded is a `ValueError`."""
 
 
 def _phase(error: Exception, where: str) -> str:
@@ -88,7 +90,7 @@ def _phase(error: Exception, where: str) -> str:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """*error* and what led to it, groups taken apart."""
+    """Yield *error* and its causes, including the members of groups."""
     waiting: list[BaseException | None] = [error]
     seen = 0
     while waiting and seen < 50:
@@ -101,13 +103,13 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def plain(text: str) -> str:
-    """*text* as it may be told: on one line, printable, cut short."""
+    """Return *text* on one line, printable and cut."""
     shown = " ".join("".join(char if char.isprintable() else " " for char in text[: 10 * SHOWN]).split())
     return shown if len(shown) <= SHOWN else shown[: SHOWN - 1] + "…"
 
 
 def first_line(body: bytes) -> str:
-    """The first line of *body* that says anything."""
+    """Return the first line of *body* that is not empty."""
     for line in body[: 10 * SHOWN].decode(errors="replace").splitlines():
         if shown := plain(line):
             return shown
@@ -115,7 +117,7 @@ def first_line(body: bytes) -> str:
 
 
 def shown_url(url: str) -> str:
-    """*url* without name, password, query and fragment; of what is no URL, as much as cannot be a password."""
+    """Return *url* without user name, password, query and fragment; of an invalid URL, only its safe part."""
     try:
         parts = urlsplit(url)
         _ = parts.port

@@ -72,6 +72,17 @@ class Loss(NamedTuple):
     """Further members of the error's `data`, such as the HTTP status."""
 
 
+class End(NamedTuple):
+    """How a server ended."""
+
+    why: str = ""
+    last_words: Sequence[str] = ()
+    """The last lines that it wrote to stderr."""
+
+
+UNKNOWN: Final = End()
+
+
 class Failed(NamedTuple):
     """A request of the client that the guard has answered in place of the server."""
 

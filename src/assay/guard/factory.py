@@ -10,10 +10,10 @@ from assay.guard.deliveries import ClientTraits, ServerTraits
 from assay.guard.session import HANDSHAKE, GuardedSession, Timing
 from assay.guard.sinks import Sinks
 from assay.guard.terms import Terms
-from assay.guard.watch import Watch
 
 if TYPE_CHECKING:
     from assay.guard.backoff import Backoff
+    from assay.guard.watch import Watch
     from assay.lock.inspection import Inspection
     from assay.lock.locked import Locked
     from assay.records.recording.recording_file import Recording
@@ -27,7 +27,7 @@ class ContractScope:
 
     __slots__ = ("__weakref__", "known", "lock", "spare", "tools", "watch")
 
-    def __init__(self, tools: Tools, lock: "Inspection | None", watch: Watch) -> None:
+    def __init__(self, tools: Tools, lock: "Inspection | None", watch: "Watch") -> None:
         self.tools = tools
         self.lock = lock
         self.watch = watch
@@ -45,7 +45,7 @@ class SessionFactory:
         self,
         terms: Terms,
         records: Sinks,
-        watch: Watch,
+        watch: "Watch",
         locked: "Locked | None" = None,
         *,
         recording: "Recording | None" = None,
@@ -94,7 +94,7 @@ class SessionFactory:
         scope: ContractScope | None = None,
         revision: str | None = None,
         name: str = "",
-        watch: Watch | None = None,
+        watch: "Watch | None" = None,
         of: object | None = None,
         backoff: "Backoff | None" = None,
         tools: Tools | None = None,
@@ -143,7 +143,7 @@ class SessionFactory:
     def give_back(self, scope: ContractScope, session: GuardedSession, *, clean: bool) -> None:
         """Keep a session for the next request if it is *clean*, without findings, and without open requests."""
         conversation = session.conversation
-        used = any(conversation.open_requests(each) for each in Party)
+        used = conversation.open_requests(Party.CLIENT) or conversation.open_requests(Party.SERVER)
         if clean and not used and conversation.tools is scope.tools and len(scope.spare) < MOST_SPARE:
             conversation.forget_settled()
             scope.spare.append(session)
@@ -162,7 +162,7 @@ class SessionFactory:
         conversation = Conversation(mode=terms.mode, limits=terms.limits, policy=terms.policy)
         return conversation.hear(Party.CLIENT, frame, Facts("http")).onward is not None
 
-    def another_watch(self) -> Watch:
+    def another_watch(self) -> "Watch":
         """Return a summary for several sessions with one run of a server."""
         return self._watch.another()
 

@@ -10,12 +10,15 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import count
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from weakref import WeakSet
 
 import orjson
 
 from assay.base.verdict import Kind, Party, Verdict
+from assay.guard.deliveries import UNKNOWN, End
+
+__all__ = ("UNKNOWN", "End", "Flight", "Shelf", "flights_in")
 
 KEPT: Final = 50
 KEPT_BYTES: Final = 64 << 10
@@ -50,17 +53,6 @@ for a good message.
 
 Not the exchange itself, which has the contract of a tool with its schemas.
 """
-
-
-class End(NamedTuple):
-    """How a server ended."""
-
-    why: str = ""
-    last_words: Sequence[str] = ()
-    """Its last lines on stderr."""
-
-
-UNKNOWN: Final = End()
 
 
 class Shelf:

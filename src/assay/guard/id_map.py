@@ -1,8 +1,8 @@
 """
-Many clients and one server: whose message is whose, by ids of our own. No I/O, no judging.
+Map the request ids of many clients to unique ids for one server, and back. No I/O, no judging.
 
-Every client counts its requests for itself, so ids and progress tokens of two of them coincide. The server sees numbers
-that do not, and each client its own again, spelt as it spelt them; no other byte of a message changes.
+Every client numbers its own requests, so ids and progress tokens of two clients coincide. The server sees unique
+numbers, and each client its own ids, as it wrote them; no other byte of a message changes.
 """
 
 import json
@@ -17,10 +17,10 @@ from assay.guard.outline import outline
 from assay.ladder.spots import Edit, Tree, edited, spots
 
 _ID_FIRST: Final = re.compile(rb'(\{"jsonrpc":"2\.0","id":)("[^"\\]*+"|[0-9]{1,15}+)(?=[,}])')
-"""The beginning of a message as most peers write it. The judge refuses a message that has a second id."""
+"""The start of a message as most peers write it. The judge refuses a message with a second id."""
 
 _MOST_LATE: Final = 1000
-"""Requests that are still known once nobody waits for them, so that a late answer is judged as what it is."""
+"""Maximal closed requests to remember, so that a late response is recognized."""
 
 Owner = TypeVar("Owner")
 
@@ -30,65 +30,65 @@ _ANSWERED: Final[Tree] = {"id": "id", "result": {"_meta": {SUBSCRIPTION_KEY: "su
 _TOLD: Final[Tree] = {
     "params": {"progressToken": "token", "requestId": "id", "_meta": {SUBSCRIPTION_KEY: "subscription"}}
 }
-"""Where in a message something stands for a request, by what kind of message it is."""
+"""The places of request ids and tokens in a message, by its kind."""
 
 
 class Ticket(NamedTuple, Generic[Owner]):
-    """One request under a number of ours."""
+    """One request with our number."""
 
     owner: Owner
     number: int
     key: tuple[bool, Any]
-    """What its id is known by: 1 and 1.0 are one id, "1" is another."""
+    """The key of its id: 1 and 1.0 are one id, "1" is another."""
     ident: str
-    """The id as it was spelt."""
+    """The id as written."""
     token: str | None
-    """The progress token as it was spelt."""
+    """The progress token as written."""
 
 
 class Routed(NamedTuple, Generic[Owner]):
-    """A message of the server, in the words of whoever it is for."""
+    """A message of the server, with the ids of its receiver."""
 
     owner: Owner | None
-    """None if it does not say."""
+    """The receiver; None if it is unknown."""
     frame: bytes
     number: int | None = None
-    """The request that it answers."""
+    """The number of the request that it answers."""
 
 
 class IdMap(Generic[Owner]):
     """The open requests of all clients of one server."""
 
     def __init__(self, *, stateless: bool) -> None:
-        """Where there is no handshake a server asks nothing, and what it cancels is a client's subscription."""
+        """Without a handshake a server sends no requests, and it can cancel only a client's subscription."""
         self._stateless = stateless
         self._count = 0
         self._open: dict[int, Ticket[Owner]] = {}
         self._late: dict[int, Ticket[Owner]] = {}
         self._by_key: dict[tuple[Owner, tuple[bool, Any]], int] = {}
         self.asked: dict[tuple[bool, Any], Owner] = {}
-        """Whom each open request of the server was handed to."""
+        """The receiver of each open request of the server."""
 
     def everybody(self) -> list[Owner]:
-        """Those who have a request open, each once."""
+        """Return the clients with an open request, each once."""
         return list(dict.fromkeys(each.owner for each in self._open.values()))
 
     def known(self) -> Iterator[Owner]:
-        """Those who have a request that is open, or one that somebody waited for lately."""
+        """Return the clients with an open or recently closed request."""
         return (each.owner for table in (self._open, self._late) for each in table.values())
 
     # ── from a client ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def ask(self, owner: Owner, frame: bytes, value: Mapping[str, Any] | None = None) -> tuple[int, bytes]:
         """
-        Return a request as the server gets it, and the number it is known by from now on.
+        Return a request for the server, and its number.
 
-        *value* is the request, if it was read before.
+        *value* is the request, if it is already parsed.
         """
         self._count = number = self._count + 1
         head = _ID_FIRST.match(frame) if value is not None and not _has_token(value) else None
         if head is not None and value is not None:
-            # As most clients write it: one place to change, which needs no walk through the message.
+            # The usual form: one place to change, which needs no walk through the message.
             ticket = Ticket(owner, number, key_of(value["id"]), head[2].decode(), None)
             self._open[number] = ticket
             self._by_key[owner, ticket.key] = number
@@ -101,7 +101,7 @@ class IdMap(Generic[Owner]):
         return number, _respelt(frame, _ASKED, lambda _, __: str(number))
 
     def cancel(self, owner: Owner, frame: bytes) -> bytes | None:
-        """`notifications/cancelled` as the server gets it; None if *owner* has no such request open."""
+        """Return `notifications/cancelled` for the server; None if *owner* has no such open request."""
         spelt = dict(_spots(frame, _CANCELLED)).get("id")
         number = None if spelt is None else self._by_key.get((owner, _key(spelt)))
         if number is None:
@@ -110,7 +110,7 @@ class IdMap(Generic[Owner]):
         return _respelt(frame, _CANCELLED, lambda _, __: str(number))
 
     def owed(self, owner: Owner, frame: bytes) -> bool:
-        """Whether *frame*, an answer of *owner*, is one that the server has asked of just this client."""
+        """Whether *frame*, a response of *owner*, answers a request that the server sent to this client."""
         spelt = dict(_spots(frame, {"id": "id"})).get("id")
         if spelt is None or self.asked.get(_key(spelt)) is not owner:
             return False
@@ -118,7 +118,7 @@ class IdMap(Generic[Owner]):
         return True
 
     def close(self, number: int) -> None:
-        """Nobody waits for the answer to a request any more."""
+        """Close a request that no client waits for."""
         ticket = self._open.pop(number, None)
         if ticket is None:
             return
@@ -129,7 +129,7 @@ class IdMap(Generic[Owner]):
             del self._late[next(iter(self._late))]
 
     def leave(self, owner: Owner) -> list[int]:
-        """Forgets *owner*; the numbers of the requests that it leaves open."""
+        """Forget *owner*; return the numbers of its open requests."""
         left = [number for number, each in self._open.items() if each.owner is owner]
         for number in left:
             self.close(number)
@@ -140,7 +140,7 @@ class IdMap(Generic[Owner]):
     # ── from the server ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def answer(self, frame: bytes, value: Mapping[str, Any] | None = None) -> Routed[Owner]:
-        """Return an answer of the server for the session that asked; *value* is the answer, if it was read before."""
+        """Return a response of the server for the requesting session; *value* is the parsed response, if known."""
         head = _ID_FIRST.match(frame) if value is not None and not _has_meta(value) else None
         if head is not None and value is not None and type(value["id"]) is int:
             ticket = self.taken(value["id"])
@@ -151,8 +151,8 @@ class IdMap(Generic[Owner]):
         ticket = self.taken(number)
         return Routed(None, frame) if ticket is None else Routed(ticket.owner, _as(ticket, frame, _ANSWERED), number)
 
-    def told(self, frame: bytes) -> Routed[Owner]:
-        """A notification of the server, to whom it is of interest, if it says so."""
+    def notified(self, frame: bytes) -> Routed[Owner]:
+        """Return a notification of the server with its receiver, if it names one."""
         for name, spelt in _spots(frame, _TOLD):
             if name == "id" and not self._stateless:
                 return Routed(self.asked.get(_key(spelt)), frame)
@@ -163,7 +163,7 @@ class IdMap(Generic[Owner]):
         return Routed(None, frame)
 
     def unreadable(self, frame: bytes, rest: bytes) -> tuple[Routed[Owner], bytes]:
-        """What cannot be read, with its end: if either shows that it answers somebody, it is theirs."""
+        """Return an unreadable message with its receiver, if its start or end has the id of an open request."""
         found = outline(frame, rest or frame)
         number = found.id if found.answers and type(found.id) is int else None
         ticket = self.taken(number)
@@ -176,7 +176,7 @@ class IdMap(Generic[Owner]):
         return Routed(ticket.owner, mine, number), theirs
 
     def taken(self, number: int | None) -> Ticket[Owner] | None:
-        """The request of that number, which is answered now."""
+        """Return and close the request with this number."""
         if number is None:
             return None
         if number in self._open:
@@ -187,13 +187,13 @@ class IdMap(Generic[Owner]):
 
 
 def answer_as(answer: bytes, asked: bytes) -> bytes:
-    """An answer to somebody's question as the answer to the same question of somebody else."""
+    """Return a response to one request as the response to an equal request of another client."""
     ident = dict(_spots(asked, _ASKED)).get("id", "null")
     return _respelt(answer, {"id": "id"}, lambda _, __: ident)
 
 
 def _as(ticket: Ticket[Any], frame: bytes, places: Tree) -> bytes:
-    """*frame* with what stands for a request spelt as whoever asked has spelt it."""
+    """Return *frame* with the ids and tokens as the client wrote them."""
 
     def change(name: str, spelt: str) -> str | None:
         if _number(spelt) != ticket.number:
@@ -201,7 +201,7 @@ def _as(ticket: Ticket[Any], frame: bytes, places: Tree) -> bytes:
         own = ticket.token if name == "token" else ticket.ident
         if own is None:
             return None
-        # A server may write an id as text where it stands for a subscription.
+        # A server may write the id of a subscription as text.
         return orjson.dumps(own).decode() if spelt.startswith('"') and not own.startswith('"') else own
 
     return _respelt(frame, places, change)
@@ -219,13 +219,13 @@ def _has_meta(answer: Mapping[str, Any]) -> bool:
 
 
 def _number(spelt: str | None) -> int | None:
-    """A number of ours, which may have become text."""
+    """Return our number, which may have become text."""
     plain = (spelt or "").strip('"')
     return int(plain) if plain.isascii() and plain.isdigit() and len(plain) < 16 else None
 
 
 def key_of(value: Any) -> tuple[bool, Any]:
-    """What an id is known by."""
+    """Return the key of an id."""
     return isinstance(value, str), value if isinstance(value, str | int | float) else None
 
 
@@ -241,14 +241,14 @@ def _exact(spelt: str) -> Any:
 
 
 def _spots(frame: bytes, places: Tree) -> Iterator[tuple[str, str]]:
-    """What stands at *places*, by their names, as it is spelt."""
+    """Return the texts at *places*, by name."""
     text = frame.decode()
     for name, start, end in spots(text, places):
         yield name, text[start:end]
 
 
 def _respelt(frame: bytes, places: Tree, change: Callable[[str, str], str | None]) -> bytes:
-    """*frame* with what stands at *places* changed, where *change* gives something for it."""
+    """Return *frame* with the texts at *places* replaced, if *change* returns a replacement."""
     text = frame.decode()
     changes = ((start, end, change(name, text[start:end])) for name, start, end in spots(text, places))
     return edited(text, (Edit(start, end, new) for start, end, new in changes if new is not None)).encode()

@@ -9,7 +9,7 @@ from assay.guard.deliveries import Author, Delivery, Failed, Outcome
 from assay.guard.moves import Move
 from assay.guard.outline import outline
 from assay.ladder import syntax
-from assay.rules import RULES, violation
+from assay.rules import violation
 
 
 class Unread:
@@ -45,12 +45,12 @@ def _from_client(heard: Verdict, move: Move) -> Outcome:
     to_server = _to_server(heard, move.to_server)
     opened = tuple(each for each in requests(heard) if each is not None) if to_server else ()
     if move.to_client is None:
-        code = refusal_code(heard) if move.to_server is None and heard.findings is not None else None
+        code = render.code_of(heard) if move.to_server is None and heard.findings is not None else None
         return Outcome((), to_server, opened=opened, refusal=code, verdict=heard)
     parts = heard.parts or (heard,)
     ends = tuple(each.exchange for each in parts if each.exchange is not None and each.back is not None)
     made = (Delivery(move.to_client, "guard", ends, None, heard, replies=True),)
-    return Outcome(made, to_server, opened=opened, refusal=refusal_code(heard), verdict=heard)
+    return Outcome(made, to_server, opened=opened, refusal=render.code_of(heard), verdict=heard)
 
 
 def _to_server(heard: Verdict, frame: bytes | None, *, replies: bool = False) -> tuple[Delivery, ...]:
@@ -107,12 +107,6 @@ def is_answer(heard: Verdict) -> bool:
 def is_message(heard: Verdict) -> bool:
     """Return whether output of the server is a message, or ends a request, so that any transport can carry it."""
     return heard.value is not None and (heard.kind not in {"blank", "unreadable"} or is_answer(heard))
-
-
-def refusal_code(heard: Verdict) -> str | None:
-    """Return the canonical error that a message is refused with."""
-    first = next((each for each in heard.violations if each.action == "refuse"), None)
-    return RULES[first.rule].code if first is not None else None
 
 
 def unread(heard: Verdict, rest: bytes, conversation: Conversation) -> Unread:

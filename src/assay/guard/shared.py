@@ -1,7 +1,7 @@
 """
-One server that many sessions share: whom each message is for, in the ids of that session. No I/O, no judging.
+One server that many sessions share: find the receiver of each message, and use its ids. No I/O, no judging.
 
-`IdMap` gives the server ids of our own. What becomes of a message is decided by the session that it is for.
+`IdMap` makes unique ids for the server. The session of the receiver judges the message.
 """
 
 from collections.abc import Iterable, Iterator
@@ -40,7 +40,7 @@ class Addressed(NamedTuple, Generic[S]):
     """A message of the server, with the ids of the session that it is for."""
 
     to: S | None
-    """None for the guard's own session: the message does not show whom it is for."""
+    """The receiver; None for the guard's own session: the message does not show its receiver."""
     frame: bytes
     rest: bytes = b""
     """The end of an over-long frame."""
@@ -49,12 +49,12 @@ class Addressed(NamedTuple, Generic[S]):
 
 
 class Sent(NamedTuple, Generic[S]):
-    """What comes of a message to the server."""
+    """The result of a message to the server."""
 
     frames: tuple[bytes, ...] = ()
-    """What the server gets."""
+    """The frames for the server."""
     answers: tuple[Addressed[S], ...] = ()
-    """What the sender gets at once: the server was asked this before."""
+    """Immediate responses for the sender: the server has answered this before."""
 
 
 class Mishandled(NamedTuple, Generic[S]):
@@ -73,13 +73,13 @@ class SharedServer(Generic[S]):
     def __init__(self) -> None:
         self.ids: IdMap[S] = IdMap(stateless=self.stateless)
         self.members: dict[S, None] = {}
-        """The sessions that stay, in the order in which they came."""
+        """The permanent sessions, in order of arrival."""
         self._owners: set[str] = set()
         """The first two principals that have used this run."""
 
     @property
     def everybody(self) -> list[S]:
-        """All sessions that wait for something, or stay."""
+        """Return all sessions with an open request, and the permanent ones."""
         return list(dict.fromkeys([*self.members, *self.ids.everybody()]))
 
     @property
@@ -88,7 +88,7 @@ class SharedServer(Generic[S]):
         return False
 
     def send(self, sender: S, frame: bytes, value: Any = None) -> Sent[S]:
-        """Return what the server gets of a message; *value* is the message, if it was read before."""
+        """Return the frames for the server; *value* is the message, if it is already parsed."""
         if len(self._owners) < 2:
             self._owners.add(sender.owner)
         value = loaded(frame) if value is None else value
@@ -115,8 +115,8 @@ class SharedServer(Generic[S]):
     # ── from the server ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def route(self, frame: bytes, rest: bytes = b"") -> Iterable[Addressed[S]]:
-        """Return whom a message of the server is for."""
-        # Read as the judge does: what it cannot read, because it is nested too deep, is not looked into either.
+        """Return the receivers of a message of the server."""
+        # Parsed as by the judge: a message that it refuses, such as one nested too deep, is not searched.
         value = None if rest else syntax.read(frame)
         if isinstance(value, dict):
             return self._route(frame, value)
@@ -129,7 +129,7 @@ class SharedServer(Generic[S]):
         if answers(value):
             routed = self.ids.answer(frame, value)
         elif "id" not in value:
-            routed = self.ids.told(frame)
+            routed = self.ids.notified(frame)
         else:
             routed = None
         if routed is not None and routed.owner is not None:
@@ -138,7 +138,7 @@ class SharedServer(Generic[S]):
 
     def _claimed(self, frame: bytes, value: dict[str, Any]) -> tuple[Addressed[S], ...]:
         """
-        Address a log message to the one open request, if that asked for logs.
+        Address a log message to the one open request, if it set a log level.
 
         A log message does not name its request, so it may be about any that is open. It may also be about one that
         was answered or cancelled before: so once two principals have used this run of the child, neither gets any.
@@ -150,9 +150,9 @@ class SharedServer(Generic[S]):
 
     def _overheard(self, frame: bytes, value: dict[str, Any]) -> tuple[Addressed[S], ...]:
         """
-        Judge a log message that no request asked for beside one that is open.
+        Judge a log message that no open request wanted.
 
-        No client gets it: which request it is about is not known, only that none of them asked for it.
+        No client gets it: its request is unknown, only that no open request wanted it.
         """
         if not self.stateless or value.get("method") != "notifications/message":
             return ()
@@ -183,21 +183,21 @@ def _subject(value: Any, frame: bytes, rest: bytes) -> tuple[bool, Any]:
 
 
 class SharedSessions(SharedServer[S]):
-    """One run of a server that sessions share which are opened in the same way: it is opened once, for all of them."""
+    """One run of a server shared by sessions with the same `initialize`, which is sent once for all of them."""
 
     stateless = False
 
     def __init__(self) -> None:
         super().__init__()
         self._result: bytes | None = None
-        """The answer to `initialize`, once there is one."""
+        """The result of `initialize`, once it has arrived."""
         self._opening: list[tuple[S, bytes]] = []
-        """The sessions that wait for it, with their requests; the first has been sent."""
+        """The sessions that wait for it, with their requests; the first was sent."""
         self._initialized = self._is_lost = False
 
     @property
     def is_stuck(self) -> bool:
-        """Whether the sessions that waited for the answer to `initialize` are gone, or it was lost."""
+        """Whether the sessions that waited for `initialize` are gone, or its response was lost."""
         return self._is_lost or (bool(self._opening) and not self.members)
 
     def _send(self, sender: S, frame: bytes, value: dict[str, Any]) -> Sent[S]:
@@ -217,7 +217,7 @@ class SharedSessions(SharedServer[S]):
         return Sent((self.ids.ask(sender, frame)[1],)) if len(self._opening) == 1 else Sent()
 
     def leave(self, member: S) -> list[bytes]:
-        """Forget a session; but `initialize` is for all of them, and may not be cancelled."""
+        """Forget a session. `initialize` is for all sessions, and is not cancelled."""
         if not self._opening:
             return super().leave(member)
         self.members.pop(member, None)
@@ -225,7 +225,7 @@ class SharedSessions(SharedServer[S]):
 
     def _route(self, frame: bytes, value: dict[str, Any]) -> Iterable[Addressed[S]]:
         made = super()._route(frame, value)
-        # Nothing else is asked before it is answered.
+        # Nothing else is sent before it is answered.
         if answers(value) and self._opening and self._result is None:
             waiting, self._opening = self._opening, []
             if "result" in value and "method" not in value:
@@ -234,7 +234,7 @@ class SharedSessions(SharedServer[S]):
         return made
 
     def _claimed(self, frame: bytes, value: dict[str, Any]) -> tuple[Addressed[S], ...]:
-        """Address a request of the server to the one session that has asked something, and news to all."""
+        """Address a request of the server to the one session with an open request, and a notification to all."""
         if "method" not in value:
             return ()
         if "id" in value:

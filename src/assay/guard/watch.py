@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 from assay.base.labels import OURS, label, labelled
 from assay.base.verdict import Exchange, Party, Verdict, Violation
 from assay.core.spoken_revision import spoken
-from assay.guard.flight import ENTRY_BYTES, FLIGHTS, KEPT, KEPT_BYTES, UNKNOWN, End, Flight, Shelf
+from assay.guard.deliveries import UNKNOWN, End
+from assay.guard.flight import ENTRY_BYTES, FLIGHTS, KEPT, KEPT_BYTES, Flight, Shelf
 from assay.guard.sinks import EventKind, Sink
 
 if TYPE_CHECKING:

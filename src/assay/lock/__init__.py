@@ -1,1 +1,1 @@
-"""What a server was when somebody reviewed it, and what has changed since. No I/O but in `file`, and no clock."""
+"""What a server offered when it was reviewed, and what has changed since. I/O only in `lock_file`; no clock."""

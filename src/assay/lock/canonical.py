@@ -1,8 +1,8 @@
 """
-Definitions in one spelling, so that those that say the same are the same. No I/O.
+The canonical form of definitions, in which equal meaning is equal text. No I/O.
 
-The order of keys says nothing, nor does that of `required`, `enum`, `type` and of the alternatives of a schema; and
-1.0 is 1.
+The order of keys does not matter, nor that of `required`, `enum`, `type` and of the alternatives of a schema; and 1.0
+is 1.
 """
 
 from typing import Any, Final
@@ -12,17 +12,17 @@ import orjson
 from assay.engine.drafts import DRAFT_2020_12, Draft, draft_of
 
 SCHEMAS: Final = frozenset({"inputSchema", "outputSchema"})
-"""The members of a definition that are schemas."""
+"""The members of a definition that hold schemas."""
 
 _SETS: Final = frozenset({"required", "enum", "type"})
 _UNORDERED: Final = frozenset({"allOf", "anyOf", "oneOf"})
 
 _EXACT: Final = 2.0**53
-"""Up to here a double is one integer and no other."""
+"""Up to here a double stands for exactly one integer."""
 
 
 def canonical(definition: Any) -> Any:
-    """A definition of a tool, template or prompt in its one spelling."""
+    """Return a definition of a tool, template or prompt in canonical form."""
     if not isinstance(definition, dict):
         return plain(definition)
     return {
@@ -31,12 +31,12 @@ def canonical(definition: Any) -> Any:
 
 
 def canonical_schema(schema: Any) -> Any:
-    """A schema in its one spelling."""
+    """Return a schema in canonical form."""
     return _schema(schema, draft_of(schema) or DRAFT_2020_12)
 
 
 def plain(value: Any) -> Any:
-    """A JSON value, with its numbers in one spelling."""
+    """Return a JSON value with its numbers in canonical form."""
     if isinstance(value, dict):
         return {key: plain(one) for key, one in value.items()}
     if isinstance(value, list):
@@ -47,7 +47,7 @@ def plain(value: Any) -> Any:
 
 
 def text(value: Any) -> bytes:
-    """A value that has one spelling as bytes: equal if and only if the values are, `1` and `true` included."""
+    """Return a canonical value as bytes, which are equal if and only if the values are; `1` and `true` differ."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 

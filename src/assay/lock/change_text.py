@@ -1,11 +1,11 @@
-"""How a change is told: what was there, what is there, cut short around where they part. No I/O."""
+"""Describes a change: the old and the new text, shortened around their first difference. No I/O."""
 
 from typing import Any, Final
 
 from assay.lock.changes import Change, Weight
 
 _BEFORE: Final = 16
-"""Characters that are shown before the place where two texts part."""
+"""Characters that are shown before the first difference of two texts."""
 
 PHRASES: Final[dict[Weight, str]] = {
     "breaking": "a breaking change",
@@ -14,11 +14,11 @@ PHRASES: Final[dict[Weight, str]] = {
     "wording": "other wording",
     "compatible": "a compatible change",
 }
-"""What a change is, in a few words."""
+"""A name for each weight of a change."""
 
 
 def describe(change: Change, most: int) -> str:
-    """What has changed, in words; of two texts at most so many characters each."""
+    """Describe *change*, with at most *most* characters of each text."""
     if isinstance(change.old, str) and isinstance(change.new, str):
         old, new = excerpts(change.old, change.new, most)
         return f'was "{old}", is "{new}"'
@@ -28,7 +28,7 @@ def describe(change: Change, most: int) -> str:
 
 
 def excerpts(old: str, new: str, most: int) -> tuple[str, str]:
-    """Two texts, each cut to *most* characters so that the place where they part is seen."""
+    """Return two texts, each cut to *most* characters around their first difference."""
     if max(len(old), len(new)) <= most:
         return visible(old, most), visible(new, most)
     alike = next((number for number, (one, other) in enumerate(zip(old, new, strict=False)) if one != other), None)
@@ -39,7 +39,7 @@ def excerpts(old: str, new: str, most: int) -> tuple[str, str]:
 
 
 def visible(text: Any, most: int) -> str:
-    """*text* on one line, cut short, with what cannot be seen spelt out."""
+    """Return *text* on one line, shortened, with invisible characters escaped."""
     cut = str(text)[:most]
     if not cut.isprintable():
         cut = "".join(each if each.isprintable() else _spelt(each) for each in cut)

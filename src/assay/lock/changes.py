@@ -1,8 +1,8 @@
 """
-What has changed in a tool, a resource template or a prompt since it was reviewed, and for whom that matters. No I/O.
+What has changed in a tool, a resource template or a prompt since it was reviewed, and how much it matters. No I/O.
 
-`breaking` means that a caller or reader who relies on the old definition may fail with the new one. `wording` breaks no
-program and may still turn a model round: a changed description is how a server that was trusted begins to lie.
+`breaking` means that a caller or reader that relies on the old definition may fail with the new one. `wording` breaks
+no program, but may mislead a model: a changed description is how a trusted server begins to attack.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,14 +19,14 @@ from assay.spec.schema import protocol_schema
 Weight = Literal["breaking", "undecided", "hints", "wording", "compatible"]
 
 WEIGHTS: Final[tuple[Weight, ...]] = ("breaking", "undecided", "hints", "wording", "compatible")
-"""What a change is, the worst first. What cannot be decided counts as breaking."""
+"""The weights of a change, the worst first. An undecided one counts as breaking."""
 
 MOST: Final = 1000
-"""Changes of one definition that are told apart."""
+"""Changes of one definition that are listed one by one."""
 
 
 class Change(NamedTuple):
-    """One difference between the definition that was reviewed and the one that there is now."""
+    """One difference between the reviewed definition and the present one."""
 
     weight: Weight
     at: str
@@ -34,25 +34,25 @@ class Change(NamedTuple):
     words: str
     old: Any
     new: Any
-    """What was there, and what is; `ABSENT` for nothing."""
+    """The old and the new value; `ABSENT` for a missing one."""
 
     @property
     def breaking(self) -> bool:
-        """Whether it must be taken for one that breaks something."""
+        """Whether it counts as breaking."""
         return self.weight in {"breaking", "undecided"}
 
 
 class ChangeKind(NamedTuple):
-    """A kind of thing that a server offers."""
+    """A kind of entry that a server offers."""
 
     noun: str
     method: str
     member: str
-    """The member of an answer to *method* that lists them, and of a lock."""
+    """The member that lists them, in a result of *method* and in a lock."""
     key: str
-    """The member of a definition that it is known by."""
+    """The member of a definition that identifies it."""
     definition: str
-    """What the protocol's schema calls it."""
+    """Its definition in the protocol's schema."""
 
 
 KINDS: Final = (
@@ -63,15 +63,15 @@ KINDS: Final = (
 BY_METHOD: Final = {kind.method: kind for kind in KINDS}
 
 _QUIET: Final = frozenset({"execution", "icons"})
-"""Members without a word for a model: that they come with a revision which has them is nothing to be told."""
+"""Members without text for a model: if a newer revision introduces them, that is not reported."""
 
 
 def changes(kind: ChangeKind, old: dict[str, Any], new: dict[str, Any], was: str = "", now: str = "") -> list[Change]:
     """
-    What is different in *new*; nothing if both say the same.
+    Return the changes in *new*, the worst first; [] if both mean the same.
 
-    *was* and *now* are the revisions that they were listed in. A member that a revision does not have is not missed in
-    it; one that comes with a revision is new, since nobody has reviewed it.
+    *was* and *now* are the revisions in which they were listed. A member that the new revision does not have is not
+    reported as gone; one that the new revision introduces is reported as new, since it was not reviewed.
     """
     old, new = canonical(old), canonical(new)
     if text(old) == text(new):
@@ -95,14 +95,14 @@ def _bounded(found: list[Change]) -> list[Change]:
 
 
 def _comes_with_revision(kind: ChangeKind, member: str, before: Any, after: Any, was: str, now: str) -> bool:
-    """Whether *member* is there in one of the two only because the other revision does not have it."""
+    """Whether *member* is missing in one definition only because its revision does not have it."""
     if after is ABSENT:
         return _has(was, kind, member) and not _has(now, kind, member)
     return before is ABSENT and member in _QUIET and _has(now, kind, member) and not _has(was, kind, member)
 
 
 def _has(revision: str, kind: ChangeKind, member: str) -> bool:
-    # A lock may have been made in a revision that is not known here.
+    # A lock may have been made in a revision that is unknown here.
     return revision in REVISIONS and member in protocol_schema(revision).definition(kind.definition).get(
         "properties", {}
     )
@@ -114,7 +114,7 @@ _Compare = Callable[[str, Any, Any], Iterator[Change]]
 
 
 def _as(weight: Weight) -> _Compare:
-    """A member all changes of which weigh the same."""
+    """Return the comparison of a member whose changes all have the same weight."""
 
     def compare(at: str, old: Any, new: Any) -> Iterator[Change]:
         yield Change(weight, at, was_is(old, new), old, new)
@@ -131,7 +131,7 @@ def _input(at: str, old: Any, new: Any) -> Iterator[Change]:
 
 
 def _output(at: str, old: Any, new: Any) -> Iterator[Change]:
-    """Who reads a result may rely on what was promised: the mirror image of what is asked of a caller."""
+    """Compare what results promise: the mirror image of arguments, so what widens breaks readers."""
     if old is ABSENT:
         yield Change("compatible", at, "promises something now", old, new)
     elif new is ABSENT:
@@ -156,7 +156,7 @@ def _weighed(at: str, shift: Shift, breaks: bool) -> Change:
 
 
 def _annotations(at: str, old: Any, new: Any) -> Iterator[Change]:
-    """What a tool says that it does: read only, destructive … Clients decide by it whether they ask the user."""
+    """Compare hints such as read-only or destructive. Clients use them to decide whether to ask the user."""
     was, now = _members(old), _members(new)
     if was is None or now is None:
         yield Change("undecided", at, was_is(old, new), old, new)
@@ -178,7 +178,7 @@ _TASKS: Final = ("forbidden", "optional", "required")
 
 
 def _execution(at: str, old: Any, new: Any) -> Iterator[Change]:
-    """Whether a tool is called as a task."""
+    """Compare whether a tool is called as a task."""
     was, now = (one.get("taskSupport", "forbidden") if isinstance(one, dict) else "forbidden" for one in (old, new))
     known = was in _TASKS and now in _TASKS and was != now
     weight: Weight = (
@@ -194,7 +194,7 @@ def _mime_type(at: str, old: Any, new: Any) -> Iterator[Change]:
 
 
 def _arguments(at: str, old: Any, new: Any) -> Iterator[Change]:
-    """The arguments of a prompt, by their names."""
+    """Compare the arguments of a prompt by name."""
     was, now = _named(old), _named(new)
     if was is None or now is None:
         yield Change("undecided", at, was_is(old, new), old, new)
@@ -229,7 +229,7 @@ def _weight_of_argument(member: str, after: Any) -> Weight:
 
 
 def _named(arguments: Any) -> dict[str, dict[str, Any]] | None:
-    """Arguments by their names; None if they have none of their own."""
+    """Return arguments by name; None if names are missing or repeated."""
     if arguments is ABSENT:
         return {}
     if not isinstance(arguments, list):
@@ -249,4 +249,4 @@ _MEMBERS: Final[dict[tuple[str, str], _Compare]] = {
     ("resource template", "mimeType"): _mime_type,
     ("prompt", "arguments"): _arguments,
 }
-"""What compares a member, by the kind of definition, "" for all; of any other nothing can be told."""
+"""The comparison of each member, by the kind of definition, "" for all. Other members are undecided."""

@@ -1,7 +1,7 @@
 """
-A conversation under a lock: what the server lists, held to what was locked, as it is listed. No I/O, no clock.
+Compares what a server lists in a conversation with its lock, page by page. No I/O, no clock.
 
-Only answers that list something or say who the server is are looked at. What is spelt as it was costs one comparison.
+Only results that list entries or identify the server are inspected. An unchanged entry costs one comparison of bytes.
 """
 
 from collections.abc import Iterator
@@ -18,31 +18,31 @@ from assay.rules import violation
 SERVER_KEY: Final = "io.modelcontextprotocol/serverInfo"
 
 _MOST_CHANGES: Final = 5
-"""Changes of one entry that are told; the worst come first."""
+"""Changes of one entry that are reported; the worst come first."""
 
 _EXCERPT: Final = 70
-"""Characters of a text that are told."""
+"""Characters of a text that are reported."""
 
 _COMPARED: Final = 256 << 10
-"""Bytes of one page that are compared in detail, at some 1.5 µs each. Of real lists a few tools change at a time."""
+"""Bytes of one page that are compared in detail, about 1.5 µs each. In real lists a few tools change at a time."""
 
 _OPENING: Final = frozenset({"initialize", "server/discover"})
 
 
 class Inspection:
     """
-    One server, as it is listed, page by page.
+    The lock of one server, and which of its entries have not been listed yet.
 
-    Conversations that are one to the client, as requests over stateless HTTP are, share one of these.
+    Conversations that belong together, such as requests over stateless HTTP, share one of these.
     """
 
     def __init__(self, locked: Locked) -> None:
         self.locked = locked
         self._missing: dict[str, set[str]] = {}
-        """What was locked and has not been listed yet, by kind, where a listing was heard from its first page on."""
+        """Locked names that have not been listed yet, by kind, if the listing was seen from its first page."""
 
     def check(self, exchange: Exchange, result: Any) -> list[Violation]:
-        """What differs from the lock in the server's answer to *exchange*."""
+        """Return how the server's result of *exchange* differs from the lock."""
         if exchange.asker is not Party.CLIENT or not isinstance(result, dict):
             return []
         kind = BY_METHOD.get(exchange.method)
@@ -57,13 +57,13 @@ class Inspection:
         if not isinstance(page, list):
             return
         if exchange.detail is None:
-            # Names that only some clients get are not missed: this client may be one of the others.
+            # Names that only some clients get are not reported as missing: this client may be one of the others.
             self._missing[kind.member] = set(self.locked.of(kind)) - self.locked.only_for(kind).keys()
         missing = self._missing.get(kind.member)
         budget = _InspectionBudget(_COMPARED)
         for number, entry in enumerate(page):
             key = entry.get(kind.key) if isinstance(entry, dict) else None
-            # What is none at all breaks the schema of the result.
+            # An entry without a name breaks the schema of the result.
             if isinstance(key, str):
                 if missing is not None:
                     missing.discard(key)
@@ -115,7 +115,7 @@ class Inspection:
             yield replace(self._changed(change, "server", "/result/instructions", "lock/server"), action="report")
 
     def _check_meta(self, result: dict[str, Any]) -> Iterator[Violation]:
-        """From 2026-07-28 on every result may say whose it is."""
+        """Check the identity in `_meta`, which every result may have from 2026-07-28 on."""
         meta = result.get("_meta")
         if isinstance(meta, dict) and SERVER_KEY in meta:
             yield from self._check_identity(meta[SERVER_KEY], f"/result/_meta/{escaped(SERVER_KEY)}")
@@ -127,7 +127,7 @@ class Inspection:
         renamed = any(change.breaking for change in found)
         for change in found:
             each = self._changed(change, "server", f"{at}/{change.at.rpartition('/')[2]}", "lock/server")
-            # Of a server that calls itself as before, another version is only told.
+            # Another version of a server with the same name is only reported.
             yield each if renamed else replace(each, action="report")
 
     def _changed(self, change: Change, what: str, at: str, rule: str = "lock/changed") -> Violation:
@@ -139,7 +139,7 @@ class Inspection:
 
 
 class _InspectionBudget:
-    """What of one page is compared in detail: each name once, and only so many bytes."""
+    """The part of one page that is compared in detail: each name once, and a limited number of bytes."""
 
     __slots__ = ("_bytes", "_names")
 

@@ -1,8 +1,8 @@
 """
-`assay.lock`: what was locked, in a file that reads well in a diff. The only part of the lock that touches a disk.
+Reads and writes `assay.lock`, a file that reads well in a diff. The only module of the lock that touches a disk.
 
-Everything is sorted, so the same server gives the same bytes. What cannot be seen on a screen is spelt out, so that
-whoever reviews the file sees it.
+Everything is sorted, so the same server gives the same bytes. Invisible characters are escaped, so that a reviewer
+sees them.
 """
 
 import json
@@ -26,34 +26,34 @@ from assay.lock.locked import WAYS, Locked, Way
 FILE: Final = "assay.lock"
 
 FORMAT: Final = 1
-"""The number of the layout below; another one is another layout."""
+"""The version of the file format."""
 
 _LONGEST: Final = 64 << 20
-"""Bytes. The largest lists of tools that are known have a hundredth of that."""
+"""Bytes. The largest known lists of tools have a hundredth of that."""
 
 _DEPTH: Final = DEFAULT.depth + 8
-"""Levels: a definition may have as many as a message, and stands some levels down."""
+"""Levels of nesting: a definition may have as many as a message, and is itself some levels down."""
 
 _PREFIX: Final = "sha256:"
 
 _CLIENTS: Final = "clients "
-"""What stands before a `Way` in the file: `clients with capabilities`."""
+"""The prefix of a `Way` in the file: `clients with capabilities`."""
 
 Lock = dict[str, Locked]
-"""Servers by the names that they were locked by."""
+"""Locked servers by name."""
 
 
 class LockError(Exception):
-    """A lock that cannot be read or written, and why, in one line."""
+    """A lock cannot be read or written; the message says why, in one line."""
 
 
 # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def read(path: str | os.PathLike[str]) -> Lock:
-    """What was locked in the file at *path*. Raises `LockError`; `FileNotFoundError` if there is none."""
+    """Return the lock in the file at *path*. Raises `LockError`, or `FileNotFoundError` if the file does not exist."""
     try:
-        # A link of a checkout may lead to a device or a pipe. To open it may never end, or take the client's messages.
+        # A link in a checkout may lead to a device or a pipe. Opening it may block, or consume the client's messages.
         if os.fspath(path) == FILE and not stat.S_ISREG(os.stat(path).st_mode):
             raise LockError(f"{path}: not a regular file")
         with open(path, "rb") as file:
@@ -71,7 +71,7 @@ def read(path: str | os.PathLike[str]) -> Lock:
 
 
 def parsed(content: bytes) -> Lock:
-    """What was locked, from the *content* of a file. Raises `LockError`."""
+    """Return the lock in the *content* of a file. Raises `LockError`."""
     document = syntax.read(content.strip(), _DEPTH)
     if isinstance(document, Violation):
         place, what = document.at or "the file", f"expected {document.expected}, found {document.found}"
@@ -119,7 +119,7 @@ def _some(by_member: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def _entries(kind: ChangeKind, entry: dict[str, Any], at: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Each entry of one kind: its name, its place and what is there."""
+    """Yield each entry of one kind: its name, its place and its value."""
     for key, value in _object(entry.get(kind.member, {}), f"{at}/{kind.member}").items():
         place = f"{at}/{kind.member}/{key}"
         yield key, place, _object(value, place)
@@ -165,7 +165,7 @@ def _object(value: Any, at: str) -> dict[str, Any]:
 
 
 def known_by(definition: dict[str, Any]) -> str:
-    """The fingerprint of a definition: the same for all that say the same."""
+    """Return the fingerprint of a definition: the same for all spellings of it."""
     return _PREFIX + fingerprint(canonical(definition))
 
 
@@ -173,7 +173,7 @@ def known_by(definition: dict[str, Any]) -> str:
 
 
 def written(lock: Lock) -> bytes:
-    """The content of a file."""
+    """Return *lock* as the content of a file."""
     document = {"format": FORMAT, "servers": {name: _entry(locked) for name, locked in lock.items()}}
     text = json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False)
     return (_INVISIBLE.sub(_escape, text) + "\n").encode()
@@ -197,7 +197,7 @@ def _entry(locked: Locked) -> Mapping[str, Any]:
 
 
 def _held(locked: Locked, kind: ChangeKind, key: str) -> Mapping[str, Any]:
-    """One tool, resource template or prompt as it stands in the file."""
+    """Return one tool, resource template or prompt as it is in the file."""
     first, *others = ({"definition": one, "fingerprint": known_by(one)} for one in locked.forms(kind, key))
     held: dict[str, Any] = dict(first)
     if others:
@@ -208,7 +208,7 @@ def _held(locked: Locked, kind: ChangeKind, key: str) -> Mapping[str, Any]:
     return held
 
 
-# What is no letter, mark, number, sign or space that one can see. The layout itself has line breaks.
+# Candidates for characters that cannot be seen. The layout itself has line breaks.
 _INVISIBLE: Final = re.compile(r"[^\n\x20-\x7e]")
 
 
@@ -221,8 +221,8 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def write(path: str | os.PathLike[str], lock: Lock) -> None:
-    """Puts *lock* into the file at *path*, whole or not at all. Raises `LockError`."""
-    # A link stays one: what it leads to is written. One of a stranger could name any file that is not there yet.
+    """Write *lock* to the file at *path*, atomically. Raises `LockError`."""
+    # A link is followed, and stays a link. A link in a foreign checkout could name any file that does not exist yet.
     target = Path(os.path.realpath(path))
     if os.path.islink(path) and not target.exists():
         raise LockError(f"cannot write {path}: it is a link to {target}, which does not exist")

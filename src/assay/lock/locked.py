@@ -1,4 +1,4 @@
-"""What a server offered when it was locked, and how that differs from what it offers now. No I/O."""
+"""What a server offered when it was locked, and how its present offer differs. No I/O."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,10 +14,10 @@ from assay.lock.changes import KINDS, WEIGHTS, Change, ChangeKind, Weight, chang
 from assay.lock.shifts import ABSENT, was_is
 
 Definitions = Mapping[str, dict[str, Any]]
-"""Definitions of one kind, by what they are known by."""
+"""Definitions of one kind, by name or URI template."""
 
 Way = Literal["without capabilities", "with capabilities"]
-"""A kind of client that a server is asked as. Servers offer more, or something else, to clients with capabilities."""
+"""A kind of client. Servers offer more tools, or other definitions, to clients with capabilities."""
 
 BARE: Final[Way] = "without capabilities"
 CAPABLE: Final[Way] = "with capabilities"
@@ -26,7 +26,7 @@ WAYS: Final[tuple[Way, ...]] = (BARE, CAPABLE)
 _MOST_NAMES: Final = 20
 """Names that are listed on one line."""
 
-TOLD: Final = frozenset(
+NOTES: Final = frozenset(
     {
         ("/server/version", "compatible"),
         ("/revision", "compatible"),
@@ -36,39 +36,39 @@ TOLD: Final = frozenset(
         ("/offeredTo", "compatible"),
     }
 )
-"""Changes that show nobody anything that was not reviewed: they are reported, and do not count as differences."""
+"""Changes with nothing new to review: they are reported as notes, and do not count as differences."""
 
 
 @dataclass(frozen=True)
 class Locked:
-    """One server."""
+    """One locked server."""
 
     command: tuple[str, ...] = ()
     url: str = ""
-    """How it is reached: one of the two. From a file, without what looks like a secret."""
+    """How it is reached: a command or a URL. Read from a file, secrets are masked."""
     revision: str = ""
-    """The revision that it was asked in."""
+    """The revision of the conversation in which it was locked."""
     server: Mapping[str, str] = field(default_factory=dict)
-    """The name and version that it gives itself, as far as it does."""
+    """Its own name and version, if it has them."""
     instructions: str | None = None
-    """What it tells a model about itself."""
+    """Its instructions for a model."""
     listed: Mapping[str, Definitions] = field(default_factory=dict)
     """What it offers, by the member that lists it: tools, resourceTemplates, prompts."""
     variants: Mapping[str, Definitions] = field(default_factory=dict)
-    """The definitions that clients with capabilities get, where these differ from *listed*; by the same members."""
+    """The definitions for clients with capabilities, where they differ from *listed*; by the same members."""
     offered: Mapping[str, Mapping[str, Way]] = field(default_factory=dict)
-    """The names that only one kind of client gets, and which kind; by the same members."""
+    """The names that only one kind of client gets, and that kind; by the same members."""
     other_instructions: tuple[str | None, ...] = ()
-    """The instructions that clients with capabilities get, where these differ."""
+    """The instructions for clients with capabilities, if they differ."""
     unasked: Way | None = None
-    """The kind of client that the server failed for, so that nothing is known of it."""
+    """The kind of client for which the server failed, so that its offer to them is unknown."""
 
     def of(self, kind: ChangeKind) -> Definitions:
-        """What it offers of one kind."""
+        """Return the definitions of one kind."""
         return self.listed.get(kind.member, {})
 
     def forms(self, kind: ChangeKind, name: str) -> list[dict[str, Any]]:
-        """Return every definition that is locked under *name*: none, one, or two."""
+        """Return every definition that is locked under *name*: zero, one or two."""
         every = (of.get(kind.member, {}).get(name) for of in (self.listed, self.variants))
         return [each for each in every if each is not None]
 
@@ -77,7 +77,7 @@ class Locked:
         return self.offered.get(kind.member, {})
 
     def is_reached_by(self, command: tuple[str, ...], url: str) -> bool:
-        """Whether this is the server of that command, or at that address; secrets in them are not compared."""
+        """Whether this is the server of that command or URL; secrets are not compared."""
         if (self.command, self.url) == (command, url):
             return True
         if len(self.command) != len(command) or bool(self.url) != bool(url):
@@ -86,11 +86,11 @@ class Locked:
 
     @cached_property
     def texts(self) -> Mapping[str, Mapping[str, tuple[bytes, ...]]]:
-        """The definitions as bytes, for a quick look: what is spelt alike is the same."""
+        """The definitions as bytes, for a quick comparison: equal bytes are equal definitions."""
         return {kind.member: {key: tuple(map(spelt, self.forms(kind, key))) for key in self.of(kind)} for kind in KINDS}
 
     def counts(self) -> str:
-        """How much it offers, in words."""
+        """Return how many entries of each kind it offers, in words."""
         some = [_counted(len(self.of(kind)), kind.noun) for kind in KINDS if self.of(kind)]
         return ", ".join(some) or "nothing at all"
 
@@ -111,22 +111,22 @@ class Locked:
 
 
 def spelt(definition: Any) -> bytes:
-    """A definition as bytes, whatever the order of its keys."""
+    """Return a definition as bytes; the order of its keys does not matter."""
     return orjson.dumps(definition, option=orjson.OPT_SORT_KEYS)
 
 
 class Difference(NamedTuple):
-    """Something that is there, is gone, or is not what it was."""
+    """An entry that was added, removed or changed."""
 
     noun: str
-    """The kind of thing: tool, resource template, prompt; or the server itself."""
+    """The kind of entry: tool, resource template, prompt; or the server itself."""
     name: str
     what: Literal["added", "removed", "changed"]
     changes: tuple[Change, ...] = ()
 
     @property
     def breaking(self) -> bool:
-        """Whether somebody who relies on what was locked may fail."""
+        """Whether a client that relies on the lock may fail."""
         return self.what == "removed" or any(each.breaking for each in self.changes)
 
     @property
@@ -136,10 +136,10 @@ class Difference(NamedTuple):
 
     @property
     def weight(self) -> Weight | None:
-        """The worst weight of the changes to review; None if there are none, as for something that was added."""
+        """The worst weight of the changes to review; None without one, as for an added entry."""
         if self.what == "removed":
             return "breaking"
-        weights = (each.weight for each in self.changes if (each.at, each.weight) not in TOLD)
+        weights = (each.weight for each in self.changes if (each.at, each.weight) not in NOTES)
         return min(weights, key=WEIGHTS.index, default=None)
 
 
@@ -167,15 +167,15 @@ def differences(old: Locked, new: Locked, *, named: bool = False) -> list[Differ
 def _changes_of_entry(kind: ChangeKind, name: str, old: Locked, new: Locked) -> Iterator[Change]:
     was, now = old.forms(kind, name), new.forms(kind, name)
     every = [closest_changes(kind, was, form, old.revision, new.revision) for form in now]
-    told: list[Change] = []
+    found: list[Change] = []
     for each in (change for changed in every for change in changed):
-        if each not in told:
-            told.append(each)
-    yield from sorted(told, key=lambda change: WEIGHTS.index(change.weight))
-    # Where one kind of client could not be asked, nothing is known of what it gets.
+        if each not in found:
+            found.append(each)
+    yield from sorted(found, key=lambda change: WEIGHTS.index(change.weight))
+    # The offer to a kind of client for which the server failed is unknown.
     if old.unasked is None and new.unasked is None:
         only = new.only_for(kind).get(name)
-        if len(now) < len(was) and not told and only is None:
+        if len(now) < len(was) and not found and only is None:
             yield Change("compatible", "/variant", "all clients get the same definition now", ABSENT, ABSENT)
         yield from _changes_of_clients(old.only_for(kind).get(name), only)
 
@@ -199,7 +199,7 @@ def closest_changes(
 
 
 def _severity(found: Sequence[Change]) -> tuple[int, int]:
-    # Changes come with the worst first, and so do weights.
+    # Changes are sorted with the worst first, and so are weights.
     return (len(WEIGHTS) - WEIGHTS.index(found[0].weight), len(found)) if found else (0, 0)
 
 
@@ -215,10 +215,10 @@ def _changes_of_server(old: Locked, new: Locked, named: bool) -> Iterator[Change
 
 def _change_of_command(old: Locked, new: Locked, named: bool) -> Change:
     """
-    Return how the way to the server differs.
+    Return how the command or URL of the server differs.
 
-    Other arguments, such as the folder that each person has elsewhere, are nothing to review, and nothing is under a
-    name that the operator chose: what the server offers is compared all the same.
+    Other arguments, such as a folder that differs between machines, need no review, nor does a command under a name
+    that the operator chose: the offer of the server is compared in any case.
     """
     was, now = (" ".join(masked_command(one.command)) or masked_url(one.url) for one in (old, new))
     same = bool(old.command and new.command) and same_server(masked_command(old.command), masked_command(new.command))
@@ -227,7 +227,7 @@ def _change_of_command(old: Locked, new: Locked, named: bool) -> Change:
 
 
 def identity_changes(locked: Locked, server: Mapping[str, Any], instructions: Any) -> Iterator[Change]:
-    """What a server says of itself, and said otherwise when it was locked."""
+    """Yield the changes in name, version and instructions of a server."""
     for member in ("name", "version"):
         was, now = locked.server.get(member), server.get(member)
         if was is not None and now is not None and was != now:

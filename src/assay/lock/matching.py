@@ -1,9 +1,8 @@
 """
-Which entry of a lock a server is held to: the one of its name, of its command, or of its URL.
+Finds the entry of a lock for a server: by its name, its command or its URL.
 
-A lock restricts what a server may offer, so an entry that fits loosely is better than none: under a lock that is not
-applied everything passes. What a loose match lets through was reviewed all the same, and a server that calls itself by
-another name than the locked one is refused.
+A lock restricts what a server may offer, so a loose match is better than no match: without an entry everything passes.
+What a loose match accepts was reviewed, and a server that calls itself by another name than the locked one is refused.
 """
 
 import os
@@ -17,19 +16,19 @@ from assay.lock.lock_file import FILE, Lock, LockError, read
 from assay.lock.locked import Locked
 
 _MOST_NAMES: Final = 10
-"""Names of entries that are listed in a message."""
+"""Names of entries in one message."""
 
 
 class Match(NamedTuple):
-    """An entry of a lock, and what it was found by."""
+    """An entry of a lock, and how it was found."""
 
     name: str
     locked: Locked
     by: Literal["name", "command", "program", "file"]
     """
-    *program* is the command with other arguments, or the URL in other words.
+    *program* is the same command with other arguments, or the same address in another spelling.
 
-    *file* says that it is the only entry of a file that was named.
+    *file* is the only entry of a file that the operator named.
     """
 
 
@@ -80,12 +79,12 @@ def chosen(
     wish: str, *, name: str | None = None, command: tuple[str, ...] = (), url: str = "", enforcing: bool = False
 ) -> Match | None:
     """
-    Return the entry that a guarded server is held to; None if it is held to nothing.
+    Return the entry for a guarded server; None if no lock applies.
 
-    *wish* is ``off`` for nothing, ``auto`` for `assay.lock` in the working directory, if that is there and has this
-    server, or the path of a file that must have it; a file with one entry is taken to be of this server, unless that
-    has another *name*. Raises `LockError`; if *enforcing*, also if an entry may be meant that cannot be told for sure:
-    nothing that was not reviewed should reach a client because of a folder.
+    *wish* is ``off`` for no lock, ``auto`` for `assay.lock` in the working directory, if it exists and has this server,
+    or the path of a file that must have it. The only entry of a file is used for this server, unless the server has
+    another *name*. Raises `LockError`; if *enforcing*, also if an entry may be meant but does not match exactly: an
+    unreviewed tool must not reach a client because of the folder in which the guard runs.
     """
     if wish == "off" or (wish == "auto" and not os.path.lexists(FILE)):
         return None

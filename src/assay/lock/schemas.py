@@ -161,7 +161,7 @@ class _Comparison:
             if was or now:
                 yield from self.compare(f"{at}/items", was.get("items", True), now.get("items", True))
         elif text(was) != text(now):
-            yield undecided(f"{at}/items", "items that are told apart by their place", was or ABSENT, now or ABSENT)
+            yield undecided(f"{at}/items", "items with a schema for each place", was or ABSENT, now or ABSENT)
 
     # ── alternatives ─────────────────────────────────────────────────────────────────────────────────────────────────
 

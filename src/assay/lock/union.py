@@ -1,4 +1,4 @@
-"""What a server offers to clients without and with capabilities, as one. No I/O."""
+"""Unites what a server offers to clients without and with capabilities. No I/O."""
 
 from dataclasses import replace
 from typing import TypeVar
@@ -13,7 +13,7 @@ def united(bare: Locked, capable: Locked) -> Locked:
     """
     Return everything that a server offers to either kind of client.
 
-    Where the two get different definitions, both are kept: each was there to be reviewed.
+    If the two get different definitions, both are kept, so that both are reviewed.
     """
     other = capable.instructions
     return replace(

@@ -1,7 +1,7 @@
 """
 The journal, the metrics and the traces as sinks of judged messages.
 
-A sink is told of a message before it is sent; `JournalSink.commit` writes the lines that it has held back.
+A sink gets a message before it is sent; `JournalSink.commit` writes the held lines.
 """
 
 from math import inf
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from assay.records.telemetry import Telemetry
 
 _ANSWERS: Final = frozenset({"result", "error", "missing", "unreadable"})
-"""What ends an exchange if it belongs to one: an unreadable message does so where it seems to be the answer."""
+"""Kinds that can end an exchange; an unreadable message does if it looks like the response."""
 
 HELD: Final = 1.0
 MOST_HELD: Final = 1000
-"""Seconds that a message waits for its answer to be recorded with it, and how many do at most."""
+"""Maximal seconds that a line is held until its response, and maximal number of held lines."""
 
 
 class JournalSink(Sink):
@@ -80,15 +80,15 @@ class JournalSink(Sink):
             self._journal.restarted(int(data))
 
     def commit(self) -> None:
-        """Write what is held back."""
+        """Write the held lines."""
         journal, held = self._journal, self.held
         if held:
-            lines = list(held)
-            held.clear()
             try:
-                journal.write(b"".join(lines))
+                journal.write(b"".join(held))
             except Exception as error:
-                self._write_each(lines, error)
+                self._write_each(held, error)
+            finally:
+                held.clear()
         if journal.waiting:
             journal.tend()
         if self._metrics is not None and journal.failures != self._failures:
@@ -105,7 +105,7 @@ class JournalSink(Sink):
                 self._journal.failures += 1
 
     def due(self) -> float:
-        """Return when what is held back is to be written: a request may wait for its answer, but not for long."""
+        """Return when the held lines must be written: a request may wait for its response, but not for long."""
         if not self.held and not self._journal.waiting:
             self._due = inf
         elif self._due == inf:
@@ -127,7 +127,7 @@ class JournalSink(Sink):
 
 
 class MetricsSink(Sink):
-    """Counts messages by what became of them, and measures how long answers took."""
+    """Counts messages by outcome, and measures the duration of responses."""
 
     __slots__ = ("_metrics", "_route", "_transport")
 

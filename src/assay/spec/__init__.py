@@ -1,1 +1,1 @@
-"""What each protocol revision says, as data: its facts, its methods, its schema."""
+"""The protocol revisions as data: facts, methods and schemas."""

@@ -1,4 +1,4 @@
-"""The documentation page on what changed between revisions, written from the compiled revisions themselves."""
+"""Writes the documentation page on what changed between revisions, from the compiled revisions."""
 
 from collections.abc import Iterable
 from itertools import pairwise
@@ -32,7 +32,7 @@ Up to 2025-06-18 the definitions of requests and notifications leave out `jsonrp
 
 
 def revisions_page() -> str:
-    """The whole page, in Markdown; the same text on every run."""
+    """Return the whole page, in Markdown; the same text on every run."""
     rows = "".join(_row(_revision(revision)) for revision in REVISIONS)
     parts = [_INTRODUCTION + rows + _LEGEND]
     for old, new in pairwise(REVISIONS):
@@ -41,7 +41,7 @@ def revisions_page() -> str:
 
 
 def section(found: list[RevisionChange]) -> str:
-    """The definitions that came and went and a table of the other changes, in Markdown."""
+    """Return the added and removed definitions and a table of the other changes, in Markdown."""
     text = ""
     for title, kind in (("New definitions", "added"), ("Definitions that are gone", "removed")):
         text += _listed(title, [change.definition for change in found if not change.field and change.kind == kind])
@@ -65,7 +65,7 @@ def _listed(title: str, names: Iterable[str]) -> str:
 
 
 def _cells(found: list[RevisionChange]) -> list[list[str]]:
-    """A row for each change within a definition, one row where several definitions changed alike."""
+    """Return a row for each change within a definition; definitions that changed alike share a row."""
     alike: dict[tuple[str, str, bool | None], list[str]] = {}
     for change in found:
         if change.field or change.kind == "changed":

@@ -1,14 +1,14 @@
 """
-Where the official ``schema.json`` is wrong about the protocol, and what holds instead.
+Corrections of the official ``schema.json``.
 
-A guard must not block good traffic, so these are applied unless the files are asked for to the letter. A correction
-gets in here only when the specification itself (``schema.ts``, from which the files are generated) says otherwise.
+A guard must not block valid traffic, so the corrections apply unless a caller asks for the exact files. A correction is
+listed here only if ``schema.ts``, the specification from which the files are generated, differs.
 """
 
 from typing import Final, NamedTuple
 
 
-class Erratum(NamedTuple):  # not a dataclass: those take a millisecond each to create, and every start-up comes here
+class Erratum(NamedTuple):  # not a dataclass: each takes a millisecond to create, at every start-up
     """One place in one definition that is replaced."""
 
     definition: str
@@ -16,7 +16,7 @@ class Erratum(NamedTuple):  # not a dataclass: those take a millisecond each to 
     at: str
     """JSON Pointer to the schema that is replaced, within the definition; "" for all of it."""
     type: str
-    """What holds instead, in the notation of the facts."""
+    """The correct type, in the notation of the facts."""
     reason: str
 
 
@@ -51,5 +51,5 @@ ERRATA: Final = (
 
 
 def errata(revision: str, definition: str) -> tuple[Erratum, ...]:
-    """The corrections of *definition* in *revision*."""
+    """Return the corrections of *definition* in *revision*."""
     return tuple(each for each in ERRATA if each.definition == definition and revision in each.revisions)

@@ -1,7 +1,7 @@
 """
-The method table: which party may send what in which revision, by which definition, answered by which result.
+The method table: which party may send which method in which revision, its definition, and that of its result.
 
-One literal table; the unions ``ClientRequest``, ``ServerNotification`` … of the facts are proved equal to it by a test.
+One literal table; a test proves that the unions ``ClientRequest``, ``ServerNotification`` … of the facts are equal.
 """
 
 from collections.abc import Mapping
@@ -17,30 +17,30 @@ Kind = Literal["request", "notification"]
 
 
 class Capability(NamedTuple):  # not a second dataclass: those take a millisecond each to create, at every start-up
-    """What must have been declared before a method may be used."""
+    """A capability that must be declared before a method may be used."""
 
     party: Literal["client", "server", "receiver", "sender"]
-    """Who must have declared it; *receiver* and *sender* of the message where both parties may send it."""
+    """The party that must declare it; *receiver* or *sender* of the message if both parties may send it."""
     path: str
-    """Where it stands in that party's capabilities: ``tools``, ``resources.subscribe``."""
+    """Its path in that party's capabilities: ``tools``, ``resources.subscribe``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One method as it stands in some revisions."""
+    """One method as it is in some revisions."""
 
     name: str
     kind: Kind
     senders: tuple[PartyName, ...]
     revisions: tuple[str, ...]
     definition: str
-    """The definition of the whole message; up to 2025-06-18 it leaves the JSON-RPC head out."""
+    """The definition of the whole message; up to 2025-06-18 without the JSON-RPC head."""
     result: str | None
     """The definition of the result that answers it; None for a notification."""
     capability: Capability | None
 
     def needs(self, sender: PartyName) -> tuple[PartyName, str] | None:
-        """Who must have declared which capability for *sender* to send this, if anyone."""
+        """Return the party and the capability that it must have declared for *sender* to send this, if any."""
         if self.capability is None:
             return None
         party = self.capability.party
@@ -51,8 +51,8 @@ class Method:
         return party, self.capability.path
 
 
-# One row each: revisions (numbered in date order, as in facts.txt), who sends it, the method, its definition, that of
-# its result, and the capability that it needs as "party path". A method stands in two rows where revisions differ.
+# One row each: revisions (numbered in date order, as in facts.txt), the sender, the method, its definition, that of its
+# result, and the capability that it needs as "party path". A method has two rows if revisions differ.
 _TABLE: Final = """
 1-4  client  initialize                            InitializeRequest                      InitializeResult
 1-4  both    ping                                  PingRequest                            EmptyResult
@@ -95,13 +95,13 @@ _TABLE: Final = """
 
 @cache
 def methods(revision: str) -> Mapping[str, Method]:
-    """Every method of *revision* by its name; ValueError for an unknown revision."""
+    """Return every method of *revision* by name; ValueError for an unknown revision."""
     position(revision)
     return MappingProxyType({method.name: method for method in _methods() if revision in method.revisions})
 
 
 def revisions_of(method: str) -> tuple[str, ...]:
-    """The revisions that have *method*, oldest first; none for a name no revision has."""
+    """Return the revisions that have *method*, oldest first; () for an unknown name."""
     return tuple(revision for revision in REVISIONS if method in methods(revision))
 
 
@@ -111,7 +111,7 @@ _LIKE: Final = 0.8
 
 def method_meant(name: str, revision: str) -> str | None:
     """Return the method of *revision* that *name* likely misspells; None without one."""
-    # Only what begins alike is compared: a peer may send nothing but slips, and each comparison takes 20 µs.
+    # Only names that begin alike are compared: a peer may send only misspelled names, and each takes 20 µs.
     near = [each for each in methods(revision) if each[:3] == name[:3].lower() and abs(len(each) - len(name)) <= 3]
     if not near:
         return None

@@ -1,9 +1,9 @@
 """
-Reads the notation in which ``facts.txt`` states the protocol, and gives JSON Schema.
+Parses the notation of ``facts.txt``, which describes the protocol, into JSON Schema.
 
-Loading only notes where each definition begins; a definition is read when it is asked for, in the revision it is asked
-for. The notation itself is explained at the top of ``facts.txt``. Nothing here knows the protocol, or the date of a
-revision: revisions are their numbers, from 1.
+Loading only records where each definition begins; a definition is parsed on first use, for one revision. The notation
+is explained at the top of ``facts.txt``. Nothing here knows the protocol, or the date of a revision: revisions are
+numbers, from 1.
 """
 
 from itertools import takewhile
@@ -30,11 +30,11 @@ _REFERENCE: Final = "#/$defs/"
 
 
 class NotationError(ValueError):
-    """The facts are not written as the notation asks; the message names the line."""
+    """The facts break the notation; the message names the line."""
 
 
 class WireFacts:
-    """The definitions in a text, each read when it is first asked for."""
+    """The definitions in a text, each parsed on first use."""
 
     def __init__(self, text: str, *, name: str = "facts") -> None:
         self.name = name
@@ -44,23 +44,23 @@ class WireFacts:
         self._reading: list[str] = []
         self._starts: dict[str, list[int]] = {}
         for number, line in enumerate(self._lines):
-            # Whatever continues a definition is indented, or a closing brace; so this is all there is to an index.
+            # The lines of a definition are indented, or a closing brace; every other line begins one.
             if line[:1].isalpha():
                 self._starts.setdefault(line.split(None, 1)[0], []).append(number)
 
     def definitions(self, revision: int) -> list[str]:
-        """The names the protocol defines in *revision*, sorted."""
+        """Return the names of the definitions in *revision*, sorted."""
         return sorted(name for name in self._starts if self.defines(name, revision))
 
     def defines(self, name: str, revision: int) -> bool:
-        """Whether *name* is a definition of the protocol in *revision*, not something written out where it is used."""
+        """Whether *name* is a definition of the protocol in *revision*, not a shape that is written out where used."""
         return self._find(name, revision)[1] == "@"
 
     def read(self, name: str, revision: int) -> Schema:
         """
-        The JSON Schema of *name* in *revision*, its references as ``#/$defs/Name``; KeyError if there is no such name.
+        Return the JSON Schema of *name* in *revision*, references as ``#/$defs/Name``; an unknown name is a KeyError.
 
-        The schema is shared with later callers: it is not to be changed.
+        The schema is shared with later callers: do not change it.
         """
         key = (name, revision)
         if key not in self._read:
@@ -77,7 +77,7 @@ class WireFacts:
         return self._read[key]
 
     def type(self, text: str, revision: int) -> Schema:
-        """The JSON Schema in *revision* of a type that stands outside the table: one of its corrections."""
+        """Return the JSON Schema in *revision* of a type outside the table: a correction."""
         return self._resolved(_NotationReader(self, 0, [f"it = {text}"], revision))
 
     def _resolved(self, reader: "_NotationReader") -> Schema:
@@ -93,7 +93,7 @@ class WireFacts:
         return schema
 
     def _find(self, name: str, revision: int) -> tuple[int, str]:
-        """Where *name* is defined for *revision*, and how: ``@`` a definition, ``~`` written out, "" not at all."""
+        """Return the line that defines *name* for *revision*, and how: ``@`` defined, ``~`` written out, "" missing."""
         key = (name, revision)
         if key not in self._found:
             forms = [(start, self._form(start, revision)) for start in self._starts.get(name, ())]
@@ -112,7 +112,7 @@ class WireFacts:
         return "" if marks else ("@" if words[0][0].isupper() else "~")
 
     def within(self, mark: str, revision: int, line: int) -> bool:
-        """Whether *revision* is among those a mark such as ``@3+``, ``~1-2`` or ``@4`` names."""
+        """Whether a mark such as ``@3+``, ``~1-2`` or ``@4`` includes *revision*."""
         first, dash, last = mark[1:].partition("-")
         try:
             if first[-1:] == "+" and not dash:
@@ -122,19 +122,19 @@ class WireFacts:
             self.fail(line, f"{mark} names no revisions")
 
     def _text(self, start: int) -> list[str]:
-        """The lines of the definition that begins at line *start*, up to the next one."""
+        """Return the lines of the definition that begins at line *start*, up to the next one."""
         end = start + 1
         while end < len(self._lines) and not self._lines[end][:1].isalpha():
             end += 1
         return self._lines[start:end]
 
     def fail(self, line: int, problem: str) -> NoReturn:
-        """Raise what is wrong with that line (counted from 0)."""
+        """Raise an error for that line (counted from 0)."""
         raise NotationError(f"{self.name}, line {line + 1}: {problem}")
 
 
 class _NotationReader:
-    """Reads one definition as it stands in one revision."""
+    """Parses one definition for one revision."""
 
     def __init__(self, facts: WireFacts, start: int, lines: list[str], revision: int) -> None:
         self.facts = facts
@@ -147,11 +147,11 @@ class _NotationReader:
             self.tokens += line.partition("#")[0].translate(_PUNCTUATION).split()
         self.tokens += ("", "")  # the end; twice, for the one look ahead
         self.at = 0
-        # Which names were used, and where: resolved at the end, when it is known which fields this revision has.
+        # The names that are used, and where: resolved at the end, when the fields of this revision are known.
         self.references: list[tuple[Schema, str, int]] = []
 
     def definition(self) -> Schema:
-        """The whole of it; names used in it are still empty schemas, listed in ``references``."""
+        """Return the whole definition; names used in it are still empty schemas, listed in ``references``."""
         self.take()
         while self.tokens[self.at][:1] in ("@", "~"):
             self.at += 1
@@ -168,7 +168,7 @@ class _NotationReader:
         return schema
 
     def bases(self) -> list[Schema]:
-        """The bases that count in this revision."""
+        """Return the bases in this revision."""
         found = []
         while True:
             name = self.take()
@@ -181,7 +181,7 @@ class _NotationReader:
                 return found
 
     def inherited(self, bases: list[Schema]) -> tuple[Schema, dict[str, bool]]:
-        """The properties of the bases and which of them are required, the later base's where two have the same."""
+        """Return the properties of the bases, and which are required; the later base wins."""
         properties: Schema = {}
         required: dict[str, bool] = {}
         for base in bases:
@@ -190,7 +190,7 @@ class _NotationReader:
         return properties, required
 
     def object(self, bases: list[Schema]) -> Schema:
-        """The fields up to the closing brace, those of the bases first."""
+        """Parse the fields up to the closing brace, those of the bases first."""
         properties, required = self.inherited(bases)
         own: set[str] = set()
         while not self.skip("}"):
@@ -212,7 +212,7 @@ class _NotationReader:
         return _object(properties, required)
 
     def union(self, *, ranged: bool = False) -> Schema:
-        """One type or several with ``|`` between them; *ranged*: each may be followed by its revisions."""
+        """Parse one type or several with ``|`` between them; *ranged*: each may be followed by its revisions."""
         members = []
         while True:
             before = len(self.references)
@@ -228,7 +228,7 @@ class _NotationReader:
         return _any_of(members)
 
     def single(self) -> Schema:
-        """One type, with its bounds."""
+        """Parse one type, with its bounds."""
         word = self.take()
         if word in _SIMPLE:
             return _SIMPLE[word] | self.bounds("minimum", "maximum")
@@ -253,7 +253,7 @@ class _NotationReader:
         return place
 
     def bounds(self, low: str, high: str) -> Schema:
-        """Bounds such as ``0..1``, if they stand here."""
+        """Parse bounds such as ``0..1``, if they come next."""
         first, dots, last = self.tokens[self.at].partition("..")
         if not dots:
             return {}
@@ -263,14 +263,14 @@ class _NotationReader:
         return {key: int(bound) for key, bound in ((low, first), (high, last)) if bound}
 
     def in_force(self) -> bool:
-        """Whether what was just read holds in this revision; passes the marks that say so."""
+        """Whether the item just parsed applies in this revision; skip its marks."""
         marks = []
         while self.tokens[self.at][:1] == "@":
             marks.append(self.take())
         return not marks or any(self.facts.within(mark, self.revision, self.line(self.at - 1)) for mark in marks)
 
     def take(self) -> str:
-        """The next token; there has to be one."""
+        """Return the next token; its absence is an error."""
         token = self.tokens[self.at]
         if not token:
             self.fail("the definition ends too early", self.at - 1)
@@ -278,24 +278,24 @@ class _NotationReader:
         return token
 
     def skip(self, token: str) -> bool:
-        """Whether *token* was next; if so it is passed."""
+        """Whether *token* comes next; if so, skip it."""
         if self.tokens[self.at] != token:
             return False
         self.at += 1
         return True
 
     def expect(self, token: str) -> None:
-        """Pass *token*, which has to be next."""
+        """Skip *token*, which must come next."""
         if not self.skip(token):
             self.fail(f'expected "{token}", found "{self.tokens[self.at]}"')
 
     def line(self, token: int) -> int:
-        """The line of the token with that index; of the last one, if that is the end."""
+        """Return the line of the token with that index; at the end, the line of the last one."""
         token = min(token, len(self.tokens) - 3)
         return self.start + sum(before <= token for before in self.before) - 1
 
     def fail(self, problem: str, token: int | None = None) -> NoReturn:
-        """Raise what is wrong, at the next token or at the one with that index."""
+        """Raise an error at the next token, or at the one with that index."""
         self.facts.fail(self.line(self.at if token is None else token), problem)
 
 
@@ -310,7 +310,7 @@ def _object(properties: Schema, required: dict[str, bool]) -> Schema:
 
 
 def _any_of(members: list[Schema]) -> Schema:
-    """A schema that takes what any of *members* takes, in the fewest keywords: they become the words of a fault."""
+    """Return the union of *members* in the fewest keywords, because faults quote them."""
     if len(members) == 1:
         return members[0]
     if all(list(member) == ["const"] for member in members):

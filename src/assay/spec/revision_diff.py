@@ -1,7 +1,7 @@
 """
-What changed from one revision to another, definition by definition and field by field, in words.
+Lists what changed from one revision to another, definition by definition and field by field, in words.
 
-Compared is what the definitions accept, not how they are spelt: a shape that only got a name of its own is no change.
+Compares what the definitions accept, not how they are written: a shape that only got a name is not a change.
 """
 
 from collections.abc import Iterator
@@ -21,26 +21,26 @@ class RevisionChange:
 
     definition: str
     field: str
-    """Which field, ``params.name``; ``[]`` the items of an array, ``{}`` the values of an object; "" the definition."""
+    """The field, ``params.name``; ``[]`` for items of an array, ``{}`` for values of an object; "" for the whole."""
     kind: Kind
     words: str
     breaking: bool | None
     """
-    Whether a receiver that still judges by the old revision refuses something that the new one allows here.
+    Whether a receiver of the old revision refuses a value that the new one allows here.
 
     None if the place alone does not show it.
     """
 
 
 def changes(old: str, new: str, *, errata: bool = True) -> list[RevisionChange]:
-    """The changes from revision *old* to *new*, sorted by definition and field; ValueError for an unknown revision."""
+    """Return the changes from revision *old* to *new*, by definition and field; ValueError for an unknown one."""
     comparison = _RevisionComparison(protocol_schema(old, errata=errata), protocol_schema(new, errata=errata))
     names = sorted({*comparison.old.definitions, *comparison.new.definitions})
     return [change for name in names for change in comparison.definition(name)]
 
 
 class _RevisionComparison:
-    """Two revisions side by side, and the definition that is being compared."""
+    """Two revisions, and the definition that is being compared."""
 
     def __init__(self, old: ProtocolSchema, new: ProtocolSchema) -> None:
         self.old = old
@@ -48,7 +48,7 @@ class _RevisionComparison:
         self.name = ""
 
     def definition(self, name: str) -> Iterator[RevisionChange]:
-        """The changes of one definition."""
+        """Yield the changes of one definition."""
         self.name = name
         if name not in self.old.definitions:
             yield self.change("", "added", f"new: {words(self.new.definition(name))}")
@@ -58,7 +58,7 @@ class _RevisionComparison:
             yield from self.compare("", self.old.definition(name), self.new.definition(name))
 
     def compare(self, field: str, old: Schema, new: Schema) -> Iterator[RevisionChange]:
-        """The changes within one schema."""
+        """Yield the changes within one schema."""
         if "$ref" in old and old == new:
             return  # the same definition on both sides: its changes are listed there
         was, now = _resolved(self.old, old), _resolved(self.new, new)
@@ -75,13 +75,13 @@ class _RevisionComparison:
             yield self.change(field, "changed", f"was {words(old)}, is {words(new)}", _breaking(was, now))
 
     def fields(self, field: str, old: Schema, new: Schema) -> Iterator[RevisionChange]:
-        """The changes between two objects."""
+        """Yield the changes between two objects."""
         was, now = old["properties"], new["properties"]
         for name in sorted({*was, *now}):
             path = f"{field}.{name}" if field else name
             before, after = _need(old, name), _need(new, name)
             if name not in was:
-                # Every object of the protocol may have further fields: the old revision takes it for one of those.
+                # Every object of the protocol may have further fields: for the old revision this is one of them.
                 yield self.change(path, "added", f"new, {after}: {words(now[name])}", False)
             elif name not in now:
                 breaking = True if before == "required" else None
@@ -92,7 +92,7 @@ class _RevisionComparison:
                 yield from self.compare(path, was[name], now[name])
 
     def alternatives(self, field: str, old: Schema, new: Schema) -> Iterator[RevisionChange]:
-        """The changes between two enumerations or unions, or of one thing into several."""
+        """Yield the changes between two enumerations or unions, or from one schema to several."""
         was, now = _members(self.old, old, new), _members(self.new, new, old)
         more = {text: member for text, member in now.items() if text not in was and member not in was.values()}
         fewer = {text: member for text, member in was.items() if text not in now and member not in now.values()}
@@ -100,32 +100,32 @@ class _RevisionComparison:
             yield self.change(field, "changed", f"was {words(old)}, is {words(new)}")
             return
         if more:
-            # Another alternative may take it as well, as Result takes every result: then nothing breaks.
+            # Another alternative may accept it as well, as Result accepts every result: then nothing breaks.
             apart = all(_disjoint(each, member) for member in more.values() for each in was.values())
             yield self.change(field, "changed", f"also takes {', '.join(more)}", True if apart else None)
         if fewer:
             yield self.change(field, "changed", f"no longer takes {', '.join(fewer)}", False)
 
     def limit(self, field: str, was: int | None, now: int | None) -> Iterator[RevisionChange]:
-        """A change in the number of items an array may have."""
+        """Yield a change in the number of items that an array may have."""
         if was != now:
             text = "any number of items" if now is None else f"at most {now} items"
             yield self.change(field, "changed", text, was is not None and (now is None or now > was))
 
     def change(self, field: str, kind: Kind, text: str, breaking: bool | None = None) -> RevisionChange:
-        """A change of the definition at hand."""
+        """Return a change of the present definition."""
         return RevisionChange(self.name, field, kind, text, breaking)
 
 
 def _resolved(schema: ProtocolSchema, node: Schema) -> Schema:
-    """*node*, or the definition it refers to."""
+    """Return *node*, or the definition that it refers to."""
     while "$ref" in node:
         node = schema.definition(node["$ref"].rpartition("/")[2])
     return node
 
 
 def _members(schema: ProtocolSchema, node: Schema, other: Schema) -> dict[str, Schema]:
-    """The alternatives of *node* by their words; a union that *other* does not name as well is taken apart."""
+    """Return the alternatives of *node* by their words; a union that *other* does not name is split up."""
     found: dict[str, Schema] = {}
     shared = {words(member) for member in members(other)}
     for member in members(node):
@@ -142,30 +142,30 @@ def _need(schema: Schema, name: str) -> str:
 
 
 def _breaking(old: Schema, new: Schema) -> bool | None:
-    """Whether *new* takes anything that *old* refuses, where that is easily seen."""
+    """Whether *new* accepts a value that *old* refuses; None if that is not obvious."""
     if _within(new, old):
         return False
     return True if _within(old, new) or _disjoint(old, new) else None
 
 
 def _within(inner: Schema, outer: Schema) -> bool:
-    """Whether *outer* surely takes everything that *inner* takes."""
+    """Whether *outer* certainly accepts everything that *inner* accepts."""
     return not outer or (len(outer) == 1 and _type(inner) == outer.get("type"))
 
 
 def _disjoint(one: Schema, other: Schema) -> bool:
-    """Whether surely nothing is taken by both."""
+    """Whether certainly no value is accepted by both."""
     if "const" in one and "const" in other:
         return bool(one["const"] != other["const"])
     if "properties" in one and "properties" in other:
-        # Two shapes that tell themselves apart by a constant, as contents do by their type.
+        # Two shapes with different constants, such as the type of contents.
         return any(_disjoint(one["properties"][name], other["properties"][name]) for name in _constants(one, other))
     types = _type(one), _type(other)
     return None not in types and types[0] != types[1] and set(types) != {"integer", "number"}
 
 
 def _constants(one: Schema, other: Schema) -> list[str]:
-    """The fields that hold a constant in both and have to be there."""
+    """Return the required fields that hold a constant in both."""
     return [
         name
         for name, schema in one["properties"].items()
@@ -174,7 +174,7 @@ def _constants(one: Schema, other: Schema) -> list[str]:
 
 
 def _type(schema: Schema) -> str | None:
-    """The one JSON type that *schema* takes, if it says so."""
+    """Return the one JSON type that *schema* accepts, if it names one."""
     if "const" in schema:
         return "string" if isinstance(schema["const"], str) else "integer"
     named = schema.get("type")

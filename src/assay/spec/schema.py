@@ -1,7 +1,7 @@
 """
-The protocol's own schema of each revision, compiled from the facts: only what is asked for, when it is asked for.
+The protocol's own schema of each revision, compiled from the facts on first use.
 
-Everything returned is cached and shared, and the same on every run. No file but our own table is read.
+Everything returned is cached and shared, and the same on every run. Only our own table is read.
 """
 
 from collections.abc import Iterable, Iterator
@@ -52,7 +52,7 @@ class ProtocolSchema:
         return self._definitions[name]
 
     def closure(self, name: str) -> Schema:
-        """A document with *name* and every definition it needs, and no other."""
+        """Return a document with *name* and only the definitions that it needs."""
         needed = {name: self.definition(name)}
         waiting = [name]
         while waiting:
@@ -63,14 +63,14 @@ class ProtocolSchema:
         return {"$schema": DIALECT, "$defs": dict(sorted(needed.items()))}
 
     def document(self) -> Schema:
-        """A document with all definitions."""
+        """Return a document with all definitions."""
         return {"$schema": DIALECT, "$defs": {name: self.definition(name) for name in self.definitions}}
 
     def validator(self, definition: str, part: str = "", *, formats: bool = False) -> "Compiled":
         """
-        What judges a value by *definition*, or by the *part* of it a JSON Pointer names: ``/properties/params``.
+        Return the validator of *definition*, or of the *part* at a JSON Pointer: ``/properties/params``.
 
-        With *formats*, ``format`` is asserted: validators differ in what they do by default, so we choose.
+        With *formats*, ``format`` is asserted: validators differ in their default, so the caller chooses.
         """
         key = (definition, part, formats)
         if key not in self._validators:
@@ -82,7 +82,7 @@ class ProtocolSchema:
         return self._validators[key]
 
     def members(self, node: Schema) -> dict[str, list[Schema]]:
-        """The members that *node* names for an object, in all of its branches, each with the schemas it has there."""
+        """Return the members that *node* defines for an object, in all of its branches, each with its schemas there."""
         found: dict[str, list[Schema]] = {}
         waiting, seen = [node], set[str]()
         while waiting:
@@ -104,7 +104,7 @@ class ProtocolSchema:
         return f"{self.revision} has no definition {name!r}{suggestion(name, self.definitions)}"
 
     def _corrected(self, name: str, schema: Schema) -> Schema:
-        from assay.spec.errata import errata  # noqa: PLC0415 - not needed for the files to the letter
+        from assay.spec.errata import errata  # noqa: PLC0415 - not needed without errata
 
         for erratum in errata(self.revision, name):
             schema = _replaced(schema, erratum.at, self._facts.type(erratum.type, self._position))
@@ -114,34 +114,34 @@ class ProtocolSchema:
 @cache
 def protocol_schema(revision: str, *, errata: bool = True) -> ProtocolSchema:
     """
-    The schema of *revision*; ValueError naming the known ones for any other text.
+    Return the schema of *revision*; a ValueError names the known revisions.
 
-    The official files contain slips. They are corrected unless *errata* is false; then every verdict is that of the
-    files, to the letter.
+    The official files contain mistakes. They are corrected unless *errata* is false; then every verdict is exactly
+    that of the files.
     """
     return ProtocolSchema(revision, errata=errata)
 
 
 @cache
 def facts() -> WireFacts:
-    """The table of facts, read once."""
+    """Return the table of facts, read once."""
     with open(join(dirname(__file__), "facts.txt"), encoding="utf-8") as table:
         return WireFacts(table.read(), name="facts.txt")
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """``; did you mean X?`` with those of the *known* names that are close to *name*; nothing if none is."""
+    """Return ``; did you mean X?`` with the *known* names that are close to *name*; "" without one."""
     close = closest(name, known)
     return f"; did you mean {' or '.join(close)}?" if close else ""
 
 
 _CLEARLY = 0.1
-"""How much closer the best of some names is than another for that one not to be named."""
+"""How much closer the best name must be than another, so that the other is not suggested."""
 
 
 def closest(name: str, known: Iterable[str], cutoff: float = 0.6) -> list[str]:
-    """The *known* names that *name* may stand for, closest first: at most three, from the ratio *cutoff* on."""
-    from difflib import SequenceMatcher, get_close_matches  # noqa: PLC0415 - only the mistaken pay for it
+    """Return the *known* names that *name* may stand for, closest first: at most three, from the ratio *cutoff* on."""
+    from difflib import SequenceMatcher, get_close_matches  # noqa: PLC0415 - only mistakes need it
 
     lowered = {each.lower(): each for each in known}
     close = get_close_matches(name.lower(), lowered, cutoff=cutoff)
@@ -150,7 +150,7 @@ def closest(name: str, known: Iterable[str], cutoff: float = 0.6) -> list[str]:
 
 
 def _references(node: Any) -> Iterator[str]:
-    """The names of the definitions that a schema refers to, in the order they stand."""
+    """Yield the names of the definitions that a schema refers to, in document order."""
     if isinstance(node, dict):
         reference = node.get("$ref")
         if isinstance(reference, str):
@@ -164,7 +164,7 @@ def _references(node: Any) -> Iterator[str]:
 
 
 def _part(schema: Schema, pointer: str, whole: str) -> Any:
-    """What *pointer* names in *schema*; our pointers need no escapes."""
+    """Return the value at *pointer* in *schema*; our pointers need no escapes."""
     node: Any = schema
     for step in pointer.split("/")[1:]:
         if not isinstance(node, dict) or step not in node:
@@ -174,7 +174,7 @@ def _part(schema: Schema, pointer: str, whole: str) -> Any:
 
 
 def _replaced(schema: Schema, pointer: str, value: Schema) -> Schema:
-    """*schema* with *value* where *pointer* points; the original stays as it was."""
+    """Return a copy of *schema* with *value* at *pointer*."""
     if not pointer:
         return value
     step, _, rest = pointer[1:].partition("/")

@@ -9,7 +9,7 @@ _FORMATS: Final = {"uri": "URI", "uri-template": "URI template", "byte": "Base64
 
 
 def words(schema: Schema) -> str:
-    """*schema* in a few words: ``string or integer``, ``array of Tool``, ``object {name, title?}``."""
+    """Describe *schema* in a few words: ``string or integer``, ``array of Tool``, ``object {name, title?}``."""
     alternatives = members(schema)
     if len(alternatives) > 1:
         return " or ".join(words(each) for each in alternatives)
@@ -29,7 +29,7 @@ def words(schema: Schema) -> str:
 
 
 def members(schema: Schema) -> list[Schema]:
-    """The alternatives of *schema*, one by one; the schema itself if it has none."""
+    """Return the alternatives of *schema*; the schema itself if it has none."""
     if "anyOf" in schema:
         return [member for each in schema["anyOf"] for member in members(each)]
     if "enum" in schema:

@@ -11,20 +11,19 @@ from time import monotonic
 from typing import Any, Final, NamedTuple
 
 from assay.assets.asset_server import AssetServer, AssetTurn, Settled, is_mcp
-from assay.assets.http.slow_requests import beside, listens, may_take_long, waits
+from assay.assets.http.plain_head import PlainHeads
+from assay.assets.http.slow_requests import beside, listens, waits
 from assay.assets.mcp_methods import Methods
 from assay.base.limits import REQUESTS, Limits
+from assay.core import render
 from assay.core.conversation import Facts
 from assay.edges.auth import Gate, Principal
 from assay.edges.http import body
 from assay.edges.http.access import METADATA, Door
 from assay.edges.http.events import event, primer
 from assay.edges.http.heads import (
-    SESSION,
-    VERSION,
     RequestHead,
     check_accept,
-    may_be_odd,
     refuse_head,
 )
 from assay.edges.http.health import probes
@@ -51,7 +50,6 @@ from assay.edges.http.replies import (
 from assay.edges.http.request_headers import (
     ENDPOINT,
     UNNAMED,
-    Accepts,
     Headers,
     headers_of,
     names_revision,
@@ -69,7 +67,6 @@ _log: Final = logging.getLogger("assay")
 
 _IN_SESSION: Final = Facts("http")
 
-_PLAIN_CONNECTIONS: Final = frozenset({None, b"keep-alive", b"Keep-Alive", b"close"})
 _ENDING: Final = Full(503, "the server is ending")
 
 
@@ -125,7 +122,7 @@ class App:
         self._requests = Quota("requests", self._http.requests, each=each)
         self.stopping = False
         self._idle: dict[tuple[str | None, str], list[AssetServer]] = {}
-        self._accepts = Accepts()
+        self._heads = PlainHeads()
         self._routes: dict[str, Route] = {
             ENDPOINT: self._endpoint,
             **probes(self._door, stopping=lambda: self.stopping, metrics=recorder.metrics),
@@ -232,7 +229,7 @@ class App:
             gone = "there is no such session; begin with initialize"
             await refuse(send, "METHOD_NOT_FOUND", gone, headers, status=404)
         else:
-            data = {"requested": (head.revision or "")[:100], "supported": list(REVISIONS)}
+            data = render.revisions_data(head.revision or "")
             await refuse(send, "UNSUPPORTED_REVISION", "unknown MCP-Protocol-Version", headers, data=data)
         return None
 
@@ -251,33 +248,21 @@ class App:
 
     def at_once(self, pairs: Pairs, frame: bytes) -> HttpReply | None:
         """
-        Return the response to a complete POST without waiting; None if that is not possible.
+        Return the answer to a POST that has arrived whole; None if something has to be waited for.
 
-        Its journal lines are held until `flush`. After None nothing has changed, and the request can be handled again.
+        It is held back from the journal until `flush`. A request that gets None has left no trace, and can be made
+        again. Without this way a call takes 1.8 times the CPU (144 µs against 78, side by side on a busy machine), most
+        of it in a task of its own.
         """
-        headers: Headers = dict(pairs)
-        given = headers.get(VERSION)
-        version = None if given is None else given.decode("latin-1")
-        # Unusual heads are left to `read_head`, which refuses invalid ones.
-        plain = (
-            len(headers) == len(pairs)
-            and headers.get(b"content-type") == b"application/json"
-            and (version is None or version in REVISIONS)
-            and headers.get(b"connection") in _PLAIN_CONNECTIONS
-            and b"content-encoding" not in headers
-            and not may_be_odd(headers, version)
-            and self._accepts.read(headers.get(b"accept"))[0]
-        )
-        if not plain or self.stopping or self._requests.held >= self._http.requests or may_take_long(frame, headers):
+        head = self._heads.read(pairs)
+        if head is None or self.stopping or self._requests.held >= self._http.requests or head.may_take_long(frame):
             return None
-        known = self._door.known(headers)
-        # Revisions without a handshake have no sessions: the header is ignored.
-        ident = headers.get(SESSION) if version is None or handshake(version) else None
-        caller = self._known_caller(known, headers, ident, version) if known is not None else None
+        known = self._door.known(head.headers)
+        caller = self._known_caller(known, head.headers, head.session, head.version) if known is not None else None
         if caller is None:
             return None
         try:
-            heard = self._heard(caller, frame)
+            heard = self._heard(caller, frame, head.facts)
             return self._outcome(heard, heard.server.answers(heard.turn, heard.moment.request_id))
         except Exception as error:
             return self._failed(caller, frame, error)
@@ -288,7 +273,7 @@ class App:
 
     async def _message(self, caller: Caller, frame: bytes, as_json: bool, receive: Receive, send: Send) -> None:
         try:
-            heard = self._heard(caller, frame)
+            heard = self._heard(caller, frame, Facts("http", caller.version, caller.headers))
             outcome = await self._answered(heard)
         except Exception as error:
             outcome = self._failed(caller, frame, error)
@@ -333,8 +318,8 @@ class App:
         status = status_of("INTERNAL_ERROR", patient=bool(said) and caller.patient)
         return HttpReply(status, body, shared(caller.headers))
 
-    def _heard(self, caller: Caller, frame: bytes) -> HeardFrame:
-        """Judge *frame*; return what to do."""
+    def _heard(self, caller: Caller, frame: bytes, facts: Facts) -> HeardFrame:
+        """Judge *frame*, and return what to do; *facts* are for a message without a session."""
         began = self._recorder.clock()
         session = caller.session
         if session is not None:
@@ -343,7 +328,7 @@ class App:
             return HeardFrame(caller, None, session.server, turn, moment)
         revision = self._revision(caller.version, frame)
         server = self._taken(revision, caller.principal.tier)
-        turn = server.hear(frame, Facts("http", caller.version, caller.headers))
+        turn = server.hear(frame, facts)
         return HeardFrame(caller, revision, server, turn, self._recorder.moment(turn.verdict, began, caller.headers))
 
     def _outcome(self, heard: HeardFrame, answers: Sequence[Settled]) -> HttpReply:

@@ -1,36 +1,16 @@
-"""Recognize requests without an immediate response: subscriptions, tools that wait for a service, large frames."""
+"""Requests that have no answer at once: a subscription, and a tool that waits for a backend."""
 
 import asyncio
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from assay.assets.asset_server import WAITING
 from assay.base.verdict import Verdict
-from assay.edges.http.replies import SMALL
-from assay.edges.http.request_headers import Headers
-from assay.spec.revisions import REVISIONS, handshake
-
-_LISTEN: Final = b"subscriptions/listen"
-_WAITING: Final = WAITING.encode()
-"""Words in a frame that may mean a slow request."""
-
-_STATELESS: Final = frozenset(each.encode() for each in REVISIONS if not handshake(each))
 
 T = TypeVar("T")
-
-
-def may_take_long(frame: bytes, headers: Headers) -> bool:
-    """Whether *frame* could open a stream, wait for another service, or block other requests."""
-    if len(frame) > SMALL:
-        return True
-    if headers.get(b"mcp-protocol-version") in _STATELESS:
-        # Headers must match the frame, or it is refused.
-        name = headers.get(b"mcp-name", b"")
-        return headers.get(b"mcp-method") == _LISTEN or name == _WAITING or name.startswith(b"=?")
-    return _LISTEN in frame or _WAITING in frame
 
 
 def listens(verdict: Verdict) -> bool:

@@ -18,7 +18,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from assay.edges.http.malloc import give_back
-from assay.edges.http.replies import SMALL, HttpReply, Pairs, Receive, Send, error_body
+from assay.edges.http.replies import SMALL, AwaitedReply, HttpReply, Pairs, Receive, Send, error_body
 from assay.edges.http.request_headers import ENDPOINT
 from assay.settings.http_section import Http
 
@@ -53,7 +53,7 @@ class Served(Protocol):
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Handle one HTTP request."""
 
-    def at_once(self, pairs: Pairs, frame: bytes) -> HttpReply | None:
+    def at_once(self, pairs: Pairs, frame: bytes) -> HttpReply | AwaitedReply | None:
         """
         Return the response to a complete POST to the endpoint, if that needs no waiting.
 
@@ -154,6 +154,10 @@ class Connection(HttpToolsProtocol):
     """Bytes of its responses in the outbox."""
     idle_since: float | None = None
     """The time of the last immediate response, if nothing came since."""
+    awaited: AwaitedReply | None = None
+    """The request in hand, while it waits for its response without a task."""
+    early: asyncio.TimerHandle | None = None
+    """What makes its response a stream."""
     in_hand: RequestResponseCycle | None = None
     """The request in progress. uvicorn keeps only the last one received."""
     stuck_since: float | None = None
@@ -173,6 +177,9 @@ class Connection(HttpToolsProtocol):
         if self.in_hand is not None and not self.in_hand.response_complete:
             self.in_hand.disconnected = True
             self.in_hand.message_event.set()
+        awaited = self._release()
+        if awaited is not None:
+            awaited.finish()
 
     def data_received(self, data: bytes) -> None:
         """Handle received bytes."""
@@ -239,14 +246,18 @@ class Connection(HttpToolsProtocol):
             answer = self._at_once(b"".join(self.begun))
             if answer is not None:
                 self.begun = None
-                self._answer(answer)
+                if isinstance(answer, HttpReply):
+                    keep = self.parser.should_keep_alive() and self.parser.get_http_version() != "1.0"
+                    self._answer(answer, keep=keep)
+                else:
+                    self._await(answer)
                 return
             self._begin_after_all()
         super().on_message_complete()
 
-    def _at_once(self, body: bytes) -> HttpReply | None:
+    def _at_once(self, body: bytes) -> HttpReply | AwaitedReply | None:
         try:
-            answer: HttpReply | None = self._app.at_once(self.scope["headers"], body)
+            answer: HttpReply | AwaitedReply | None = self._app.at_once(self.scope["headers"], body)
         except (
             Exception
         ) as error:  # a bug of ours: the parser, which calls this, would report it as an error of the client
@@ -254,10 +265,75 @@ class Connection(HttpToolsProtocol):
             return HttpReply(500, error_body("INTERNAL_ERROR", "the server failed; its log says why"), [])
         return answer
 
-    def _answer(self, answer: HttpReply) -> None:
+    # ── a response that is awaited without a task ────────────────────────────────────────────────────────────────────
+
+    def _await(self, awaited: AwaitedReply) -> None:
+        """Wait for a response. To uvicorn it is a request in hand, behind which others on this connection wait."""
+        self.scope["method"] = "POST"
+        self.cycle = self.in_hand = RequestResponseCycle(
+            scope=self.scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=self.access_log,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=False,
+            keep_alive=self.parser.should_keep_alive() and self.parser.get_http_version() != "1.0",
+            on_response=self.on_response_complete,
+        )
+        self.cycle.more_body = False
+        self.awaited = awaited
+        if awaited.response.is_settled:
+            self._settled()
+            return
+        awaited.response.changed = self._settled
+        if awaited.early is not None:
+            self.early = self.loop.call_later(awaited.early, self._stream)
+
+    def _settled(self) -> None:
+        """Send the awaited response, if it is known how."""
+        awaited, cycle = self.awaited, self.in_hand
+        if awaited is None or cycle is None or not awaited.response.is_settled:
+            return
+        answer = awaited.reply()
+        if answer is None:
+            self._stream()
+            return
+        self._release()
+        cycle.response_complete = True
+        awaited.finish()
+        if not self.transport.is_closing():
+            self._answer(answer, keep=cycle.keep_alive)
+            if self.pipeline and cycle.keep_alive:
+                self.on_response_complete()
+
+    def _stream(self) -> None:
+        """The response takes longer, or is a stream: a task writes it."""
+        awaited, cycle = self._release(), self.in_hand
+        if awaited is not None and cycle is not None:
+            task = self.loop.create_task(cycle.run_asgi(partial(self._carry_on, awaited)))
+            task.add_done_callback(self.tasks.discard)
+            self.tasks.add(task)
+
+    async def _carry_on(self, awaited: AwaitedReply, _: dict[str, Any], receive: Receive, send: Send) -> None:
+        await self.flow.drain()
+        await awaited.carry_on(receive, partial(self._send, send))
+
+    def _release(self) -> AwaitedReply | None:
+        """Wait for the response no longer; return it."""
+        awaited, self.awaited = self.awaited, None
+        early, self.early = self.early, None
+        if awaited is not None:
+            awaited.response.changed = None
+        if early is not None:
+            early.cancel()
+        return awaited
+
+    def _answer(self, answer: HttpReply, *, keep: bool) -> None:
         """Send *answer* with the other responses of this turn of the loop."""
         status, content, headers = answer
-        keep = self.parser.should_keep_alive() and self.parser.get_http_version() != "1.0"
         self.server_state.total_requests += 1
         self.idle_since = self.loop.time()
         if keep and not headers and status == 200 and content:

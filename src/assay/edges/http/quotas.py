@@ -20,8 +20,8 @@ class Full(NamedTuple):
 
     def reply(self, headers: Pairs = ()) -> HttpReply:
         """Return the whole response for a client that is to try again."""
-        told = [(b"retry-after", b"%d" % _TRY_AGAIN), *headers]
-        return HttpReply(self.status, error_body("OVERLOADED", self.why), told)
+        extra = [(b"retry-after", b"%d" % _TRY_AGAIN), *headers]
+        return HttpReply(self.status, error_body("OVERLOADED", self.why), extra)
 
     async def refuse(self, send: Send, headers: Pairs = (), *, seconds: int = _TRY_AGAIN) -> None:
         """Send the error, with the time to retry."""
@@ -50,7 +50,7 @@ class Quota:
         """Return the reached limit for one more of *principal* at *server*; None if there is room."""
         if self.held >= self._total:
             return Full(503, f"too many {self._what} at once")
-        if self.has_share(principal):
+        if self._each is not None and self.has_share(principal):
             return Full(429, f"you have too many {self._what} at once")
         if self._per_server is not None and self._by_server.get(server, 0) >= self._per_server:
             return Full(503, f"too many {self._what} at once for this server")

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from assay.base.errors import CanonicalError
 from assay.core import render
@@ -33,6 +33,39 @@ class HttpReply(NamedTuple):
     status: int
     content: bytes
     headers: Pairs
+
+
+class ChangingResponse(Protocol):
+    """A response that is not whole yet."""
+
+    changed: Callable[[], None] | None
+    """Called when there is something to write, or the response has ended."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is known how the response is written."""
+
+
+class AwaitedReply(Protocol):
+    """A request whose response is awaited."""
+
+    early: float | None
+    """Seconds after which the response becomes a stream; None if only a message does that."""
+    release: Callable[[], None] | None
+    """Called once at the end."""
+
+    @property
+    def response(self) -> ChangingResponse:
+        """The response."""
+
+    def reply(self) -> HttpReply | None:
+        """Return the whole response; None if it is to be written as a stream."""
+
+    def finish(self) -> None:
+        """The response was written, or the client has gone."""
+
+    async def carry_on(self, receive: Receive, send: Send) -> None:
+        """Wait for the response and write it, unless the client goes."""
 
 
 async def reply(send: Send, status: int, body: bytes = b"", headers: Pairs = ()) -> None:

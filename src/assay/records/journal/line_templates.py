@@ -1,7 +1,8 @@
 """
 The lines of good messages, from templates.
 
-`record` makes the same lines from a dictionary, and takes five times as long; a test holds the two together. No I/O.
+`record` makes the same lines from a dictionary; a test holds the two together. With `record` alone a call through the
+guard over pipes takes 35 µs of CPU in place of 17, and 12 without a journal. No I/O.
 """
 
 from time import gmtime, perf_counter, strftime, time_ns
@@ -43,8 +44,7 @@ class LineTemplates:
 
         Without a *moment* a request gets one, which its result finds again.
         """
-        # One long function, because two of these lines are a third of what the guard does for a call over pipes: a
-        # `Moment`, a key and a line made by functions of their own took 25 % longer.
+        # One long function: a `Moment`, a key and a line made by functions of their own took 25 % longer.
         kind, value, exchange = verdict.kind, verdict.value, verdict.exchange
         name: str | None
         if exchange is None:
@@ -62,8 +62,8 @@ class LineTemplates:
                     if params is not None and "traceparent" in params.get("_meta", ()):
                         return None
                     ids = next(FRESH.left, None) or FRESH.more()
-                    told = (self._transport, self._route, ids, began, session, exchange.entry.name)
-                    exchange.moment = moment = _new_tuple(Moment, told)
+                    fields = (self._transport, self._route, ids, began, session, exchange.entry.name)
+                    exchange.moment = moment = _new_tuple(Moment, fields)
             elif kind != "result" or moment is None or (value is not None and value["result"].get("isError") is True):
                 return None
             contract = exchange.contract
@@ -93,6 +93,35 @@ class LineTemplates:
             end,
         )
 
+    def pair(self, asked: Verdict, answer: Verdict, moment: Moment) -> bytes | None:
+        """
+        Return the records of a request and its result, which have no findings; None if the request has no exchange.
+
+        The asset server knows both at once. With two calls of `line` a request over HTTP takes 230 bytecodes more, of
+        3,000.
+        """
+        exchange = asked.exchange
+        if exchange is None or exchange.spelling is not None:
+            return None
+        contract = exchange.contract
+        name = contract.name if contract is not None else exchange.tool
+        key = exchange.entry, name
+        template = self._kept.get(key) or self._learned(key, asked, exchange.method, name, answer)
+        ended = perf_counter()
+        micros = (ended - self._second) * 1e6
+        if micros >= 1e6:
+            micros = self._next_second(ended)
+        ident = exchange.id
+        end = b"%d" % ident if type(ident) is int else id_text(ident).encode()
+        if moment.session:
+            end += self._sessions.get(moment.session) or self._named(moment.session)
+        shown, ids, took = self._shown, moment.ids, (ended - moment.began) * 1e3
+        came, went = len(asked.frame), len(answer.frame)
+        return template % (
+            shown, micros, ids, took, came, came, end,
+            shown, micros, ids, took, went, went, end,
+        )  # fmt: skip
+
     def _next_second(self, now: float) -> float:
         """Remember how the second is shown that it is *now*, by the clock of this module; return its microseconds."""
         stamp = time_ns()
@@ -101,9 +130,18 @@ class LineTemplates:
         self._shown = shown_second(stamp).encode()
         return micros
 
-    def _learned(self, key: tuple[object, ...], verdict: Verdict, method: str | None, tool: str | None) -> bytes:
-        """Return a new template, and keep it."""
+    def _learned(
+        self,
+        key: tuple[object, ...],
+        verdict: Verdict,
+        method: str | None,
+        tool: str | None,
+        answer: Verdict | None = None,
+    ) -> bytes:
+        """Return a new template, also of the *answer* if there is one, and keep it."""
         template = self._template(verdict, method, tool)
+        if answer is not None:
+            template += self._template(answer, method, tool)
         # A thousand names of a megabyte are a gigabyte. And a key with the contract would keep its schemas, long after
         # its session has ended.
         if len(method or "") <= NAME_LENGTH and len(tool or "") <= NAME_LENGTH:

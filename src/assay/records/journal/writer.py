@@ -20,7 +20,7 @@ from assay.records.journal.record_ids import FRESH, Moment, deterministic_ids, s
 from assay.records.journal.repeats import Place, RepeatRow, Repeats
 
 NO_TIME: Final = "1970-01-01T00:00:00.000000Z"
-"""What every clock shows in a deterministic run."""
+"""The time in a deterministic run."""
 
 # A third of the time that the constructor of a named tuple takes.
 _new_tuple: Final = tuple.__new__
@@ -37,16 +37,19 @@ class Journal:
     Any thread may make moments and lines; one writes them.
     """
 
-    __slots__ = ("_output", "_quick", "_repeats", "_run", "_templates", "clock", "rows")
+    __slots__ = ("_output", "_quick", "_repeats", "_run", "_templates", "clock", "rows", "write")
 
     clock: Callable[[], float]
-    """Seconds since some moment; in a deterministic run it stands still. What moments begin by."""
+    """The clock of the journal in seconds; it stands still in a deterministic run."""
+    write: Callable[[bytes], None]
+    """Appends whole lines in one write; what cannot be written is counted."""
     rows: dict[Place, RepeatRow]
     """Garbage that is counted before it is written; nearly always empty."""
 
     def __init__(self, output: JournalOutput, run: RunIdentity) -> None:
         self.clock = _stands_still if run.deterministic else perf_counter
         self._output = output
+        self.write = output.write
         self._run = run
         self._quick = not (run.payloads or run.deterministic)
         self._templates: dict[tuple[str, str], LineTemplates] = {}
@@ -70,12 +73,12 @@ class Journal:
         total_bytes: int = TOTAL_BYTES,
     ) -> "Journal | None":
         """
-        Open a journal in a new file below *directory*; None, and a line to *log*, if there cannot be one.
+        Open a journal in a new file below *directory*; None, with a line to *log*, if that fails.
 
-        Of all runs there, *keep* are left. With *payloads* the frames are written too, without what looks like a secret
-        or is matched by *redact*. *server* is the name of the server. *mode* is that of a guard, and *frame_bytes* its
-        longest message, where a replay has to know it. After *file_bytes* it goes on in a further file, and the oldest
-        files there are removed so that all take *total_bytes* at most.
+        At most *keep* runs are kept there. With *payloads* the frames are written, too, without secrets and matches of
+        *redact*. *server* is the name of the server. *mode* is that of a guard, and *frame_bytes* its limit of a
+        message, if a replay needs it. After *file_bytes* it continues in another file, and the oldest files are removed
+        so that all have at most *total_bytes*.
 
         Raises `ValueError` for an invalid pattern.
         """
@@ -92,17 +95,17 @@ class Journal:
 
     @property
     def path(self) -> str:
-        """The file that is written to."""
+        """The current file."""
         return self._output.path
 
     @property
     def written(self) -> int:
-        """Bytes of whole records in the files."""
+        """The bytes of complete records in the files."""
         return self._output.written
 
     @property
     def failures(self) -> int:
-        """Records that could not be written."""
+        """The number of records that could not be written."""
         return self._output.failures
 
     @failures.setter
@@ -170,20 +173,16 @@ class Journal:
                 return line
         return self._thorough(verdict, moment, sent, failed, code)
 
-    def write(self, lines: bytes) -> None:
-        """Append whole *lines* in one write; what cannot be written is counted."""
-        self._output.write(lines)
-
     def repeats(
         self, verdict: Verdict, began: float, sent: int, session: str, transport: str, route: str
     ) -> tuple[bool, bytes]:
         """
-        Whether *verdict* only counts, since it is the same garbage as the one before; and lines to be written first.
+        Return whether *verdict* is only counted, as garbage equal to the previous one; and the lines to write first.
 
-        To be asked about what may be garbage, and while there are `rows` about everything.
+        Call it for possible garbage, and for every message while there are `rows`.
         """
         if self._run.deterministic:
-            # When something is counted depends on the time.
+            # Counting depends on the time.
             return False, b""
         row, ended = self._repeats.heard(verdict, session)
         if row is None:
@@ -195,11 +194,11 @@ class Journal:
 
     @property
     def waiting(self) -> bool:
-        """Whether there is something for `tend` to do, now or soon."""
+        """Whether `tend` has work, now or soon."""
         return bool(self.rows) or self._output.reopening
 
     def tend(self) -> None:
-        """Write what was counted for a second, and open the file anew if that was asked for."""
+        """Write counts that are a second old, and reopen the file if requested."""
         if self._output.reopening:
             self._output.turn(0)
         lines = self._repeats.due()
@@ -208,10 +207,9 @@ class Journal:
 
     def reopen(self) -> None:
         """
-        Have the file opened anew before the next write: it may have been moved away.
+        Request that the file is reopened before the next write: it may have been moved away.
 
-        A journal that has stopped goes on after that. This only sets a mark, so it can be called at any time, also by a
-        signal.
+        A stopped journal continues after that. This only sets a flag, so a signal handler may call it.
         """
         self._output.reopening = True
 
@@ -222,7 +220,7 @@ class Journal:
         self._forget_templates()
 
     def close(self) -> None:
-        """Write what was counted, and close the file."""
+        """Write the counts, and close the file."""
         self._write_rows()
         self._output.close()
 
@@ -241,15 +239,15 @@ class Journal:
         return self._record(verdict, moment, RecordContext(NO_TIME, "0", sent, failed, code))
 
     def _counted(self, row: RepeatRow) -> bytes:
-        """Return the record of garbage that was counted."""
+        """Return the record of counted garbage."""
         if row.last is None or row.moment is None:
             return b""
         return self._record(
             row.last, row.moment, RecordContext(NO_TIME, "0", row.sent, repeated=row.count, came=row.came)
         )
 
-    def _record(self, verdict: Verdict, moment: Moment, told: RecordContext) -> bytes:
+    def _record(self, verdict: Verdict, moment: Moment, context: RecordContext) -> bytes:
         if not self._run.deterministic:
             took = f"{(perf_counter() - moment.began) * 1e3:.3f}"
-            told = told._replace(ts=shown(time_ns()), duration=took)
-        return orjson.dumps(record(verdict, moment, told, self._run), option=orjson.OPT_APPEND_NEWLINE)
+            context = context._replace(ts=shown(time_ns()), duration=took)
+        return orjson.dumps(record(verdict, moment, context, self._run), option=orjson.OPT_APPEND_NEWLINE)

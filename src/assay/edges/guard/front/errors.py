@@ -1,7 +1,7 @@
 """
-stderr of a guard over HTTP, written beside everything else: whoever does not read it holds up nobody.
+The stderr of a guard over HTTP, written by a thread, so that a slow reader does not block requests.
 
-What comes while too much waits is dropped, and counted.
+Bytes beyond the limit of the buffer are dropped, and counted.
 """
 
 import os
@@ -15,14 +15,14 @@ from assay.base.printable import plain
 from assay.edges.standard_streams import for_stderr
 
 MOST: Final = 1 << 20
-"""Bytes that wait for whoever reads it."""
+"""Maximal bytes in the buffer."""
 
 LAST_LINES: Final = 1.0
-"""Seconds that it has for them at the end."""
+"""Seconds to wait at exit until stderr is read."""
 
 
 class Errors:
-    """Where lines for people go, and what servers write to their stderr. To be entered before anything is said."""
+    """The destination of our lines and of the servers' stderr. Enter it before the first line."""
 
     def __init__(self, descriptor: int = 2) -> None:
         self._descriptor = descriptor
@@ -30,7 +30,7 @@ class Errors:
         self._size = self._lost = 0
         self._over = False
         self._news = threading.Condition()
-        # It may wait for ever in a write, and must not keep us from ending.
+        # The thread may block in a write for ever, and must not prevent the exit.
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> Self:
@@ -46,11 +46,11 @@ class Errors:
         self._thread.join(LAST_LINES)
 
     def say(self, line: str) -> None:
-        """One line, with nothing in it that a terminal would act upon."""
+        """Write one line without control characters."""
         self.write(for_stderr(plain(line)) + b"\n")
 
     def write(self, data: bytes) -> None:
-        """Writes *data*, soon."""
+        """Queue *data* for writing."""
         with self._news:
             if self._size + len(data) > MOST:
                 self._lost += len(data)
@@ -67,7 +67,7 @@ class Errors:
                 self._size -= len(data)
 
     def _next(self) -> bytes:
-        """What waits, nothing if that is all."""
+        """Return the next bytes to write; empty at the end."""
         with self._news:
             self._news.wait_for(lambda: self._waiting or self._over)
             data = b"".join(self._waiting)

@@ -6,17 +6,34 @@ It knows HTTP. What becomes of a message, the backend says.
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
-from assay.edges.guard.front.guarded import Backend, Request, failure
+from assay.edges.auth import Principal
+from assay.edges.guard.front.guarded import Backend, PromptBackend, Request, failure
 from assay.edges.http import body
 from assay.edges.http.access import METADATA, Door
-from assay.edges.http.heads import check_accept, refuse_head
+from assay.edges.http.heads import RequestHead, check_accept, read_head, refuse_head
 from assay.edges.http.health import probes
 from assay.edges.http.quotas import Full, Quota
-from assay.edges.http.replies import CLOSE, HttpReply, Pairs, Receive, Route, Send, not_allowed, refuse, reply, shared
-from assay.edges.http.request_headers import headers_of, path_of
+from assay.edges.http.replies import (
+    CLOSE,
+    AwaitedReply,
+    HttpReply,
+    Pairs,
+    Receive,
+    Route,
+    Send,
+    not_allowed,
+    refuse,
+    reply,
+    shared,
+)
+from assay.edges.http.request_headers import ENDPOINT, headers_of, path_of
 from assay.settings.http_section import Http
+
+_MOST_HEADS: Final = 128
+"""Heads of requests that are remembered, of up to 64 kB each."""
 
 _log: Final = logging.getLogger("assay")
 
@@ -59,6 +76,9 @@ class Front:
             each=http.streams_each if gated else None,
             per_server=http.streams_per_server if shared_by_many else None,
         )
+        self._heads: dict[tuple[tuple[bytes, bytes], ...], tuple[RequestHead, Principal]] = {}
+        self._begins = {path: each.begin for path, each in self._backends.items() if isinstance(each, PromptBackend)}
+        self._flushes = [each.flush for each in self._backends.values() if isinstance(each, PromptBackend)]
         self.stopping = False
         self._routes: dict[str, Route] = {
             **probes(door, stopping=lambda: self.stopping, metrics=metrics),
@@ -80,7 +100,7 @@ class Front:
             else:
                 there = ", ".join([*self._backends][:10])
                 await refuse(send, "METHOD_NOT_FOUND", f"there is nothing here; MCP is at {there}")
-        except Exception as error:  # a mistake of ours: nobody sees it but the operator
+        except Exception as error:  # a bug of ours: only the operator sees it
             _log.exception("%s %a failed", scope["method"], path, exc_info=error)
             # Where the answer has begun already this raises, and the connection ends.
             await refuse(send, "INTERNAL_ERROR", "the guard failed; its log says why", [CLOSE])
@@ -95,15 +115,57 @@ class Front:
         """How many streams are open."""
         return self._streams.held
 
-    def at_once(self, _: Pairs, __: bytes) -> HttpReply | None:
-        """Nothing is: a server is always waited for."""
-        return None
+    def at_once(self, pairs: Pairs, frame: bytes) -> HttpReply | AwaitedReply | None:
+        """
+        Return the response to a POST to the endpoint that is there whole, or the request that waits for it.
+
+        None for a request that has to wait before it gets as far, or is refused.
+        """
+        begin = self._begins.get(ENDPOINT)
+        if begin is None or self.stopping or len(frame) > self._frame_bytes:
+            return None
+        key = tuple(pairs)
+        head, principal = self._heads.get(key) or self._known(key)
+        if head is not None and self._door.gate is not None:
+            # A token may have expired meanwhile.
+            principal = self._door.known(head.headers)
+        if head is None or principal is None or self._requests.full(principal.name, ENDPOINT) is not None:
+            return None
+        request = Request(head, b"", frame, principal.name)
+        try:
+            found = begin(request)
+        except Exception as error:  # the request gets its answer, and only the log has the reason
+            _log.exception("a POST request failed", exc_info=error)
+            status, content = failure(request, "INTERNAL_ERROR", "the guard failed; its log says why")
+            return HttpReply(status, content, shared(head.headers))
+        if found is not None and not isinstance(found, HttpReply):
+            self._requests.take(principal.name, ENDPOINT)
+            found.release = partial(self._requests.give_back, principal.name, ENDPOINT)
+        return found
+
+    def _known(self, pairs: tuple[tuple[bytes, bytes], ...]) -> tuple[RequestHead | None, Principal | None]:
+        """
+        Return the head of a POST with these headers, and the principal, if the request is let in.
+
+        Both are remembered, since a client repeats most of its heads.
+        """
+        head = read_head("POST", pairs)
+        if not isinstance(head, RequestHead) or check_accept(head) is not None:
+            return None, None
+        principal = self._door.known(head.headers)
+        if principal is not None:
+            if len(self._heads) >= _MOST_HEADS:
+                self._heads.clear()
+            self._heads[pairs] = head, principal
+        return head, principal
 
     def flush(self) -> None:
-        """Nothing was answered at once; backends put on record what they answer."""
+        """Write the records of what is sent from now on."""
+        for flush in self._flushes:
+            flush()
 
     def sweep(self) -> None:
-        """Has every backend drop what nobody uses, if it does."""
+        """Let every backend drop unused objects."""
         self._tend()
         for backend in self._backends.values():
             sweep = getattr(backend, "sweep", None)

@@ -4,13 +4,13 @@ A server behind the guard, as the HTTP front sees it: what it is handed, and wha
 The front reads requests, sees who may come in, and counts them; what becomes of a message is the backend's.
 """
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import orjson
 
 from assay.core import render
 from assay.edges.http.heads import RequestHead
-from assay.edges.http.replies import Receive, Send
+from assay.edges.http.replies import AwaitedReply, HttpReply, Receive, Send
 from assay.edges.http.request_headers import Headers
 from assay.edges.http.statuses import is_patient, status_of
 
@@ -62,4 +62,15 @@ class Backend(Protocol):
         """From now on nothing new is begun; streams end, after what is still to be said on them."""
 
     async def close(self) -> None:
-        """Ends everything that it has running. It has been told to stop, and what was in hand has had its time."""
+        """End everything that is running, after `stop` and the grace time of requests."""
+
+
+@runtime_checkable
+class PromptBackend(Protocol):
+    """A backend that can begin a request without waiting, so that no task is needed for it."""
+
+    def begin(self, request: Request) -> AwaitedReply | HttpReply | None:
+        """Return the response to a POST, or the request that waits for its server; None if that takes more time."""
+
+    def flush(self) -> None:
+        """Write the records of what is sent from now on."""

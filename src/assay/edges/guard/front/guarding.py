@@ -10,17 +10,16 @@ from assay.edges.child import unstartable
 from assay.edges.guard.front.front import Front
 from assay.edges.guard.front.guarded import Backend
 from assay.edges.guard.front.index import index, row
-from assay.edges.guard.http_to_http.oauth import Discovery
-from assay.edges.guard.http_to_http.proxy import Proxy
-from assay.edges.guard.http_to_http.target import Target
-from assay.edges.guard.overseer import Oversight
 from assay.edges.http.access import Door
 from assay.edges.http.http_server import serve
 from assay.edges.http.listen_address import ListenAddress
 from assay.edges.http.replies import Pairs, Route
 from assay.edges.http.request_headers import ENDPOINT
-from assay.edges.recorder import Recorder, RecorderSink, Records
+from assay.edges.oauth_discovery import Discovery
+from assay.edges.recorder import Recorder, Records
 from assay.edges.upstream_errors import shown_url
+from assay.edges.upstream_target import UpstreamTarget
+from assay.edges.url_backend import UrlBackend
 from assay.guard.factory import SessionFactory
 from assay.guard.greeting import hello
 from assay.guard.sinks import Sinks
@@ -79,15 +78,16 @@ class Desk(NamedTuple):
     """The same, where a client's file gives the name: the lock may have the server by it."""
 
     def for_server(self, name: str) -> "Desk":
-        """Return the desk of one of several servers: every line that is said there has its *name*."""
+        """Return the desk of one of several servers: each of its lines has its *name*."""
         return self._replace(watch=self.watch.of_server(name), say=labelled(self.say, name), name=name, entry=name)
 
-    def oversight(self, route: str, url: str) -> tuple[Oversight, str]:
-        """The oversight of the server at *route*, and the directory for its flights."""
-        locked = self.locked((), url, self.entry)
+    def _factory(self, route: str, command: Sequence[str] = (), url: str = "") -> tuple[SessionFactory, str]:
+        """Return the factory for the server at *route*, and the directory for last messages of broken sessions."""
+        locked = self.locked(command, url, self.entry)
         recorder, flights = self._recorder(route)
-        oversight = Oversight(self.terms, recorder, self.watch, locked, recording=self.recording, server=self.name)
-        return oversight, flights
+        records = Sinks(recorder.sinks)
+        made = SessionFactory(self.terms, records, self.watch, locked, recording=self.recording, server=self.name)
+        return made, flights
 
     def _recorder(self, route: str) -> tuple[Recorder, str]:
         """Return the recorder of the server at *route*, and the directory for the last messages of broken sessions."""
@@ -96,14 +96,16 @@ class Desk(NamedTuple):
         self.tended.append(Recorder("http", route, records).flush)
         return Recorder("http", route, records, holding=True), kept.flights
 
-    def proxy(self, url: str, headers: Pairs, route: str, *, alone: bool = True) -> Proxy:
+    def proxy(self, url: str, headers: Pairs, route: str, *, alone: bool = True) -> UrlBackend:
         """The server at *url*, *alone* at this address or not. Raises `ValueError` if that is no URL."""
         http = self.settings.http
         # Every request and every stream of a client may have a connection, and so may what the guard sends itself.
-        target = Target(url, headers, self.settings.upstream, connections=http.requests + http.streams + _BESIDE)
-        oversight, flights = self.oversight(route, url)
-        return Proxy(
-            oversight,
+        target = UpstreamTarget(
+            url, headers, self.settings.upstream, connections=http.requests + http.streams + _BESIDE
+        )
+        factory, flights = self._factory(route, url=url)
+        return UrlBackend(
+            factory,
             target,
             self.settings.http,
             endpoint=route,
@@ -123,10 +125,7 @@ class Desk(NamedTuple):
     ) -> Backend:
         """The server that *command* starts, in our own environment or *env*."""
         backend = import_module("assay.edges.child_backend").ChildBackend
-        locked = self.locked(command, "", self.entry)
-        recorder, flights = self._recorder(route)
-        records = Sinks((RecorderSink(recorder),))
-        factory = SessionFactory(self.terms, records, self.watch, locked, recording=self.recording, server=self.name)
+        factory, flights = self._factory(route, command)
         made: Backend = backend(
             factory,
             command,
@@ -182,9 +181,9 @@ class AtUrl(NamedTuple):
         """A page about it, and who gives out tokens for it, where that is not ours to say."""
         proxy = backends[ENDPOINT]
         page = {"/": index(lambda: [row(ENDPOINT, self.name, proxy, url=self.url)], door)}
-        if door.gate is not None or not isinstance(proxy, Proxy):
+        if door.gate is not None or not isinstance(proxy, UrlBackend):
             return page
-        discovery = Discovery(proxy.target, ENDPOINT, door, enforcing=proxy.oversight.enforcing)
+        discovery = Discovery(proxy.target, ENDPOINT, door, enforcing=proxy.factory.enforcing)
         return {**page, **discovery.routes(alone=True)}
 
 
@@ -251,7 +250,7 @@ def run(
     desk = Desk(terms, settings, keep, metrics, [], watch, gate is not None, say, locked, errors, recording, name)
     backends = servers.backends(desk)
     place = ListenAddress.open("--listen", address, settings.http, gated=gate is not None)
-    # Before anybody is listened to: a request is no time to open a file.
+    # Before clients can connect: a request must not wait for a file.
     for revision in REVISIONS:
         protocol_schema(revision)
     door = Door(place.safety, gate, Principal("anonymous", settings.tiers.tier), say)

@@ -1,7 +1,7 @@
 """
-A host: every server of a client's configuration, each at a path of its own, each started when it is first asked.
+A host: every server of a client's configuration, each at its own path, each started on its first request.
 
-What is wrong with one is told to those who ask it, and to nobody else.
+A failure of one server is reported only to its own clients.
 """
 
 import os
@@ -13,11 +13,11 @@ from assay.edges.child import unstartable
 from assay.edges.guard.front.guarded import Backend, Request, failure
 from assay.edges.guard.front.guarding import Desk
 from assay.edges.guard.front.index import Row, index, row, standing
-from assay.edges.guard.http_to_http.oauth import Discovery
-from assay.edges.guard.http_to_http.proxy import Proxy
 from assay.edges.http.access import Door
 from assay.edges.http.replies import Receive, Route, Send, reply, shared, text
 from assay.edges.http.request_headers import ENDPOINT
+from assay.edges.oauth_discovery import Discovery
+from assay.edges.url_backend import UrlBackend
 from assay.guard.hosted_server import HostedEntry, environment
 from assay.settings import SettingsError
 
@@ -27,7 +27,7 @@ class Hosted:
 
     def __init__(self, entry: HostedEntry, make: Callable[[], Backend], why_not: Callable[[], str] = str) -> None:
         """
-        *make* makes what answers for it; it may raise `ValueError` or `OSError`, which is then told.
+        *make* creates its backend; it may raise `ValueError` or `OSError`, which clients then get as an error.
 
         *why_not* returns why it could not be started now; nothing if it could.
         """
@@ -50,7 +50,7 @@ class Hosted:
 
     @property
     def state(self) -> str:
-        """How it is, in a word."""
+        """The state, as one word."""
         return standing(self).state
 
     @property
@@ -69,7 +69,7 @@ class Hosted:
         return self._backend
 
     async def answer(self, request: Request, receive: Receive, send: Send) -> None:
-        """Answers *request*, or says why nobody can."""
+        """Answer *request*, with an error if the server cannot be reached."""
         backend = self.backend()
         if backend is not None:
             await backend.answer(request, receive, send)
@@ -78,7 +78,7 @@ class Hosted:
         await reply(send, status, content, shared(request.headers))
 
     def sweep(self) -> None:
-        """Has it drop what nobody uses."""
+        """Let the backend drop unused objects."""
         sweep = getattr(self._backend, "sweep", None)
         if sweep is not None:
             sweep()
@@ -114,7 +114,7 @@ class Host:
             if entry.trouble:
                 say(f"assay: not served: {entry.trouble}")
             elif entry.command and (why := unstartable(entry.command, env=_environ(entry, desk), cwd=entry.cwd)):
-                # It is served all the same: whoever installs it now need not start us again.
+                # It is served anyway: once the command is installed, no restart is needed.
                 say(f"assay: {why}")
         return {path_of(entry): _hosted(entry, desk) for entry in self._entries}
 
@@ -161,8 +161,8 @@ def _discovery(path: str, hosted: Hosted, door: Door) -> dict[str, Route]:
         async def document(scope: dict[str, Any], receive: Receive, send: Send) -> None:
             proxy = hosted.backend()
             found: Mapping[str, Route] = {}
-            if isinstance(proxy, Proxy):
-                discovery = Discovery(proxy.target, path, door, enforcing=proxy.oversight.enforcing)
+            if isinstance(proxy, UrlBackend):
+                discovery = Discovery(proxy.target, path, door, enforcing=proxy.factory.enforcing)
                 found = discovery.routes(alone=False)
             if name in found:
                 await found[name](scope, receive, send)

@@ -1,7 +1,7 @@
 """
-``/`` of a guard over HTTP: which servers there are, and how each of them is.
+``/`` of a guard over HTTP: the servers and their states.
 
-A browser gets a page, a program that asks for it JSON, everybody else text. Nothing in it could be a secret.
+A browser gets a page, a program that accepts JSON gets JSON, any other client text. It contains no secrets.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ from assay.edges.http.replies import Receive, Route, Send, reads, reply, shared,
 from assay.edges.http.request_headers import headers_of
 
 Row = Mapping[str, str]
-"""What is shown of a server: name, path, server, state, why."""
+"""The row of a server: name, path, server, state, reason."""
 
 _PAGE: Final = """\
 <!doctype html>
@@ -36,24 +36,24 @@ _HTML: Final = b"text/html; charset=utf-8"
 
 
 class Standing(NamedTuple):
-    """How a server is."""
+    """The state of a server."""
 
     running: bool
     trouble: str
 
     @property
     def state(self) -> str:
-        """``running``, ``failed`` or ``idle``, which is neither."""
+        """``running``, ``failed`` or ``idle``."""
         return "running" if self.running else "failed" if self.trouble else "idle"
 
 
 def standing(backend: Any) -> Standing:
-    """Return how the server of *backend* is; one that does not say runs."""
+    """Return the state of the server of *backend*; running if it is unknown."""
     return Standing(bool(getattr(backend, "running", True)), str(getattr(backend, "trouble", "")))
 
 
 def row(path: str, name: str, backend: Any, command: Sequence[str] = (), url: str = "") -> Row:
-    """Return what is shown of one server at *path*. Of its command only the program, of its URL only the host."""
+    """Return the row of one server at *path*. It has only the program of a command, or the host of a URL."""
     found = standing(backend)
     server = urlsplit(url).hostname or "" if url else "".join(command[:1])
     why = "" if found.running else found.trouble
@@ -61,7 +61,7 @@ def row(path: str, name: str, backend: Any, command: Sequence[str] = (), url: st
 
 
 def index(rows: Callable[[], Sequence[Row]], door: Door) -> Route:
-    """Return the route that lists the servers of *rows*, for those whom *door* lets in."""
+    """Return the route that lists the servers of *rows*, for requests that *door* admits."""
 
     async def listing(scope: dict[str, Any], _: Receive, send: Send) -> None:
         headers = headers_of(scope)

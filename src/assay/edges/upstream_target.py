@@ -1,8 +1,7 @@
 """
 A server at a URL, as the guard asks it: one request out, one answer or stream back.
 
-Knows HTTP and nothing of MCP. Redirects are not followed, cookies are not kept, and nothing is read ahead of whoever
-takes it.
+It knows HTTP, but not MCP. Redirects are not followed, cookies are not kept, and the body is read only on demand.
 """
 
 from typing import Final
@@ -10,11 +9,12 @@ from urllib.parse import urlsplit
 
 from yarl import URL
 
-from assay.edges.guard.http_to_http.forwarding import UpstreamHead, end_to_end, read_upstream_head
+from assay.edges.http.forwarding import UpstreamHead, end_to_end, read_upstream_head
 from assay.edges.http.replies import Pairs
 from assay.edges.upstream_client import (
     CONNECTIONS,
     DIRECTLY,
+    Headed,
     HttpAnswer,
     UpstreamClient,
     origin_of,
@@ -59,7 +59,7 @@ class Answered:
         self._answer.close()
 
 
-class Target:
+class UpstreamTarget:
     """One server."""
 
     __slots__ = (
@@ -104,7 +104,7 @@ class Target:
         self._client = UpstreamClient(url, settings, connections=connections)
 
     async def ask(
-        self, method: str, pairs: Pairs, query: bytes = b"", body: bytes | None = None, path: str | None = None
+        self, method: str, pairs: Pairs | Headed, query: bytes = b"", body: bytes | None = None, path: str | None = None
     ) -> Answered:
         """The answer to a request with these headers; at the URL, or at *path* of its origin. It has to be closed."""
         url = self._url if path is None else with_path(self._url, path)
@@ -113,7 +113,7 @@ class Target:
         answer = await self._client.answer(method, url, pairs, body)
         if not 200 <= answer.status < 600:
             answer.close()
-            raise NoAnswerError(f"its answer has the HTTP status {answer.status}, which is none")
+            raise NoAnswerError(f"its answer has the HTTP status {answer.status}, which is invalid")
         return Answered(answer)
 
     def with_own(self, pairs: Pairs) -> list[tuple[bytes, bytes]]:

@@ -1,8 +1,7 @@
 """
-One request that goes to a server at a URL, from sending it to the last byte of its answer.
+One request to a server at a URL, from sending it to the last byte of its response.
 
-It waits for the server as long as that may take, and for the client as long as it takes; what is said is judged by the
-turn that it belongs to.
+It waits for the server within a time limit, and for the client without one; the judged exchange judges the messages.
 """
 
 import asyncio
@@ -13,41 +12,52 @@ from typing import TYPE_CHECKING, Final
 
 from assay.base.errors import CanonicalError
 from assay.base.no_answer import within
+from assay.edges.audited_body import AuditedBody
 from assay.edges.guard.front.guarded import Request
-from assay.edges.guard.http_to_http.forwarding import UpstreamHead
-from assay.edges.guard.http_to_http.hearing import Hearing
-from assay.edges.guard.http_to_http.oauth import challenges_for
-from assay.edges.guard.http_to_http.target import Answered
-from assay.edges.guard.http_to_http.turn import Told, Turn
-from assay.edges.guard.refusals import MOST_BYTES, SECONDS
-from assay.edges.guard.stint import Stint
 from assay.edges.http.access import METADATA
 from assay.edges.http.events import Reader, event
+from assay.edges.http.forwarding import UpstreamHead
 from assay.edges.http.replies import CLOSE, JSON, SMALL, STREAM, Pairs, Send, error_body, refuse, shared
 from assay.edges.http.statuses import status_of
+from assay.edges.judged_exchange import GuardResponse, JudgedExchange
+from assay.edges.oauth_discovery import challenges_for
+from assay.edges.stint import Stint
+from assay.edges.upstream_client import Headed
 from assay.edges.upstream_errors import BrokenError, NoAnswerError
-from assay.guard.guard import cancelled, may_be_cancelled
+from assay.edges.upstream_refusals import MOST_BYTES, SECONDS
+from assay.edges.upstream_target import Answered
+from assay.guard.own_frames import cancelled, may_be_cancelled
 
 if TYPE_CHECKING:
-    from assay.edges.guard.http_to_http.proxy import Proxy
+    from assay.edges.url_backend import UrlBackend
 
 _JSON: Final = b"application/json"
 _EVENTS: Final = b"text/event-stream"
 _LISTENS: Final = "subscriptions/listen"
 
 
-class Errand:
+class UrlExchange:
     """One request to the server, and its answer."""
 
     __slots__ = (
-        "_begun", "_held", "_limit", "_oversight", "_pairs", "_proxy", "_request", "_send", "_timed", "_turn",
-        "_waits", "endless",
+        "_begun", "_buffered", "_factory", "_held", "_limit", "_pairs", "_proxy", "_request", "_send", "_timed",
+        "_turn", "_waits", "endless",
     )  # fmt: skip
 
-    def __init__(self, proxy: "Proxy", request: Request, pairs: Pairs, turn: Turn, send: Send) -> None:
-        """*pairs* are the headers that go to the server."""
+    def __init__(
+        self,
+        proxy: "UrlBackend",
+        request: Request,
+        pairs: Headed,
+        turn: JudgedExchange,
+        send: Send,
+        *,
+        buffered: bool = False,
+    ) -> None:
+        """*pairs* are the headers for the server. Where a whole answer is *buffered*, *send* sees to the records."""
+        self._buffered = buffered
         self._proxy = proxy
-        self._oversight = proxy.oversight
+        self._factory = proxy.factory
         self._request = request
         self._pairs = pairs
         self._turn = turn
@@ -56,14 +66,14 @@ class Errand:
         self._held = 0
         self._limit: asyncio.Timeout | None = None
         self._timed = False
-        """Whether it has taken so long that its time is kept: most answers come within a millisecond."""
+        """Whether it has a time limit already: most responses come within a millisecond."""
         self._waits = False
-        """Whether the server is waited for just now."""
+        """Whether it is waiting for the server."""
         self.endless = request.method == "GET" or any(each.method == _LISTENS for each in turn.due)
-        """Whether it ends only when somebody has had enough."""
+        """Whether it ends only when one side ends it."""
 
     async def run(self) -> None:
-        """From the request to the last byte of the answer."""
+        """Run from the request to the last byte of the response."""
         try:
             async with asyncio.timeout(None) as self._limit:
                 self._wait()
@@ -75,7 +85,7 @@ class Errand:
                 finally:
                     answered.close()
         except TimeoutError:
-            await self._failed("TIMEOUT", within(self._oversight.timeout or 0.0))
+            await self._failed("TIMEOUT", within(self._factory.timeout or 0.0))
         except NoAnswerError as error:
             self._note_break(error)
             await self._failed("UPSTREAM_FAILURE", str(error))
@@ -83,35 +93,35 @@ class Errand:
             self._hold(0)
 
     def _hold(self, count: int) -> None:
-        """So many bytes of an answer are held now."""
+        """Set the number of held bytes of the response."""
         more, self._held = count - self._held, count
         if more:
             self._proxy.hold(more)
 
     def keep_time(self) -> None:
-        """From now on it is ended when it has taken too long."""
+        """Apply the time limit from now on."""
         self._timed = True
         if self._waits:
             self._wait()
 
     def _wait(self) -> None:
-        """From now on the server is waited for, as long as it may take."""
+        """Start the time limit for the server."""
         self._waits = True
         if self._limit is None or not self._timed:
             return
         patience = self._turn.patience
         if patience is None and not self._begun:
-            patience = self._oversight.timeout
+            patience = self._factory.timeout
         self._limit.reschedule(None if patience is None else asyncio.get_running_loop().time() + patience)
 
     def _pause(self) -> None:
-        """From now on somebody else is waited for, and it does not count how long that takes."""
+        """Pause the time limit while waiting for the client."""
         self._waits = False
         if self._limit is not None and self._timed:
             self._limit.reschedule(None)
 
     async def _piece(self, answered: Answered) -> bytes:
-        """The next bytes of the body, empty at its end."""
+        """Return the next bytes of the body; empty at its end."""
         self._wait()
         piece = await answered.piece()
         self._pause()
@@ -128,20 +138,20 @@ class Errand:
             self._proxy.redirected(head.location)
         elif head.status in (404, 405) and self._turn.opens:
             self._proxy.takes_no_post(head.status)
-        if self._oversight.enforcing:
+        if self._factory.enforcing:
             if head.trouble:
                 raise NoAnswerError(head.trouble)
             self._note_session(head)
             await self._written(answered)
         elif redirects and self._proxy.gated:
-            # Whoever follows it is past the guard, and past the guard's own keys.
+            # A client that follows it bypasses the guard and its authentication.
             raise NoAnswerError("it redirects, which is not followed")
         else:
             self._note_session(head)
             await self._passed(answered)
 
     async def _written(self, answered: Answered) -> None:
-        """The answer under enforce: every part of it is written by us, from what was judged."""
+        """Send the response under enforce: every part is written by the guard, from the judged messages."""
         head, turn, method = answered.head, self._turn, self._request.method
         if head.kind == _EVENTS and head.status < 300:
             await self._stream(answered)
@@ -152,7 +162,7 @@ class Errand:
         elif head.kind == _JSON and method == "POST":
             await self._whole(answered)
         elif head.status < 300 and not turn.due and method != "GET":
-            await self._reply(answered, Told(202 if method == "POST" else 200, b""))
+            await self._reply(answered, GuardResponse(202 if method == "POST" else 200, b""))
         elif head.status < 300:
             shown = head.kind.decode("latin-1")[:100]
             raise NoAnswerError(f"its answer is {f'of type {shown}' if shown else 'empty'}")
@@ -160,7 +170,7 @@ class Errand:
             raise NoAnswerError(f"its answer has HTTP status {head.status}")
 
     async def _passed(self, answered: Answered) -> None:
-        """The answer under audit: as it came, but for where a client without us would be led."""
+        """Send the response under audit: unchanged, except for addresses that lead past the guard."""
         head, status = answered.head, answered.head.status
         if head.trouble:
             await self._unread(answered, head.trouble)
@@ -177,7 +187,7 @@ class Errand:
             await self._unread(answered, f"its answer has HTTP status {status}")
 
     def _as_ours(self, answered: Answered) -> Pairs:
-        """The headers of the answer with challenges that lead to us, if it has any, or should have one."""
+        """Return the headers of the response, with challenges that lead to the guard."""
         if not answered.head.challenges and answered.head.status != 401:
             return answered.pairs
         others = [pair for pair in answered.pairs if pair[0] != b"www-authenticate"]
@@ -186,16 +196,16 @@ class Errand:
         return [*others, *((b"www-authenticate", each) for each in led)]
 
     def _challenges(self, values: Iterable[bytes], status: int) -> list[bytes]:
-        """Each `WWW-Authenticate` that the client gets for those of the server."""
+        """Yield each `WWW-Authenticate` for the client."""
         if self._proxy.gated:
-            # Who the client is, the guard has seen for itself: what the server asks for is none of its business.
+            # The guard has authenticated the client: the server's challenge is not for the client.
             status = 0
         address = f"http://{self._request.headers.get(b'host', b'localhost').decode('latin-1')}"
         ours = f"{address}{METADATA}{self._proxy.endpoint}"
         return challenges_for(values, status, self._proxy.target, ours)
 
     async def _refused(self, answered: Answered) -> None:
-        """A 4xx: its status, and what its body says as an error of JSON-RPC."""
+        """Send a 4xx status, with its body as a JSON-RPC error."""
         held = bytearray()
         with suppress(NoAnswerError, TimeoutError):
             async with asyncio.timeout(SECONDS):
@@ -227,25 +237,25 @@ class Errand:
             self._proxy.broke(self._turn.talk, str(error))
 
     async def _whole(self, answered: Answered) -> None:
-        """One JSON value under enforce; of one that is longer than a message may be, the beginning is judged."""
+        """Judge one JSON value under enforce; of a value that is too long, the start."""
         content = await self._content(answered)
         if not content.strip():
             if self._turn.due and answered.head.status < 400:
                 raise NoAnswerError(f"its answer is empty, with HTTP status {answered.head.status}")
             self._turn.forget()
-            await self._reply(answered, Told(answered.head.status, content))
+            await self._reply(answered, GuardResponse(answered.head.status, content))
         elif not self._turn.stream.due and answered.head.status == 202:
-            # Taken, which is all that there is to say.
-            await self._reply(answered, Told(202, b""))
+            # Accepted; there is no body.
+            await self._reply(answered, GuardResponse(202, b""))
         else:
             await self._reply(answered, self._turn.body(content, answered.head.status))
 
     async def _content(self, answered: Answered) -> bytes:
-        """The body of an answer; of one that is longer than a message may be, one byte more than that."""
-        limit = self._oversight.frame_bytes
+        """Return the body of a response; of one that is too long, one byte past the limit."""
+        limit = self._factory.frame_bytes
         piece = await self._piece(answered)
         if answered.is_whole:
-            # Nearly all come in one piece, which the pool of connections has paid for already.
+            # Nearly all come in one piece, which is already in memory.
             return piece[: limit + 1]
         held = bytearray()
         while piece:
@@ -257,9 +267,9 @@ class Errand:
         return bytes(held[: limit + 1])
 
     async def _overheard(self, answered: Answered) -> None:
-        """One JSON value under audit: goes on as it comes, and is judged before its end goes on."""
-        hearing = Hearing(
-            self._oversight.frame_bytes,
+        """Forward one JSON value under audit as it comes, and judge it before its end is sent."""
+        hearing = AuditedBody(
+            self._factory.frame_bytes,
             hold=self._hold,
             judge=partial(self._judge_whole, answered.head.status),
             unjudged=self._proxy.unjudged,
@@ -267,7 +277,7 @@ class Errand:
         await self._pass(answered, hearing)
 
     def _judge_whole(self, status: int, content: bytes) -> None:
-        """Judges a body that goes on as it came, whatever is wrong with it."""
+        """Judge a body that is forwarded unchanged."""
         if 400 <= status < 500:
             self._turn.refused(content[:MOST_BYTES], status)
         elif content.strip() and (self._turn.stream.due or status != 202):
@@ -275,15 +285,15 @@ class Errand:
         self._go_on()
 
     async def _unread(self, answered: Answered, why: str) -> None:
-        """What is no answer goes to the client all the same: nothing is stopped under audit."""
+        """Forward something that is not a response: nothing is stopped under audit."""
         self._turn.record("UPSTREAM_FAILURE", why)
         await self._pass(answered)
 
-    async def _pass(self, answered: Answered, hearing: Hearing | None = None) -> None:
+    async def _pass(self, answered: Answered, hearing: AuditedBody | None = None) -> None:
         """
-        Under audit, the rest of the answer as it comes, while *hearing* listens.
+        Forward the rest of the response under audit, while *hearing* judges it.
 
-        What of it was still open is answered by its status. Where it breaks off, so does what the client gets.
+        Its status answers the open requests. If it is cut off, the client's response is cut off, too.
         """
         await self._start(answered)
         try:
@@ -302,18 +312,18 @@ class Errand:
 
     def _break_off(self, why: str) -> None:
         """
-        The rest of an answer that has begun never comes.
+        Handle a response that was cut off.
 
-        Nothing more is sent, not even its end: whoever serves us closes the connection then, and no client takes half
-        an answer for a whole one.
+        Nothing more is sent, not even its end: the HTTP server then closes the connection, so that no client treats a
+        partial response as complete.
         """
         self._turn.record("UPSTREAM_FAILURE", why)
         self._proxy.broke_off(why)
-        self._oversight.recorder.flush()
+        self._factory.records.commit()
 
     async def _stream(self, answered: Answered) -> None:
         turn = self._turn
-        reader = Reader(self._oversight.frame_bytes)
+        reader = Reader(self._factory.frame_bytes)
         await self._start(answered)
         await self._more(turn.first())
         broken = ""
@@ -323,21 +333,21 @@ class Errand:
         except NoAnswerError as error:
             self._note_break(error)
             broken = str(error)
-        rest = b"" if self._oversight.enforcing else reader.rest()
+        rest = b"" if self._factory.enforcing else reader.rest()
         if turn.due and not (turn.stream.resumable and turn.talk.ident is not None):
             failed = turn.failures("UPSTREAM_FAILURE", broken or "the stream ended without it")
-            rest += b"".join(map(event, failed)) if self._oversight.enforcing else b""
+            rest += b"".join(map(event, failed)) if self._factory.enforcing else b""
         await self._more(rest)
-        if broken and not self._oversight.enforcing:
+        if broken and not self._factory.enforcing:
             self._break_off(broken)
         else:
             await self._end()
 
     async def _judge(self, reader: Reader, chunk: bytes) -> None:
         """
-        Judges the events that end in *chunk*, and hands on what comes of them.
+        Judge the events that end in *chunk*, and forward the results.
 
-        A chunk can hold thousands of tiny ones. So that nobody else has to wait for all of them, there are pauses.
+        A chunk can have thousands of tiny events, so there are pauses for other clients.
         """
         judged: list[bytes] = []
         stint = Stint()
@@ -351,13 +361,13 @@ class Errand:
         await self._hand_on(reader, judged)
 
     async def _hand_on(self, reader: Reader, judged: list[bytes]) -> None:
-        """Gives the client what was *judged*; more of the chunk may still be in *reader*."""
+        """Send the client what was *judged*; the rest of the chunk may still be in *reader*."""
         self._hold(reader.held)
         self._go_on()
         await self._more(b"".join(judged))
 
     def _go_on(self) -> None:
-        """What the server has asked is remembered, and it is told what it has to be told."""
+        """Remember the server's requests, and send it the guard's answers."""
         turn, proxy = self._turn, self._proxy
         for ident in turn.asked:
             proxy.talks.asks(turn.talk, ident)
@@ -371,32 +381,33 @@ class Errand:
 
     # ── what the client gets ─────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _reply(self, answered: Answered, told: Told) -> None:
-        """A whole answer."""
+    async def _reply(self, answered: Answered, response: GuardResponse) -> None:
+        """Send a complete response."""
         self._go_on()
-        self._oversight.recorder.flush()
+        if not self._buffered:
+            self._factory.records.commit()
         self._begun = True
-        length = (b"content-length", b"%d" % len(told.content))
-        headers = [*self._headers(answered, JSON if told.content else None), length, *shared(self._request.headers)]
-        await self._send({"type": "http.response.start", "status": told.status, "headers": headers})
-        # In pieces: whether a client takes any of one that is long is not seen until it has taken all.
-        content = told.content
+        length = (b"content-length", b"%d" % len(response.content))
+        headers = [*self._headers(answered, JSON if response.content else None), length, *shared(self._request.headers)]
+        await self._send({"type": "http.response.start", "status": response.status, "headers": headers})
+        # In pieces: with a single write it would be unknown whether the client reads at all.
+        content = response.content
         last = max(0, (len(content) - 1) // SMALL * SMALL)
         for at in range(0, last, SMALL):
             await self._send({"type": "http.response.body", "body": content[at : at + SMALL], "more_body": True})
         await self._send({"type": "http.response.body", "body": content[last:]})
 
     async def _start(self, answered: Answered) -> None:
-        self._oversight.recorder.flush()
+        self._factory.records.commit()
         self._begun = True
-        enforcing = self._oversight.enforcing
+        enforcing = self._factory.enforcing
         headers = [*self._headers(answered), *(STREAM if enforcing else ()), *shared(self._request.headers)]
         status = 200 if enforcing else answered.head.status
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
 
     def _headers(self, answered: Answered, kind: tuple[bytes, bytes] | None = None) -> list[tuple[bytes, bytes]]:
-        """The headers of the answer: under enforce those that we write ourselves, else those of the server."""
-        if self._oversight.enforcing:
+        """Return the headers of the response: under enforce our own, else those of the server."""
+        if self._factory.enforcing:
             challenges = self._challenges(answered.head.challenges, answered.head.status)
             forwarding = self._proxy.forwarding
             written = forwarding.answer(answered.head, answered.pairs if forwarding.answers else (), challenges)
@@ -407,15 +418,15 @@ class Errand:
 
     async def _more(self, data: bytes) -> None:
         if data:
-            self._oversight.recorder.flush()
+            self._factory.records.commit()
             await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def _end(self) -> None:
-        self._oversight.recorder.flush()
+        self._factory.records.commit()
         await self._send({"type": "http.response.body", "body": b""})
 
     async def _failed(self, code: str, why: str) -> None:
-        """The server has given no answer, and gives none any more."""
+        """Send the errors for a server that gave no response."""
         turn = self._turn
         late = [each for each in turn.due if may_be_cancelled(each)] if code == "TIMEOUT" else []
         frames = turn.failures(code, why)
@@ -423,28 +434,28 @@ class Errand:
             for exchange in late:
                 self._proxy.say(self._request, turn.talk, cancelled(exchange))
         if self._begun:
-            if self._oversight.enforcing:
+            if self._factory.enforcing:
                 await self._more(b"".join(map(event, frames)))
             await self._end()
         elif frames:
             await self._proxy.tell(self._request, turn.made(frames, code), self._send)
         else:
             content = error_body(code, why or str(CanonicalError.to_jsonrpc_error(code)["message"]), why=why)
-            told = Told(status_of(code), content)
-            await self._proxy.tell(self._request, told, self._send)
+            response = GuardResponse(status_of(code), content)
+            await self._proxy.tell(self._request, response, self._send)
 
     def abandoned(self) -> None:
-        """The client has gone. It may come back for what it can come back for."""
+        """Handle a client that disconnected; it may resume."""
         if not (self._turn.stream.resumable and self._turn.talk.ident is not None):
             self._turn.forget()
 
     async def ended(self) -> None:
-        """We end while the client still listens."""
+        """End a stream because the guard stops."""
         frames = self._turn.failures("UPSTREAM_FAILURE", "the guard ends")
         if not self._begun:
             headers = [(b"retry-after", b"1"), CLOSE, *shared(self._request.headers)]
             await refuse(self._send, "OVERLOADED", "the guard ends", headers)
             return
-        if self._oversight.enforcing:
+        if self._factory.enforcing:
             await self._more(b"".join(map(event, frames)))
         await self._end()

@@ -16,13 +16,13 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from assay.edges.guard.http_to_http.forwarding import UpstreamHead
-from assay.edges.guard.http_to_http.target import Answered, Target
 from assay.edges.http.access import METADATA, Door
+from assay.edges.http.forwarding import UpstreamHead
 from assay.edges.http.quotas import Full
 from assay.edges.http.replies import JSON, Pairs, Receive, Route, Send, reads, refuse, shared
 from assay.edges.http.request_headers import address_of, headers_of
 from assay.edges.upstream_errors import NoAnswerError
+from assay.edges.upstream_target import Answered, UpstreamTarget
 
 _ISSUERS: Final = ("/.well-known/oauth-authorization-server", "/.well-known/openid-configuration")
 """Where clients look that know of no other authorization server than the server itself (2025-03-26)."""
@@ -33,10 +33,10 @@ _MOST: Final = 256 << 10
 _SECONDS: Final = 15.0
 
 _NONE: Final = frozenset({401, 403, 404, 405, 410})
-"""What a server says that has no such document, or shows it to nobody who has not signed in yet."""
+"""Statuses of a server without such a document, or that shows it only after sign-in."""
 
 _AT_ONCE: Final = 16
-"""Documents of one server that are asked for at once: nobody has shown who it is yet."""
+"""Maximal concurrent requests for documents of one server: the clients are not authenticated yet."""
 
 _LONGEST: Final = 2048
 """Characters of a URL of metadata that is remembered; one with other characters than URLs have cannot be asked for."""
@@ -60,7 +60,7 @@ def _port(split: Any) -> int | None:
     return split.port or {"http": 80, "https": 443}.get(split.scheme)
 
 
-def challenges_for(values: Iterable[bytes], status: int, target: Target, ours: str) -> list[bytes]:
+def challenges_for(values: Iterable[bytes], status: int, target: UpstreamTarget, ours: str) -> list[bytes]:
     """
     Every `WWW-Authenticate` of an answer, such that metadata of the server are at *ours*.
 
@@ -75,7 +75,7 @@ def challenges_for(values: Iterable[bytes], status: int, target: Target, ours: s
     return led if named else _with_pointer(led, b'resource_metadata="%b"' % ours.encode())
 
 
-def challenge(value: bytes, target: Target, ours: str) -> bytes:
+def challenge(value: bytes, target: UpstreamTarget, ours: str) -> bytes:
     """A challenge in which metadata of the server are at *ours*; where they are, *target* remembers."""
 
     def replaced(found: re.Match[bytes]) -> bytes:
@@ -123,7 +123,7 @@ def _with_pointer(values: list[bytes], pointer: bytes) -> list[bytes]:
 
 
 def resource(content: bytes, origin: str, own: str) -> bytes:
-    """Metadata of a resource at *origin* as those of our *own* address; what is none of that, as it is."""
+    """Return the metadata of a resource at *origin* with our *own* address; anything else unchanged."""
     try:
         found = orjson.loads(content)
     except ValueError:
@@ -147,7 +147,7 @@ class Discovery:
 
     __slots__ = ("_door", "_endpoint", "_enforcing", "_target")
 
-    def __init__(self, target: Target, endpoint: str, door: Door, *, enforcing: bool) -> None:
+    def __init__(self, target: UpstreamTarget, endpoint: str, door: Door, *, enforcing: bool) -> None:
         """Under *enforcing* only JSON documents pass, and with headers of ours."""
         self._target = target
         self._endpoint = endpoint
@@ -217,7 +217,7 @@ class Discovery:
         return found
 
     async def _document(self, path: str) -> _Document:
-        """What the server has at *path*; under enforce a JSON object, or the status that says that there is none."""
+        """Return the document at *path* of the server; under enforce a JSON object, or the status of a missing one."""
         pairs = self._target.with_own([(b"accept", b"application/json")])
         answered = await self._target.ask("GET", pairs, path=path)
         try:
@@ -236,7 +236,7 @@ def _metadata(own: str, origin: str) -> dict[str, Any]:
 
 
 def _check(head: UpstreamHead, content: bytes) -> None:
-    """Raise `NoAnswerError` unless this is a JSON document, or says with a 4xx that there is none."""
+    """Raise `NoAnswerError` unless this is a JSON document, or a 4xx status."""
     if head.trouble:
         raise NoAnswerError(head.trouble)
     if 400 <= head.status < 500:

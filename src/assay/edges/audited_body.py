@@ -1,8 +1,8 @@
 """
-A body that goes to the client as it comes, and is judged all the same: under audit nothing waits for a verdict. No I/O.
+A body that is forwarded as it comes, and judged at its end: under audit nothing waits for a verdict. No I/O.
 
-It is kept until it is whole, within bounds, and judged before the client knows that this was all of it: what the
-client does next is then judged by what it was told.
+It is kept until it is complete, within a limit, and judged before its end is forwarded: the client's next message is
+then judged after it.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from assay.edges.upstream_errors import NoAnswerError
 
 
-class Hearing:
+class AuditedBody:
     """One such body."""
 
     __slots__ = ("_done", "_held", "_hold", "_judge", "_limit", "_unjudged")
@@ -24,10 +24,10 @@ class Hearing:
         unjudged: Callable[[str], None],
     ) -> None:
         """
-        *limit* is how long a message may be; *judge* gets the whole, or one byte more than that.
+        *limit* is the maximal length of a message; *judge* gets the body, cut one byte past the limit.
 
-        *hold* is told how many bytes are kept, and raises `NoAnswerError` if that is too much: then *unjudged* is told
-        why.
+        *hold* gets the number of kept bytes, and raises `NoAnswerError` beyond its limit: then *unjudged* gets the
+        reason.
         """
         self._limit = limit
         self._hold = hold

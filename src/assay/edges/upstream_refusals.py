@@ -85,7 +85,7 @@ def _read(content: bytes) -> dict[str, Any]:
 
 
 def _error(value: dict[str, Any]) -> dict[str, Any] | None:
-    """The members of a JSON-RPC error that may be told: a code, a message, and data of any kind."""
+    """Return the members of a JSON-RPC error to forward: code, message and data."""
     error = value.get("error")
     if not isinstance(error, dict) or type(error.get("code")) is not int or not isinstance(error.get("message"), str):
         return None
@@ -101,20 +101,20 @@ def _answers(value: dict[str, Any], ident: Id) -> bool:
 
 
 def _oauth(value: dict[str, Any]) -> str:
-    """What an OAuth error says (RFC 6750, 3.1)."""
-    told = [value.get(name) for name in ("error", "error_description")]
-    return ": ".join(plain(each) for each in told if isinstance(each, str) and each)
+    """Return the text of an OAuth error (RFC 6750, 3.1)."""
+    texts = [value.get(name) for name in ("error", "error_description")]
+    return ": ".join(plain(each) for each in texts if isinstance(each, str) and each)
 
 
-def _text(content: bytes, told: str) -> str:
-    """*content* where it is plain text of which more is to be said than was *told*; a page for browsers is none."""
+def _text(content: bytes, shown: str) -> str:
+    """Return *content* if it is plain text that is not part of *shown*; empty for a page for browsers."""
     try:
-        # What is cut short may end within a character.
+        # A cut text may end within a character.
         text = getincrementaldecoder("utf-8")().decode(content).strip()
     except UnicodeDecodeError:
         return ""
     readable = text.translate(_LAYOUT).isprintable()
-    return text if readable and not text.startswith("<") and text not in told else ""
+    return text if readable and not text.startswith("<") and text not in shown else ""
 
 
 _LAYOUT: Final = str.maketrans("", "", "\t\r\n")

@@ -1,32 +1,44 @@
 """
-A server at a URL, behind the guard: each request of a client is judged, passed on, and answered with what is judged of
-the server's answer.
+A guarded server at a URL: each request of a client is judged and forwarded, and answered with the judged response.
 
-Nobody is left waiting: where the server is down, late, or breaks off, the client gets an error that says so.
+Every request is answered: if the server is down, late, or disconnects, the client gets an error with the reason.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from time import monotonic
 from typing import Any, Final
 
 from assay.core.conversation import Facts
+from assay.edges.awaited_exchange import SOON, AwaitedExchange
 from assay.edges.guard.front.guarded import Request
-from assay.edges.guard.http_to_http.errand import Errand
-from assay.edges.guard.http_to_http.forwarding import Forwarding, is_credential
-from assay.edges.guard.http_to_http.talks import Stream, Talk, Talks, Who
-from assay.edges.guard.http_to_http.target import Target
-from assay.edges.guard.http_to_http.turn import Told, Turn
-from assay.edges.guard.overseer import Oversight
+from assay.edges.http.forwarding import Forwarding, is_credential
 from assay.edges.http.heads import LAST_EVENT, RequestHead, shown_name
 from assay.edges.http.open_streams import close, until_gone
-from assay.edges.http.replies import CLOSE, Pairs, Receive, Send, not_allowed, refuse, reply, shared
+from assay.edges.http.replies import (
+    CLOSE,
+    AwaitedReply,
+    HttpReply,
+    Pairs,
+    Receive,
+    Send,
+    not_allowed,
+    refuse,
+    reply,
+    shared,
+)
 from assay.edges.http.request_headers import ENDPOINT, UNNAMED, names_revision, peeked
 from assay.edges.http.statuses import is_patient
+from assay.edges.judged_exchange import GuardResponse, JudgedExchange
+from assay.edges.upstream_client import Headed, headed_by
 from assay.edges.upstream_errors import NO_POST, NoAnswerError, shown_url
-from assay.guard.flight import End
+from assay.edges.upstream_target import UpstreamTarget
+from assay.edges.url_exchange import UrlExchange
+from assay.edges.url_sessions import Stream, UrlSession, UrlSessions, Who
+from assay.guard.deliveries import End
+from assay.guard.factory import SessionFactory
 from assay.settings.http_section import Http
 from assay.spec.revisions import LATEST, REVISIONS, handshake
 
@@ -35,37 +47,34 @@ _JSON: Final = b"application/json"
 _IN_SESSION: Final = Facts("http")
 
 BACK_SECONDS: Final = 10.0
-"""How long telling a server something may take that it does not wait for."""
+"""Seconds for a message that the server does not wait for."""
 
 
-TOLD: Final = 100
-"""Answers that broke off of which people are told, as many as there are messages whose findings they are told."""
+MOST_LOGGED: Final = 100
+"""Maximal broken responses to log: as many as messages with findings."""
 
 _UNFORWARDED: Final = 20
-"""Names of headers that people are told are not forwarded: enough to find the one that a server misses."""
+"""Maximal names of dropped headers to log: enough to find the one that a server needs."""
 
 _KNOWN_HEADS: Final = 100
 
-_SOON: Final = 0.05
-"""Seconds after which a request counts as slow: its time is kept, and its client is watched."""
-
 _OF_ONE_MESSAGE: Final = frozenset({b"content-type", b"accept", LAST_EVENT, b"mcp-method", b"mcp-name"})
-"""Headers of a request that say nothing of what is sent in its name."""
+"""Headers of a request that do not apply to other messages in its name."""
 
 _NO_QUERY: Final = "the guard forwards no query; put it into the URL of --target"
 _GONE: Final = "there is no such session; begin with initialize"
 
 HELD_BYTES: Final = 256 << 20
-"""Of all answers together that are not whole yet. One may have 16 MiB; nearly all have some thousand."""
+"""Maximal bytes of all incomplete responses. One may have 16 MiB; nearly all have some kilobytes."""
 
 
-class Proxy:
+class UrlBackend:
     """The backend for a URL."""
 
     def __init__(
         self,
-        oversight: Oversight,
-        target: Target,
+        factory: SessionFactory,
+        target: UpstreamTarget,
         http: Http | None = None,
         *,
         endpoint: str = ENDPOINT,
@@ -77,16 +86,16 @@ class Proxy:
         redact: Sequence[str] = (),
     ) -> None:
         """
-        *gated* if the guard itself says who may come in; *alone* if no other server is at the guard's address.
+        *gated* if the guard has its own authentication; *alone* if no other server is at the guard's address.
 
-        The last messages of a broken session go to *flights*, without what *redact* says.
+        The last messages of a broken session go to *flights*, without secrets and matches of *redact*.
         """
         http = http or Http()
-        self.oversight = oversight
+        self.factory = factory
         self.target = target
         self.gated = gated
         self.forwarding = Forwarding(
-            oversight.enforcing,
+            factory.enforcing,
             tokens=not gated,
             cookies=alone,
             names=[each.lower().encode() for each in http.forward_headers],
@@ -96,93 +105,146 @@ class Proxy:
         """Its path at the guard."""
         self._log = log
         self._flights, self._redact = flights, tuple(redact)
-        self.talks = Talks(oversight, http, clock, gated=gated)
+        self.talks = UrlSessions(factory, http, clock, gated=gated)
         self.spoken: frozenset[str] | None = None
-        """The revisions that the server has said it speaks, without a handshake or with one."""
+        """The revisions that the server lists, with or without a handshake."""
         self._held = 0
         self._stopping = False
         self._endless: set[asyncio.Future[None]] = set()
         self._beside: set[asyncio.Task[None]] = set()
         self._redirects: set[str] = set()
         self._unforwarded: set[bytes] = set()
-        self._forwarded: set[tuple[bytes, ...]] = set()
-        """The names in heads that were looked at already: a client sends the same ones with every request."""
+        self._known: dict[int, tuple[RequestHead, str, Headed, Who]] = {}
+        """Heads that were looked at already, by their identity, with what follows from them."""
         self._told_no_post = False
         self._broken = self._unjudged = 0
         self.running = False
-        """Whether the server answered when it was last asked."""
+        """Whether the last request reached the server."""
         self.trouble = ""
-        """Why it gave no answer then, for want of a connection."""
+        """Why the last connection failed."""
 
     @property
     def sessions(self) -> int:
-        """How many there are."""
+        """The number of sessions."""
         return len(self.talks)
 
+    def begin(self, request: Request) -> AwaitedReply | HttpReply | None:
+        """Return the response to a POST, or the request that waits for its server; None if that takes more time."""
+        head = request.head
+        if self._stopping or not (head.is_stateless or head.session is not None) or self._refusal(request):
+            return None
+        pairs, who = self._prepared(request)
+        turn, talk = self._turn(request, who)
+        held = talk.origin or talk
+        if turn.response is not None:
+            self.talks.done(talk)
+            headers = shared(request.headers)
+            return HttpReply(*turn.response, [*headers, CLOSE] if turn.response.status == 413 else headers)
+        held.hands += 1
+        return self._begun(request, pairs, turn, held)
+
+    def _begun(self, request: Request, pairs: Headed, turn: JudgedExchange, held: UrlSession) -> AwaitedReply:
+        async def work() -> None:
+            try:
+                await exchange.run()
+            except Exception:
+                turn.forget()
+                raise
+            finally:
+                held.hands -= 1
+                self.talks.done(turn.talk)
+
+        awaited = AwaitedExchange(request, min(SOON, self.factory.timeout or SOON), self.factory.records.commit)
+        exchange = UrlExchange(self, request, pairs, turn, awaited.send, buffered=True)
+        awaited.start(exchange, self._listening(exchange, work()) if exchange.endless else work())
+        return awaited
+
+    def flush(self) -> None:
+        """Write the records of what is answered from now on."""
+        self.factory.records.commit()
+
+    def _prepared(self, request: Request) -> tuple[Headed, Who]:
+        """Return the headers for the server, and who asks. A client repeats most of its heads."""
+        head, principal = request.head, request.principal
+        known = self._known.get(id(head))
+        if known is not None and known[0] is head and known[1] == principal:
+            return known[2], known[3]
+        pairs = self.target.with_own(self.forwarding.headers(head))
+        self._note_dropped(head)
+        headed, who = headed_by(pairs), _who(request, pairs)
+        if len(self._known) >= _KNOWN_HEADS:
+            self._known.clear()
+        self._known[id(head)] = head, principal, headed, who
+        return headed, who
+
     async def answer(self, request: Request, receive: Receive, send: Send) -> None:
-        """Answers *request*, whole or as a stream."""
+        """Answer *request*, with a complete response or a stream."""
         if await self._refused(request, send):
             return
-        pairs = self.target.with_own(self.forwarding.headers(request.head))
-        self._note_dropped(request.head)
-        who = _who(request, pairs)
+        pairs, who = self._prepared(request)
         turn, talk = self._turn(request, who)
         held = talk.origin or talk
         held.hands += 1
         try:
-            if turn.told is not None:
-                await self.tell(request, turn.told, send)
+            if turn.response is not None:
+                await self.tell(request, turn.response, send)
             else:
-                errand = Errand(self, request, pairs, turn, send)
+                errand = UrlExchange(self, request, pairs, turn, send)
                 await (self._watched if errand.endless else self._carry_out)(errand, receive)
         except Exception:
-            # A mistake of ours, which the front answers: what was asked must not stay open in the session.
+            # A bug of ours, which the front answers: the request must not stay open in the session.
             turn.forget()
             raise
         finally:
             held.hands -= 1
             self.talks.done(talk)
 
+    def _refusal(self, request: Request) -> str:
+        """Return why a request is refused for where it goes; empty if it is not."""
+        head = request.head
+        session, revision = head.session, head.revision
+        enforcing = self.factory.enforcing
+        if head.is_stateless and request.method != "POST":
+            return "method"
+        if request.query and (enforcing or self.gated or self.target.has_query):
+            # It is not judged; and behind a query of the operator's it could take back what that says.
+            return "query"
+        if session is None:
+            return ""
+        if not self._may_use(session, request.principal):
+            # Another principal's session looks like one that is not there, so that nothing is learned by trying.
+            return "session"
+        return "revision" if enforcing and revision is not None and revision not in REVISIONS else ""
+
     async def _refused(self, request: Request, send: Send) -> bool:
         """Whether a request is refused for where it goes: then it has been answered."""
-        head, headers = request.head, shared(request.headers)
-        session, revision = head.session, head.revision
-        enforcing = self.oversight.enforcing
-        if head.is_stateless and request.method != "POST":
+        headers, why = shared(request.headers), self._refusal(request)
+        if why == "method":
             await not_allowed(send, "POST", headers)
-        elif request.query and (enforcing or self.gated or self.target.has_query):
-            # Nobody judges it; and behind a query of the operator's it could take back what that says.
+        elif why == "query":
             await refuse(send, "INVALID_ENVELOPE", _NO_QUERY, headers, status=400)
-        elif session is not None and not self._may_use(session, request.principal):
-            # Another principal's session looks like one that is not there, so that nothing is learned by trying.
+        elif why == "session":
             await refuse(send, "METHOD_NOT_FOUND", _GONE, headers, status=404)
-        elif session is not None and enforcing and revision is not None and revision not in REVISIONS:
-            data = {"requested": revision[:100], "supported": list(REVISIONS)}
+        elif why == "revision":
+            data = {"requested": (request.head.revision or "")[:100], "supported": list(REVISIONS)}
             await refuse(send, "UNSUPPORTED_REVISION", "unknown MCP-Protocol-Version", headers, data=data)
-        else:
-            return False
-        return True
+        return bool(why)
 
     def _may_use(self, session: bytes, principal: str) -> bool:
         """
-        Whether *principal* may ask something in *session*.
+        Whether *principal* may use *session*.
 
-        One that the guard does not know was opened elsewhere, or before it was started: whose it is, and which tools it
-        was told of, nobody can say. Only where nothing is enforced is it taken up as it is.
+        A session that the guard does not know was opened elsewhere, or before its start: its owner and its tools are
+        unknown. It is accepted only under audit.
         """
         if self.talks.is_anothers(session, principal):
             return False
-        return not (self.oversight.enforcing or self.gated) or self.talks.knows(session, principal)
+        return not (self.factory.enforcing or self.gated) or self.talks.knows(session, principal)
 
     def _note_dropped(self, head: RequestHead) -> None:
-        """Tell people, once for each name, which headers of clients do not go on to the server."""
-        if not self.oversight.enforcing or len(self._unforwarded) >= _UNFORWARDED:
+        """Log, once for each name, the headers of clients that are not forwarded."""
+        if not self.factory.enforcing or len(self._unforwarded) >= _UNFORWARDED:
             return
-        names = tuple([name for name, _ in head.pairs])
-        if names in self._forwarded:
-            return
-        if len(self._forwarded) < _KNOWN_HEADS:
-            self._forwarded.add(names)
         for name in self.forwarding.dropped(head):
             if name not in self._unforwarded:
                 self._unforwarded.add(name)
@@ -192,28 +254,28 @@ class Proxy:
                 )
 
     def stop(self) -> None:
-        """Streams that have no end of their own end now."""
+        """End the endless streams."""
         self._stopping = True
         for closing in list(self._endless):
             close(closing)
 
     async def close(self) -> None:
-        """Ends every connection."""
+        """End every connection."""
         for task in list(self._beside):
             task.cancel()
         await self.target.close()
 
     def sweep(self) -> None:
-        """Drops the sessions that nobody uses."""
+        """Drop unused sessions."""
         self.talks.sweep()
 
     # ── who asks, and what becomes of it ─────────────────────────────────────────────────────────────────────────────
 
-    def _turn(self, request: Request, who: Who) -> tuple[Turn, Talk]:
+    def _turn(self, request: Request, who: Who) -> tuple[JudgedExchange, UrlSession]:
         head = request.head
         talk = self._talk(request, who)
         patient = is_patient(head.revision, in_session=head.session is not None)
-        turn = Turn(talk, patient=patient, enforcing=self.oversight.enforcing)
+        turn = JudgedExchange(talk, patient=patient, enforcing=self.factory.enforcing)
         if request.method == "POST":
             turn.hear(request.frame, _IN_SESSION if head.session else Facts("http", head.revision, request.headers))
             if self.spoken is not None:
@@ -223,9 +285,11 @@ class Proxy:
             turn.stream = talk.stream_of(head.last_event) or Stream()
         return turn, talk
 
-    def _talk(self, request: Request, who: Who) -> Talk:
+    def _talk(self, request: Request, who: Who) -> UrlSession:
         ident, version = request.head.session, request.head.revision
-        message = peeked(request.frame) if ident is None or self.talks.awaits else None
+        # What names a revision without a handshake is not looked at twice, unless it may answer a server.
+        opens = ident is None and not request.head.is_stateless
+        message = peeked(request.frame) if opens or self.talks.awaits else None
         # `true` is 1 to Python, and no id to anybody.
         if isinstance(message, dict) and "method" not in message and type(message.get("id")) in (str, int):
             asker = self.talks.asker(who, ident, message["id"])
@@ -238,11 +302,11 @@ class Proxy:
         revision = _revision(version, message)
         return self.talks.opening(who) if revision is None else self.talks.alone(who, revision)
 
-    async def _carry_out(self, errand: Errand, receive: Receive) -> None:
+    async def _carry_out(self, errand: UrlExchange, receive: Receive) -> None:
         """
-        Carries out *errand* in the task of its request, until it is over or the client goes.
+        Run *errand* in the task of its request, until it ends or the client disconnects.
 
-        Nearly all are over within a few milliseconds. Only what takes longer gets a task that watches the client.
+        Nearly all end within a few milliseconds. Only a longer one gets a task that watches the client.
         """
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
         watch: asyncio.Task[None] | None = None
@@ -261,7 +325,7 @@ class Proxy:
             errand.keep_time()
             watch = loop.create_task(until_client_goes())
 
-        timer = loop.call_later(min(_SOON, self.oversight.timeout or _SOON), take_care)
+        timer = loop.call_later(min(SOON, self.factory.timeout or SOON), take_care)
         try:
             await errand.run()
         except asyncio.CancelledError:
@@ -274,8 +338,26 @@ class Proxy:
             if watch is not None:
                 watch.cancel()
 
-    async def _watched(self, errand: Errand, receive: Receive) -> None:
-        """Carries out *errand*, which has no end of its own, until it is over, the client goes, or we end."""
+    async def _listening(self, exchange: UrlExchange, work: Coroutine[Any, Any, None]) -> None:
+        """Carry out an exchange without an end of its own until we end; the connection sees the client go."""
+        exchange.keep_time()
+        closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        task = asyncio.ensure_future(work)
+        self._endless.add(closing)
+        try:
+            await asyncio.wait((task, closing), return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                task.result()
+                return
+            task.cancel()
+            await asyncio.wait((task,))
+            await exchange.ended()
+        finally:
+            self._endless.discard(closing)
+            task.cancel()
+
+    async def _watched(self, errand: UrlExchange, receive: Receive) -> None:
+        """Run an endless *errand* until it ends, the client disconnects, or the guard stops."""
         errand.keep_time()
         closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         watch = asyncio.ensure_future(until_gone(receive, closing))
@@ -302,20 +384,20 @@ class Proxy:
 
     # ── beside the answer ────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def tell(self, request: Request, told: Told, send: Send) -> None:
-        """An answer of our own, on record."""
-        self.oversight.recorder.flush()
+    async def tell(self, request: Request, response: GuardResponse, send: Send) -> None:
+        """Record a response of our own, and send it."""
+        self.factory.records.commit()
         headers = shared(request.headers)
-        await reply(send, told.status, told.content, [*headers, CLOSE] if told.status == 413 else headers)
+        await reply(send, response.status, response.content, [*headers, CLOSE] if response.status == 413 else headers)
 
-    def say(self, request: Request, talk: Talk, frame: bytes) -> None:
-        """Sends the server something that nobody waits for, in the name of *request*."""
+    def say(self, request: Request, talk: UrlSession, frame: bytes) -> None:
+        """Send the server a message without a response, in the name of *request*."""
         if len(self._beside) < 100:
             task = asyncio.ensure_future(self._say(request, talk, frame))
             self._beside.add(task)
             task.add_done_callback(self._beside.discard)
 
-    async def _say(self, request: Request, talk: Talk, frame: bytes) -> None:
+    async def _say(self, request: Request, talk: UrlSession, frame: bytes) -> None:
         every = self.forwarding.headers(request.head, session=talk.ident)
         pairs = [pair for pair in every if pair[0] not in _OF_ONE_MESSAGE and not pair[0].startswith(b"mcp-param-")]
         pairs += [(b"content-type", _JSON), (b"accept", b"application/json, text/event-stream")]
@@ -324,65 +406,65 @@ class Proxy:
                 (await self.target.ask("POST", self.target.with_own(pairs), request.query, frame)).close()
 
     def hold(self, more: int) -> None:
-        """So many bytes more, or fewer, are held of answers. Raises `NoAnswerError` if that is too much."""
+        """Change the number of held bytes of responses. Raises `NoAnswerError` beyond the limit."""
         self._held += more
         if more > 0 and self._held > HELD_BYTES:
             raise NoAnswerError("too many long answers come at once")
 
     def reached(self) -> None:
-        """The server has answered something."""
+        """Note that the server responded."""
         self.running, self.trouble = True, ""
 
     def unreachable(self, why: str) -> None:
-        """There was no connection to the server, or it broke off."""
+        """Note that the connection to the server failed."""
         self.running, self.trouble = False, why
 
     def redirected(self, where: bytes) -> None:
-        """The server sends clients elsewhere: an operator should know, once."""
-        # Without a query and a password, in either of which there may be a secret.
+        """Log once that the server redirects clients."""
+        # Without query and password, which may be secrets.
         shown = ascii(shown_url(where.decode("latin-1"))[:200])[1:-1]
         if shown not in self._redirects and len(self._redirects) < 10:
             self._redirects.add(shown)
             self._log(f"assay: the server redirects to {shown}, which is past the guard: give that as --target")
 
     def takes_no_post(self, status: int) -> None:
-        """The server takes not even the first request: an operator should know what may be behind that, once."""
+        """Log once the likely reason why the server rejects the first request."""
         if not self._told_no_post:
             self._told_no_post = True
             self._log(f"assay: the server answers what clients ask first with {status}; {NO_POST}")
 
-    def broke(self, talk: Talk, why: str) -> None:
-        """The server is lost while it owes an answer: what was last said in that session goes into a file, once."""
+    def broke(self, talk: UrlSession, why: str) -> None:
+        """Write the last messages of a session to a file, once, after the server was lost with open requests."""
         session = talk.origin or talk
         if session.ident is not None and not session.broken:
             session.broken = True
-            session.overseer.broke(self._flights, self._redact, End(why))
+            session.session.save_recent(self._flights, self._redact, End(why))
 
     def broke_off(self, why: str) -> None:
-        """An answer of the server's broke off that a client has half of."""
+        """Log that a response was cut off after part of it was forwarded."""
         self._broken += 1
-        if self._broken <= TOLD:
+        if self._broken <= MOST_LOGGED:
             self._log(f"assay: an answer of the server broke off, and so did what the client got of it: {why}")
-        elif self._broken == TOLD + 1:
-            self._log("assay: further answers that break off are not told")
+        elif self._broken == MOST_LOGGED + 1:
+            self._log("assay: further answers that break off are not logged")
 
     def unjudged(self, why: str) -> None:
-        """An answer went on under audit that could not be kept until it was whole."""
+        """Log that a response was forwarded under audit without being judged, because it was too large to keep."""
         self._unjudged += 1
-        if self._unjudged <= TOLD:
+        if self._unjudged <= MOST_LOGGED:
             self._log(f"assay: an answer of the server was passed on and not judged: {why}")
-        elif self._unjudged == TOLD + 1:
-            self._log("assay: further answers that are not judged are not told")
+        elif self._unjudged == MOST_LOGGED + 1:
+            self._log("assay: further answers that are not judged are not logged")
 
 
 def _who(request: Request, pairs: Pairs) -> Who:
-    """Who asks, by what goes to the server; the name of a header counts, since a server may know but one of them."""
+    """Return the client by its credentials for the server, with the names of their headers."""
     shown = [b"%b: %b" % pair for pair in pairs if is_credential(pair[0])]
     return Who(request.principal, sha256(b"\n".join(shown)).digest() if shown else b"")
 
 
 def _revision(version: str | None, message: Any) -> str | None:
-    """The revision that a message without a session counts as opened in; None for one that opens."""
+    """Return the revision of a message without a session; None for one that opens a session."""
     if version is not None and version in REVISIONS and not handshake(version):
         return version
     if isinstance(message, dict) and message.get("method") == "initialize":

@@ -49,7 +49,7 @@ _ACCEPTED: Final = {
     (False, True): b"text/event-stream",
     (False, False): None,
 }
-"""What the server is told that the client accepts: JSON, a stream."""
+"""The `Accept` header for the server: JSON, a stream."""
 
 _JSON_TYPE: Final = (b"content-type", b"application/json")
 

@@ -1,1 +1,0 @@
-"""Clients over HTTP, a server at a URL."""
