@@ -290,7 +290,7 @@ class UrlBackend:
         # What names a revision without a handshake is not looked at twice, unless it may answer a server.
         opens = ident is None and not request.head.is_stateless
         message = peeked(request.frame) if opens or self.talks.awaits else None
-        # `true` is 1 to Python, and no id to anybody.
+        # `true` is 1 in Python, but not an id.
         if isinstance(message, dict) and "method" not in message and type(message.get("id")) in (str, int):
             asker = self.talks.asker(who, ident, message["id"])
             if asker is not None:
