@@ -31,7 +31,7 @@ FUZZ := .venvs/fuzz
 DIST := .venvs/dist
 COVERAGE := .cache/coverage
 
-.PHONY: run test lint types ready conformance set-up installed bench fuzz soak docs dist clean
+.PHONY: run test lint types ready collected conformance set-up installed bench fuzz soak docs dist clean
 .DEFAULT_GOAL := run
 
 $(BIN)/python:
@@ -98,7 +98,16 @@ set-up:
 	@$(MAKE) --no-print-directory -j4 installed
 
 ready:
-	@$(MAKE) --no-print-directory -j4 lint types installed
+	@$(MAKE) --no-print-directory -j4 lint types collected installed
+
+# pytest rewrites the assertions of every test file and keeps the result. Left to them, the workers of the first run would
+# all do it, at the same time.
+collected: $(VENV)/.test
+	@$(BIN)/python -m pytest --collect-only -qq > /dev/null
+
+# Where conftest.py has the processes of tests keep what Python has compiled.
+ready test collected lint types: export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/python
+unexport PYTHONDONTWRITEBYTECODE
 
 installed: $(VENV)/.test $(SPECS)/.done $(SDK)/.done $(SERVERS)/.done $(OLD_SERVERS)/.done $(PACKAGES)
 	@:

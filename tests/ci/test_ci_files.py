@@ -141,7 +141,7 @@ def test_the_workflow_uses_the_action_with_inputs_that_it_has() -> None:
 
 
 def test_the_commands_of_the_workflow_fail_where_the_server_is_wrong(tmp_path: Path) -> None:
-    shutil.copy(ROOT / "src" / "assay" / "demo" / "server.py", tmp_path / "server.py")
+    shutil.copy(ROOT / "src" / "assay" / "cli" / "demonstration" / "demo_server.py", tmp_path / "server.py")
     assert run("assay lock -- python server.py", tmp_path).returncode == 0
     commands = [step["run"] for step in steps_of("commands") if "run" in step]
     assert commands.pop(0) == "python -m pip install ./.assay"

@@ -8,7 +8,7 @@ import pytest
 from asset_service import ROOT
 from test_official_clients import HERE, SECONDS
 
-SERVER = [sys.executable, str(ROOT / "src" / "assay" / "demo" / "server.py")]
+SERVER = [sys.executable, str(ROOT / "src" / "assay" / "cli" / "demonstration" / "demo_server.py")]
 GUARD = [sys.executable, "-m", "assay", "guard", "--mode", "enforce", "--journal", "off", "--quiet", "--", *SERVER]
 
 

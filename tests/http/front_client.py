@@ -14,7 +14,7 @@ from http_client import BOTH, modern
 
 from assay.spec.revisions import handshake
 
-SECONDS = 10
+SECONDS = 60
 """What anything here may take."""
 
 TRUSTS_NONE = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

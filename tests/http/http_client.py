@@ -24,7 +24,7 @@ from assay.spec.revisions import LATEST, handshake
 ROOT = Path(__file__).parents[2]
 CATALOGUE = ROOT / "examples" / "catalogue"
 
-SECONDS = 10
+SECONDS = 60
 """What anything here may take; most takes a fraction of a second."""
 
 READY = "mcp:ready mode=http url="

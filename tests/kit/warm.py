@@ -43,6 +43,10 @@ MOST_BYTES = 1 << 20
 # ── the side of the tests ────────────────────────────────────────────────────────────────────────────────────────────
 
 
+_ADOPTING = threading.Lock()
+"""Held while this process adopts orphans: there is one such switch, and tests start processes in several threads."""
+
+
 class WarmStart:
     """
     Starts programs of one interpreter, whose modules are imported once.
@@ -57,7 +61,6 @@ class WarmStart:
         # Not looked at later: a test may change the environment of its own process, for those that it starts.
         self._settings = _settings(os.environ)
         self._link: socket.socket | None = None
-        self._lock = threading.Lock()
         # Not what they are later: a test that sets PYTHONPATH means the interpreter that reads it.
         self._settings = _settings(os.environ)
 
@@ -86,7 +89,7 @@ class WarmStart:
         """Start `python ARGUMENTS…`; return its process id. *others* are descriptors that keep their number."""
         request = [list(arguments[1:]), dict(environment), directory, list(others), new_session]
         descriptors = array.array("i", [*streams, *others])
-        with self._lock:
+        with _ADOPTING:
             link = self._link or self._begin()
             _adopt_orphans(True)
             try:
