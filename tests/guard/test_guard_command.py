@@ -52,7 +52,7 @@ def test_a_server_that_cannot_be_started_is_status_2(tmp_path: Path, command: li
         (["--mode", "loud"], "invalid choice"),
         (["--set", "guard.mode=loud"], 'guard.mode: expected one of audit, enforce, found the string "loud"'),
         (["--set", "guard.mode=enforc"], "did you mean enforce?"),
-        (["--set", "guard.timeout=-1"], "timeout is 0 or more"),
+        (["--set", "guard.timeout=-1"], "timeout must be at least 0"),
         (["--set", "guard.frame_bytes=0"], "frame_bytes, children and children_each at least 1"),
         (["--set", "guard.frame=1"], "did you mean"),
     ],
