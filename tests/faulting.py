@@ -14,7 +14,7 @@ EXCHANGED = "assay.edges.recorder:Recorder.exchange"
 SETTLED = "assay.assets.asset_server:AssetServer.settle"
 ANSWERED = "assay.assets.asset_server:AssetServer.answer"
 HEARD = "assay.assets.asset_server:AssetServer.hear"
-WATCHED = "assay.guard.watch:Watch.passed,assay.guard.watch:Watch.heard"
+WATCHED = "assay.guard.summary:GuardSummary.passed,assay.guard.summary:GuardSummary.heard"
 JUDGED = "assay.core.conversation:Conversation.hear"
 LISTED = "assay.records.journal.line_templates:LineTemplates.line"
 

@@ -19,14 +19,10 @@ SHARED_MODULE_NAMES = {
     "contract": "the rung, and the rules of the rung",
     "envelope": "the rung, and the rules of the rung",
     "protocol": "the rung, and the rules of the rung",
-    "guard": "the command, and the package's own module",
     "replay": "the command, and what it does with a journal",
     "schemas": "the command, and the comparison of two schemas",
 }
 """Modules whose folder makes the difference clear."""
-
-PENDING = {"Backoff", "backoff", "Request", "errors"}
-"""Names of the guard's edges that are still used twice."""
 
 
 def modules() -> Iterator[tuple[str, ast.Module]]:
@@ -74,10 +70,10 @@ def test_no_class_name_exists_twice() -> None:
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(path)
-    assert {name: where for name, where in places.items() if len(where) > 1 and name not in PENDING} == {}
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
 
 
 def test_no_module_name_exists_twice() -> None:
     count = Counter(Path(path).stem for path, _ in modules())
     repeated = {name for name, number in count.items() if number > 1 and not name.startswith("__")}
-    assert repeated - SHARED_MODULE_NAMES.keys() - PENDING == set()
+    assert repeated - SHARED_MODULE_NAMES.keys() == set()

@@ -9,7 +9,7 @@ import pytest
 from assay.base.limits import Limits
 from assay.base.verdict import Verdict
 from assay.cli.main import main
-from assay.guard.watch import Watch
+from assay.guard.summary import GuardSummary
 from assay.records.journal import Journal
 from talk import SEARCH, Talk, answer, call, result, rules
 
@@ -33,7 +33,7 @@ def test_the_rule_that_stops_is_the_first_of_a_verdict_and_of_its_answer() -> No
 
 def test_the_rule_that_stops_is_the_one_on_stderr() -> None:
     said: list[str] = []
-    Watch(said.append, said.append, enforcing=True).heard(stopped(), 0.0)
+    GuardSummary(said.append, said.append, enforcing=True).heard(stopped(), 0.0)
     assert said[0].startswith("assay: stopped: client tools/call bad #3: /params/name: expected a tool of the list")
     assert said[0].endswith("[contract/set-aside] and 1 more")
 

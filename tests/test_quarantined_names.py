@@ -13,7 +13,7 @@ from assay.base.verdict import ListEntry, Verdict
 from assay.cli.terminal.journal_table import JournalTable
 from assay.cli.terminal.style import Style
 from assay.contracts.tool_contracts import MOST_QUARANTINED
-from assay.guard.watch import Watch
+from assay.guard.summary import GuardSummary
 from assay.records.journal.writer import Journal
 from talk import Talk, call, replacement, request, result
 
@@ -100,7 +100,7 @@ def test_a_tool_that_is_found_unusable_only_when_it_is_called_is_named() -> None
 def watched(verdict: Verdict, *, enforcing: bool = True) -> list[str]:
     """What people are told of *verdict*, and at the end."""
     lines: list[str] = []
-    watch = Watch(lines.append, lines.append, enforcing=enforcing)
+    watch = GuardSummary(lines.append, lines.append, enforcing=enforcing)
     watch.heard(verdict, 0.0)
     return [*lines, *watch.summary()]
 

@@ -24,8 +24,8 @@ from assay.guard.deliveries import ClientTraits, Outcome, ServerTraits
 from assay.guard.factory import SessionFactory
 from assay.guard.session import GuardedSession, Timing
 from assay.guard.sinks import Sinks
+from assay.guard.summary import GuardSummary
 from assay.guard.terms import Terms
-from assay.guard.watch import Watch
 from assay.ladder import syntax
 from assay.ladder.headers import check_headers, keeps_headers
 from assay.spec.revisions import LATEST, REVISIONS
@@ -181,8 +181,8 @@ def _turn() -> JudgedExchange:
     return turn
 
 
-def _watch() -> Watch:
-    return Watch(lambda _: None, lambda _: None, enforcing=True)
+def _watch() -> GuardSummary:
+    return GuardSummary(lambda _: None, lambda _: None, enforcing=True)
 
 
 OPENED: Final = [

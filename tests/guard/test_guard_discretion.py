@@ -7,7 +7,7 @@ from guarded import call, enforcing, guarded, notification, request, tool
 
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation
-from assay.guard.watch import Watch
+from assay.guard.summary import GuardSummary
 
 SECRET = {"password": "hunter2"}
 FORGED = "\x1b]0;gotcha\x07\x1b[2Kassay: all is well\r"
@@ -93,7 +93,7 @@ def test_what_is_wrong_with_every_message_is_told_once_and_counted(tmp_path: Pat
 
 def test_it_is_told_again_of_another_conversation_and_not_of_another_request_of_one_client() -> None:
     lines: list[str] = []
-    watch = Watch(lines.append, lines.append, enforcing=True)
+    watch = GuardSummary(lines.append, lines.append, enforcing=True)
     judged = Conversation(revision="2026-07-28").hear(Party.SERVER, json.dumps({**NOTE, "jsonrpc": "3"}).encode())
     client = object()
     for each in (watch.another(), watch.another(), watch.another(client), watch.another(client), watch):

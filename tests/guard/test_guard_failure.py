@@ -12,7 +12,7 @@ from assay.contracts.tool_contracts import Tools
 from assay.core.conversation import NO_FACTS, Conversation, Facts
 from assay.core.policy import Policy
 from assay.guard.deliveries import ClientTraits, ServerTraits
-from assay.guard.moves import Move
+from assay.guard.routing import Move
 from assay.guard.session import GuardedSession, Timing
 from assay.guard.sinks import Sinks
 from assay.ladder import framing

@@ -14,7 +14,7 @@ SINKS = {"recorded": RECORDED, "noted": LISTED, "watched": WATCHED}
 
 JUDGING = {
     "judged": JUDGED,
-    "acted": "assay.guard.moves:Router.act",
+    "acted": "assay.guard.routing:Router.act",
     "timed": "assay.guard.deadlines:Deadlines.note",
 }
 PLACES = {**SINKS, **JUDGING}

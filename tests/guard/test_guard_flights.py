@@ -8,13 +8,13 @@ from guarded import call, frame_of, initialize
 
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation
-from assay.guard.flight import TOTAL_BYTES, WRITTEN_BYTES
-from assay.guard.watch import KEPT, KEPT_BYTES, Watch
+from assay.guard.recent_messages import TOTAL_BYTES, WRITTEN_BYTES
+from assay.guard.summary import KEPT, KEPT_BYTES, GuardSummary
 
 LONG = "x" * (KEPT_BYTES - 200)
 
 
-def spoken(watch: Watch, number: int, messages: int = KEPT, words: str = LONG) -> None:
+def spoken(watch: GuardSummary, number: int, messages: int = KEPT, words: str = LONG) -> None:
     """A conversation in which the client says something long, so many times."""
     conversation = Conversation()
     watch.passed(conversation.hear(Party.CLIENT, frame_of(initialize())), float(number))
@@ -22,7 +22,7 @@ def spoken(watch: Watch, number: int, messages: int = KEPT, words: str = LONG) -
         watch.heard(conversation.hear(Party.CLIENT, frame_of(call(ident, words=words))), float(number))
 
 
-def held(watch: Watch, conversations: int) -> int:
+def held(watch: GuardSummary, conversations: int) -> int:
     """Bytes that so many conversations of a guard keep, all of which go on."""
     tracemalloc.start()
     try:
@@ -39,11 +39,11 @@ def nobody(_: str) -> None:
 
 
 def test_all_conversations_together_keep_only_so_much() -> None:
-    assert held(Watch(nobody, nobody, enforcing=True), 60) < TOTAL_BYTES + (8 << 20)
+    assert held(GuardSummary(nobody, nobody, enforcing=True), 60) < TOTAL_BYTES + (8 << 20)
 
 
 def test_nothing_is_kept_where_it_would_not_be_written(tmp_path: Path) -> None:
-    watch = Watch(nobody, nobody, enforcing=True, keeping=False)
+    watch = GuardSummary(nobody, nobody, enforcing=True, keeping=False)
     assert held(watch, 5) < 1 << 20
     assert watch.flight(str(tmp_path / "flights")) is None
     assert not (tmp_path / "flights").exists()
@@ -51,7 +51,7 @@ def test_nothing_is_kept_where_it_would_not_be_written(tmp_path: Path) -> None:
 
 def test_the_conversation_that_was_silent_longest_is_forgotten_first(tmp_path: Path) -> None:
     said: list[str] = []
-    first = Watch(said.append, nobody, enforcing=False)
+    first = GuardSummary(said.append, nobody, enforcing=False)
     going_on = [first, *(first.another() for _ in range(30))]
     for number, each in enumerate(going_on):
         spoken(each, number)
@@ -66,7 +66,7 @@ def test_the_conversation_that_was_silent_longest_is_forgotten_first(tmp_path: P
 
 def test_long_names_of_tools_are_not_kept() -> None:
     """A frame is cut, and what is known of its request has the name of the tool, whole."""
-    watch = Watch(nobody, nobody, enforcing=False)
+    watch = GuardSummary(nobody, nobody, enforcing=False)
     tracemalloc.start()
     try:
         conversation = Conversation()
@@ -82,7 +82,7 @@ def test_long_names_of_tools_are_not_kept() -> None:
 
 def test_a_file_of_last_messages_has_a_bounded_size_and_short_ones_stay_whole(tmp_path: Path) -> None:
     """To look for secrets in all that is kept would take so long that other clients notice."""
-    watch = Watch(nobody, nobody, enforcing=False)
+    watch = GuardSummary(nobody, nobody, enforcing=False)
     conversation = Conversation()
     watch.passed(conversation.hear(Party.CLIENT, frame_of(initialize())), 0.0)
     for ident in range(KEPT - 1):

@@ -11,8 +11,8 @@ from assay.base.limits import Limits
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation
 from assay.guard.deliveries import ClientTraits, Loss, Outcome, ServerTraits
-from assay.guard.moves import Move
-from assay.guard.outline import Outline, outline
+from assay.guard.partial_frame import Outline, outline
+from assay.guard.routing import Move
 from assay.guard.session import GuardedSession, Timing
 from assay.guard.sinks import Sinks
 from assay.guard.terms import Mode

@@ -23,8 +23,8 @@ from assay.guard.deliveries import ClientTraits, ServerTraits
 from assay.guard.factory import SessionFactory
 from assay.guard.session import GuardedSession
 from assay.guard.sinks import Sink, Sinks
+from assay.guard.summary import FLIGHTS, KEPT, KEPT_BYTES, GuardSummary
 from assay.guard.terms import Terms
-from assay.guard.watch import FLIGHTS, KEPT, KEPT_BYTES, Watch
 from kit.command import assay_text
 
 FLIGHT_DIRECTORY = Path("state/assay/servers/lying_server/flights")
@@ -185,7 +185,7 @@ def test_a_message_is_recorded_before_it_is_sent() -> None:
     source, client_in = os.pipe()
     client_out, sink = os.pipe()
     ahead = Ahead(client_out)
-    watch = Watch(lambda _: None, lambda _: None, enforcing=True)
+    watch = GuardSummary(lambda _: None, lambda _: None, enforcing=True)
     factory = SessionFactory(Terms("enforce", Limits(), 0.0), Sinks((ahead,)), watch)
     session = factory.open(ClientTraits("stdio"), ServerTraits("child"))
     asked = b"".join(frame_of(each) + b"\n" for each in (initialize(), {"id": 1}, request(2, "ping")))
@@ -269,7 +269,7 @@ def test_with_quiet_only_the_server_and_its_end_are_heard(tmp_path: Path) -> Non
 
 
 def test_only_the_first_answer_tells_how_long_a_request_took() -> None:
-    watch = Watch(lambda _: None, lambda _: None, enforcing=True)
+    watch = GuardSummary(lambda _: None, lambda _: None, enforcing=True)
     conversation = Conversation(revision="2025-11-25")
     for ident, answered in ((1, (5.0, 9.0)), (2, (0.1, 7.0))):
         watch.passed(conversation.hear(Party.CLIENT, frame_of(request(ident, "ping"))), 0.0)

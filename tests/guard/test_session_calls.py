@@ -20,8 +20,8 @@ from assay.edges.stdio_child import StdioChild
 from assay.guard.deliveries import ClientTraits, ServerTraits
 from assay.guard.factory import SessionFactory
 from assay.guard.sinks import Sinks
+from assay.guard.summary import GuardSummary
 from assay.guard.terms import Terms
-from assay.guard.watch import Watch
 from assay.records.journal import Journal
 
 MOST_CALLS = 35
@@ -80,7 +80,7 @@ def test_a_call_passes_few_functions_there_and_back(tmp_path: Path) -> None:
     journal = Journal.open(tmp_path)
     assert journal is not None
     recorder = Recorder("stdio", "stdio", Records(journal), holding=True)
-    watch = Watch(lambda _: None, lambda _: None, enforcing=True)
+    watch = GuardSummary(lambda _: None, lambda _: None, enforcing=True)
     factory = SessionFactory(Terms("enforce", Limits(), 600.0), Sinks(recorder.sinks), watch)
     session = factory.open(ClientTraits("stdio"), ServerTraits("child"), watch=watch)
     server = liar(tools=[TOOL], on={"tools/call:search": [["result", ANSWER]]})

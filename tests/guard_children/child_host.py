@@ -20,8 +20,8 @@ import uvicorn
 from assay.base.limits import DEFAULT
 from assay.core.policy import Policy
 from assay.edges.auth import Principal
+from assay.edges.backend import HttpRequest
 from assay.edges.child_backend import ChildBackend
-from assay.edges.guard.front.guarded import Request
 from assay.edges.http import body
 from assay.edges.http.access import Door
 from assay.edges.http.heads import HeadRefusal, RequestHead, check_accept, read_head
@@ -32,8 +32,8 @@ from assay.edges.http.request_headers import headers_of
 from assay.edges.recorder import Recorder, Records
 from assay.guard.factory import SessionFactory
 from assay.guard.sinks import Sinks
+from assay.guard.summary import GuardSummary
 from assay.guard.terms import Terms
-from assay.guard.watch import Watch
 from assay.records.journal import Journal
 from assay.settings.http_section import Http
 
@@ -53,7 +53,9 @@ class Host:
             return None
         if self._door.known(head.headers) is None:
             return None
-        return self.backend.begin(Request(head, b"", frame, head.headers.get(b"x-principal", b"anonymous").decode()))
+        return self.backend.begin(
+            HttpRequest(head, b"", frame, head.headers.get(b"x-principal", b"anonymous").decode())
+        )
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """One request."""
@@ -77,7 +79,7 @@ class Host:
             except body.Gone:
                 return
         principal = headers.get(b"x-principal", b"anonymous").decode()
-        request = Request(head, scope["query_string"], frame, principal)
+        request = HttpRequest(head, scope["query_string"], frame, principal)
         await self.backend.answer(request, receive, send)
 
 
@@ -126,7 +128,7 @@ def main(arguments: Sequence[str]) -> None:
     journal = Journal.open(args.journal, log=log) if args.journal else None
     policy = Policy(dict.fromkeys(args.passes, "pass")) if args.passes else None
     terms = Terms(args.mode, replace(DEFAULT, frame_bytes=args.frame_bytes), args.timeout, policy)
-    watch = Watch(log, lambda data: log(repr(data[:500])), enforcing=terms.enforcing)
+    watch = GuardSummary(log, lambda data: log(repr(data[:500])), enforcing=terms.enforcing)
     recorder = Recorder("http", "/mcp", Records(journal), holding=True)
     factory = SessionFactory(terms, Sinks(recorder.sinks), watch)
     sock = listening("127.0.0.1", 0)

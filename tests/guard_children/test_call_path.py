@@ -22,15 +22,15 @@ from http_client import BOTH, SECONDS, Wire, call, frame_of, initialize, modern,
 from assay.base.limits import DEFAULT
 from assay.edges.auth import Principal
 from assay.edges.child_backend import ChildBackend
-from assay.edges.guard.front.front import Front
 from assay.edges.http.access import Door
 from assay.edges.http.http_server import Connection, HttpServer, listening
 from assay.edges.http.origin_check import Safety
+from assay.edges.http_front import Front
 from assay.edges.recorder import Recorder, Records
 from assay.guard.factory import SessionFactory
 from assay.guard.sinks import Sinks
+from assay.guard.summary import GuardSummary
 from assay.guard.terms import Terms
-from assay.guard.watch import Watch
 from assay.records.journal import Journal
 from assay.settings.http_section import Http
 from assay.spec.revisions import LATEST
@@ -94,7 +94,7 @@ async def counted(directory: Path, revision: str) -> Caller:
     """Serve one client that calls a tool, and count."""
     journal = Journal.open(str(directory), log=lambda _: None)
     recorder = Recorder("http", "/mcp", Records(journal), holding=True)
-    watch = Watch(lambda _: None, lambda _: None, enforcing=True)
+    watch = GuardSummary(lambda _: None, lambda _: None, enforcing=True)
     factory = SessionFactory(Terms("enforce", DEFAULT, 60.0), Sinks(recorder.sinks), watch)
     backend = ChildBackend(factory, liar())
     door = Door(Safety(), None, Principal("anonymous", "free"))

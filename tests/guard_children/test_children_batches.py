@@ -11,8 +11,8 @@ from assay.edges.response_stream import ResponseStream
 from assay.guard.deliveries import ClientTraits, Loss, ServerTraits
 from assay.guard.factory import SessionFactory
 from assay.guard.sinks import Sinks
+from assay.guard.summary import GuardSummary
 from assay.guard.terms import Terms
-from assay.guard.watch import Watch
 
 REVISION = "2025-03-26"
 COUNT = 1000
@@ -41,7 +41,7 @@ class Wire:
 
 def asked() -> tuple[HttpClient, ResponseStream]:
     """A session in which a batch of calls waits, each with a progress token."""
-    watch = Watch(lambda _: None, lambda _: None, enforcing=True)
+    watch = GuardSummary(lambda _: None, lambda _: None, enforcing=True)
     factory = SessionFactory(Terms("enforce", DEFAULT, 60.0), Sinks(), watch)
     session = factory.open(ClientTraits("http"), ServerTraits("child"), revision=REVISION)
     client = HttpClient(session, Wire())

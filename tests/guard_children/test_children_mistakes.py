@@ -15,15 +15,15 @@ from http_client import BOTH, SECONDS, call, frame_of, initialize, modern, reque
 from assay.base.limits import DEFAULT
 from assay.base.verdict import Party, Verdict
 from assay.core.conversation import Conversation
+from assay.edges.backend import HttpRequest
 from assay.edges.child_backend import ChildBackend
-from assay.edges.guard.front.guarded import Request
 from assay.edges.http.heads import RequestHead, read_head
 from assay.guard import failure
 from assay.guard.factory import SessionFactory
 from assay.guard.id_map import IdMap
 from assay.guard.sinks import Sink, Sinks
+from assay.guard.summary import GuardSummary
 from assay.guard.terms import Mode, Terms
-from assay.guard.watch import Watch
 from assay.spec.revisions import LATEST
 
 Told = tuple[int, bytes, dict[bytes, bytes]]
@@ -57,7 +57,7 @@ class MistakenSink(Sink):
 
 def factory_of(mode: Mode = "enforce", timeout: float = 60.0, *sinks: Sink) -> SessionFactory:
     """What makes sessions."""
-    watch = Watch(lambda _: None, lambda _: None, enforcing=mode == "enforce")
+    watch = GuardSummary(lambda _: None, lambda _: None, enforcing=mode == "enforce")
     return SessionFactory(Terms(mode, DEFAULT, timeout), Sinks(sinks), watch)
 
 
@@ -66,7 +66,7 @@ async def asked(children: ChildBackend, message: Any, headers: dict[str, Any]) -
     pairs = [(name.encode(), value if isinstance(value, bytes) else value.encode()) for name, value in headers.items()]
     head = read_head("POST", pairs)
     assert isinstance(head, RequestHead)
-    request = Request(head, b"", frame_of(message), "anonymous")
+    request = HttpRequest(head, b"", frame_of(message), "anonymous")
     told: list[dict[str, Any]] = []
 
     async def receive() -> dict[str, Any]:

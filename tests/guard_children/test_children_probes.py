@@ -8,13 +8,13 @@ from guarded import liar
 from http_client import frame_of, modern, request
 
 from assay.base.limits import DEFAULT
+from assay.edges.backend import HttpRequest
 from assay.edges.child_backend import PROBED, ChildBackend
-from assay.edges.guard.front.guarded import Request
 from assay.edges.http.heads import RequestHead, read_head
 from assay.guard.factory import SessionFactory
 from assay.guard.sinks import Sinks
+from assay.guard.summary import GuardSummary
 from assay.guard.terms import Terms
-from assay.guard.watch import Watch
 from assay.spec.revisions import LATEST
 
 NO = {"jsonrpc": "2.0", "id": "$id", "error": {"code": -32601, "message": "no such method"}}
@@ -39,7 +39,7 @@ async def asked(children: ChildBackend, method: str) -> int:
     head = read_head("POST", pairs)
     assert isinstance(head, RequestHead)
     async with asyncio.timeout(30):
-        await children.answer(Request(head, b"", frame_of(message), "anonymous"), receive, send)
+        await children.answer(HttpRequest(head, b"", frame_of(message), "anonymous"), receive, send)
     status: int = sent[0]["status"]
     return status
 
@@ -47,7 +47,7 @@ async def asked(children: ChildBackend, method: str) -> int:
 async def stays(script: dict[str, Any], methods: list[str]) -> bool:
     """Whether the child is still needed some seconds after a client asked it *methods*."""
     now = [0.0]
-    watch = Watch(lambda _: None, lambda _: None, enforcing=True)
+    watch = GuardSummary(lambda _: None, lambda _: None, enforcing=True)
     factory = SessionFactory(Terms("enforce", DEFAULT, 60.0), Sinks(), watch)
     children = ChildBackend(factory, liar(**script), errors=lambda _: None, clock=lambda: now[0])
     try:

@@ -10,7 +10,7 @@ from http_client import SECONDS, call, frame_of, modern
 
 from assay.base.limits import DEFAULT
 from assay.edges import stint
-from assay.edges.guard.front.guarded import Request
+from assay.edges.backend import HttpRequest
 from assay.edges.http.heads import RequestHead, read_head
 from assay.edges.server_url import UrlServer
 from assay.edges.upstream_answer import UpstreamAnswer
@@ -19,8 +19,8 @@ from assay.edges.upstream_target import Answered, UpstreamTarget
 from assay.edges.url_backend import UrlBackend
 from assay.guard.factory import SessionFactory
 from assay.guard.sinks import Sinks
+from assay.guard.summary import GuardSummary
 from assay.guard.terms import Mode, Terms
-from assay.guard.watch import Watch
 from assay.spec.revisions import LATEST
 
 TINY = b"data:1\n\n" * 1000
@@ -91,10 +91,10 @@ def test_other_clients_have_a_turn_amid_the_events_of_one_chunk(monkeypatch: pyt
 
     async def run() -> None:
         stream = at_once(TINY + b"data:" + last + b"\n\n", lambda: seen.append(b"LAST" in b"".join(sent)))
-        watch = Watch(lambda _: None, lambda _: None, enforcing=mode == "enforce")
+        watch = GuardSummary(lambda _: None, lambda _: None, enforcing=mode == "enforce")
         proxy = UrlBackend(SessionFactory(Terms(mode, DEFAULT, 60.0), Sinks(), watch), Flooding(stream))
         async with asyncio.timeout(SECONDS):
-            await proxy.answer(Request(head, b"", frame_of(asked), "anonymous"), receive, send)
+            await proxy.answer(HttpRequest(head, b"", frame_of(asked), "anonymous"), receive, send)
 
     asyncio.run(run())
     assert seen == [False]

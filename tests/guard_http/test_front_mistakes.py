@@ -9,18 +9,18 @@ import pytest
 from http_client import frame_of, request
 
 from assay.edges.auth import Principal
-from assay.edges.guard.front.front import Front
-from assay.edges.guard.front.guarded import Request
+from assay.edges.backend import HttpRequest
 from assay.edges.http.access import Door
 from assay.edges.http.origin_check import Safety
 from assay.edges.http.replies import Receive, Send
+from assay.edges.http_front import Front
 from assay.settings.http_section import Http
 
 
 class Broken:
     """A backend with a mistake in it."""
 
-    async def answer(self, _: Request, __: Receive, ___: Send) -> None:
+    async def answer(self, _: HttpRequest, __: Receive, ___: Send) -> None:
         """Fails, whatever it is asked."""
         raise RuntimeError("a mistake of ours, with a secret in it")
 

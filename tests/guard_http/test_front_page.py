@@ -14,10 +14,10 @@ from lying_http import guarding, listening, lying
 
 from assay.cli.main import main
 from assay.edges.auth import Principal
-from assay.edges.guard.front.index import index, row
 from assay.edges.http.access import MOST_NAMES, Door
 from assay.edges.http.listen_address import ListenAddress, called
 from assay.edges.http.origin_check import Safety, in_url
+from assay.edges.server_index import index, row
 from assay.spec.revisions import LATEST
 
 ASKING = request(1, "tools/list", {}, LATEST)

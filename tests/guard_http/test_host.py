@@ -16,10 +16,10 @@ from test_proxy_headers import refused
 from assay.cli.clients.all_dialects import ConfigError, dialect_of
 from assay.cli.clients.hosting import entries
 from assay.cli.guard_terms import is_client_file
-from assay.edges.guard.front.guarded import Backend, Request
-from assay.edges.guard.front.host import Hosted
+from assay.edges.backend import Backend, HttpRequest
 from assay.edges.http.heads import RequestHead, read_head
 from assay.edges.http.replies import Receive, Send, reply
+from assay.edges.multi_server import Hosted
 from assay.guard.hosted_server import HostedEntry, environment
 from assay.spec.revisions import LATEST
 
@@ -143,7 +143,7 @@ class Echo:
         self.number = number
         self.stopped = self.closed = False
 
-    async def answer(self, _: Request, __: Receive, send: Send) -> None:
+    async def answer(self, _: HttpRequest, __: Receive, send: Send) -> None:
         await reply(send, 200, b"%d" % self.number)
 
     def stop(self) -> None:
@@ -167,7 +167,7 @@ def asked(hosted: Hosted, frame: bytes, **headers: bytes) -> tuple[int, bytes]:
 
     head = read_head("POST", [(name.encode().replace(b"_", b"-"), value) for name, value in headers.items()])
     assert isinstance(head, RequestHead)
-    asyncio.run(hosted.answer(Request(head, b"", frame, "anonymous"), receive, send))
+    asyncio.run(hosted.answer(HttpRequest(head, b"", frame, "anonymous"), receive, send))
     return sent[0]["status"], sent[1]["body"]
 
 

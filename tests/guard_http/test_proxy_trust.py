@@ -21,8 +21,8 @@ from assay.edges.judged_exchange import JudgedExchange
 from assay.edges.url_sessions import REMEMBERED_BY_ALL, Stream, UrlSessions, Who
 from assay.guard.factory import SessionFactory
 from assay.guard.sinks import Sinks
+from assay.guard.summary import GuardSummary
 from assay.guard.terms import Terms
-from assay.guard.watch import Watch
 from assay.settings.http_section import Http
 from assay.spec.revisions import LATEST
 
@@ -518,7 +518,7 @@ def test_only_so_many_documents_are_asked_for_at_once(tmp_path: Path) -> None:
 
 def test_without_sessions_every_request_may_have_the_same_id() -> None:
     """The conversation of one request serves that of another client next."""
-    watch = Watch(lambda _: None, lambda _: None, enforcing=True)
+    watch = GuardSummary(lambda _: None, lambda _: None, enforcing=True)
     talks = UrlSessions(SessionFactory(Terms("enforce", DEFAULT, 60.0), Sinks(), watch), Http(), lambda: 0.0)
     used = set()
     for _ in range(3):
@@ -535,7 +535,7 @@ def test_without_sessions_every_request_may_have_the_same_id() -> None:
 @pytest.mark.parametrize("body", [b"", b"no", b'{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"no"}}'])
 def test_a_request_that_was_sent_away_may_come_again_with_its_id(body: bytes) -> None:
     """Clients do so once they have signed in; a refusal with an error of JSON-RPC is heard as an answer."""
-    watch = Watch(lambda _: None, lambda _: None, enforcing=True)
+    watch = GuardSummary(lambda _: None, lambda _: None, enforcing=True)
     talks = UrlSessions(SessionFactory(Terms("enforce", DEFAULT, 60.0), Sinks(), watch), Http(), lambda: 0.0)
     talk = talks.alone(Who("anonymous", b""), "2025-11-25")
     for _ in range(2):
@@ -548,7 +548,7 @@ def test_a_request_that_was_sent_away_may_come_again_with_its_id(body: bytes) ->
 
 def test_one_bound_for_the_events_of_all_sessions() -> None:
     """Ours: a hundred sessions with long ids of events held 83 MB."""
-    watch = Watch(lambda _: None, lambda _: None, enforcing=True)
+    watch = GuardSummary(lambda _: None, lambda _: None, enforcing=True)
     talks = UrlSessions(SessionFactory(Terms("enforce", DEFAULT, 60.0), Sinks(), watch), Http(), lambda: 0.0)
     made = []
     for number in range(80):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator
 
-    from assay.guard.watch import Watch
+    from assay.guard.summary import GuardSummary
     from assay.records.recording.recording_file import Recording
     from assay.settings import Settings
 
@@ -70,7 +70,7 @@ def recording_of(
             say(f"assay: {count:,} message{'' if count == 1 else 's'} recorded in {recording.path}")
 
 
-def exit_status(args: argparse.Namespace, watch: Watch, status: int, say: Callable[[str], None]) -> int:
+def exit_status(args: argparse.Namespace, watch: GuardSummary, status: int, say: Callable[[str], None]) -> int:
     """Return *status*, or the exit status of --fail-on; the reason for a different status goes to *say*."""
     if status or args.fail_on == "never":
         # A crash of the server has precedence: the findings up to it are incomplete.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from assay.edges.pipes import Outlet, Signals
     from assay.guard.backoff import Backoff
     from assay.guard.deliveries import End
-    from assay.guard.watch import Watch
+    from assay.guard.summary import GuardSummary
     from assay.lock.locked import Locked
     from assay.records.recording.recording_file import Recording
     from assay.settings import Settings
@@ -181,14 +181,14 @@ def _guard(
     from assay.guard.deliveries import ClientTraits, ServerTraits
     from assay.guard.factory import SessionFactory
     from assay.guard.sinks import Sinks
-    from assay.guard.watch import Watch
+    from assay.guard.summary import GuardSummary
 
     def say(line: str) -> None:
         _say(errors, line)
 
     log: Callable[[str], None] = (lambda _: None) if args.quiet else say
     terms = terms_of(args, settings, say)
-    watch = Watch(
+    watch = GuardSummary(
         log,
         say,
         enforcing=terms.enforcing,
@@ -255,7 +255,7 @@ def _backoff(
 
 
 def _restart_policy(
-    args: argparse.Namespace, settings: Settings, watch: Watch, say: Callable[[str], None]
+    args: argparse.Namespace, settings: Settings, watch: GuardSummary, say: Callable[[str], None]
 ) -> RestartPolicy:
     """Return how the server is started again."""
     from assay.edges.child import Child

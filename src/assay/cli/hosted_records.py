@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from assay.edges.guard.front.guarding import Kept
+    from assay.edges.compose import Kept
     from assay.settings import Settings
 
 
@@ -59,7 +59,7 @@ class HostedRecords:
         return self._kept[route]
 
     def _opened(self, server: str, route: str) -> Kept:
-        from assay.edges.guard.front.guarding import Kept
+        from assay.edges.compose import Kept
 
         settings = with_places(self._args, self._settings, server, self._say)
         records = self._shared

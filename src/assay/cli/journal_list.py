@@ -81,7 +81,7 @@ def _rows(found: list[Named]) -> list[RunRow]:
 def _flights(found: list[Named], where: list[str]) -> list[FlightRow]:
     """The flights beside the runs, newest first."""
     from assay.cli.terminal.run_tables import FlightRow
-    from assay.guard.flight import flights_in
+    from assay.guard.recent_messages import flights_in
     from assay.settings.server_folders import FLIGHTS
 
     names = {os.path.dirname(each.run.path): each.servers for each in found}

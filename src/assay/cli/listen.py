@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator, Sequence
 
-    from assay.edges.guard.front.guarding import Keep, Servers
+    from assay.edges.compose import Keep, Servers
     from assay.lock.locked import Locked
 
 
@@ -76,8 +76,8 @@ def _listen(
     args: argparse.Namespace, settings: Settings, clients: list[str], ready: Callable[[str], None] | None
 ) -> int:
     from assay.cli.serve import _leave_what_lasts
-    from assay.edges.guard.front import guarding
-    from assay.edges.guard.front.errors import Errors
+    from assay.edges import compose
+    from assay.edges.front_errors import Errors
 
     with (
         Errors() as errors,
@@ -88,7 +88,7 @@ def _listen(
         def locked(command: Sequence[str], url: str, name: str) -> Locked | None:
             return locked_of(args, settings, errors.say, command=command, url=url, name=name or None)
 
-        return guarding.run(
+        return compose.run(
             args.listen,
             settings,
             terms_of(args, settings, errors.say),
@@ -117,7 +117,7 @@ def _keeping(
     With several servers each one has its own journal, unless the operator names one for all.
     """
     from assay.cli.hosted_records import HostedRecords
-    from assay.edges.guard.front.guarding import Kept
+    from assay.edges.compose import Kept
 
     if any(is_client_file(name) for name in args.config):
         with HostedRecords(args, settings, say) as hosted:
@@ -130,12 +130,12 @@ def _keeping(
 
 def _servers(args: argparse.Namespace, clients: list[str]) -> Servers:
     """Return the servers to guard."""
-    from assay.edges.guard.front import guarding
+    from assay.edges import compose
 
     if args.target is not None:
-        return guarding.AtUrl(args.target, _headers(args.header), server_name(args))
+        return compose.AtUrl(args.target, _headers(args.header), server_name(args))
     if args.command:
-        return guarding.Started(args.command, server_name(args))
+        return compose.Started(args.command, server_name(args))
     return _host(clients[0])
 
 
@@ -143,7 +143,7 @@ def _host(name: str) -> Servers:
     from assay.cli.clients.all_dialects import ConfigError, dialect_of
     from assay.cli.clients.config_files import FileError, find
     from assay.cli.clients.hosting import entries
-    from assay.edges.guard.front.host import Host
+    from assay.edges.multi_server import Host
 
     try:
         found = entries(find(name).text, os.environ, os.getcwd(), dialect_of(name))

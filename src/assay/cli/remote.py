@@ -29,7 +29,7 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording:
     from assay.guard.deliveries import ClientTraits, ServerTraits
     from assay.guard.factory import SessionFactory
     from assay.guard.sinks import Sinks
-    from assay.guard.watch import Watch
+    from assay.guard.summary import GuardSummary
 
     def say(line: str) -> None:
         errors.say(for_stderr(plain(line)))
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace, settings: Settings, errors: Outlet, recording:
     terms = terms_of(args, settings, say)
     locked = locked_of(args, settings, say, url=args.target)
     log: Callable[[str], None] = (lambda _: None) if args.quiet else say
-    watch = Watch(
+    watch = GuardSummary(
         log,
         say,
         enforcing=terms.enforcing,

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from assay.edges.guard.front.guarded import Request, failure
+from assay.edges.backend import HttpRequest, failure
 from assay.edges.http.replies import CLOSE, JSON, HttpReply, Receive, Send, reply, shared
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class AwaitedExchange:
         "_attached", "_buffer", "_commit", "_exchange", "_real", "_request", "_work", "changed", "early", "release",
     )  # fmt: skip
 
-    def __init__(self, request: Request, early: float, commit: Callable[[], None]) -> None:
+    def __init__(self, request: HttpRequest, early: float, commit: Callable[[], None]) -> None:
         """*commit* writes the records of what is sent from then on."""
         self._request = request
         self._commit = commit

@@ -19,11 +19,11 @@ from typing import Any, Final
 import orjson
 
 from assay.base.message import params_of
+from assay.edges.backend import HttpRequest
 from assay.edges.child import Labelled, StartError
 from assay.edges.child_pipe import ChildPipe, PipeOwner
 from assay.edges.child_room import ChildRoom, Tenant
 from assay.edges.client_http import BROKEN, AwaitedResponse, HttpClient, HttpPort, SessionAnswer, WholeResponse
-from assay.edges.guard.front.guarded import Request
 from assay.edges.http.idleness import Idleness
 from assay.edges.http.quotas import Full, Quota
 from assay.edges.http.replies import CLOSE, HttpReply, Receive, Send, not_allowed, refuse, reply, shared
@@ -37,7 +37,7 @@ from assay.guard.backoff import Backoff
 from assay.guard.deliveries import ClientTraits, Loss, ServerTraits
 from assay.guard.factory import SessionFactory
 from assay.guard.failure import contained, log_once
-from assay.guard.flight import End
+from assay.guard.recent_messages import End
 from assay.guard.session import GuardedSession
 from assay.guard.shared import SharedServer
 from assay.settings.http_section import Http
@@ -130,7 +130,7 @@ class ChildBackend:
 
     # ── a request ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def begin(self, request: Request) -> AwaitedResponse | HttpReply | None:
+    def begin(self, request: HttpRequest) -> AwaitedResponse | HttpReply | None:
         """Return the response to a POST, or the request that waits for its server; None if that takes more time."""
         head = request.head
         if self._stopping:
@@ -146,7 +146,7 @@ class ChildBackend:
             return self._ask(session.server, request)
         return self._ask_stateless(request) if head.is_stateless else None
 
-    async def answer(self, request: Request, receive: Receive, send: Send) -> None:
+    async def answer(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         """Answer *request*, whole or as a stream."""
         if self._stopping:
             await _ENDING.refuse(send, [CLOSE, *shared(request.headers)])
@@ -165,7 +165,7 @@ class ChildBackend:
         else:
             await found.carry_on(receive, send)
 
-    async def _unknown(self, request: Request, receive: Receive, send: Send) -> None:
+    async def _unknown(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         """A message without a session: one that opens a session, or one of the era that has none."""
         version = request.head.revision
         message = None if request.head.is_stateless else peeked(request.frame)
@@ -184,7 +184,7 @@ class ChildBackend:
                 send, "INVALID_ENVELOPE", "there is no session; begin with initialize", shared(request.headers)
             )
 
-    async def _in_session(self, request: Request, ident: bytes, receive: Receive, send: Send) -> None:
+    async def _in_session(self, request: HttpRequest, ident: bytes, receive: Receive, send: Send) -> None:
         headers, version = shared(request.headers), request.head.revision
         session = self._sessions.find(ident, request.principal)
         if session is None or session.server.ended:
@@ -204,7 +204,7 @@ class ChildBackend:
 
     # ── sessions ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _open(self, request: Request, params: Mapping[str, Any], receive: Receive, send: Send) -> None:
+    async def _open(self, request: HttpRequest, params: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """`initialize`: a session, and a child for it."""
         if self._is_full(request.principal) and not self._factory.passes(request.frame):
             # It is refused, and must not cost another session its place.
@@ -225,7 +225,7 @@ class ChildBackend:
         await full.refuse(send, [CLOSE, *shared(request.headers)])
 
     async def _opened(
-        self, client: HttpClient, session: HttpSession[HttpClient], request: Request, receive: Receive, send: Send
+        self, client: HttpClient, session: HttpSession[HttpClient], request: HttpRequest, receive: Receive, send: Send
     ) -> None:
         """Answer the request that opens *session*, which is dropped if the server does not accept it."""
         client.http_session = session
@@ -236,14 +236,14 @@ class ChildBackend:
             if not client.opened or client.ended:
                 self._sessions.drop(session)
 
-    def _client(self, link: DedicatedChild | SharedLink, request: Request) -> HttpClient:
+    def _client(self, link: DedicatedChild | SharedLink, request: HttpRequest) -> HttpClient:
         """Return the client of a new session over *link*."""
         traits = ClientTraits("http", owner=request.principal)
         server = ServerTraits("child", shared=isinstance(link, SharedLink))
         client = link.client = HttpClient(self._factory.open(traits, server), link)
         return client
 
-    async def _room_for(self, request: Request, params: Mapping[str, Any]) -> Full | None:
+    async def _room_for(self, request: HttpRequest, params: Mapping[str, Any]) -> Full | None:
         """Wait for a child of a new session, or for room for one; return the reached limit if there is no room."""
         full = None
         if not self._is_shared or not self._share_for(request, params).is_running:
@@ -254,7 +254,7 @@ class ChildBackend:
         """Return whether something has to end before *principal* can begin a session."""
         return self._quota.full(principal) is not None or self._sessions.is_full(principal)
 
-    def _ask(self, client: HttpClient, request: Request, *, opens: bool = False) -> AwaitedResponse | HttpReply:
+    def _ask(self, client: HttpClient, request: HttpRequest, *, opens: bool = False) -> AwaitedResponse | HttpReply:
         """Return the response to a message in a session, or to the one that *opens* it."""
         head = request.head
         if not client.server.has_room(len(request.frame)):
@@ -267,7 +267,9 @@ class ChildBackend:
             self._arm()
         return SessionAnswer(self._port, head, found, client, self._sessions.touch, opens=opens)
 
-    async def _listen(self, session: HttpSession[HttpClient], request: Request, receive: Receive, send: Send) -> None:
+    async def _listen(
+        self, session: HttpSession[HttpClient], request: HttpRequest, receive: Receive, send: Send
+    ) -> None:
         """GET: the messages that belong to no request, or the rest of a stream that broke off."""
         client, headers = session.server, shared(request.headers)
         last = request.head.last_event
@@ -295,7 +297,7 @@ class ChildBackend:
 
     # ── without sessions ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _ask_stateless(self, request: Request) -> AwaitedResponse | HttpReply:
+    def _ask_stateless(self, request: HttpRequest) -> AwaitedResponse | HttpReply:
         if not self._stateless.child.has_room(len(request.frame)):
             return _overloaded(request)
         found = self._stateless.ask(request)
@@ -343,7 +345,7 @@ class ChildBackend:
         # It has a place of its own: however many sessions there are, requests without one are answered.
         return SharedChild(self._spawn, _stateless_server, begin, self._clock, broke)
 
-    def _share_for(self, request: Request, params: Mapping[str, Any]) -> SharedChild:
+    def _share_for(self, request: HttpRequest, params: Mapping[str, Any]) -> SharedChild:
         """Return the child of all sessions that this principal opens in this way; no other principal shares it."""
         opening = (params.get("protocolVersion"), params.get("capabilities")) if params else ()
         try:
@@ -479,11 +481,11 @@ class ChildBackend:
         self._commit()
 
 
-def _overloaded(request: Request) -> HttpReply:
+def _overloaded(request: HttpRequest) -> HttpReply:
     return _BUSY.reply([CLOSE, *shared(request.headers)])
 
 
-def _whole(request: Request, found: WholeResponse) -> HttpReply:
+def _whole(request: HttpRequest, found: WholeResponse) -> HttpReply:
     headers = shared(request.headers)
     return HttpReply(found.status, found.content, [*headers, CLOSE] if found.status == 413 else headers)
 

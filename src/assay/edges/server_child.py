@@ -13,7 +13,7 @@ from assay.edges.response_stream import SLOW_BYTES, ResponseStream
 from assay.guard.backoff import Backoff
 from assay.guard.deliveries import Loss
 from assay.guard.failure import contained, log_once
-from assay.guard.flight import End
+from assay.guard.recent_messages import End
 from assay.guard.session import CROWD, GuardedSession
 from assay.guard.shared import FAILED, SharedServer, SharedSessions, Sharer
 from assay.ladder import syntax

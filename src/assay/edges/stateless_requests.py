@@ -12,6 +12,7 @@ from assay.base.message import params_of, versions_of
 from assay.base.meta import LEVEL_KEY
 from assay.base.verdict import Party, Verdict
 from assay.core.conversation import Facts
+from assay.edges.backend import HttpRequest
 from assay.edges.client_http import (
     ACCEPTED,
     BROKEN,
@@ -22,7 +23,6 @@ from assay.edges.client_http import (
     lost_answer,
     refusal_of,
 )
-from assay.edges.guard.front.guarded import Request
 from assay.edges.http.replies import HttpReply
 from assay.edges.http.statuses import status_in
 from assay.edges.response_stream import SLOW_BYTES, ResponseStream
@@ -49,7 +49,7 @@ class StatelessRequest(AwaitedResponse):
 
     __slots__ = ("_requests", "ident", "is_clean", "is_retired", "listens", "owner", "session", "wants_logs")
 
-    def __init__(self, session: GuardedSession, requests: "StatelessRequests", request: Request) -> None:
+    def __init__(self, session: GuardedSession, requests: "StatelessRequests", request: HttpRequest) -> None:
         super().__init__(requests.port, request.head, _NO_RESPONSE)
         self.session = session
         self.owner = request.principal
@@ -226,7 +226,7 @@ class StatelessRequests:
         self._scope.known = known
         self.is_useful = False
 
-    def ask(self, request: Request) -> StatelessRequest | WholeResponse:
+    def ask(self, request: HttpRequest) -> StatelessRequest | WholeResponse:
         """Return the response to one message, or the request that waits for the child."""
         head = request.head
         session = self._factory.borrow(self._scope, _CLIENT, _SERVER, LATEST)

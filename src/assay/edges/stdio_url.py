@@ -32,8 +32,8 @@ from assay.edges.upstream_refusals import explained
 from assay.guard.deliveries import Delivery, Loss, Outcome, State
 from assay.guard.failure import log_once
 from assay.guard.outgoing import requests
-from assay.guard.outline import outline
 from assay.guard.own_frames import CANCELLED, line
+from assay.guard.partial_frame import outline
 from assay.guard.session import GuardedSession
 from assay.ladder import syntax
 from assay.ladder.headers import is_stateless, stateless_headers

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from assay.core.conversation import Facts
 from assay.edges.awaited_exchange import SOON, AwaitedExchange
-from assay.edges.guard.front.guarded import Request
+from assay.edges.backend import HttpRequest
 from assay.edges.http.forwarding import Forwarding, is_credential
 from assay.edges.http.heads import LAST_EVENT, RequestHead, shown_name
 from assay.edges.http.open_streams import close, until_gone
@@ -128,7 +128,7 @@ class UrlBackend:
         """The number of sessions."""
         return len(self.talks)
 
-    def begin(self, request: Request) -> AwaitedReply | HttpReply | None:
+    def begin(self, request: HttpRequest) -> AwaitedReply | HttpReply | None:
         """Return the response to a POST, or the request that waits for its server; None if that takes more time."""
         head = request.head
         if self._stopping or not (head.is_stateless or head.session is not None) or self._refusal(request):
@@ -143,7 +143,7 @@ class UrlBackend:
         held.hands += 1
         return self._begun(request, pairs, turn, held)
 
-    def _begun(self, request: Request, pairs: Headed, turn: JudgedExchange, held: UrlSession) -> AwaitedReply:
+    def _begun(self, request: HttpRequest, pairs: Headed, turn: JudgedExchange, held: UrlSession) -> AwaitedReply:
         async def work() -> None:
             try:
                 await exchange.run()
@@ -163,7 +163,7 @@ class UrlBackend:
         """Write the records of what is answered from now on."""
         self.factory.records.commit()
 
-    def _prepared(self, request: Request) -> tuple[Headed, Who]:
+    def _prepared(self, request: HttpRequest) -> tuple[Headed, Who]:
         """Return the headers for the server, and who asks. A client repeats most of its heads."""
         head, principal = request.head, request.principal
         known = self._known.get(id(head))
@@ -177,7 +177,7 @@ class UrlBackend:
         self._known[id(head)] = head, principal, headed, who
         return headed, who
 
-    async def answer(self, request: Request, receive: Receive, send: Send) -> None:
+    async def answer(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         """Answer *request*, with a complete response or a stream."""
         if await self._refused(request, send):
             return
@@ -199,7 +199,7 @@ class UrlBackend:
             held.hands -= 1
             self.talks.done(talk)
 
-    def _refusal(self, request: Request) -> str:
+    def _refusal(self, request: HttpRequest) -> str:
         """Return why a request is refused for where it goes; empty if it is not."""
         head = request.head
         session, revision = head.session, head.revision
@@ -216,7 +216,7 @@ class UrlBackend:
             return "session"
         return "revision" if enforcing and revision is not None and revision not in REVISIONS else ""
 
-    async def _refused(self, request: Request, send: Send) -> bool:
+    async def _refused(self, request: HttpRequest, send: Send) -> bool:
         """Whether a request is refused for where it goes: then it has been answered."""
         headers, why = shared(request.headers), self._refusal(request)
         if why == "method":
@@ -271,7 +271,7 @@ class UrlBackend:
 
     # ── who asks, and what becomes of it ─────────────────────────────────────────────────────────────────────────────
 
-    def _turn(self, request: Request, who: Who) -> tuple[JudgedExchange, UrlSession]:
+    def _turn(self, request: HttpRequest, who: Who) -> tuple[JudgedExchange, UrlSession]:
         head = request.head
         talk = self._talk(request, who)
         patient = is_patient(head.revision, in_session=head.session is not None)
@@ -285,7 +285,7 @@ class UrlBackend:
             turn.stream = talk.stream_of(head.last_event) or Stream()
         return turn, talk
 
-    def _talk(self, request: Request, who: Who) -> UrlSession:
+    def _talk(self, request: HttpRequest, who: Who) -> UrlSession:
         ident, version = request.head.session, request.head.revision
         # What names a revision without a handshake is not looked at twice, unless it may answer a server.
         opens = ident is None and not request.head.is_stateless
@@ -384,20 +384,20 @@ class UrlBackend:
 
     # ── beside the answer ────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def tell(self, request: Request, response: GuardResponse, send: Send) -> None:
+    async def tell(self, request: HttpRequest, response: GuardResponse, send: Send) -> None:
         """Record a response of our own, and send it."""
         self.factory.records.commit()
         headers = shared(request.headers)
         await reply(send, response.status, response.content, [*headers, CLOSE] if response.status == 413 else headers)
 
-    def say(self, request: Request, talk: UrlSession, frame: bytes) -> None:
+    def say(self, request: HttpRequest, talk: UrlSession, frame: bytes) -> None:
         """Send the server a message without a response, in the name of *request*."""
         if len(self._beside) < 100:
             task = asyncio.ensure_future(self._say(request, talk, frame))
             self._beside.add(task)
             task.add_done_callback(self._beside.discard)
 
-    async def _say(self, request: Request, talk: UrlSession, frame: bytes) -> None:
+    async def _say(self, request: HttpRequest, talk: UrlSession, frame: bytes) -> None:
         every = self.forwarding.headers(request.head, session=talk.ident)
         pairs = [pair for pair in every if pair[0] not in _OF_ONE_MESSAGE and not pair[0].startswith(b"mcp-param-")]
         pairs += [(b"content-type", _JSON), (b"accept", b"application/json, text/event-stream")]
@@ -457,7 +457,7 @@ class UrlBackend:
             self._log("assay: further answers that are not judged are not logged")
 
 
-def _who(request: Request, pairs: Pairs) -> Who:
+def _who(request: HttpRequest, pairs: Pairs) -> Who:
     """Return the client by its credentials for the server, with the names of their headers."""
     shown = [b"%b: %b" % pair for pair in pairs if is_credential(pair[0])]
     return Who(request.principal, sha256(b"\n".join(shown)).digest() if shown else b"")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from assay.base.errors import CanonicalError
 from assay.base.no_answer import within
 from assay.edges.audited_body import AuditedBody
-from assay.edges.guard.front.guarded import Request
+from assay.edges.backend import HttpRequest
 from assay.edges.http.access import METADATA
 from assay.edges.http.events import Reader, event
 from assay.edges.http.forwarding import UpstreamHead
@@ -47,7 +47,7 @@ class UrlExchange:
     def __init__(
         self,
         proxy: "UrlBackend",
-        request: Request,
+        request: HttpRequest,
         pairs: Headed,
         turn: JudgedExchange,
         send: Send,

@@ -13,7 +13,7 @@ from assay.guard.terms import Terms
 
 if TYPE_CHECKING:
     from assay.guard.backoff import Backoff
-    from assay.guard.watch import Watch
+    from assay.guard.summary import GuardSummary
     from assay.lock.inspection import Inspection
     from assay.lock.locked import Locked
     from assay.records.recording.recording_file import Recording
@@ -27,7 +27,7 @@ class ContractScope:
 
     __slots__ = ("__weakref__", "known", "lock", "spare", "tools", "watch")
 
-    def __init__(self, tools: Tools, lock: "Inspection | None", watch: "Watch") -> None:
+    def __init__(self, tools: Tools, lock: "Inspection | None", watch: "GuardSummary") -> None:
         self.tools = tools
         self.lock = lock
         self.watch = watch
@@ -45,7 +45,7 @@ class SessionFactory:
         self,
         terms: Terms,
         records: Sinks,
-        watch: "Watch",
+        watch: "GuardSummary",
         locked: "Locked | None" = None,
         *,
         recording: "Recording | None" = None,
@@ -94,7 +94,7 @@ class SessionFactory:
         scope: ContractScope | None = None,
         revision: str | None = None,
         name: str = "",
-        watch: "Watch | None" = None,
+        watch: "GuardSummary | None" = None,
         of: object | None = None,
         backoff: "Backoff | None" = None,
         tools: Tools | None = None,
@@ -162,7 +162,7 @@ class SessionFactory:
         conversation = Conversation(mode=terms.mode, limits=terms.limits, policy=terms.policy)
         return conversation.hear(Party.CLIENT, frame, Facts("http")).onward is not None
 
-    def another_watch(self) -> "Watch":
+    def another_watch(self) -> "GuardSummary":
         """Return a summary for several sessions with one run of a server."""
         return self._watch.another()
 

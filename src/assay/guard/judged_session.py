@@ -15,14 +15,14 @@ from assay.guard.backlog import Backlog
 from assay.guard.deadlines import ENDLESS, Deadlines
 from assay.guard.deliveries import EMPTY, ClientTraits, Failed, Loss, Outcome, ServerTraits, State, joined
 from assay.guard.failure import failed, log_once
-from assay.guard.moves import Move, Router
 from assay.guard.outgoing import answered, deliveries, is_message, requests, sent_bytes, unread
 from assay.guard.restore import LASTING, SessionRestore, SessionState
+from assay.guard.routing import Move, Router
 from assay.guard.sinks import Sinks
 
 if TYPE_CHECKING:
     from assay.guard.backoff import Backoff
-    from assay.guard.watch import Watch
+    from assay.guard.summary import GuardSummary
 
 _CLIENT: Final = Party.CLIENT
 _SERVER: Final = Party.SERVER
@@ -70,7 +70,7 @@ class JudgedSession:
         timing: Timing = Timing(),  # noqa: B008 - a value that cannot change
         name: str = "",
         backoff: "Backoff | None" = None,
-        watch: "Watch | None" = None,
+        watch: "GuardSummary | None" = None,
     ) -> None:
         """*name* is the session's name in the records. Without *backoff* a lost server is not followed by another."""
         self.conversation = conversation

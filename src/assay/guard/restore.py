@@ -11,7 +11,7 @@ from assay.base.limits import Limits
 from assay.base.verdict import Exchange, Party, Verdict
 from assay.core.conversation import Conversation
 from assay.core.party_state import has_capability
-from assay.guard.moves import Router
+from assay.guard.routing import Router
 from assay.ladder import syntax
 from assay.ladder.framing import Rest
 

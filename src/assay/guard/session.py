@@ -14,10 +14,10 @@ from assay.core.conversation import NO_FACTS, Facts
 from assay.guard.deliveries import EMPTY, UNKNOWN, Delivery, End, Failed, Loss, Outcome, State, joined
 from assay.guard.failure import log_once
 from assay.guard.judged_session import CALM, CROWD, HANDSHAKE, HOLDING, LEFT, JudgedSession, Timing
-from assay.guard.moves import NO_MOVE
 from assay.guard.outgoing import at_the_end, guard_notification
 from assay.guard.own_frames import cancelled, may_be_cancelled
 from assay.guard.restore import SessionRestore
+from assay.guard.routing import NO_MOVE
 from assay.ladder.framing import Rest
 
 _CLIENT: Final = Party.CLIENT

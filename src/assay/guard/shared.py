@@ -11,7 +11,7 @@ from assay.base.collector import loaded
 from assay.base.message import answers
 from assay.core import render
 from assay.guard.id_map import IdMap, answer_as, key_of
-from assay.guard.outline import outline
+from assay.guard.partial_frame import outline
 from assay.ladder import syntax
 
 FAILED: Final = "the guard failed; its log says why"

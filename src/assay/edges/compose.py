@@ -6,25 +6,25 @@ from typing import Final, NamedTuple, Protocol
 
 from assay.base.labels import labelled
 from assay.edges.auth import Gate, Principal
+from assay.edges.backend import Backend
 from assay.edges.child import unstartable
-from assay.edges.guard.front.front import Front
-from assay.edges.guard.front.guarded import Backend
-from assay.edges.guard.front.index import index, row
 from assay.edges.http.access import Door
 from assay.edges.http.http_server import serve
 from assay.edges.http.listen_address import ListenAddress
 from assay.edges.http.replies import Pairs, Route
 from assay.edges.http.request_headers import ENDPOINT
+from assay.edges.http_front import Front
 from assay.edges.oauth_discovery import Discovery
 from assay.edges.recorder import Recorder, Records
+from assay.edges.server_index import index, row
 from assay.edges.upstream_errors import shown_url
 from assay.edges.upstream_target import UpstreamTarget
 from assay.edges.url_backend import UrlBackend
 from assay.guard.factory import SessionFactory
 from assay.guard.greeting import hello
 from assay.guard.sinks import Sinks
+from assay.guard.summary import GuardSummary
 from assay.guard.terms import Terms
-from assay.guard.watch import Watch
 from assay.lock.locked import Locked
 from assay.records.metrics import Metrics
 from assay.records.recording.recording_file import Recording
@@ -50,7 +50,7 @@ Keep = Callable[[str, str], Kept]
 """Returns where the records of the server with this name, at this route, go. It opens a journal if need be."""
 
 
-class Desk(NamedTuple):
+class Composition(NamedTuple):
     """What every backend is built with."""
 
     terms: Terms
@@ -59,7 +59,7 @@ class Desk(NamedTuple):
     metrics: Metrics
     tended: list[Callable[[], None]]
     """What is called once a second, for the journal of each server that was asked for."""
-    watch: Watch
+    watch: GuardSummary
     gated: bool
     """Whether the guard sees for itself who may come in: then a client's token is for it, and not for the server."""
     say: Log
@@ -77,7 +77,7 @@ class Desk(NamedTuple):
     entry: str = ""
     """The same, where a client's file gives the name: the lock may have the server by it."""
 
-    def for_server(self, name: str) -> "Desk":
+    def for_server(self, name: str) -> "Composition":
         """Return the desk of one of several servers: each of its lines has its *name*."""
         return self._replace(watch=self.watch.of_server(name), say=labelled(self.say, name), name=name, entry=name)
 
@@ -151,7 +151,7 @@ class Servers(Protocol):
     def what(self) -> str:
         """For people."""
 
-    def backends(self, desk: Desk) -> Mapping[str, Backend]:
+    def backends(self, desk: Composition) -> Mapping[str, Backend]:
         """By path. Raises `SettingsError`."""
 
     def beside(self, backends: Mapping[str, Backend], door: Door) -> Mapping[str, Route]:
@@ -170,7 +170,7 @@ class AtUrl(NamedTuple):
         """Its name."""
         return self.name
 
-    def backends(self, desk: Desk) -> Mapping[str, Backend]:
+    def backends(self, desk: Composition) -> Mapping[str, Backend]:
         """The one."""
         try:
             return {ENDPOINT: desk.proxy(self.url, self.headers, ENDPOINT)}
@@ -198,7 +198,7 @@ class Started(NamedTuple):
         """Its name: of most commands the first word is only what runs the server."""
         return self.name
 
-    def backends(self, desk: Desk) -> Mapping[str, Backend]:
+    def backends(self, desk: Composition) -> Mapping[str, Backend]:
         """The one. Raises `SettingsError` if it could only fail, as it does where no address is listened at."""
         why = unstartable(self.command)
         if why is not None:
@@ -226,7 +226,7 @@ def run(
     recording: Recording | None = None,
     name: str = "",
     journal: str | None = None,
-    status: Callable[[Watch], int] = lambda _: 0,
+    status: Callable[[GuardSummary], int] = lambda _: 0,
 ) -> int:
     """
     Guard *servers* at *address* until a signal comes; the exit status.
@@ -239,7 +239,7 @@ def run(
     """
     gate = Gate.read(settings.auth, cwd=".", tier=settings.tiers.tier, log=say)
     metrics = Metrics()
-    watch = Watch(
+    watch = GuardSummary(
         log,
         log,
         enforcing=terms.enforcing,
@@ -247,7 +247,9 @@ def run(
         redact=settings.journal.redact,
         name=servers.what,
     )
-    desk = Desk(terms, settings, keep, metrics, [], watch, gate is not None, say, locked, errors, recording, name)
+    desk = Composition(
+        terms, settings, keep, metrics, [], watch, gate is not None, say, locked, errors, recording, name
+    )
     backends = servers.backends(desk)
     place = ListenAddress.open("--listen", address, settings.http, gated=gate is not None)
     # Before clients can connect: a request must not wait for a file.

@@ -13,14 +13,14 @@ from assay.base.labels import OURS, label, labelled
 from assay.base.verdict import Exchange, Party, Verdict, Violation
 from assay.core.spoken_revision import spoken
 from assay.guard.deliveries import UNKNOWN, End
-from assay.guard.flight import ENTRY_BYTES, FLIGHTS, KEPT, KEPT_BYTES, Flight, Shelf
+from assay.guard.recent_messages import ENTRY_BYTES, FLIGHTS, KEPT, KEPT_BYTES, RecentMessages, Shelf
 from assay.guard.sinks import EventKind, Sink
 
 if TYPE_CHECKING:
     from assay.cli.terminal.quarantined_names import Quarantined
     from assay.core.redaction import Redactor
 
-__all__ = ("FLIGHTS", "KEPT", "KEPT_BYTES", "MOST_SHOWN", "Watch")
+__all__ = ("FLIGHTS", "KEPT", "KEPT_BYTES", "MOST_SHOWN", "GuardSummary")
 
 MOST_SHOWN: Final = 100
 """Maximal messages whose findings are shown as they come; the rest are only counted."""
@@ -137,7 +137,7 @@ class _Tally:
         self.quarantined.add(verdict)
 
 
-class Watch(Sink):
+class GuardSummary(Sink):
     """The report of one guarded conversation; the counts are shared by all conversations of a guard."""
 
     def __init__(
@@ -162,7 +162,7 @@ class Watch(Sink):
         """
         self._name = name
         self._label = ""
-        self._servers: list[Watch] = []
+        self._servers: list[GuardSummary] = []
         self._examined_from = -inf if introducing else SLOW
         """Minimal duration of a response to examine; until the revision is logged, every response is examined."""
         self._of = object() if of is None else of
@@ -172,16 +172,18 @@ class Watch(Sink):
         self._keeping = keeping
         self._tally = _Tally(log, aside, _Secrets(redact), Shelf()) if tally is None else tally
         self._shelf = self._tally.shelf
-        self._flight = Flight()
+        self._flight = RecentMessages()
         self._kept = self._flight.kept
         if keeping:
             self._shelf.add(self._flight)
 
-    def another(self, of: object | None = None) -> "Watch":
+    def another(self, of: object | None = None) -> "GuardSummary":
         """Return a watch for another conversation of the guard: it shares the counts, but not the kept messages."""
-        return Watch(self._log, self._aside, enforcing=self._enforcing, keeping=self._keeping, tally=self._tally, of=of)
+        return GuardSummary(
+            self._log, self._aside, enforcing=self._enforcing, keeping=self._keeping, tally=self._tally, of=of
+        )
 
-    def of_server(self, name: str) -> "Watch":
+    def of_server(self, name: str) -> "GuardSummary":
         """
         Return a watch for one of several servers: its lines have the server's *name*, and it has separate counts.
 
@@ -189,7 +191,7 @@ class Watch(Sink):
         """
         log, aside, tally = labelled(self._log, name), labelled(self._aside, name), self._tally
         own = _Tally(log, aside, tally.secrets, tally.shelf)
-        one = Watch(log, aside, enforcing=self._enforcing, keeping=self._keeping, tally=own, name=name)
+        one = GuardSummary(log, aside, enforcing=self._enforcing, keeping=self._keeping, tally=own, name=name)
         one._label = label(name)
         self._servers.append(one)
         return one

@@ -15,7 +15,7 @@ from assay.edges.http.request_headers import Headers
 from assay.edges.http.statuses import is_patient, status_of
 
 
-class Request(NamedTuple):
+class HttpRequest(NamedTuple):
     """One HTTP request that was let in, with its whole body."""
 
     head: RequestHead
@@ -36,7 +36,7 @@ class Request(NamedTuple):
         return self.head.headers
 
 
-def failure(request: Request, code: str, detail: str) -> tuple[int, bytes]:
+def failure(request: HttpRequest, code: str, detail: str) -> tuple[int, bytes]:
     """Return the status and the body of a canonical error for *request*, with the id of the request if it shows one."""
     try:
         message = orjson.loads(request.frame)
@@ -51,7 +51,7 @@ def failure(request: Request, code: str, detail: str) -> tuple[int, bytes]:
 class Backend(Protocol):
     """One server behind the guard."""
 
-    async def answer(self, request: Request, receive: Receive, send: Send) -> None:
+    async def answer(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         """
         Answers *request*, whole or as a stream; *receive* tells when the client goes.
 
@@ -69,7 +69,7 @@ class Backend(Protocol):
 class PromptBackend(Protocol):
     """A backend that can begin a request without waiting, so that no task is needed for it."""
 
-    def begin(self, request: Request) -> AwaitedReply | HttpReply | None:
+    def begin(self, request: HttpRequest) -> AwaitedReply | HttpReply | None:
         """Return the response to a POST, or the request that waits for its server; None if that takes more time."""
 
     def flush(self) -> None:

@@ -18,7 +18,7 @@ import orjson
 from assay.base.verdict import Kind, Party, Verdict
 from assay.guard.deliveries import UNKNOWN, End
 
-__all__ = ("UNKNOWN", "End", "Flight", "Shelf", "flights_in")
+__all__ = ("UNKNOWN", "End", "RecentMessages", "Shelf", "flights_in")
 
 KEPT: Final = 50
 KEPT_BYTES: Final = 64 << 10
@@ -66,13 +66,13 @@ class Shelf:
     __slots__ = ("_flights", "_most", "_unweighed", "room")
 
     def __init__(self, most: int = TOTAL_BYTES) -> None:
-        self._flights: WeakSet[Flight] = WeakSet()
+        self._flights: WeakSet[RecentMessages] = WeakSet()
         self._most = most
         self._unweighed = min(most // 8, _UNWEIGHED)
         self.room = self._unweighed
         """Bytes that may still be added before `weigh` is called."""
 
-    def add(self, flight: "Flight") -> None:
+    def add(self, flight: "RecentMessages") -> None:
         """Count *flight* from now on, as long as it exists."""
         self._flights.add(flight)
 
@@ -89,7 +89,7 @@ class Shelf:
         self.room = self._unweighed
 
 
-class Flight:
+class RecentMessages:
     """The last messages of one conversation."""
 
     __slots__ = ("__weakref__", "_opening", "kept", "opened")

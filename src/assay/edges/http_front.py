@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from assay.edges.auth import Principal
-from assay.edges.guard.front.guarded import Backend, PromptBackend, Request, failure
+from assay.edges.backend import Backend, HttpRequest, PromptBackend, failure
 from assay.edges.http import body
 from assay.edges.http.access import METADATA, Door
 from assay.edges.http.heads import RequestHead, check_accept, read_head, refuse_head
@@ -131,7 +131,7 @@ class Front:
             principal = self._door.known(head.headers)
         if head is None or principal is None or self._requests.full(principal.name, ENDPOINT) is not None:
             return None
-        request = Request(head, b"", frame, principal.name)
+        request = HttpRequest(head, b"", frame, principal.name)
         try:
             found = begin(request)
         except Exception as error:  # the request gets its answer, and only the log has the reason
@@ -218,10 +218,10 @@ class Front:
         elif unacceptable is not None:
             await refuse_head(unacceptable, head.headers, send)
         else:
-            request = Request(head, scope["query_string"], b"", principal.name)
+            request = HttpRequest(head, scope["query_string"], b"", principal.name)
             await self._counted(path, request, receive, send)
 
-    async def _counted(self, path: str, request: Request, receive: Receive, send: Send) -> None:
+    async def _counted(self, path: str, request: HttpRequest, receive: Receive, send: Send) -> None:
         """A request to the backend at *path*, unless there are too many at once."""
         quota = self._streams if request.method == "GET" else self._requests
         full = Full(503, "the guard is ending") if self.stopping else quota.full(request.principal, path)
@@ -240,7 +240,7 @@ class Front:
             self._zeros = bytes(self._frame_bytes + 1)
         return self._zeros
 
-    async def _read(self, backend: Backend, request: Request, receive: Receive, send: Send) -> None:
+    async def _read(self, backend: Backend, request: HttpRequest, receive: Receive, send: Send) -> None:
         """Reads the body, and hands the request on. A body that says that it is too long is not read at all."""
         if request.method == "POST":
             if body.says_too_long(request.headers.get(b"content-length"), self._frame_bytes):

@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from assay.base.labels import labelled
+from assay.edges.backend import Backend, HttpRequest, failure
 from assay.edges.child import unstartable
-from assay.edges.guard.front.guarded import Backend, Request, failure
-from assay.edges.guard.front.guarding import Desk
-from assay.edges.guard.front.index import Row, index, row, standing
+from assay.edges.compose import Composition
 from assay.edges.http.access import Door
 from assay.edges.http.replies import Receive, Route, Send, reply, shared, text
 from assay.edges.http.request_headers import ENDPOINT
 from assay.edges.oauth_discovery import Discovery
+from assay.edges.server_index import Row, index, row, standing
 from assay.edges.url_backend import UrlBackend
 from assay.guard.hosted_server import HostedEntry, environment
 from assay.settings import SettingsError
@@ -68,7 +68,7 @@ class Hosted:
                 self._trouble = str(error) or type(error).__name__
         return self._backend
 
-    async def answer(self, request: Request, receive: Receive, send: Send) -> None:
+    async def answer(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         """Answer *request*, with an error if the server cannot be reached."""
         backend = self.backend()
         if backend is not None:
@@ -107,7 +107,7 @@ class Host:
         count = sum(not entry.trouble for entry in self._entries)
         return f"{count} server{'' if count == 1 else 's'} of {self._file}"
 
-    def backends(self, desk: Desk) -> Mapping[str, Backend]:
+    def backends(self, desk: Composition) -> Mapping[str, Backend]:
         """Each at ``/<name>/mcp``."""
         for entry in self._entries:
             say = labelled(desk.say, entry.name)
@@ -133,7 +133,7 @@ def path_of(entry: HostedEntry) -> str:
     return f"/{entry.name}{ENDPOINT}"
 
 
-def _hosted(entry: HostedEntry, desk: Desk) -> Hosted:
+def _hosted(entry: HostedEntry, desk: Composition) -> Hosted:
     own = desk.for_server(entry.name)
 
     def make() -> Backend:
@@ -149,7 +149,7 @@ def _hosted(entry: HostedEntry, desk: Desk) -> Hosted:
     return Hosted(entry, make, why_not)
 
 
-def _environ(entry: HostedEntry, desk: Desk) -> dict[str, str]:
+def _environ(entry: HostedEntry, desk: Composition) -> dict[str, str]:
     """The environment of a server: ours has the tokens of all the others."""
     return environment(os.environ, desk.settings.guard.environment, entry.env)
 

@@ -1,1 +1,0 @@
-"""The guard at its edges: a folder for each way to reach the two sides, and what they share."""
