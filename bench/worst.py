@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from assay.base.large_frames import more_than
 from assay.base.limits import DEFAULT, Limits
-from assay.base.value_count import more_than
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation
 from assay.records.journal.record import RecordContext, RunIdentity, record

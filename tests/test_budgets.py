@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from assay import Conversation, Party
-from assay.base import value_count
+from assay.base import large_frames
 from assay.base.limits import Limits
 from assay.base.verdict import Violation
 from assay.cli.terminal.verdicts import title
@@ -49,8 +49,8 @@ def rule_of(frame: bytes, **more: int) -> str | None:
 )
 def test_values_and_keys_are_counted_outside_of_strings(frame: bytes, values: int) -> None:
     orjson.loads(frame)
-    assert value_count.counted(frame, values) == values
-    assert not value_count.more_than(frame, max(values, 1))
+    assert large_frames.counted(frame, values) == values
+    assert not large_frames.more_than(frame, max(values, 1))
 
 
 @pytest.mark.parametrize(

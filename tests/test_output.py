@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.base.ascii_marks import MARKS
+from assay.base.printable import MARKS
 from assay.cli import main
 from assay.cli.main import _COMMANDS
 

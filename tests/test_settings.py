@@ -17,9 +17,8 @@ import pytest
 
 from assay.base.limits import REQUESTS, Limits
 from assay.settings import ApiKey, Auth, Jwt, Settings, SettingsError, TierSettings, load, load_as
-from assay.settings.field_rules import moment, secret, table, word
 from assay.settings.locations import RESERVED
-from assay.settings.schema_paths import ANY, EACH, known, variable
+from assay.settings.schema import ANY, EACH, known, moment, secret, table, variable, word
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
@@ -697,7 +696,7 @@ def test_a_directory_that_is_not_there_is_a_slip_where_an_option_names_it(tmp_pa
     [
         pytest.param(
             "",
-            {"tomllib", "difflib", "assay.assets.response", "assay.contracts", "assay.settings.schema_paths"},
+            {"tomllib", "difflib", "assay.assets.response", "assay.contracts", "assay.settings.schema"},
             id="no-file",
         ),
         pytest.param(

@@ -12,7 +12,7 @@ import pytest
 
 from assay.settings import Settings, SettingsError, load_cautiously
 from assay.settings.locations import LONGEST
-from assay.settings.schema_paths import fits, known
+from assay.settings.schema import fits, known
 from assay.settings.state_directory import state_directory
 from assay.settings.trusted_files import accepted, place_of, remember, standing
 from assay.settings.weakening import WEAKER, row_of

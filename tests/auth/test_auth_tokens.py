@@ -30,7 +30,7 @@ from jwt.algorithms import RSAAlgorithm
 
 from assay.edges.auth import Denied, Gate, Principal, tokens
 from assay.edges.auth.api_keys import written_hash
-from assay.edges.auth.keyset import KINDS
+from assay.edges.auth.key_source import KINDS
 from assay.settings import ApiKey, Auth
 from assay.settings.auth_section import ALGORITHMS
 

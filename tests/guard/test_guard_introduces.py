@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from guarded import enforcing, guarded, initialize, request
 
-from assay.base.labels import labelled
+from assay.base.printable import labelled
 from assay.guard.greeting import hello
 
 WAITING = b"assay: waiting for an MCP client on standard input; a client starts this command itself"

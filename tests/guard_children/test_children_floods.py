@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from http_client import SECONDS
 
-from assay.edges import stint
+from assay.edges import time_slice
 from assay.edges.child_pipe import ERRORS_CHUNK, SLICE, ChildPipe, PipeLine
 
 MANY = 20_000
@@ -56,7 +56,7 @@ async def heard_of(listener: Listener, program: str) -> Listener:
 
 
 def test_others_have_a_turn_before_all_lines_of_one_read_are_handled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stint, "SECONDS", 0.0)
+    monkeypatch.setattr(time_slice, "SECONDS", 0.0)
     so_far: list[int] = []
 
     def first(listener: Listener) -> None:
@@ -73,7 +73,7 @@ def test_others_have_a_turn_before_all_lines_of_one_read_are_handled(monkeypatch
 
 def test_the_end_is_told_after_all_lines_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """More than a pipe holds, some of it still unread when the child is gone, and a last line without an end."""
-    monkeypatch.setattr(stint, "SECONDS", 0.0)
+    monkeypatch.setattr(time_slice, "SECONDS", 0.0)
 
     async def run() -> Listener:
         return await heard_of(Listener(), f"sys.stdout.write('\\n'.join(map(str, range({MANY}))))")
@@ -82,7 +82,7 @@ def test_the_end_is_told_after_all_lines_in_their_order(monkeypatch: pytest.Monk
 
 
 def test_a_child_that_is_held_and_let_go_on_amid_a_flood_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stint, "SECONDS", 0.0)
+    monkeypatch.setattr(time_slice, "SECONDS", 0.0)
 
     def first(listener: Listener) -> None:
         assert listener.pipe is not None

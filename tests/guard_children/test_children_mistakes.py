@@ -18,7 +18,7 @@ from assay.core.conversation import Conversation
 from assay.edges.backend import HttpRequest
 from assay.edges.child_backend import ChildBackend
 from assay.edges.http.heads import RequestHead, read_head
-from assay.guard import failure
+from assay.guard import internal_errors
 from assay.guard.factory import SessionFactory
 from assay.guard.id_map import IdMap
 from assay.guard.sinks import Sink, Sinks
@@ -42,7 +42,7 @@ class Mistaken:
             return hear(conversation, party, frame, *given)
 
         monkeypatch.setattr(Conversation, "hear", broken)
-        monkeypatch.setattr(failure, "_logged", set())
+        monkeypatch.setattr(internal_errors, "_logged", set())
 
 
 class MistakenSink(Sink):
@@ -108,7 +108,7 @@ def test_records_that_fail_change_no_answer(
     opened: Callable[[ChildBackend], Awaitable[dict[str, Any]]],
     shared: bool,
 ) -> None:
-    monkeypatch.setattr(failure, "_logged", set())
+    monkeypatch.setattr(internal_errors, "_logged", set())
     factory = factory_of("enforce", 60.0 if answers else 1.0, MistakenSink())
     command = liar() if answers else liar(on={"tools/call": []})
 
@@ -261,7 +261,7 @@ def test_an_answer_that_cannot_be_routed_fails_its_request_only(
             headers = await opened(children)
             with monkeypatch.context() as broken:
                 broken.setattr(IdMap, "answer", breaks)
-                broken.setattr(failure, "_logged", set())
+                broken.setattr(internal_errors, "_logged", set())
                 answer = json.loads((await _called(children, headers))[1])
                 assert (answer["id"], answer["error"]["code"]) == (7, -32603)
             assert "result" in json.loads((await _called(children, headers))[1])
@@ -286,7 +286,7 @@ def test_a_session_that_cannot_be_opened_for_a_mistake_is_told_and_the_next_has_
         try:
             with monkeypatch.context() as broken:
                 broken.setattr(IdMap, "answer", breaks)
-                broken.setattr(failure, "_logged", set())
+                broken.setattr(internal_errors, "_logged", set())
                 both = await asyncio.gather(*(asked(children, initialize(NEWEST), {**BOTH}) for _ in range(2)))
                 assert all(b"its log says why" in body for _, body, _ in both)
             await in_session(children)

@@ -9,7 +9,7 @@ import pytest
 from http_client import SECONDS, call, frame_of, modern
 
 from assay.base.limits import DEFAULT
-from assay.edges import stint
+from assay.edges import time_slice
 from assay.edges.backend import HttpRequest
 from assay.edges.http.heads import RequestHead, read_head
 from assay.edges.server_url import UrlServer
@@ -73,7 +73,7 @@ class Flooding(UpstreamTarget):
 
 @pytest.mark.parametrize("mode", ["audit", "enforce"])
 def test_other_clients_have_a_turn_amid_the_events_of_one_chunk(monkeypatch: pytest.MonkeyPatch, mode: Mode) -> None:
-    monkeypatch.setattr(stint, "SECONDS", 0.0)
+    monkeypatch.setattr(time_slice, "SECONDS", 0.0)
     asked = call(1, "search", {"words": "x"}, LATEST)
     last = b'{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"LAST"}}'
     pairs = [(name.encode(), _bytes(value)) for name, value in modern(asked).items()]
@@ -116,7 +116,7 @@ class UrlStreaming(UrlServer):
 
 
 def test_a_client_over_stdio_is_heard_amid_the_events_of_one_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stint, "SECONDS", 0.0)
+    monkeypatch.setattr(time_slice, "SECONDS", 0.0)
     taken: list[bytes] = []
     seen: list[int] = []
 

@@ -14,7 +14,7 @@ from lying_http import REVISION, good, guarding, listening, lying
 
 from assay.base.server_names import folder_of
 from assay.cli.main import main
-from assay.settings.server_folders import make_folder, server_folder, servers_directory
+from assay.settings.state_directory import make_folder, server_folder, servers_directory
 
 UNSET = {"ASSAY_JOURNAL": ""}
 """For processes that have no journal otherwise."""

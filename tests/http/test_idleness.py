@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import pytest
 
-from assay.edges.http.idleness import Idleness, to_end
+from assay.edges.http.quotas import Idleness, to_end
 
 IDLE, LISTENS, ASKED, BUSY = Idleness
 

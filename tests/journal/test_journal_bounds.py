@@ -21,8 +21,7 @@ from assay.core.conversation import Conversation
 from assay.core.redaction import Redactor
 from assay.edges.recorder import Recorder, Records
 from assay.records.journal import Journal, repeats, run_files
-from assay.records.journal.journal_lines import LONGEST_LINE, Pages
-from assay.records.journal.reading import entries
+from assay.records.journal.reading import LONGEST_LINE, Pages, entries
 from assay.records.journal.record import payload
 from kit import command
 from kit.records import record_verdict

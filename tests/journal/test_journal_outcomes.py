@@ -19,7 +19,7 @@ from assay.cli.terminal.verdicts import title as title_of
 from assay.core.conversation import Conversation
 from assay.records.journal import Journal
 from assay.records.journal.tally import mode_in
-from assay.settings.server_folders import server_folder
+from assay.settings.state_directory import server_folder
 from talk import SEARCH, call, error, frame_of, notification, request, result
 
 BAD = {**SEARCH, "name": "bad", "inputSchema": {"type": "object", "properties": {"a": 1, "b": 2}, "required": True}}

@@ -25,7 +25,7 @@ from assay.records.journal import Journal
 from assay.records.journal.following import Following
 from assay.records.journal.runs import JournalRun, runs_in
 from assay.records.journal.tally import ReadBudget, Tally, servers_in
-from assay.settings.server_folders import server_folder
+from assay.settings.state_directory import server_folder
 
 LINES = GOLDEN.read_bytes().splitlines(keepends=True)
 PING = b'{"jsonrpc":"2.0","id":%d,"method":"ping"}'

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from assay.cli.main import _COMMANDS
-from assay.cli.platforms import NEED_POSIX, refusal
+from assay.cli.program import NEED_POSIX, refusal
 
 ROOT = Path(__file__).parents[2]
 CATALOGUE = ROOT / "examples" / "catalogue"

@@ -418,7 +418,7 @@ def test_a_recording_without_messages_is_no_pass(
 
 
 def test_a_line_that_is_too_long_is_not_read(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from assay.records.journal.journal_lines import LONGEST_LINE
+    from assay.records.journal.reading import LONGEST_LINE
 
     file.write_bytes(b'{"dir":"c2s","msg":"x"}\n{')
     # Nothing of this is on the disk.

@@ -202,7 +202,7 @@ class AssetServer:
         For any failure between reading a frame and sending its responses. The error is logged, and no request of the
         frame stays open.
         """
-        from assay.guard.failure import failed  # noqa: PLC0415 - only after an internal error
+        from assay.guard.internal_errors import failed  # noqa: PLC0415 - only after an internal error
         from assay.guard.partial_frame import outline  # noqa: PLC0415 - as above
 
         made = failed(self._conversation, Party.CLIENT, frame, error)

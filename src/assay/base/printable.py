@@ -1,6 +1,8 @@
-"""Make the text of peers safe for a terminal. No I/O."""
+"""Text that a terminal or a pipe can show: control characters removed, ASCII where the encoding needs it. No I/O."""
 
+import codecs
 import re
+from collections.abc import Callable
 from typing import Final
 
 _ACTED_UPON: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -15,3 +17,51 @@ def plain(text: str) -> str:
 def harmless(text: str) -> str:
     """Return *text* with its lines, without control characters. Everything else, such as emoji, stays."""
     return _ACTED_UPON.sub("·", text)
+
+
+MARKS: Final = {
+    "✓": "+",
+    "✗": "x",
+    "×": "x",
+    "→": "->",
+    "…": "...",
+    "·": ".",
+    "“": '"',
+    "”": '"',
+    "§": "section ",
+}
+"""Every non-ASCII character in our own text, with its replacement. A test compares it with the sources."""
+
+ERRORS: Final = "assay.base.large_frames"
+"""The name of the error handler, for `errors=`."""
+
+
+def _replaced(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    missing = error.object[error.start : error.end]
+    return "".join(MARKS.get(each) or _escape(each) for each in missing), error.end
+
+
+def _escape(character: str) -> str:
+    """Return the ASCII escape of a character, as in Python and JSON: unlike a question mark it can be looked up."""
+    number = ord(character)
+    return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"
+
+
+codecs.register_error(ERRORS, _replaced)
+
+
+OURS: Final = "assay: "
+"""The prefix of every line of the guard: servers write to the same stderr."""
+
+
+def label(name: str) -> str:
+    """Return the label of a server, which is also put before each line of its stderr."""
+    return f"[{plain(name)}] "
+
+
+def labelled(say: Callable[[str], None], name: str) -> Callable[[str], None]:
+    """Return *say* for lines of the guard about the server *name*; without a name, *say* itself."""
+    head = f"{OURS}{label(name)}"
+    return (lambda line: say(head + line.removeprefix(OURS))) if name else say

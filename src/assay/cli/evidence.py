@@ -1,14 +1,15 @@
-"""The input of `assay check`: a recording, or a journal with payloads. Both yield verdicts with line numbers."""
+"""Evidence that `assay check` judges: transcripts, journals and recordings, alone or below a folder."""
 
 # ruff: noqa: PLC0415  each kind of file imports only what it needs
 
+# ruff: noqa: PLC0415  each kind of file imports only what it needs
 from __future__ import annotations
 
 import os
 import re
 from collections import Counter
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     import argparse
@@ -16,15 +17,14 @@ if TYPE_CHECKING:
 
     from assay.base.limits import Limits
     from assay.base.verdict import Verdict
-    from assay.cli.evidence_below import Piece
     from assay.contracts.tool_contracts import Tools
     from assay.core.conversation import Conversation
     from assay.core.policy import Policy
     from assay.records.journal import replay
-    from assay.records.journal.journal_lines import Pages
-    from assay.records.journal.reading import JournalEntry
+    from assay.records.journal.reading import JournalEntry, Pages
     from assay.records.recording.judging import RecordingOpening
     from assay.records.transcript import Judged
+
 
 _JOURNAL = re.compile(rb'\s*\{\s*"ts":')
 """How every record of a journal begins."""
@@ -71,7 +71,7 @@ class Evidence(Protocol):
 @contextmanager
 def opened(args: argparse.Namespace, piece: Piece, limits: Limits, policy: Policy | None) -> Iterator[Evidence]:
     """Open a file, or the run with this id. Raises `OSError`."""
-    from assay.records.journal.journal_lines import LONGEST_LINE, Pages
+    from assay.records.journal.reading import LONGEST_LINE, Pages
 
     path, is_run = piece if piece.is_run else _chosen(args, piece.name)
     # A byte of a message may take six in a recording, as a NUL does, and a row has more than the message.
@@ -148,7 +148,7 @@ class _Journal:
         return bool(self._unjudged)
 
     def judged(self) -> Iterator[Judged]:
-        from assay.core.spoken_revision import preferred, spoken
+        from assay.core.lifecycle import preferred, spoken
         from assay.records.journal.reading import entries
         from assay.records.journal.replay import replay, survey
         from assay.records.transcript import Judged
@@ -232,3 +232,86 @@ def _lack(replayed: replay.Replayed) -> str:
 def _counted(messages: Counter[str], what: str = "not judged") -> Iterator[str]:
     for why, count in messages.items():
         yield f"{count:,} message{'' if count == 1 else 's'} {what}: {why}"
+
+
+_DEEPEST = 16
+"""Levels of directories below the one that was given."""
+
+_SUFFIX = ".jsonl"
+
+
+class Piece(NamedTuple):
+    """One file or run to judge."""
+
+    name: str
+    """A path, the id of a run, or - for standard input."""
+    is_run: bool = False
+    """Whether it is the first file of a run, which stands for all files of the run."""
+
+
+class FoundEvidence(NamedTuple):
+    """The pieces that a name on the command line stands for."""
+
+    pieces: list[Piece]
+    passed_over: list[str]
+    """Messages about files that cannot be judged, with the reason."""
+
+
+def found(name: str) -> FoundEvidence:
+    """Return the pieces in the directory *name* and below it; *name* itself if it is not a directory."""
+    result = FoundEvidence([], [])
+    if os.path.isdir(name):
+        _search(name, 0, result)
+    else:
+        result.pieces.append(Piece(name))
+    return result
+
+
+def _search(directory: str, depth: int, result: FoundEvidence) -> None:
+    try:
+        with os.scandir(directory) as entries:
+            listed = sorted(entries, key=lambda each: each.name)
+        result.pieces.extend(_runs(directory))
+    except OSError as error:
+        result.passed_over.append(f"{directory}: {error.strerror}")
+        return
+    for each in listed:
+        if each.is_dir():
+            _enter(each, depth, result)
+        elif each.name.endswith(_SUFFIX):
+            _take(each, result)
+
+
+def _runs(directory: str) -> list[Piece]:
+    """Return the runs of a journal in *directory*, without empty ones."""
+    from assay.records.journal.run_files import LATEST
+    from assay.records.journal.runs import runs_in
+
+    copy = os.path.join(directory, LATEST)
+    # A copy of the directory may have the file itself in place of the link.
+    copied = [Piece(copy)] if os.path.isfile(copy) and not os.path.islink(copy) else []
+    runs = runs_in(directory)
+    filled = [each for each in runs if each.size] or runs
+    return [*copied, *(Piece(each.path, is_run=True) for each in filled)]
+
+
+def _enter(entry: os.DirEntry[str], depth: int, result: FoundEvidence) -> None:
+    if entry.is_symlink():
+        # A link may leave the directory, or form a loop.
+        result.passed_over.append(f"{entry.path}: a symbolic link to a directory is not followed")
+    elif depth >= _DEEPEST:
+        result.passed_over.append(f"{entry.path}: more than {_DEEPEST} levels of directories")
+    else:
+        _search(entry.path, depth + 1, result)
+
+
+def _take(entry: os.DirEntry[str], result: FoundEvidence) -> None:
+    """Add a file, unless it belongs to a run: the run stands for all of its files."""
+    from assay.records.journal.run_files import is_run
+
+    if not entry.is_file():
+        result.passed_over.append(f"{entry.path}: not a regular file")
+    elif not is_run(entry.name):
+        result.pieces.append(Piece(entry.path))
+    elif entry.is_symlink():
+        result.passed_over.append(f"{entry.path}: a symbolic link to a run is not followed")

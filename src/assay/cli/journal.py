@@ -178,8 +178,7 @@ def run_diff(args: argparse.Namespace) -> int:
     from assay.cli.journal_choice import Directories, chosen, say
     from assay.cli.journal_show import cannot_read
     from assay.records.journal.journal_diff import differences
-    from assay.records.journal.journal_lines import Pages
-    from assay.records.journal.reading import entries
+    from assay.records.journal.reading import Pages, entries
 
     count, ours, theirs = 0, _Counted(), _Counted()
     with ExitStack() as stack:

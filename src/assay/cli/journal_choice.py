@@ -35,7 +35,7 @@ class Directories:
     def __init__(self, args: argparse.Namespace, log: Callable[[str], None]) -> None:
         """*args* may have options for settings, which can name a directory. Raises `SettingsError`."""
         from assay.settings import load
-        from assay.settings.server_folders import servers_directory
+        from assay.settings.state_directory import servers_directory
 
         file, flags = getattr(args, "config", None), getattr(args, "set", [])
         self.settings = load(os.environ, os.curdir, file=file, flags=flags, log=log)

@@ -82,7 +82,7 @@ def _flights(found: list[Named], where: list[str]) -> list[FlightRow]:
     """The flights beside the runs, newest first."""
     from assay.cli.terminal.run_tables import FlightRow
     from assay.guard.recent_messages import flights_in
-    from assay.settings.server_folders import FLIGHTS
+    from assay.settings.state_directory import FLIGHTS
 
     names = {os.path.dirname(each.run.path): each.servers for each in found}
     rows = []

@@ -195,8 +195,7 @@ def _print(args: argparse.Namespace, shown: _Shown, report: _ShowReport) -> int:
 def _print_one(one: Chosen, wanted: Filter, report: _ShowReport, *, follow: bool) -> None:
     from assay.cli.terminal.quarantined_names import counted
     from assay.edges.standard_streams import stop_without_reader
-    from assay.records.journal.journal_lines import LONGEST_LINE, Pages
-    from assay.records.journal.reading import entries
+    from assay.records.journal.reading import LONGEST_LINE, Pages, entries
 
     with Pages(one.name, whole=one.is_run) as pages:
         for entry in entries(pages.followed(_pause) if follow else pages):
@@ -343,7 +342,7 @@ class _TableReport(_ShowReport):
             return
         self._totals.add(entry.record)
         if self._lacks_payloads:
-            from assay.cli.terminal.payloads import has_payload
+            from assay.cli.terminal.record_text import has_payload
 
             self._lacks_payloads = not has_payload(entry.record["metadata"])
         self._print(*self._table.lines(entry.record))

@@ -77,7 +77,7 @@ def _listen(
 ) -> int:
     from assay.cli.serve import _leave_what_lasts
     from assay.edges import compose
-    from assay.edges.front_errors import Errors
+    from assay.edges.stderr_writer import Errors
 
     with (
         Errors() as errors,
@@ -116,7 +116,7 @@ def _keeping(
 
     With several servers each one has its own journal, unless the operator names one for all.
     """
-    from assay.cli.hosted_records import HostedRecords
+    from assay.cli.record_places import HostedRecords
     from assay.edges.compose import Kept
 
     if any(is_client_file(name) for name in args.config):

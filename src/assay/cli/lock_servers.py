@@ -164,7 +164,7 @@ def confirm(args: argparse.Namespace, wanted: list[WantedServer], say: Callable[
     """Ask before commands and addresses from a lock are used: the lock may come from a stranger. Raises `LockError`."""
     from shlex import join
 
-    from assay.cli.confirmation import agreed, has_terminal
+    from assay.cli.ready import agreed, has_terminal
     from assay.lock.change_text import visible
     from assay.lock.lock_file import LockError
 

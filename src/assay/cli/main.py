@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
-from assay.cli.platforms import refusal
+from assay.cli.program import refusal
 
 _DESCRIPTION = """\
 Assay is a guard for MCP servers. It judges every message between a client and
@@ -57,7 +57,7 @@ class _Parser(argparse.ArgumentParser):
     """Parser of one command. Errors print a short usage and a suggestion for a mistyped option, choice or command."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        from assay.cli.help import HelpFormatter
+        from assay.cli.program import HelpFormatter
 
         # Our formatter for every command: commands that pass another one only want their line breaks, which ours keeps.
         super().__init__(*args, **{**options, "formatter_class": HelpFormatter})

@@ -1,14 +1,30 @@
-"""
-The file that exists while a server is ready.
-
-By default it is in the shared temporary directory, where another user may have put a link or a pipe of that name.
-"""
+"""Questions to a person, and the file that says that a server is ready."""
 
 import os
 import stat
+import sys
 from typing import Final
 
 from assay.base.atomic_file import replace_file
+
+
+def has_terminal() -> bool:
+    """Whether there is a terminal to ask on."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def agreed(question: str) -> bool:
+    """Ask *question* on the terminal; return whether the answer is yes. Buffered output is printed first."""
+    sys.stdout.flush()
+    try:
+        print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+        answer = sys.stdin.readline()
+    except KeyboardInterrupt:
+        # The terminal shows ^C after the question and stays on that line.
+        print(file=sys.stderr)
+        raise
+    return answer.strip().lower() in {"y", "yes"}
+
 
 # Some flags do not exist on every platform. With O_NONBLOCK a pipe without a reader is an error, not a wait.
 _AS_IT_IS: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)

@@ -63,8 +63,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Replay one journal; return the exit status."""
     from assay.cli.journal_choice import Directories, chosen, why_not
-    from assay.records.journal.journal_lines import Pages
-    from assay.records.journal.reading import entries
+    from assay.records.journal.reading import Pages, entries
     from assay.records.journal.replay import replay, survey
 
     directories = Directories(args, _say)

@@ -77,7 +77,7 @@ def _remove(path: str) -> int:
 
 
 def _trust(path: str, *, unasked: bool) -> int:
-    from assay.cli.confirmation import agreed, has_terminal
+    from assay.cli.ready import agreed, has_terminal
     from assay.settings.trusted_files import remember
 
     found = _read(path)
@@ -119,7 +119,7 @@ def _weakenings(found: FoundSettings) -> list[Weakening]:
     """
     from assay.rules import RULES
     from assay.settings.merging import made
-    from assay.settings.schema_paths import known
+    from assay.settings.schema import known
     from assay.settings.sections import Settings
     from assay.settings.setting_sources import in_flags, in_table
     from assay.settings.weakening import weakenings

@@ -9,7 +9,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from assay.cli.platforms import refusal
+from assay.cli.program import refusal
 
 if TYPE_CHECKING:
     from assay.cli.clients.all_dialects import Dialect
@@ -300,7 +300,7 @@ class _Wrapping(_Task):
     """`assay wrap`: put servers behind the guard."""
 
     def prepare(self) -> None:
-        from assay.cli.clients.programs import check_lasting, own_program
+        from assay.cli.clients.entries import check_lasting, own_program
 
         args = self.args
         self.program = args.program or own_program()
@@ -346,8 +346,8 @@ class _Wrapping(_Task):
         return wrap_total(self.outcomes, self.failed, self.args)
 
     def plan(self, text: str, backup: str | None, names: list[str], dialect: Dialect) -> Plan:
+        from assay.cli.clients.entries import is_ours
         from assay.cli.clients.plan import Wish, wrap
-        from assay.cli.clients.programs import is_ours
 
         wish = Wish(self.program, self.options, move=self.args.program is not None, is_ours=is_ours)
         return wrap(text, backup, names, wish, dialect)
@@ -374,7 +374,7 @@ class _Wrapping(_Task):
         from assay.cli.clients.config_files import FileError, exchange
         from assay.cli.clients.config_places import short
         from assay.cli.clients.plan import unwrap
-        from assay.cli.confirmation import agreed, has_terminal
+        from assay.cli.ready import agreed, has_terminal
         from assay.cli.wrap_report import counted, shown
 
         if not self.args.yes and not has_terminal():
@@ -465,7 +465,7 @@ def _client(name: str) -> str:
 
 def _unseen_journals() -> str | None:
     """Return the journal directory of a guard without this shell's XDG_STATE_HOME; None if it is the same."""
-    from assay.settings.server_folders import servers_directory
+    from assay.settings.state_directory import servers_directory
 
     without = servers_directory({name: value for name, value in os.environ.items() if name != "XDG_STATE_HOME"})
     return None if without == servers_directory(os.environ) else without

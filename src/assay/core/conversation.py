@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, cast
 
 from assay.base import no_answer
-from assay.base.collector import paused
+from assay.base.large_frames import paused
 from assay.base.verdict import Exchange, Findings, Party, Verdict, Violation, verdict
 from assay.contracts.tool_contracts import Tools
 from assay.core import render, state_rules

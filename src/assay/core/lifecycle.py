@@ -1,15 +1,9 @@
-"""
-The phase of a conversation: the revision in force, and what each party may send. No I/O, no ids, no tools.
-
-There are two eras. In revisions with a handshake `initialize` comes first and sets the revision for good. From
-2026-07-28 on there is no handshake: each request names its revision in `_meta`. One connection may see both, if a
-client's `server/discover` is refused and it falls back to `initialize`.
-"""
+"""Where a conversation is: the revision in force, and which messages are allowed yet. No I/O, no ids, no tools."""
 
 from typing import Any, Final, Literal, NamedTuple
 
 from assay.base.meta import REVISION_KEY, named_revision
-from assay.base.verdict import Party, Violation
+from assay.base.verdict import Party, Verdict, Violation
 from assay.ladder.protocol import Judge, judge
 from assay.rules import violation
 from assay.spec.revisions import LATEST, LATEST_HANDSHAKE, REVISIONS, handshake, nearest_handshake
@@ -208,3 +202,30 @@ def _requested(message: dict[str, Any]) -> str:
     asked = params.get("protocolVersion") if params is not None else None
     known = isinstance(asked, str) and asked in REVISIONS and handshake(asked)
     return str(asked) if known else LATEST_HANDSHAKE
+
+
+_OPENING: Final = frozenset({"initialize", "server/discover"})
+"""Requests that only propose a revision."""
+
+
+def spoken(verdict: Verdict) -> str | None:
+    """
+    Return the revision that a message shows to be in use; None if it shows none.
+
+    The result of `initialize` names it. A client may send `server/discover` first and then choose a handshake, so that
+    neither the probe nor its answer shows anything.
+    """
+    if verdict.method not in _OPENING:
+        return verdict.revision
+    if verdict.method == "server/discover" or verdict.kind != "result":
+        return None
+    result = verdict.value.get("result")
+    named = result.get("protocolVersion") if isinstance(result, dict) else None
+    return named if named in REVISIONS else None
+
+
+def preferred(known: str | None, now: str | None) -> str | None:
+    """Return the revision to name for several messages: the first, but one with a handshake rather than one without."""
+    if now is None or known is None:
+        return known or now
+    return now if handshake(now) and not handshake(known) else known

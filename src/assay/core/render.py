@@ -11,8 +11,8 @@ from typing import Any
 import orjson
 
 from assay.base import no_answer
-from assay.base.collector import paused
 from assay.base.errors import CanonicalError
+from assay.base.large_frames import paused
 from assay.base.verdict import Verdict, Violation
 from assay.rules import RULES
 from assay.spec.revisions import REVISIONS, features_of

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from assay.base.value_count import more_than
+from assay.base.large_frames import more_than
 from assay.base.verdict import Verdict, Violation
 from assay.engine.pointers import NOWHERE, from_fragment, looked_up, steps
 from assay.ladder import syntax

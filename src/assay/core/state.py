@@ -15,7 +15,7 @@ from assay.contracts.tool_contracts import Tools
 from assay.core import state_rules
 from assay.core.history import absent, answer_rules, asking_back, discovery, features, reserved_codes, reuse
 from assay.core.history.forms import Forms
-from assay.core.history.remembered_values import ident_of, object_of
+from assay.core.history.reuse import ident_of, object_of
 from assay.core.history.rounds import Rounds
 from assay.core.history.stateless_state import StatelessState
 from assay.core.history.tasks import Tasks, is_task

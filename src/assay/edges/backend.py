@@ -10,9 +10,8 @@ import orjson
 
 from assay.core import render
 from assay.edges.http.heads import RequestHead
-from assay.edges.http.replies import AwaitedReply, HttpReply, Receive, Send
+from assay.edges.http.replies import AwaitedReply, HttpReply, Receive, Send, is_patient, status_of
 from assay.edges.http.request_headers import Headers
-from assay.edges.http.statuses import is_patient, status_of
 
 
 class HttpRequest(NamedTuple):

@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, Self
 
-from assay.base.labels import label
-from assay.base.printable import plain
+from assay.base.printable import label, plain
 
 CLOSED: Final = 2.0
 TERMINATED: Final = 1.5

@@ -24,22 +24,20 @@ from assay.edges.child import Labelled, StartError
 from assay.edges.child_pipe import ChildPipe, PipeOwner
 from assay.edges.child_room import ChildRoom, Tenant
 from assay.edges.client_http import BROKEN, AwaitedResponse, HttpClient, HttpPort, SessionAnswer, WholeResponse
-from assay.edges.http.idleness import Idleness
-from assay.edges.http.quotas import Full, Quota
-from assay.edges.http.replies import CLOSE, HttpReply, Receive, Send, not_allowed, refuse, reply, shared
+from assay.edges.http.quotas import Full, Idleness, Quota
+from assay.edges.http.replies import CLOSE, HttpReply, Receive, Send, is_patient, not_allowed, refuse, reply, shared
 from assay.edges.http.request_headers import UNNAMED, names_revision, peeked
 from assay.edges.http.sessions import HttpSession, Sessions
-from assay.edges.http.statuses import is_patient
 from assay.edges.response_stream import ResponseStream
 from assay.edges.server_child import ChildSharer, DedicatedChild, SharedChild, SharedLink, shared_sessions
 from assay.edges.stateless_requests import StatelessRequests
 from assay.guard.backoff import Backoff
 from assay.guard.deliveries import ClientTraits, Loss, ServerTraits
 from assay.guard.factory import SessionFactory
-from assay.guard.failure import contained, log_once
+from assay.guard.internal_errors import contained, log_once
 from assay.guard.recent_messages import End
 from assay.guard.session import GuardedSession
-from assay.guard.shared import SharedServer
+from assay.guard.shared_server import SharedServer
 from assay.settings.http_section import Http
 from assay.spec.revisions import REVISIONS, handshake
 

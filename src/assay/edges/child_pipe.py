@@ -14,8 +14,8 @@ from itertools import islice
 from typing import Final, NamedTuple, Protocol
 
 from assay.edges.child import CLOSED, TERMINATED, Child, why
-from assay.edges.stint import Stint
-from assay.guard.failure import contained, log_once
+from assay.edges.time_slice import Stint
+from assay.guard.internal_errors import contained, log_once
 from assay.guard.own_frames import line
 from assay.guard.partial_frame import LOOKED_AT
 from assay.ladder.framing import Rest, Splitter, is_blank

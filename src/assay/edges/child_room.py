@@ -5,8 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, NamedTuple
 
 from assay.edges.child_pipe import ChildPipe
-from assay.edges.http.idleness import Idleness, to_end
-from assay.edges.http.quotas import Full, Quota
+from assay.edges.http.quotas import Full, Idleness, Quota, to_end
 
 SECONDS: Final = 5.0
 """Seconds that a new session waits for a free place: a child that has to be killed ends within half of that."""

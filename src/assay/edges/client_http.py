@@ -14,17 +14,16 @@ from assay.base.verdict import Exchange, Party, Verdict
 from assay.core import render
 from assay.core.conversation import Facts
 from assay.edges.http.heads import SESSION, RequestHead
-from assay.edges.http.idleness import Idleness
-from assay.edges.http.replies import HttpReply, Receive, Send, reply, shared
+from assay.edges.http.quotas import Idleness
+from assay.edges.http.replies import HttpReply, Receive, Send, refusal, reply, shared
 from assay.edges.http.sessions import HttpSession
-from assay.edges.http.statuses import refusal
 from assay.edges.response_stream import SLOW_BYTES, ResponseStream
 from assay.guard.deliveries import Delivery, Loss, Outcome, State
-from assay.guard.failure import log_once
 from assay.guard.id_map import key_of
+from assay.guard.internal_errors import log_once
 from assay.guard.outgoing import is_answer
 from assay.guard.session import GuardedSession
-from assay.guard.shared import FAILED
+from assay.guard.shared_server import FAILED
 from assay.ladder import syntax
 from assay.settings.http_section import Http
 from assay.spec.revisions import features_of

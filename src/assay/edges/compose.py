@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Final, NamedTuple, Protocol
 
-from assay.base.labels import labelled
+from assay.base.printable import labelled
 from assay.edges.auth import Gate, Principal
 from assay.edges.backend import Backend
 from assay.edges.child import unstartable

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from assay.base.labels import labelled
+from assay.base.printable import labelled
 from assay.edges.backend import Backend, HttpRequest, failure
 from assay.edges.child import unstartable
 from assay.edges.compose import Composition

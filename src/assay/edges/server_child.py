@@ -12,10 +12,10 @@ from assay.edges.client_http import BROKEN, HttpClient
 from assay.edges.response_stream import SLOW_BYTES, ResponseStream
 from assay.guard.backoff import Backoff
 from assay.guard.deliveries import Loss
-from assay.guard.failure import contained, log_once
+from assay.guard.internal_errors import contained, log_once
 from assay.guard.recent_messages import End
 from assay.guard.session import CROWD, GuardedSession
-from assay.guard.shared import FAILED, SharedServer, SharedSessions, Sharer
+from assay.guard.shared_server import FAILED, SharedServer, SharedSessions, Sharer
 from assay.ladder import syntax
 
 WHOSE: Final = "it cannot be said which client this is for"

@@ -13,7 +13,7 @@ import os
 import sys
 from typing import Any, Final, TextIO
 
-from assay.base.ascii_marks import ERRORS
+from assay.base.printable import ERRORS
 
 
 class OutputError(Exception):

@@ -23,15 +23,14 @@ from assay.edges.client_http import (
     lost_answer,
     refusal_of,
 )
-from assay.edges.http.replies import HttpReply
-from assay.edges.http.statuses import status_in
+from assay.edges.http.replies import HttpReply, status_in
 from assay.edges.response_stream import SLOW_BYTES, ResponseStream
 from assay.edges.server_child import SharedChild, UnavailableError
 from assay.guard.deadlines import ENDLESS
 from assay.guard.deliveries import ClientTraits, Delivery, Loss, Outcome, ServerTraits
 from assay.guard.factory import ContractScope, SessionFactory
-from assay.guard.failure import contained, log_once
 from assay.guard.id_map import key_of
+from assay.guard.internal_errors import contained, log_once
 from assay.guard.outgoing import is_answer
 from assay.guard.session import GuardedSession
 from assay.spec.revisions import LATEST

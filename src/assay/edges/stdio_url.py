@@ -27,10 +27,9 @@ from assay.edges.pipes import Outlet
 from assay.edges.server_url import Asked, UrlServer
 from assay.edges.upstream_answer import Lost, Refused, SessionGone
 from assay.edges.upstream_client import DIRECTLY, Pairs, objection_to
-from assay.edges.upstream_errors import shown_url
-from assay.edges.upstream_refusals import explained
+from assay.edges.upstream_errors import explained, shown_url
 from assay.guard.deliveries import Delivery, Loss, Outcome, State
-from assay.guard.failure import log_once
+from assay.guard.internal_errors import log_once
 from assay.guard.outgoing import requests
 from assay.guard.own_frames import CANCELLED, line
 from assay.guard.partial_frame import outline

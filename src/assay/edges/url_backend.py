@@ -24,13 +24,13 @@ from assay.edges.http.replies import (
     Pairs,
     Receive,
     Send,
+    is_patient,
     not_allowed,
     refuse,
     reply,
     shared,
 )
 from assay.edges.http.request_headers import ENDPOINT, UNNAMED, names_revision, peeked
-from assay.edges.http.statuses import is_patient
 from assay.edges.judged_exchange import GuardResponse, JudgedExchange
 from assay.edges.upstream_client import Headed, headed_by
 from assay.edges.upstream_errors import NO_POST, NoAnswerError, shown_url

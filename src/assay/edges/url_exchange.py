@@ -17,14 +17,12 @@ from assay.edges.backend import HttpRequest
 from assay.edges.http.access import METADATA
 from assay.edges.http.events import Reader, event
 from assay.edges.http.forwarding import UpstreamHead
-from assay.edges.http.replies import CLOSE, JSON, SMALL, STREAM, Pairs, Send, error_body, refuse, shared
-from assay.edges.http.statuses import status_of
+from assay.edges.http.replies import CLOSE, JSON, SMALL, STREAM, Pairs, Send, error_body, refuse, shared, status_of
 from assay.edges.judged_exchange import GuardResponse, JudgedExchange
 from assay.edges.oauth_discovery import challenges_for
-from assay.edges.stint import Stint
+from assay.edges.time_slice import Stint
 from assay.edges.upstream_client import Headed
-from assay.edges.upstream_errors import BrokenError, NoAnswerError
-from assay.edges.upstream_refusals import MOST_BYTES, SECONDS
+from assay.edges.upstream_errors import MOST_BYTES, SECONDS, BrokenError, NoAnswerError
 from assay.edges.upstream_target import Answered
 from assay.guard.own_frames import cancelled, may_be_cancelled
 

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 
 from assay.base.verdict import Exchange, Party
 from assay.core.party_state import Id
-from assay.edges.http.idleness import Idleness, to_end
+from assay.edges.http.quotas import Idleness, to_end
 from assay.guard.deliveries import ClientTraits, ServerTraits
 from assay.guard.factory import ContractScope, SessionFactory
 from assay.guard.session import GuardedSession

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from assay.base import value_count
+from assay.base import large_frames
 
 if TYPE_CHECKING:
     from assay.engine.compiled import Compiled
@@ -48,7 +48,7 @@ class Budget:
     def __init__(self, frame: bytes, violations: int) -> None:
         """*violations* is how many are listed. Without a *frame* nothing is known of the message beforehand."""
         size = len(frame)
-        self.values = (size or _UNKNOWN) if size <= LARGE else value_count.at_most(frame) + (size >> 6)
+        self.values = (size or _UNKNOWN) if size <= LARGE else large_frames.at_most(frame) + (size >> 6)
         """At least the number of values and keys in the message; strings count again for each 64 characters."""
         self.steps = STEPS if size <= LARGE else max(STEPS - _READ * self.values, STEPS // 2)
         """Steps of the engine that are left."""
@@ -84,7 +84,7 @@ def _counted(instance: Any, most: int, *, exact: bool) -> int:
     if exact:
         return counted(instance, most)
     text = orjson.dumps(instance)
-    return value_count.counted(text, most) + (len(text) >> 6)
+    return large_frames.counted(text, most) + (len(text) >> 6)
 
 
 def is_narrow(width: int) -> bool:

@@ -14,7 +14,7 @@ from assay.core.conversation import NO_FACTS, Conversation, Facts
 from assay.guard.backlog import Backlog
 from assay.guard.deadlines import ENDLESS, Deadlines
 from assay.guard.deliveries import EMPTY, ClientTraits, Failed, Loss, Outcome, ServerTraits, State, joined
-from assay.guard.failure import failed, log_once
+from assay.guard.internal_errors import failed, log_once
 from assay.guard.outgoing import answered, deliveries, is_message, requests, sent_bytes, unread
 from assay.guard.restore import LASTING, SessionRestore, SessionState
 from assay.guard.routing import Move, Router

@@ -12,7 +12,7 @@ from assay.base.no_answer import within
 from assay.base.verdict import Exchange, Party, Verdict
 from assay.core.conversation import NO_FACTS, Facts
 from assay.guard.deliveries import EMPTY, UNKNOWN, Delivery, End, Failed, Loss, Outcome, State, joined
-from assay.guard.failure import log_once
+from assay.guard.internal_errors import log_once
 from assay.guard.judged_session import CALM, CROWD, HANDSHAKE, HOLDING, LEFT, JudgedSession, Timing
 from assay.guard.outgoing import at_the_end, guard_notification
 from assay.guard.own_frames import cancelled, may_be_cancelled

@@ -5,7 +5,7 @@ from math import inf
 from typing import Final, Literal
 
 from assay.base.verdict import Verdict
-from assay.guard.failure import log_once
+from assay.guard.internal_errors import log_once
 
 EventKind = Literal["stray", "restart"]
 

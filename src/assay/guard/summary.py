@@ -9,9 +9,9 @@ from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from assay.base.labels import OURS, label, labelled
+from assay.base.printable import OURS, label, labelled
 from assay.base.verdict import Exchange, Party, Verdict, Violation
-from assay.core.spoken_revision import spoken
+from assay.core.lifecycle import spoken
 from assay.guard.deliveries import UNKNOWN, End
 from assay.guard.recent_messages import ENTRY_BYTES, FLIGHTS, KEPT, KEPT_BYTES, RecentMessages, Shelf
 from assay.guard.sinks import EventKind, Sink

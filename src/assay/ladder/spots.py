@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from assay.base.collector import paused
+from assay.base.large_frames import paused
 
 Tree = Mapping[str, "str | Tree"]
 """The members to find, by key: a name for the value, or the members inside it."""

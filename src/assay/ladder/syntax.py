@@ -12,9 +12,8 @@ from typing import Any
 import jiter
 import orjson
 
-from assay.base.collector import paused
+from assay.base.large_frames import at_most, more_than, paused
 from assay.base.limits import DEFAULT
-from assay.base.value_count import at_most, more_than
 from assay.base.verdict import Violation
 from assay.engine.budget import LARGE
 from assay.engine.pointers import escaped

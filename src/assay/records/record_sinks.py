@@ -9,7 +9,7 @@ from time import perf_counter, time_ns
 from typing import TYPE_CHECKING, Final
 
 from assay.base.verdict import Verdict
-from assay.guard.failure import log_once
+from assay.guard.internal_errors import log_once
 from assay.guard.sinks import EventKind, Sink
 from assay.records.journal.record_ids import FRESH, Moment
 from assay.records.journal.repeats import GARBAGE

@@ -14,7 +14,7 @@ from assay.settings.locations import FoundSettings, Log, found_file, own_variabl
 from assay.settings.sections import Settings
 
 if TYPE_CHECKING:
-    from assay.settings.schema_paths import Path
+    from assay.settings.schema import Path
     from assay.settings.setting_sources import Given
     from assay.settings.weakening import Weakening
 
@@ -52,7 +52,7 @@ def load_cautiously(
 
 def _weighed(environ: Mapping[str, str], found: FoundSettings | None, flags: Sequence[str], log: Log) -> Cautious:
     from assay.settings.merging import made  # noqa: PLC0415
-    from assay.settings.schema_paths import known  # noqa: PLC0415 - only a file costs it
+    from assay.settings.schema import known  # noqa: PLC0415 - only a file costs it
     from assay.settings.setting_sources import in_flags, in_table, in_variables  # noqa: PLC0415
 
     rows = known(Settings)

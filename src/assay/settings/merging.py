@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin
 
 from assay.settings.locations import FoundSettings, Log
-from assay.settings.schema_paths import Path, is_array, known, when_given
+from assay.settings.schema import Path, is_array, known, when_given
 from assay.settings.setting_errors import SettingsError
 from assay.settings.setting_sources import Given, in_flags, in_table, in_variables
 

@@ -8,9 +8,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from assay.settings.locations import Log
-from assay.settings.schema_paths import EACH, FREE, Path, Rows, dotted, fits, fixed_part, remedy, setting_at, variable
+from assay.settings.schema import (
+    EACH,
+    FREE,
+    Path,
+    Rows,
+    Setting,
+    dotted,
+    fits,
+    fixed_part,
+    remedy,
+    setting_at,
+    variable,
+)
 from assay.settings.setting_errors import SettingsError, meant, object_to
-from assay.settings.value_types import Setting
 
 
 class Given(NamedTuple):

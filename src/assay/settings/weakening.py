@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from assay.base.limits import Limits
 from assay.base.tiers import TIERS
 from assay.settings.merging import made
-from assay.settings.schema_paths import ANY, EACH, Path, fits
+from assay.settings.schema import ANY, EACH, Path, fits
 from assay.settings.sections import Settings
 from assay.settings.setting_sources import Given
 

@@ -27,10 +27,9 @@ from assay.edges.http.heads import (
     refuse_head,
 )
 from assay.edges.http.health import probes
-from assay.edges.http.idleness import Idleness
 from assay.edges.http.open_streams import Streams
 from assay.edges.http.origin_check import Safety
-from assay.edges.http.quotas import Full, Quota
+from assay.edges.http.quotas import Full, Idleness, Quota
 from assay.edges.http.replies import (
     CLOSE,
     SMALL,
@@ -41,11 +40,14 @@ from assay.edges.http.replies import (
     Route,
     Send,
     error_body,
+    is_patient,
     not_allowed,
+    refusal,
     refuse,
     reply,
     shared,
     slowly,
+    status_of,
 )
 from assay.edges.http.request_headers import (
     ENDPOINT,
@@ -57,7 +59,6 @@ from assay.edges.http.request_headers import (
     peeked,
 )
 from assay.edges.http.sessions import HttpSession, Sessions
-from assay.edges.http.statuses import is_patient, refusal, status_of
 from assay.edges.recorder import Recorder
 from assay.records.journal.record_ids import Moment
 from assay.settings.http_section import Http

@@ -11,8 +11,7 @@ from typing import Any, Final, NamedTuple
 from assay.cli.demonstration.strict_client import DemoOutcome, StrictClient
 from assay.edges.pipes import Signals
 from assay.edges.probe.server_probe import InterruptedInquiryError
-from assay.records.journal.journal_lines import Pages
-from assay.records.journal.reading import entries
+from assay.records.journal.reading import Pages, entries
 
 SERVER: Final = (sys.executable, str(Path(__file__).with_name("demo_server.py")))
 """The command of the demonstration server."""

@@ -13,12 +13,19 @@ from typing import Any, Final, NamedTuple
 
 from assay.base.printable import plain
 from assay.base.verdict import UNNAMED
-from assay.cli.terminal.clock import Clock, whole, zone
-from assay.cli.terminal.outcomes import OUTCOMES, WIDEST, RecordOutcome, outcome
-from assay.cli.terminal.payloads import payload_lines
 from assay.cli.terminal.quarantined_names import listed
+from assay.cli.terminal.record_text import (
+    OUTCOMES,
+    WIDEST,
+    Clock,
+    RecordOutcome,
+    nameless,
+    outcome,
+    payload_lines,
+    whole,
+    zone,
+)
 from assay.cli.terminal.style import Style
-from assay.cli.terminal.titles import nameless
 from assay.records.journal.reading import Record, is_audited, quarantined, server_of, violations
 
 _WITH_BYTES: Final = 96

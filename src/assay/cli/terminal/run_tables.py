@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from assay.base.printable import plain
-from assay.cli.terminal.clock import Clock, zone
+from assay.cli.terminal.record_text import Clock, zone
 from assay.cli.terminal.style import Style
 from assay.records.journal.runs import JournalRun
 from assay.records.journal.tally import Tally

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from assay.base.verdict import Exchange, Party, Violation
 from assay.core import state_rules
-from assay.core.history.remembered_values import object_of
+from assay.core.history.reuse import object_of
 from assay.engine.pointers import escaped
 from assay.ladder.protocol import MAY_ASK_BACK
 from assay.rules import violation

@@ -1,16 +1,27 @@
-"""
-Ids and progress tokens that are used again although they must not be. No I/O, no clock.
+"""Ids and progress tokens that are used again, and values of messages as they are remembered. No I/O, no clock."""
 
-Only what is still remembered can be compared: the requests that are open, and the last ones that were settled.
-"""
-
-from typing import Final
+from typing import Any, Final
 
 from assay.base.verdict import Violation
 from assay.core.party_state import Id, Side
 from assay.core.render import shown_id
 from assay.rules import violation
 from assay.spec.revisions import handshake
+
+_NOTHING: Final[dict[str, Any]] = {}
+
+
+def object_of(value: Any) -> dict[str, Any]:
+    """Return *value* if it is an object, otherwise an empty one: its fault is reported elsewhere."""
+    return value if isinstance(value, dict) else _NOTHING
+
+
+def ident_of(value: Any) -> Id | None:
+    """Return an id or a token as the state keeps it: 1.0 is 1, "1" is another."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, str | int) else None
+
 
 _MOST_SHARED: Final = 1000
 """The most shared progress tokens that are remembered per party. Each one is a mistake, so real clients have none."""

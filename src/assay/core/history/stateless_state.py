@@ -10,7 +10,7 @@ from typing import Any
 from assay.base.verdict import Exchange, Party, Violation
 from assay.core.history import log_levels
 from assay.core.history.cache_scopes import CacheScopes
-from assay.core.history.remembered_values import object_of
+from assay.core.history.reuse import object_of
 from assay.core.history.subscriptions import JUDGED, LISTEN, Subscriptions, check_end
 from assay.core.party_state import Side
 from assay.spec.revisions import handshake

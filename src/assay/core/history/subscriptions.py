@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from assay.base.meta import SUBSCRIPTION_KEY
 from assay.base.verdict import Exchange, Violation
-from assay.core.history.remembered_values import ident_of
+from assay.core.history.reuse import ident_of
 from assay.core.party_state import Side
 from assay.core.render import shown_id
 from assay.rules import violation

@@ -145,8 +145,7 @@ def _tokens(section: Auth, jwt: Jwt, cwd: str | os.PathLike[str], tier: str, log
         import cryptography  # noqa: F401, PLC0415 - PyJWT loads without it, and then knows no keys
 
         from assay.edges.auth import key_source  # noqa: PLC0415 - only signed tokens need it
-        from assay.edges.auth.claims import Rules  # noqa: PLC0415 - as above
-        from assay.edges.auth.tokens import Tokens  # noqa: PLC0415 - as above
+        from assay.edges.auth.tokens import Rules, Tokens  # noqa: PLC0415 - as above
     except ImportError as error:
         from assay.base.extras import missing  # noqa: PLC0415 - for those who lack it only
 

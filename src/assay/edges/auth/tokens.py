@@ -1,19 +1,155 @@
-"""
-Signed tokens (JWT, RFC 7519): verified once, cached until they expire.
+"""Signed tokens (JWT, RFC 7519): their claims, and a cache of tokens that were checked."""
 
-PyJWT verifies the signature; `claims` checks the rest.
-"""
-
+import binascii
+from base64 import urlsafe_b64decode
 from collections import OrderedDict
-from collections.abc import Callable, Collection
-from typing import Final
+from collections.abc import Callable, Collection, Mapping
+from math import inf
+from typing import Any, Final, NamedTuple
 
 from jwt import PyJWS
 
-from assay.edges.auth.challenges import NO_KEYS, SIGNATURE, UNKNOWN_SIGNER, AuthRefusal, Principal
-from assay.edges.auth.claims import Admission, Claims, Header, Rules, read_claims, read_header
-from assay.edges.auth.key_source import KeySource
-from assay.edges.auth.keyset import PublicKey
+from assay.base.tiers import TIERS
+from assay.edges.auth.challenges import (
+    ALGORITHM,
+    AUDIENCE,
+    CLAIMS,
+    EARLY,
+    ENDLESS,
+    EXPIRED,
+    EXTENSION,
+    ISSUER,
+    NAMELESS,
+    NAMESAKE,
+    NO_JWT,
+    NO_KEYS,
+    SCOPE,
+    SIGNATURE,
+    UNKNOWN_SIGNER,
+    AuthRefusal,
+    Principal,
+)
+from assay.edges.auth.key_source import KeySource, PublicKey
+from assay.ladder import syntax
+from assay.settings import Jwt
+
+NAME_CHARACTERS: Final = 256
+"""Maximal characters of a principal. OpenID Connect §2 allows 255; sessions and the journal keep the name."""
+
+Claims = Mapping[str, Any]
+
+
+class Header(NamedTuple):
+    """The header of a token: key and algorithm."""
+
+    algorithm: str
+    kid: str | None
+
+
+class Admission(NamedTuple):
+    """An accepted principal, and the time until which the token is valid."""
+
+    principal: Principal
+    until: float
+
+
+def read_header(token: bytes, algorithms: Collection[str]) -> Header | AuthRefusal:
+    """Read the header of *token*, which must use one of *algorithms*."""
+    header = _read_object(token.partition(b".")[0])
+    if header is None:
+        return NO_JWT
+    algorithm, kid = header.get("alg"), header.get("kid")
+    if not isinstance(algorithm, str) or algorithm not in algorithms:
+        return ALGORITHM
+    # RFC 7515 §4.1.11: an unknown critical extension makes a token invalid. Older versions of PyJWT ignore it.
+    if "crit" in header or "b64" in header:
+        return EXTENSION
+    return Header(algorithm, kid) if isinstance(kid, str | None) else NO_JWT
+
+
+def _read_object(part: bytes) -> dict[str, Any] | None:
+    try:
+        value = syntax.read(urlsafe_b64decode(part + b"=" * (-len(part) % 4)))
+    except (binascii.Error, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def read_claims(payload: bytes) -> Claims | AuthRefusal:
+    """Read the claims in the *payload* of a token."""
+    claims = syntax.read(payload)
+    return claims if isinstance(claims, dict) else CLAIMS
+
+
+class Rules:
+    """The configured requirements for the claims of a token."""
+
+    __slots__ = ("_jwt", "_names", "_tier")
+
+    def __init__(self, jwt: Jwt, *, tier: str, names: Collection[str] = ()) -> None:
+        self._jwt = jwt
+        self._tier = tier
+        self._names = frozenset(names)
+
+    def judge(self, claims: Claims, now: float) -> Admission | AuthRefusal:
+        """Return the principal of a token with these *claims*, or why it is rejected."""
+        until = self._until(claims, now)
+        if isinstance(until, AuthRefusal):
+            return until
+        principal = self._addressed(claims) or self._principal(claims)
+        if isinstance(principal, AuthRefusal):
+            return principal
+        missing = set(self._jwt.required_scopes) - _scopes(claims)
+        return SCOPE if missing else Admission(principal, until)
+
+    def _until(self, claims: Claims, now: float) -> float | AuthRefusal:
+        """Return when the token expires; a refusal if it has expired or is not valid yet (RFC 7519 §4.1.4, §4.1.5)."""
+        end, begin = claims.get("exp"), claims.get("nbf")
+        if end is None and self._jwt.require_exp:
+            return ENDLESS
+        if not _is_date(end) or not _is_date(begin):
+            return CLAIMS
+        until = inf if end is None else end + self._jwt.leeway
+        if now >= until:
+            return EXPIRED
+        return EARLY if begin is not None and now + self._jwt.leeway < begin else until
+
+    def _addressed(self, claims: Claims) -> AuthRefusal | None:
+        """Return a refusal for the wrong issuer or audience (RFC 7519 §4.1.1, §4.1.3); None if both are right."""
+        if self._jwt.issuer is not None and claims.get("iss") != self._jwt.issuer:
+            return ISSUER
+        if self._jwt.audience and not _words(claims.get("aud")) & set(self._jwt.audience):
+            return AUDIENCE
+        return None
+
+    def _principal(self, claims: Claims) -> Principal | AuthRefusal:
+        name = claims.get(self._jwt.principal_claim)
+        if not isinstance(name, str) or not 0 < len(name) <= NAME_CHARACTERS or not name.isprintable():
+            return NAMELESS
+        # A user who can choose a name could choose that of an API key and get the sessions of its client.
+        return NAMESAKE if name in self._names else Principal(name, self._tier_of(claims))
+
+    def _tier_of(self, claims: Claims) -> str:
+        listed = self._jwt.tiers
+        found = {listed[value] for value in _words(claims.get(self._jwt.tier_claim)) if value in listed}
+        return max(found, key=TIERS.index, default=self._tier)
+
+
+def _is_date(value: Any) -> bool:
+    # Not isinstance: a bool is an int in Python, but not a date.
+    return value is None or type(value) in (int, float)
+
+
+def _words(value: Any) -> set[str]:
+    """Return the strings in a claim that is a string or an array of strings; empty for any other type."""
+    values = value if isinstance(value, list) else [value]
+    return {one for one in values if isinstance(one, str)}
+
+
+def _scopes(claims: Claims) -> set[str]:
+    """Return the scopes of the token: `scope` (RFC 8693 §4.2), or `scp` of some issuers, as a string or an array."""
+    return {word for name in ("scope", "scp") for text in _words(claims.get(name)) for word in text.split()}
+
 
 REMEMBERED: Final = 10_000
 """Maximal cached tokens, about 400 bytes each. Beyond it, the least recently used one is dropped."""

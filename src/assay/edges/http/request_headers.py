@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import orjson
 
-from assay.base import value_count
-from assay.base.collector import loaded
+from assay.base import large_frames
+from assay.base.large_frames import loaded
 from assay.base.limits import DEFAULT
 from assay.base.meta import REVISION_KEY
 from assay.edges.http.replies import Pairs
@@ -105,7 +105,7 @@ def peeked(frame: bytes) -> Any:
 
     A frame with too many values is not parsed: the judge refuses it.
     """
-    if not frame or value_count.more_than(frame, DEFAULT.values):
+    if not frame or large_frames.more_than(frame, DEFAULT.values):
         return None
     try:
         return loaded(frame)

@@ -6,7 +6,7 @@ from functools import partial
 from secrets import token_urlsafe
 from typing import Final, Generic, TypeVar
 
-from assay.edges.http.idleness import Idleness, to_end
+from assay.edges.http.quotas import Idleness, to_end
 from assay.settings.http_section import Http
 
 REPLAYED: Final = 64

@@ -11,8 +11,7 @@ from time import time_ns
 from typing import Final, NamedTuple
 
 from assay.records.journal import run_files, runs
-from assay.records.journal.journal_lines import Pages
-from assay.records.journal.reading import JournalEntry, entry_of
+from assay.records.journal.reading import JournalEntry, Pages, entry_of
 from assay.records.journal.runs import JournalRun
 
 _MOST_FOLLOWED: Final = 200

@@ -1,13 +1,190 @@
-"""
-Parse a journal, line by line.
+"""Reads a journal line by line: from a file, from all files of a run, or from standard input."""
 
-The last line of a killed run may be cut off; an invalid line is returned as such, and is never an error.
-"""
-
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from io import BufferedReader, BytesIO, RawIOBase
+from typing import Any, Final, NamedTuple, Self, cast
 
 import orjson
+
+from assay.records.journal import run_files
+
+LONGEST_LINE: Final = 128 << 20
+"""Maximal bytes of a line. A line is held in memory, and parsing takes several times its size."""
+
+_CHUNK: Final = 1 << 20
+"""Bytes of a longer line to skip at a time."""
+
+
+class Pages:
+    """
+    The lines of one journal, open for reading.
+
+    A directory, and `.latest` in it, stands for its newest run, and the first file of a run for all of its files; any
+    other file is read alone.
+    """
+
+    def __init__(self, name: str, *, whole: bool = False, longest: int = LONGEST_LINE) -> None:
+        """
+        Open the journal called *name*, ``-`` for standard input. Raises `OSError`.
+
+        With *whole*, *name* is the first remaining file of a run, and all its files are read. A line of more than
+        *longest* bytes is replaced by a note, which is not JSON.
+        """
+        self._path = ""
+        self._goes_on = False
+        self._longest = longest
+        self._held: list[bytes] = []
+        self._size = 0
+        self.too_long = 0
+        """Number of lines that were too long."""
+        self._over = False
+        if name == "-":
+            self._file: BufferedReader = open(0, "rb", closefd=False)  # noqa: SIM115 - `with` closes it
+            return
+        if os.path.basename(name) == run_files.LATEST and os.path.islink(name):
+            # The link leads to the last file of a run.
+            name = os.path.dirname(name) or os.curdir
+        is_directory = os.path.isdir(name)
+        self._path = run_files.newest(name) if is_directory else name
+        self._goes_on = whole or is_directory or run_files.begins_run(name)
+        self._file = open(self._path, "rb")  # noqa: SIM115 - as above
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the files."""
+        self._file.close()
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield every line."""
+        while True:
+            yield from self._lines()
+            if not self._turn():
+                return
+
+    def _lines(self) -> Iterator[bytes]:
+        """Yield every line of one file."""
+        while line := self._file.readline(self._longest):
+            if len(line) < self._longest or line.endswith(b"\n"):
+                yield line
+                continue
+            size = len(line)
+            while rest := self._file.readline(_CHUNK):
+                size += len(rest)
+                if rest.endswith(b"\n"):
+                    break
+            yield self._instead(size)
+
+    def _instead(self, size: int) -> bytes:
+        """Return the note in place of a line of *size* bytes."""
+        self.too_long += 1
+        return b"(a line of %d bytes; at most %d are read)\n" % (size, self._longest)
+
+    def followed(self, pause: Callable[[], None]) -> Iterator[bytes]:
+        """Yield complete lines as they are written, for ever; call *pause* between reads."""
+        while True:
+            yield from self.arrived()
+            pause()
+
+    def arrived(self) -> Iterator[bytes]:
+        """Yield complete lines written since the last call. A partial line is kept until it is complete."""
+        while True:
+            line = self._file.readline(_CHUNK)
+            self._hold(line)
+            if line.endswith(b"\n"):
+                yield self._take()
+            elif len(line) < _CHUNK and not self._over:
+                # The rest of the old file is read first.
+                self._over = not line and self._is_over()
+                if not self._over:
+                    return
+            elif not line:
+                if self._size:
+                    yield self._take()
+                self._over = not self._turn() and not self._begin_anew()
+
+    def _hold(self, part: bytes) -> None:
+        """Keep part of a line, unless the line is too long."""
+        self._size += len(part)
+        if self._size > self._longest:
+            self._held.clear()
+        elif part:
+            # Joined once: a line that grows byte by byte would be copied each time.
+            self._held.append(part)
+
+    def _take(self) -> bytes:
+        held, size = self._held, self._size
+        self._held, self._size = [], 0
+        return b"".join(held) if size <= self._longest else self._instead(size)
+
+    def skip(self) -> None:
+        """Skip everything that was written so far."""
+        while self._turn():
+            pass
+        self._file.seek(0, os.SEEK_END)
+
+    def peek(self) -> bytes:
+        """Return the first bytes without consuming them; empty if the journal is."""
+        return self._file.peek()
+
+    def keep(self) -> None:
+        """Make the journal readable twice: standard input is copied."""
+        if not self._path and not self._file.seekable():
+            self._file = BufferedReader(cast("RawIOBase", BytesIO(self._file.read())))
+
+    def rewind(self) -> None:
+        """Start again with the first line."""
+        if self._goes_on:
+            self._open(run_files.files_of(self._path)[0])
+        else:
+            self._file.seek(0)
+
+    def _is_over(self) -> bool:
+        """Whether this file is complete: there is a next one, or its name belongs to another file."""
+        return self._following() is not None or self._is_moved()
+
+    def _is_moved(self) -> bool:
+        try:
+            there = os.stat(self._path)
+        except OSError:
+            return False
+        here = os.fstat(self._file.fileno())
+        return (there.st_dev, there.st_ino) != (here.st_dev, here.st_ino)
+
+    def _begin_anew(self) -> bool:
+        if self._is_moved():
+            self._open(self._path)
+        return True
+
+    def _following(self) -> str | None:
+        """Return the next file of the run."""
+        if not self._goes_on:
+            return None
+        number = run_files.number_of(self._path)
+        return next((each for each in run_files.files_of(self._path) if run_files.number_of(each) > number), None)
+
+    def _turn(self) -> bool:
+        """Continue with the next file of the run; return whether there is one."""
+        while (path := self._following()) is not None:
+            try:
+                self._open(path)
+            except FileNotFoundError:
+                # It was removed as one of the oldest.
+                self._path = path
+                continue
+            return True
+        return False
+
+    def _open(self, path: str) -> None:
+        file = open(path, "rb")  # noqa: SIM115 - as above
+        self._file.close()
+        self._file, self._path = file, path
+
 
 Record = dict[str, Any]
 

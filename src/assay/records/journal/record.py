@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import orjson
 
-from assay.base import value_count
+from assay.base import large_frames
 from assay.base.errors import CanonicalError
 from assay.base.verdict import Party, Verdict
 from assay.records.journal.record_ids import Moment
@@ -229,7 +229,7 @@ PAYLOAD_VALUES: Final = 50_000
 
 def payload(verdict: Verdict, redactor: "Redactor") -> dict[str, Any]:
     """Return the frame without secrets: as text, or as base64 if it is not UTF-8. A large frame is left out."""
-    if len(verdict.frame) > PAYLOAD_BYTES or value_count.more_than(verdict.frame, PAYLOAD_VALUES):
+    if len(verdict.frame) > PAYLOAD_BYTES or large_frames.more_than(verdict.frame, PAYLOAD_VALUES):
         return {"omitted": True}
     try:
         text = verdict.frame.decode()

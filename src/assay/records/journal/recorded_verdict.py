@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple, cast, get_args
 from assay.base.verdict import Action, Exchange, Findings, Kind, ListEntry, Party, Verdict, Violation, verdict
 from assay.core.policy import Policy
 from assay.records.journal.reading import Record
-from assay.records.recording.outcome import redecided
+from assay.records.recording.rows import redecided
 from assay.rules import RULES
 
 _ACTIONS: Final = frozenset(get_args(Action))

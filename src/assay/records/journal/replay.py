@@ -15,7 +15,7 @@ from assay.base.verdict import Party, Verdict
 from assay.core.conversation import Conversation, Facts
 from assay.records.journal.reading import JournalEntry, Record, violations
 from assay.records.journal.record import ID_LENGTH, status_of
-from assay.records.recording.effect import Effect
+from assay.records.recording.rows import Effect
 from assay.rules import RULES
 from assay.spec.revisions import REVISIONS
 

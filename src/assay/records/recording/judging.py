@@ -13,12 +13,10 @@ from assay.base.limits import DEFAULT, Limits
 from assay.base.verdict import Exchange, Party, Verdict, Violation, verdict
 from assay.contracts.tool_contracts import Tools
 from assay.core.conversation import Conversation
+from assay.core.lifecycle import preferred
 from assay.core.policy import Policy
-from assay.core.spoken_revision import preferred
 from assay.ladder import syntax
-from assay.records.recording.effect import Effect
-from assay.records.recording.outcome import findings_of, kind_of, with_findings
-from assay.records.recording.rows import read_facts
+from assay.records.recording.rows import Effect, findings_of, kind_of, read_facts, with_findings
 from assay.records.transcript import Judged, TranscriptRow, frame_of, party_of, read
 from assay.spec.revisions import REVISIONS
 

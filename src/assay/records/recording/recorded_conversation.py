@@ -11,7 +11,7 @@ from assay.base.verdict import Party, Verdict
 from assay.contracts.tool_contracts import Tools
 from assay.core.conversation import NO_FACTS, Conversation, Facts
 from assay.core.party_state import Id
-from assay.guard.failure import log_once
+from assay.guard.internal_errors import log_once
 from assay.ladder.framing import Text
 from assay.records.recording.rows import DIRECTIONS, spelt_facts
 

@@ -21,9 +21,8 @@ import orjson
 from assay.base.verdict import Exchange, Verdict
 from assay.contracts.tool_contracts import Tools
 from assay.core.conversation import Conversation
-from assay.records.recording.outcome import spelt_findings
 from assay.records.recording.recorded_conversation import RecordedConversation
-from assay.records.recording.rows import DIRECTIONS, VERSION
+from assay.records.recording.rows import DIRECTIONS, VERSION, spelt_findings
 
 if TYPE_CHECKING:
     from assay.core.redaction import Redactor

@@ -1,30 +1,111 @@
-"""
-The rows that a guard adds to a recording beside messages, and what it adds to a message. No I/O.
+"""The rows of a recording beside messages, and findings in messages not recorded in full. No I/O."""
 
-A message is `{"dir": "c2s", "msg": "…"}` as `assay.records.transcript` describes it. Any other row has `event`:
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, cast, get_args
 
-| event | meaning |
-| --- | --- |
-| `recording` | the first row: `version` of this format, and the version of Assay |
-| `open` | a conversation begins: its number, its server, and how it is judged |
-| `unanswered` | the guard stopped waiting for the answer of `dir` to the request `id` |
-| `end` | the party `dir` is gone, for `why`: its open requests stay unanswered; `stderr` has its last lines |
-| `restart` | the server was restarted |
-| `forget` | the ids of answered requests are free again |
-| `tools` | conversations that share `conversation` begin with the tools of conversation `from` |
-| `release` | the conversation is over |
-| `stopped` | the recording stopped, for `why` |
-| `close` | the guard ended, and the recording is complete |
-
-A message that is masked or left out has its `findings`: see `assay.records.recording.outcome`.
-"""
-
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
-
-from assay.base.verdict import Party
+from assay.base.verdict import Action, Findings, Kind, Party, Verdict, Violation, verdict
 from assay.core.conversation import NO_FACTS, Facts
+from assay.core.policy import ACTIONS, Policy, fitting
 from assay.ladder.headers import Headers
+from assay.rules import RULES, violation
+
+
+class Effect(Policy):
+    """Applies to each violation the action that was recorded with the message."""
+
+    __slots__ = ("_done", "_whole")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._done: dict[tuple[str, str], str] = {}
+        self._whole = False
+
+    def recall(self, listed: Any, *, whole: bool = False) -> None:
+        """
+        Use the recorded actions for the next message: a list of objects with rule, at and action.
+
+        A *whole* list has every violation: another one, such as a mask in place of a number, then stops nothing.
+        """
+        self._whole = whole
+        recorded = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+        self._done = {(str(each.get("rule")), str(each.get("at"))): str(each.get("action")) for each in recorded}
+        self.repairs = frozenset(rule for (rule, _), action in self._done.items() if action == "repair")
+
+    def decide(self, violation: Violation, _: str | None) -> Violation:
+        """Return *violation* with the recorded action, if that fits the rule."""
+        # Consequences of other findings, such as a quarantined entry, are computed again.
+        done = self._done.get((violation.rule, violation.at), "report" if self._whole else None)
+        fits = any(ACTIONS[word] == done for word in fitting(violation.rule))
+        return replace(violation, action=cast("Action", done)) if fits and done != violation.action else violation
+
+
+_ACTIONS: Final = frozenset(get_args(Action))
+_KINDS: Final = frozenset(get_args(Kind))
+
+
+def spelt_findings(judged: Verdict, hide: Callable[[str], str]) -> dict[str, Any]:
+    """Return the findings of *judged* for a row. *hide* masks the places, which contain names of the peer."""
+    findings = [{"rule": each.rule, "at": hide(each.at), "action": each.action} for each in judged.violations]
+    return {"findings": findings, "more": judged.more} if judged.more else {"findings": findings}
+
+
+def with_findings(heard: Verdict, row: Mapping[str, Any], policy: Policy | None) -> Verdict | None:
+    """
+    Return *heard* with the findings of *row* in place of its own; None if the row has none.
+
+    *policy* chooses the actions; None keeps the recorded ones.
+    """
+    listed = row.get("findings")
+    if not isinstance(listed, list) or not all(map(_is_finding, listed)):
+        return None
+    known = {(each.rule, each.at): each for each in heard.violations}
+    found = tuple(_read(each, known, heard, policy) for each in listed)
+    more = row.get("more")
+    findings = Findings(found, more if type(more) is int else 0, heard.frame) if found else None
+    return verdict(heard.party, heard.frame, heard.kind, heard.value, heard.exchange, heard.revision, findings)
+
+
+def kind_of(row: Mapping[str, Any]) -> Kind:
+    """Return the kind that *row* gives for a message that is left out."""
+    kind = row.get("kind")
+    return cast("Kind", kind) if kind in _KINDS else "unreadable"
+
+
+def redecided(found: Violation, policy: Policy, tool: str | None) -> Violation:
+    """Return *found* with the action of *policy* in place of the recorded one."""
+    return policy.decide(replace(found, action=RULES[found.rule].action, reason=None), tool)
+
+
+def findings_of(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects in the findings of *row*, which is untrusted."""
+    listed = row.get("findings")
+    yield from (each for each in listed if isinstance(each, dict)) if isinstance(listed, list) else ()
+
+
+def _is_finding(listed: Any) -> bool:
+    """Whether *listed* is a finding that this version knows."""
+    return (
+        isinstance(listed, dict)
+        and listed.get("rule") in RULES
+        and isinstance(listed.get("at"), str)
+        and listed.get("action") in _ACTIONS
+    )
+
+
+def _read(
+    listed: Mapping[str, Any], known: Mapping[tuple[str, str], Violation], heard: Verdict, policy: Policy | None
+) -> Violation:
+    """Return the violation in *listed*, with more detail if *heard* has the same one."""
+    rule, at = listed["rule"], listed["at"]
+    same = known.get((rule, at))
+    found = same or violation(
+        rule, at, expected="what the rule requires", found="a different value in the original", revision=heard.revision
+    )
+    if policy is not None:
+        return redecided(found, policy, heard.tool)
+    return found if found.action == listed["action"] else replace(found, action=listed["action"])
+
 
 VERSION: Final = 1
 """Version of the format. It changes when a member changes its meaning, not when one is added."""

@@ -7,7 +7,7 @@ One server that many sessions share: find the receiver of each message, and use 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
-from assay.base.collector import loaded
+from assay.base.large_frames import loaded
 from assay.base.message import answers
 from assay.core import render
 from assay.guard.id_map import IdMap, answer_as, key_of
