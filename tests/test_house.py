@@ -20,6 +20,7 @@ SHARED_MODULE_NAMES = {
     "envelope": "the rung, and the rules of the rung",
     "protocol": "the rung, and the rules of the rung",
     "replay": "the command, and what it does with a journal",
+    "schema": "the schema of the protocol, and the schema of the settings",
     "schemas": "the command, and the comparison of two schemas",
 }
 """Modules whose folder makes the difference clear."""

@@ -17,8 +17,9 @@ import pytest
 
 from assay.base.limits import REQUESTS, Limits
 from assay.settings import ApiKey, Auth, Jwt, Settings, SettingsError, TierSettings, load, load_as
+from assay.settings.field_rules import moment, secret, table, word
 from assay.settings.locations import RESERVED
-from assay.settings.schema import ANY, EACH, known, moment, secret, table, variable, word
+from assay.settings.schema import ANY, EACH, known, variable
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from kit.warm import TEXT, WarmStart
+from kit.warm import MEASURED, TEXT, WarmStart
 
 started: list["TrackedProcess"] = []
 """Every process started since the last `forget_ended`, in order."""
@@ -27,6 +27,7 @@ class TrackedProcess(subprocess.Popen[Any]):
     """A process in the list of started ones; killed, not awaited, when its `with` block is left by an exception."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
+        _leave_unmeasured(args, options)
         super().__init__(*args, **options)
         started.append(self)
 
@@ -48,6 +49,14 @@ class TrackedProcess(subprocess.Popen[Any]):
         if kind is not None:
             kill([self])
         super().__exit__(kind, error, trace)
+
+
+def _leave_unmeasured(args: tuple[Any, ...], options: dict[str, Any]) -> None:
+    """Do not measure `python -c`: tests of what is imported use it, and the measuring imports modules itself."""
+    command = args[0] if args else options.get("args")
+    if isinstance(command, list | tuple) and len(command) > 1 and command[1] == "-c" and MEASURED in os.environ:
+        environment = options["env"] if options.get("env") is not None else os.environ
+        options["env"] = {name: value for name, value in environment.items() if name != MEASURED}
 
 
 _PIPES = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")

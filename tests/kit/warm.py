@@ -179,8 +179,8 @@ def become(request: Any, descriptors: list[int]) -> list[str]:
         os.setsid()
     _place(descriptors, [0, 1, 2, *others])
     os.chdir(directory)
-    for name in os.environ.keys() - environment.keys():
-        del os.environ[name]
+    # From the beginning, because some programs show the variables in their order.
+    os.environ.clear()
     os.environ.update(environment)
     time.tzset()
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -93,7 +93,7 @@ def chosen(
         lock = read(path)
     except FileNotFoundError:
         link = "it is a link to a file that does not exist" if os.path.islink(path) else "no such file"
-        raise LockError(f"{path}: {link}; assay lock makes one") from None
+        raise LockError(f"{path}: {link}; create one with assay lock") from None
     try:
         found = entry_for(lock, name=name, command=command, url=url)
     except LockError as error:

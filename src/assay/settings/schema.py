@@ -1,7 +1,7 @@
 """The settings there are, by path, and the type and rules of each value. Reads no file."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, fields, is_dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from math import isfinite
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args, get_origin
@@ -11,26 +11,6 @@ from assay.settings.setting_errors import meant
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
-
-
-def word(default: str | tuple[str, ...] | None, words: Callable[[], Sequence[str]]) -> Any:
-    """Return a field that is one of *words*, or an array of them."""
-    return field(default=default, metadata={"words": words})
-
-
-def table(*, keys: Callable[[], Sequence[str]] | None = None, words: Callable[[], Sequence[str]] | None = None) -> Any:
-    """Return a field that is a table, empty by default. Without *keys* any key is valid, without *words* any value."""
-    return field(default_factory=dict, metadata={"keys": keys, "words": words})
-
-
-def secret() -> Any:
-    """Return a field whose value is never shown in a message: it may be a secret."""
-    return field(default="", repr=False, metadata={"secret": True})
-
-
-def moment() -> Any:
-    """Return a field that is a date, or a date and time, as text (ISO 8601)."""
-    return field(default=None, metadata={"moment": True})
 
 
 class ValueKind(NamedTuple):

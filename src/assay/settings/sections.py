@@ -8,9 +8,9 @@ from typing import Final
 from assay.base.limits import Limits
 from assay.base.tiers import TIERS
 from assay.settings.auth_section import Auth
+from assay.settings.field_rules import table, word
 from assay.settings.guard_section import GuardSettings
 from assay.settings.http_section import Http
-from assay.settings.schema import table, word
 from assay.settings.upstream_section import UpstreamSettings
 
 AUTO: Final = "auto"
