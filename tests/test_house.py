@@ -15,6 +15,18 @@ LAYERS = (
 )
 """Each package imports only packages to its left."""
 
+LATE = {
+    ("base", "core"): "a name of a server is shown without secrets; most commands never show one",
+    ("base", "spec"): "an annotation",
+    ("core", "lock"): "an annotation",
+    ("edges", "assets"): "an annotation",
+    ("guard", "cli"): "the title of a message, for a summary that most sessions never print",
+    ("guard", "records"): "the spelling of findings, for messages that have some",
+    ("rules", "engine"): "an annotation",
+    ("spec", "engine"): "the compiler of schemas, when the first schema is needed",
+}
+"""Imports against the order, in functions or for annotations only, and why."""
+
 SHARED_MODULE_NAMES = {
     "contract": "the rung, and the rules of the rung",
     "envelope": "the rung, and the rules of the rung",
@@ -63,6 +75,18 @@ def test_a_layer_imports_only_those_below_it(layer: str) -> None:
         if name.split(".")[1] not in below
     ]
     assert wrong == []
+
+
+def test_later_imports_against_the_order_are_known() -> None:
+    found = {
+        (layer, target)
+        for path, tree in modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("assay.")
+        if (layer := path.split("/")[0]) in LAYERS and (target := str(node.module).split(".")[1]) in LAYERS
+        if LAYERS.index(target) > LAYERS.index(layer)
+    }
+    assert found == LATE.keys()
 
 
 def test_no_class_name_exists_twice() -> None:

@@ -11,11 +11,11 @@ from assay.base.limits import Limits
 from assay.base.verdict import Party
 from assay.core.conversation import Conversation
 from assay.guard.deliveries import ClientTraits, Loss, Outcome, ServerTraits
-from assay.guard.partial_frame import Outline, outline
 from assay.guard.routing import Move
 from assay.guard.session import GuardedSession, Timing
 from assay.guard.sinks import Sinks
 from assay.guard.terms import Mode
+from assay.ladder.partial_frame import Outline, outline
 from assay.spec.revisions import REVISIONS, handshake
 
 CLIENT, SERVER = Party.CLIENT, Party.SERVER

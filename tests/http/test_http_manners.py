@@ -463,6 +463,14 @@ def test_a_connection_that_is_not_used_is_closed(small: Service) -> None:
         assert wire.rest() == b""
 
 
+def test_garbage_behind_a_request_does_not_replace_its_response(service: Service) -> None:
+    with service.open() as wire:
+        head = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        wire.send(head + b"Content-Length: %d\r\n\r\n" % len(ASKED) + ASKED + b"garbage\r\n\r\n")
+        assert good(wire.answer())
+        assert wire.rest().startswith(b"HTTP/1.1 400 ")
+
+
 def test_a_slow_client_holds_up_nobody(small: Service) -> None:
     with small.open() as wire:
         wire.send(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n")

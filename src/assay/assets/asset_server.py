@@ -203,7 +203,7 @@ class AssetServer:
         frame stays open.
         """
         from assay.guard.internal_errors import failed  # noqa: PLC0415 - only after an internal error
-        from assay.guard.partial_frame import outline  # noqa: PLC0415 - as above
+        from assay.ladder.partial_frame import outline  # noqa: PLC0415 - as above
 
         made = failed(self._conversation, Party.CLIENT, frame, error)
         back = made.back

@@ -364,9 +364,9 @@ class _CallReport:
         return int(bool(self._failed or self._quarantined))
 
     def _show_tools(self) -> None:
-        from assay.cli.terminal.quarantined_names import counted
         from assay.cli.terminal.results import example, tool_lines
         from assay.cli.terminal.style import Style
+        from assay.core.quarantined_names import counted
 
         style = Style(sys.stdout)
         print(f"{self._server_text()}, MCP {self._inquiry.revision}, {counted(len(self._tools), 'tool')}")
@@ -380,7 +380,7 @@ class _CallReport:
             again = self._wanted.again(str(self._tools[0].get("name")), arguments)
             print(f"\n{style.paint('Call one:', 'dim')} {_plain(again)}")
         if self._quarantined:
-            from assay.cli.terminal.quarantined_names import listed
+            from assay.core.quarantined_names import listed
 
             _say(f"no client can use {listed(self._quarantined)}; the guard would quarantine it")
         if self._failed:
@@ -399,7 +399,7 @@ class _CallReport:
 
     def call(self, name: str) -> int:
         """Call a tool and print the result; return the exit status."""
-        from assay.cli.terminal.quarantined_names import counted
+        from assay.core.quarantined_names import counted
 
         self._doubt(name)
         params: dict[str, Any] = {"name": name, "arguments": self._wanted.arguments}

@@ -193,7 +193,7 @@ def _print(args: argparse.Namespace, shown: _Shown, report: _ShowReport) -> int:
 
 
 def _print_one(one: Chosen, wanted: Filter, report: _ShowReport, *, follow: bool) -> None:
-    from assay.cli.terminal.quarantined_names import counted
+    from assay.core.quarantined_names import counted
     from assay.edges.standard_streams import stop_without_reader
     from assay.records.journal.reading import LONGEST_LINE, Pages, entries
 

@@ -103,9 +103,9 @@ class AwaitedExchange:
 
     async def carry_on(self, receive: Receive, send: Send) -> None:
         """Wait for the response and write it, unless the client goes."""
-        self._exchange.keep_time()
         watch = asyncio.ensure_future(_until_gone(receive))
         try:
+            self._exchange.keep_time()
             self._commit()
             for message in self._buffer:
                 await send(message)

@@ -4,7 +4,7 @@ Requests without a session: each borrows a guarded session with the one child th
 Nothing here waits.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -39,7 +39,19 @@ _CLIENT: Final = ClientTraits("http")
 _SERVER: Final = ServerTraits("child", shared=True)
 _FROM_CLIENT: Final = Party.CLIENT
 _FROM_SERVER: Final = Party.SERVER
-_NO_RESPONSE: Final = ResponseStream()
+
+
+class _NoResponse(ResponseStream):
+    """The response of a request that is over. It keeps nothing, because all such requests share it."""
+
+    def say(self, frame: bytes) -> None:
+        """Drop a message."""
+
+    def answer(self, frame: bytes, *keys: Hashable) -> None:
+        """Drop a late answer."""
+
+
+_NO_RESPONSE: Final = _NoResponse()
 _NO_RESPONSE.ended = True
 
 

@@ -32,10 +32,10 @@ from assay.guard.deliveries import Delivery, Loss, Outcome, State
 from assay.guard.internal_errors import log_once
 from assay.guard.outgoing import requests
 from assay.guard.own_frames import CANCELLED, line
-from assay.guard.partial_frame import outline
 from assay.guard.session import GuardedSession
 from assay.ladder import syntax
 from assay.ladder.headers import is_stateless, stateless_headers
+from assay.ladder.partial_frame import outline
 from assay.settings.upstream_section import UpstreamSettings
 
 CLIENT_LEFT: Final = 0

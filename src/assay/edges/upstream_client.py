@@ -8,6 +8,7 @@ is read only as far as the caller takes it. Errors contain no header value, pass
 import asyncio
 import os
 import re
+import select
 import ssl
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -179,6 +180,34 @@ class _Body(aiohttp.Payload):
             self._sent()
 
 
+class _Connector(aiohttp.TCPConnector):
+    """
+    Reuses no connection on which something came unasked: a response too many, or the end.
+
+    The library would parse it as the response to the next request, which may be that of another client.
+    """
+
+    async def _get(self, key: Any, traces: Any) -> Any:
+        while (found := await super()._get(key, traces)) is not None:
+            protocol = found.protocol
+            if protocol is not None and not protocol.should_close:
+                transport = protocol.transport
+                if transport is not None and not _is_readable(transport):
+                    return found
+            found.close()
+        return None
+
+
+def _is_readable(transport: asyncio.BaseTransport) -> bool:
+    """Whether a socket has bytes, or its end, that the event loop has not read yet."""
+    number = transport.get_extra_info("socket").fileno()
+    if not hasattr(select, "poll"):
+        return bool(select.select([number], [], [], 0)[0])
+    waiting = select.poll()
+    waiting.register(number, select.POLLIN)
+    return bool(waiting.poll(0))
+
+
 class UpstreamClient:
     """A pool of connections. Made anywhere; used and closed in one event loop."""
 
@@ -259,7 +288,7 @@ class UpstreamClient:
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
             # A session belongs to the loop that it is made in, so it is made with the first request.
-            connector = aiohttp.TCPConnector(limit=self._connections, keepalive_timeout=IDLE_SECONDS, ssl=self._context)
+            connector = _Connector(limit=self._connections, keepalive_timeout=IDLE_SECONDS, ssl=self._context)
             self._session = aiohttp.ClientSession(
                 connector=connector,
                 cookie_jar=aiohttp.DummyCookieJar(),

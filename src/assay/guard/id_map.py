@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 import orjson
 
 from assay.base.meta import SUBSCRIPTION_KEY
-from assay.guard.partial_frame import outline
+from assay.ladder.partial_frame import outline
 from assay.ladder.spots import Edit, Tree, edited, spots
 
 _ID_FIRST: Final = re.compile(rb'(\{"jsonrpc":"2\.0","id":)("[^"\\]*+"|[0-9]{1,15}+)(?=[,}])')

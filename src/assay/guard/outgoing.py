@@ -6,9 +6,9 @@ from assay.base.verdict import Exchange, Party, Verdict, verdict
 from assay.core import render
 from assay.core.conversation import Conversation
 from assay.guard.deliveries import Author, Delivery, Failed, Outcome
-from assay.guard.partial_frame import outline
 from assay.guard.routing import Move
 from assay.ladder import syntax
+from assay.ladder.partial_frame import outline
 from assay.rules import violation
 
 

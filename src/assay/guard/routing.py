@@ -9,7 +9,7 @@ from assay.core.conversation import Conversation
 from assay.core.party_state import Id
 from assay.guard.deliveries import Failed
 from assay.guard.own_frames import id_bytes
-from assay.guard.partial_frame import LOOKED_AT, Outline, outline
+from assay.ladder.partial_frame import LOOKED_AT, Outline, outline
 
 _CLIENT: Final = Party.CLIENT
 

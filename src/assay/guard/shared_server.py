@@ -11,8 +11,8 @@ from assay.base.large_frames import loaded
 from assay.base.message import answers
 from assay.core import render
 from assay.guard.id_map import IdMap, answer_as, key_of
-from assay.guard.partial_frame import outline
 from assay.ladder import syntax
+from assay.ladder.partial_frame import outline
 
 FAILED: Final = "the guard failed; its log says why"
 

@@ -17,7 +17,7 @@ from assay.guard.recent_messages import ENTRY_BYTES, FLIGHTS, KEPT, KEPT_BYTES, 
 from assay.guard.sinks import EventKind, Sink
 
 if TYPE_CHECKING:
-    from assay.cli.terminal.quarantined_names import Quarantined
+    from assay.core.quarantined_names import Quarantined
     from assay.core.redaction import Redactor
 
 __all__ = ("FLIGHTS", "KEPT", "KEPT_BYTES", "MOST_SHOWN", "GuardSummary")
@@ -130,7 +130,7 @@ class _Tally:
 
     def add_quarantined(self, verdict: Verdict) -> None:
         """Keep the names of quarantined entries for the summary."""
-        from assay.cli.terminal.quarantined_names import Quarantined  # noqa: PLC0415 - most conversations never need it
+        from assay.core.quarantined_names import Quarantined  # noqa: PLC0415 - most conversations never need it
 
         if self.quarantined is None:
             self.quarantined = Quarantined()
@@ -399,8 +399,8 @@ def _fate(verdict: Verdict, *, enforcing: bool) -> str:
 def _line(verdict: Verdict, redactor: "Redactor", *, enforcing: bool) -> str:
     """Return the line about the first violation of a message, printable and without secrets."""
     from assay.base.printable import plain  # noqa: PLC0415 - as above
-    from assay.cli.terminal.quarantined_names import summed  # noqa: PLC0415 - most conversations never need it
     from assay.cli.terminal.verdicts import title  # noqa: PLC0415 - as above
+    from assay.core.quarantined_names import summed  # noqa: PLC0415 - most conversations never need it
 
     what = redactor.text(title(verdict))
     fate = _fate(verdict, enforcing=enforcing)

@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple
 
 from assay.base.printable import plain
 from assay.base.verdict import UNNAMED
-from assay.cli.terminal.quarantined_names import listed
 from assay.cli.terminal.record_text import (
     OUTCOMES,
     WIDEST,
@@ -26,6 +25,7 @@ from assay.cli.terminal.record_text import (
     zone,
 )
 from assay.cli.terminal.style import Style
+from assay.core.quarantined_names import listed
 from assay.records.journal.reading import Record, is_audited, quarantined, server_of, violations
 
 _WITH_BYTES: Final = 96

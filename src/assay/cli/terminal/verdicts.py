@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 
 from assay.base.printable import plain
 from assay.base.verdict import UNNAMED, Verdict, Violation
-from assay.cli.terminal.quarantined_names import Quarantined, counted
 from assay.cli.terminal.record_text import nameless
 from assay.cli.terminal.style import Style
+from assay.core.quarantined_names import Quarantined, counted
 from assay.core.render import shown_id
 from assay.records.transcript import Judged
 

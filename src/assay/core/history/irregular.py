@@ -75,7 +75,7 @@ def take_malformed(memory: "Memory", party: Party, frame: bytes, value: Any, fau
 
 def take_unreadable(memory: "Memory", party: Party, frame: bytes, rule: str) -> None:
     """Keep what the ends of an unreadable frame show: if it is a request, it may be answered."""
-    from assay.guard.partial_frame import outline  # noqa: PLC0415 - most conversations never need it
+    from assay.ladder.partial_frame import outline  # noqa: PLC0415 - most conversations never need it
 
     side = memory.sides[party]
     side.irregular.unreadable += 1

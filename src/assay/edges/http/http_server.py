@@ -200,8 +200,17 @@ class Connection(HttpToolsProtocol):
         else:
             self.bodies.release(self)
 
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is not HTTP. A response to an earlier request is sent first, and a 400 never stands for it."""
+        self.outbox.send()
+        if self._answered():
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
+
     def _refuse_head(self) -> None:
         """Refuse a head that is too long, and stop reading."""
+        self.outbox.send()
         if self._answered():
             self.transport.write(_TOO_LARGE)
             self.transport.close()
@@ -269,6 +278,7 @@ class Connection(HttpToolsProtocol):
 
     def _await(self, awaited: AwaitedReply) -> None:
         """Wait for a response. To uvicorn it is a request in hand, behind which others on this connection wait."""
+        self.idle_since = None
         self.scope["method"] = "POST"
         self.cycle = self.in_hand = RequestResponseCycle(
             scope=self.scope,
@@ -397,6 +407,7 @@ class Connection(HttpToolsProtocol):
             self.transport.abort()
             return
         self.head_since = None
+        self.idle_since = None
         self.loose_bytes = 0
         self.body_since = self.loop.time()
         self.body_bytes = 0

@@ -7,7 +7,6 @@ Only members of the message itself count: its content may have ids, too.
 import re
 from typing import Final, NamedTuple
 
-from assay.core.party_state import Id
 from assay.ladder import syntax
 
 LOOKED_AT: Final = 4096
@@ -28,7 +27,7 @@ _ONE: Final = re.compile(_MEMBER)
 class Outline(NamedTuple):
     """The known members of a message."""
 
-    id: Id | None = None
+    id: str | int | None = None
     token: bytes | None = None
     """The id as written."""
     asks: bool = False
