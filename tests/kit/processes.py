@@ -54,7 +54,7 @@ class TrackedProcess(subprocess.Popen[Any]):
 def _leave_unmeasured(args: tuple[Any, ...], options: dict[str, Any]) -> None:
     """Do not measure `python -c`: tests of what is imported use it, and the measuring imports modules itself."""
     command = args[0] if args else options.get("args")
-    if isinstance(command, list | tuple) and len(command) > 1 and command[1] == "-c" and MEASURED in os.environ:
+    if isinstance(command, list | tuple) and "-c" in command[1:3] and MEASURED in os.environ:
         environment = options["env"] if options.get("env") is not None else os.environ
         options["env"] = {name: value for name, value in environment.items() if name != MEASURED}
 
