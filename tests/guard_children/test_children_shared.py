@@ -22,6 +22,7 @@ from http_client import (
 )
 
 from assay.edges.response_stream import ResponseStream
+from assay.edges.stateless_requests import NoResponse
 from assay.spec.revisions import LATEST
 
 ASKS = {"jsonrpc": "2.0", "id": 1, "method": "roots/list"}
@@ -198,6 +199,14 @@ def test_what_is_cut_off_is_not_the_answer() -> None:
     assert post.ended
     [only] = events(post.take())
     assert only["data"] == "the answer"
+
+
+def test_late_answers_to_a_client_that_is_gone_are_not_kept() -> None:
+    """Every request that is over shares this response, so what it kept would stay for ever."""
+    gone = NoResponse()
+    gone.say(b'{"jsonrpc":"2.0","method":"notifications/message"}')
+    gone.answer(b'{"jsonrpc":"2.0","id":1,"result":{}}', 1)
+    assert gone.waiting == 0
 
 
 def test_an_answer_of_some_megabytes_comes_as_an_event(tmp_path: Path) -> None:

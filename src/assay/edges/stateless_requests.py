@@ -41,7 +41,7 @@ _FROM_CLIENT: Final = Party.CLIENT
 _FROM_SERVER: Final = Party.SERVER
 
 
-class _NoResponse(ResponseStream):
+class NoResponse(ResponseStream):
     """The response of a request that is over. It keeps nothing, because all such requests share it."""
 
     def say(self, frame: bytes) -> None:
@@ -51,7 +51,7 @@ class _NoResponse(ResponseStream):
         """Drop a late answer."""
 
 
-_NO_RESPONSE: Final = _NoResponse()
+_NO_RESPONSE: Final = NoResponse()
 _NO_RESPONSE.ended = True
 
 
