@@ -54,7 +54,9 @@ class TrackedProcess(subprocess.Popen[Any]):
 def _leave_unmeasured(args: tuple[Any, ...], options: dict[str, Any]) -> None:
     """Do not measure `python -c`: tests of what is imported use it, and the measuring imports modules itself."""
     command = args[0] if args else options.get("args")
-    if isinstance(command, list | tuple) and "-c" in command[1:3] and MEASURED in os.environ:
+    # Not `-u -c`: that is how the workers of pytest are started, which are measured.
+    words = list(command[1:3]) if isinstance(command, list | tuple) else []
+    if MEASURED in os.environ and (words[:1] == ["-c"] or words == ["-B", "-c"]):
         environment = options["env"] if options.get("env") is not None else os.environ
         options["env"] = {name: value for name, value in environment.items() if name != MEASURED}
 
