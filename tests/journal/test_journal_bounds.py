@@ -98,7 +98,7 @@ def test_a_file_that_cannot_be_begun_leaves_the_run_where_it_is(tmp_path: Path) 
     journal = opened(tmp_path, said)
     first = Path(journal.path)
     # As if its directory had been moved away.
-    journal._output.path = str(tmp_path / "none" / first.name)
+    journal.output.path = str(tmp_path / "none" / first.name)
     every = fill(journal, 100)
     journal.close()
     assert first.read_bytes() == every
@@ -247,7 +247,7 @@ def test_a_file_that_cannot_be_opened_anew_is_written_on(tmp_path: Path) -> None
 def test_a_journal_that_has_stopped_goes_on_when_it_is_opened_anew(tmp_path: Path) -> None:
     said: list[str] = []
     journal = opened(tmp_path, said)
-    os.close(journal._output._descriptor)
+    os.close(journal.output._descriptor)
     fill(journal, 2)
     assert journal.failures == 2
     assert len(said) == 1

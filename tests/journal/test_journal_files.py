@@ -341,7 +341,7 @@ def test_a_file_that_may_not_grow_stops_the_journal_after_a_whole_line(tmp_path:
 def test_a_disk_that_is_full_from_the_start_is_told_once(tmp_path: Path, said: list[str]) -> None:
     journal = opened(tmp_path, said)
     full = os.open("/dev/full", os.O_WRONLY)
-    os.dup2(full, journal._output._descriptor)
+    os.dup2(full, journal.output._descriptor)
     os.close(full)
     fill(journal, 3)
     assert (journal.written, journal.failures) == (0, 6)

@@ -37,7 +37,7 @@ class Journal:
     Any thread may make moments and lines; one writes them.
     """
 
-    __slots__ = ("_output", "_quick", "_repeats", "_run", "_templates", "clock", "output", "rows", "write")
+    __slots__ = ("_quick", "_repeats", "_run", "_templates", "clock", "output", "rows", "write")
 
     clock: Callable[[], float]
     """The clock of the journal in seconds; it stands still in a deterministic run."""
@@ -50,7 +50,7 @@ class Journal:
 
     def __init__(self, output: JournalOutput, run: RunIdentity) -> None:
         self.clock = _stands_still if run.deterministic else perf_counter
-        self.output = self._output = output
+        self.output = output
         self.write = output.write
         self._run = run
         self._quick = not (run.payloads or run.deterministic)
@@ -98,21 +98,21 @@ class Journal:
     @property
     def path(self) -> str:
         """The current file."""
-        return self._output.path
+        return self.output.path
 
     @property
     def written(self) -> int:
         """The bytes of complete records in the files."""
-        return self._output.written
+        return self.output.written
 
     @property
     def failures(self) -> int:
         """The number of records that could not be written."""
-        return self._output.failures
+        return self.output.failures
 
     @failures.setter
     def failures(self, count: int) -> None:
-        self._output.failures = count
+        self.output.failures = count
 
     def name_route(self, route: str, server: str) -> None:
         """Give the records of messages at *route* the name *server*, where this journal has several servers."""
@@ -197,12 +197,12 @@ class Journal:
     @property
     def waiting(self) -> bool:
         """Whether `tend` has work, now or soon."""
-        return bool(self.rows) or self._output.reopening
+        return bool(self.rows) or self.output.reopening
 
     def tend(self) -> None:
         """Write counts that are a second old, and reopen the file if requested."""
-        if self._output.reopening:
-            self._output.turn(0)
+        if self.output.reopening:
+            self.output.turn(0)
         lines = self._repeats.due()
         if lines:
             self.write(lines)
@@ -213,7 +213,7 @@ class Journal:
 
         A stopped journal continues after that. This only sets a flag, so a signal handler may call it.
         """
-        self._output.reopening = True
+        self.output.reopening = True
 
     def restarted(self, times: int) -> None:
         """Write in every record from now on that the server was restarted so many times."""
@@ -224,7 +224,7 @@ class Journal:
     def close(self) -> None:
         """Write the counts, and close the file."""
         self._write_rows()
-        self._output.close()
+        self.output.close()
 
     def _forget_templates(self) -> None:
         for each in self._templates.values():
